@@ -40,7 +40,7 @@ README = ROOT / "README.rst"
 REFERENCE = ROOT / "docs/reference.rst"
 SCENARIOS = ROOT / "docs/scenarios.rst"
 
-STORE = frozenset({"run-scenario", "find-limit", "cleanup-containers"})
+STORE = frozenset({"run-scenario", "find-limit", "cleanup-containers", "make-scenario"})
 #: Commands with the options of run-scenario, as far as they have them, and tables of their own.
 BENCH = frozenset(name for name in COMMANDS if name.startswith("bench "))
 EVERY = frozenset({*COMMANDS, "ssbench-worker"}) - BENCH

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from ssbench.cli.console import tell
 from ssbench.cli.options import CONTAINER_BASE
-from ssbench.cli.progress import make_progress
+from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.signals import Signals
 from ssbench.cli.store_options import store_options
 from ssbench.core.errors import ExitStatus, UsageError, gravest
@@ -65,8 +65,8 @@ class Cleaner:
 
 
 @contextmanager
-def _cleaner(ns: argparse.Namespace) -> Iterator[Cleaner]:
-    """Log in and open the store.
+def open_client(ns: argparse.Namespace) -> Iterator[tuple[RetryingClient, NoProgress]]:
+    """Log in and open the store, for a command that runs no operations.
 
     :raises SsbenchError: there is no access to it.
     """
@@ -82,11 +82,18 @@ def _cleaner(ns: argparse.Namespace) -> Iterator[Cleaner]:
                 renew=store.renew,
                 stopping=lambda: stop.requested,
             )
-            dry_run, yes = getattr(ns, "dry_run", False), getattr(ns, "yes", False)
-            needs_mark = row_of(options.driver).needs_mark
-            yield Cleaner(client, [progress], dry_run, yes, needs_mark)
+            yield client, progress
         finally:
             storage.close()
+
+
+@contextmanager
+def _cleaner(ns: argparse.Namespace) -> Iterator[Cleaner]:
+    """As ``open_client``."""
+    needs_mark = row_of(store_options(ns, os.environ).driver).needs_mark
+    with open_client(ns) as (client, progress):
+        dry_run, yes = getattr(ns, "dry_run", False), getattr(ns, "yes", False)
+        yield Cleaner(client, [progress], dry_run, yes, needs_mark)
 
 
 def cleanup_containers(ns: argparse.Namespace) -> ExitStatus:

@@ -141,6 +141,7 @@ _FUNCTIONS = {
     "gen-files": "ssbench.cli.files_commands:gen_files",
     "diff-dirs": "ssbench.cli.files_commands:diff_dirs",
     "bench suite": "ssbench.cli.bench_commands:suite",
+    "make-scenario": "ssbench.cli.scenario_commands:make_scenario",
     "make-key": "ssbench.cli.master:make_key",
 }
 

@@ -503,6 +503,17 @@ DIFF_DIRS = (
     row("", "first", str, "", "a folder", metavar="A", required=True),
     row("", "second", str, "", "another one", metavar="B", required=True),
 )
+MAKE_SCENARIO = (
+    row("--from-container", "containers", str, "",
+        "take the sizes of this container's objects; may be repeated", metavar="CONTAINER",
+        repeat=True, required=True),
+    row("--objects", "initial", types.count, "",
+        "initial objects of the scenario [default: as many as were listed, at most 10000]",
+        metavar="COUNT"),
+    row("--output", "output", str, "", "a new file for the scenario [default: standard output]",
+        metavar="FILE"),
+    *STORE_OPTIONS,
+)
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",
         required=True),
@@ -621,6 +632,13 @@ COMMANDS: Mapping[str, Command] = {
         "Compares two trees of files byte by byte. Prints the first difference, and exits with "
         "status 1, if there is one.",
         alias="diffDir",
+    ),
+    "make-scenario": Command(
+        MAKE_SCENARIO,
+        "make a scenario of the objects in containers",
+        "Lists containers, and writes a scenario whose objects have sizes of the same "
+        "distribution. It reads; edit its operations, users and length as you need them.",
+        "name containers with --from-container",
     ),
     "make-key": Command(
         MAKE_KEY,

@@ -176,3 +176,24 @@ def test_a_threshold_that_no_run_can_be_watched_for_is_rejected(commands: Comman
     for given in ([], ["--threshold", "mean < 5s"]):
         line = commands.run("-f", path, "--noop", "--abort-on-threshold", "5", *given).one_line(2)
         assert "--abort-on-threshold needs a --threshold that it can watch: errors and rate" in line
+
+
+def test_a_scenario_is_made_of_a_container_and_runs(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    account, container = Account(embedded_swift), f"{base}_own"
+    account("PUT", container)
+    for number in range(20):
+        account.put(container, f"{number}", b"x" * (1000 if number % 2 else 100_000))
+    made = commands.place / "made.scenario"
+    commands.master(
+        "make-scenario", "--from-container", container, "--output", made, *login(embedded_swift)
+    ).wait().fine()
+    ended = commands.run(
+        "-f", made, "-o", "60", "-u", "4", "--container-base", base, *login(embedded_swift)
+    ).fine()
+    assert ended.counted() == (60, 0, 0)
+    stored = [int(r.size) for r in requests(embedded_swift, base)
+              if r.method == "PUT" and r.object and r.container != container]  # fmt: skip
+    assert len(stored) == 20
+    assert all(896 <= size < 1024 or 98_304 <= size < 114_688 for size in stored)

@@ -1,0 +1,98 @@
+"""Makes a scenario of what a store holds: sizes as they are distributed there."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ssbench.core.errors import SsbenchError, StorageError
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.text import plural, printable
+from ssbench.runner.deletions import page_size, pages
+from ssbench.storage.base import ObjectEntry
+from ssbench.storage.retrying_client import RetryingClient
+
+MOST_INITIAL = 10_000  #: initial objects of a scenario, unless the user wants more
+_BITS = 3  #: of a size that a bin keeps: four bins from each power of two to the next
+
+
+class SizeHistogram:
+    """Counts sizes in at most 210 bins up to 2**53 bytes, each 25 % wide or less."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[int, int]] = Counter()
+
+    @property
+    def count(self) -> int:
+        """Number of sizes."""
+        return self._counts.total()
+
+    def add(self, size: int) -> None:
+        """Count a size in bytes; one above 2**52 as that."""
+        size = min(size, 1 << 52)
+        shift = max(size.bit_length() - _BITS, 0)
+        self._counts[shift, size >> shift] += 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The value of ``size`` in a size class."""
+        bins = [
+            [part << shift, (part + 1) << shift, count]
+            for (shift, part), count in self._counts.items()
+        ]
+        return {"histogram": sorted(bins)}
+
+
+def sample_containers(
+    client: RetryingClient, containers: Sequence[str], show: Callable[[str], None]
+) -> SizeHistogram:
+    """The sizes of all objects in these containers.
+
+    :param show: called with what is done, after each page.
+    :raises SsbenchError: a container can't be listed, or there are no objects.
+    """
+    sizes = SizeHistogram()
+    limit = page_size(client.call(client.storage.limits))
+    list_page = client.storage.list_objects
+    for container in containers:
+
+        def page_after(marker: str, container: str = container) -> list[ObjectEntry]:
+            return [] if client.stopping() else client.call(list_page, container, marker, limit)
+
+        try:
+            for page in pages(page_after):
+                for entry in page:
+                    sizes.add(entry.size)
+                show(f"Listing {printable(container)}: {plural(sizes.count, 'object')} so far")
+        except StorageError as error:
+            reason = "no such container" if error.status == 404 else error.detail
+            raise SsbenchError(f'container "{printable(container)}": {reason}') from error
+    if not sizes.count and not client.stopping():
+        raise SsbenchError("there are no objects in " + ", ".join(map(printable, containers)))
+    return sizes
+
+
+def scenario_of(name: str, sizes: SizeHistogram, initial: int | None = None) -> str:
+    """A scenario, as JSON, that reads objects whose sizes are distributed like these.
+
+    :param initial: number of its initial objects; None: as many as were counted, up to a limit.
+    :raises ScenarioError: it is not valid.
+    """
+    count = min(sizes.count, MOST_INITIAL) if initial is None else initial
+    size = sizes.to_json()
+    rows = ",\n        ".join(map(json.dumps, size["histogram"]))
+    rest: dict[str, object] = {
+        "initial_files": {"object": count},
+        "operations": {"read": 1},
+        "run_seconds": 60,
+        "user_count": 16,
+    }
+    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in rest.items())
+    text = (
+        f'{{\n  "name": {json.dumps(name)},\n  "sizes": [\n'
+        f'    {{"name": "object", "size": {{"histogram": [\n        {rows}\n    ]}}}}\n  ],\n'
+        f"{lines}\n}}\n"
+    )
+    Scenario.from_json(text)
+    return text
