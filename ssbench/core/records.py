@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import msgpack
+from msgspec import Meta
 
 from ssbench.core import unpacking
 from ssbench.core.columns import (
@@ -22,6 +23,8 @@ from ssbench.core.columns import (
 from ssbench.core.errors import MessageError
 from ssbench.core.model import Phase
 
+#: Infinities, NaN and huge numbers would spoil sums and times.
+Finite = Annotated[float, Meta(ge=-1e18, le=1e18)]
 MASTER = -1  #: in place of a worker's index
 _MAX_ITEMS = 16384  #: of one array (msgpack makes room for all of them before the first is read)
 _MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one batch
@@ -33,7 +36,7 @@ class RunHeader:
     """What is known before the first request."""
 
     run_id: str
-    started_at: float  #: wall clock, seconds since 1970
+    started_at: Finite  #: wall clock, seconds since 1970
     ssbench_version: str
     scenario_given: Mapping[str, Any]  #: the user's JSON as it was read
     scenario: Mapping[str, Any]  #: Scenario.to_dict(), overrides applied
@@ -43,7 +46,7 @@ class RunHeader:
     hosts: Mapping[str, Any] = field(default_factory=dict)  #: facts of the master's machine
     versions: Mapping[str, str] = field(default_factory=dict)  #: python, gevent, zmq, ...
     verify: bool = False  #: what was read was checked
-    operations: Sequence[Any] = ()  #: Operation.to_map() of each row that the run's process had
+    operations: tuple[Any, ...] = ()  #: Operation.to_map() of each row that the run's process had
     names: Mapping[str, Any] = field(default_factory=dict)  #: StorageSettings.names of the run
 
 
@@ -64,7 +67,7 @@ class PhaseRecord:
     """The start of a phase. Offsets of its results count from ``started_at``."""
 
     phase: Phase
-    started_at: float  #: wall clock, seconds since 1970
+    started_at: Finite  #: wall clock, seconds since 1970
     users: int
 
 
@@ -80,7 +83,7 @@ class MarkRecord:
     name: str  #: "stage", "users" or "end"
     stage: int = 0  #: index of the stage that begins, goes on, or was the last
     users: int = 0  #: that were asked for; "users": that run from now on
-    rate: float | None = None  #: operations a second; None: a closed loop
+    rate: Finite | None = None  #: operations a second; None: a closed loop
 
 
 @dataclass(slots=True)  # a frozen one takes three times as long to make
@@ -134,8 +137,8 @@ class HostRecord:
     """
 
     worker: int  #: MASTER: the master's own
-    at_s: float  #: end of that second: offset from the phase's start, by the master's clock
-    figures: Mapping[str, float]
+    at_s: Finite  #: end of that second: offset from the phase's start, by the master's clock
+    figures: Mapping[str, Finite]
     phase: Phase = Phase.RUN
     host: str = ""
     boot_id: str = ""  #: the same for all that run on one machine; "" where it isn't known
@@ -158,16 +161,16 @@ class ClockRecord:
 class RunFooter:
     """How the run ended. Absent where it was cut off."""
 
-    ended_at: float  #: wall clock, seconds since 1970
+    ended_at: Finite  #: wall clock, seconds since 1970
     ended: str  #: "complete", "interrupted", "failed", "exhausted"
     reason: str  #: one line where ended isn't "complete"
-    run_seconds: float  #: length of the run phase
+    run_seconds: Finite  #: length of the run phase
     lost: int = 0  #: operations lost with their worker, not among the results
     refused: int = 0  #: stale or malformed result messages
     late: int = 0  #: operations that fell due and were never started (open loop)
     skipped: Mapping[str, int] = field(default_factory=dict)  #: operation name -> count
-    workers_lost: Sequence[str] = ()
-    warnings: Sequence[str] = ()  #: what the user was warned of during the run
+    workers_lost: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  #: what the user was warned of during the run
     left_behind: int = 0  #: objects of ours that were not deleted, and are or may be in the store
     left_unknown: int = 0  #: those of them that were created or deleted with unknown outcome
     #: Operations given out in the run phase, but for those that came back unstarted; None where

@@ -247,7 +247,7 @@ class Run:
             hosts=info.facts(),
             versions=info.versions(),
             verify=self.config.verify,
-            operations=[row.to_map() for row in OPERATIONS.values()],
+            operations=tuple(row.to_map() for row in OPERATIONS.values()),
             names=settings.names,
         )
 

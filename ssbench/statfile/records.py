@@ -12,8 +12,8 @@ new field needs no new format version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 import msgpack
@@ -61,7 +61,6 @@ _MAX_ITEMS = 16384  #: of one array (msgpack makes room for all of them before t
 _MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one object
 _MAX_ENTRIES = 65536  #: of one map
 _MAX_DEPTH = 50
-_MAX_NUMBER = 1e18
 
 
 def encode(record: Record) -> bytes:
@@ -164,7 +163,13 @@ class Decoder:
             raise MessageError("no record")
         if record is RunHeader:
             check_version(_whole(item[1].get("format", FORMAT)))
-        decoded: Record = record(**_known_fields(record, item[1]))
+        known = {field.name for field in fields(record)} & item[1].keys()
+        try:
+            decoded: Record = msgspec.convert(
+                {name: _anything(item[1][name]) for name in known}, record
+            )
+        except msgspec.ValidationError as error:
+            raise MessageError(f"{record.__name__}: {error}") from error
         return decoded
 
     def _add_schema(self, item: list[Any]) -> None:
@@ -190,79 +195,10 @@ class Decoder:
         return ResultBatch(_PHASES[phase], worker, packed_count(data, len(names)), names, data)
 
 
-def _known_fields(record: type[Any], values: dict[Any, Any]) -> dict[str, Any]:
-    known = {}
-    for field in fields(record):
-        if field.name in values:
-            known[field.name] = _FROM_DISK[str(field.type)](values[field.name])
-        elif not _has_default(field):
-            raise MessageError(f"a {record.__name__} without {field.name}")
-    return known
-
-
-def _has_default(field: Field[Any]) -> bool:
-    return field.default is not MISSING or field.default_factory is not MISSING
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise MessageError("a text is wanted")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if type(value) is not bool:
-        raise MessageError("true or false is wanted")
-    return value
-
-
 def _whole(value: Any) -> int:
     if type(value) is not int:
         raise MessageError("a whole number is wanted")
     return value
-
-
-def _whole_or_none(value: Any) -> int | None:
-    return None if value is None else _whole(value)
-
-
-def _number(value: Any) -> float:
-    # Infinities, NaN and huge numbers would spoil sums and times.
-    if type(value) not in (int, float) or not -_MAX_NUMBER <= value <= _MAX_NUMBER:
-        raise MessageError("a number is wanted")
-    return float(value)
-
-
-def _number_or_none(value: Any) -> float | None:
-    return None if value is None else _number(value)
-
-
-def _phase(value: Any) -> Phase:
-    try:
-        return Phase(_whole(value))
-    except ValueError as error:
-        raise MessageError("a phase is wanted") from error
-
-
-def _map_of(check: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
-    def convert(value: Any) -> dict[str, Any]:
-        if type(value) is not dict:
-            raise MessageError("a map is wanted")
-        return {_text(key): check(item) for key, item in value.items()}
-
-    return convert
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if type(value) is not list:
-        raise MessageError("a list is wanted")
-    return tuple(_text(item) for item in value)
-
-
-def _list(value: Any) -> tuple[Any, ...]:
-    if type(value) is not list:
-        raise MessageError("a list is wanted")
-    return tuple(_anything(item) for item in value)
 
 
 def _anything(value: Any, depth: int = 0) -> Any:
@@ -270,27 +206,11 @@ def _anything(value: Any, depth: int = 0) -> Any:
     if depth > _MAX_DEPTH:
         raise MessageError("nested too deep")
     if type(value) is dict:
-        return {_text(key): _anything(item, depth + 1) for key, item in value.items()}
+        if not all(type(key) is str for key in value):
+            raise MessageError("a key that is no text")
+        return {key: _anything(item, depth + 1) for key, item in value.items()}
     if type(value) is list:
         return [_anything(item, depth + 1) for item in value]
     if isinstance(value, bytes):
         raise MessageError("a text is wanted")
     return value
-
-
-#: A field's annotation in core.records -> what checks and converts its value off the disk.
-_FROM_DISK: dict[str, Callable[[Any], Any]] = {
-    "str": _text,
-    "bool": _flag,
-    "int": _whole,
-    "int | None": _whole_or_none,
-    "float": _number,
-    "float | None": _number_or_none,
-    "Phase": _phase,
-    "Mapping[str, Any]": _map_of(_anything),
-    "Mapping[str, str]": _map_of(_text),
-    "Mapping[str, int]": _map_of(_whole),
-    "Mapping[str, float]": _map_of(_number),
-    "Sequence[str]": _texts,
-    "Sequence[Any]": _list,
-}

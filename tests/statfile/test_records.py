@@ -13,17 +13,12 @@ from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.errors import MessageError, SsbenchError, StatFileError
 from ssbench.core.model import NONE_NS, Phase, Result
 from ssbench.core.records import (
-    HostRecord,
-    PhaseRecord,
     Record,
     ResultBatch,
-    RunFooter,
     RunHeader,
-    WorkerRecord,
 )
 from ssbench.statfile.blocks import FORMAT
 from ssbench.statfile.records import (
-    _FROM_DISK,
     _RECORD_TYPES,
     Decoder,
     UnknownRecordError,
@@ -49,15 +44,15 @@ VALUES: dict[str, Any] = {
     "bool": st.booleans(),
     "int": WHOLE,
     "int | None": st.none() | WHOLE,
-    "float": NUMBER,
-    "float | None": st.none() | NUMBER,
+    "Finite": NUMBER,
+    "Finite | None": st.none() | NUMBER,
     "Phase": st.sampled_from(Phase),
     "Mapping[str, Any]": st.dictionaries(TEXT, JSON, max_size=4),
     "Mapping[str, str]": st.dictionaries(TEXT, TEXT, max_size=4),
     "Mapping[str, int]": st.dictionaries(TEXT, WHOLE, max_size=4),
-    "Mapping[str, float]": st.dictionaries(TEXT, NUMBER, max_size=4),
-    "Sequence[str]": st.lists(TEXT, max_size=4).map(tuple),
-    "Sequence[Any]": st.lists(JSON, max_size=4).map(tuple),
+    "Mapping[str, Finite]": st.dictionaries(TEXT, NUMBER, max_size=4),
+    "tuple[str, ...]": st.lists(TEXT, max_size=4).map(tuple),
+    "tuple[Any, ...]": st.lists(JSON, max_size=4).map(tuple),
 }
 COLD: Any = st.sampled_from(list(_RECORD_TYPES.values())).flatmap(
     lambda cls: st.builds(cls, **{f.name: VALUES[f.type] for f in fields(cls)})
@@ -117,12 +112,6 @@ def test_malformed_schemas_are_refused(schema: list[Any]) -> None:
         decoder.decode([9, 2, 0, 0, packed([result(1)])])
 
 
-def test_every_field_has_a_row_in_the_table_of_checks() -> None:
-    for record in (RunHeader, WorkerRecord, PhaseRecord, HostRecord, RunFooter):
-        for field in fields(record):
-            assert str(field.type) in _FROM_DISK, f"{record.__name__}.{field.name}"
-
-
 def test_other_mappings_and_sequences_are_written_too() -> None:
     header = RunHeader("r", 1.0, "1", MappingProxyType({"a": (1, 2)}), {}, {}, 1, "noop")
     [item], _ = unpacked(encode(header))
@@ -139,7 +128,7 @@ def test_fields_may_be_added_and_those_with_a_default_missing() -> None:
     del values["left_behind"]
     assert Decoder().decode([code, values]) == FOOTER
     del values["ended"]
-    with pytest.raises(MessageError, match="a RunFooter without ended"):
+    with pytest.raises(MessageError, match="RunFooter: Object missing required field `ended`"):
         Decoder().decode([code, values])
 
 
@@ -250,5 +239,5 @@ def test_a_scenario_nested_too_deep_is_refused() -> None:
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -1e300, 1 << 63])
 def test_a_number_that_nobody_can_reckon_with_is_refused(number: float) -> None:
     [[code, values]], _ = unpacked(encode(PHASE))
-    with pytest.raises(MessageError, match="a number is wanted"):
+    with pytest.raises(MessageError, match="PhaseRecord: Expected `float`"):
         Decoder().decode([code, values | {"started_at": number}])
