@@ -27,7 +27,19 @@ from benchmarks.bench.figure import Figure, at_most, not_run
 from benchmarks.nginx import NginxError
 
 #: Each is a module of this package with a ``run(rounds)`` that gives figures.
-ROWS = ("small", "s3", "webdav", "master", "noop", "big", "tls", "reading", "start", "growth")
+ROWS = (
+    "small",
+    "s3",
+    "webdav",
+    "file",
+    "master",
+    "noop",
+    "big",
+    "tls",
+    "reading",
+    "start",
+    "growth",
+)
 RECORD = Path(__file__).resolve().parent / "recorded.json"
 
 

@@ -35,6 +35,7 @@ _ACCESS: dict[str, Sequence[object]] = {
     "s3": ("--storage", "s3", "--s3-access-key", "bench", "--s3-secret-key", "s3cret",
            "--s3-endpoint"),
     "webdav": ("--storage", "webdav", "--url"),
+    "file": ("--storage", "file", "--path"),
 }  # fmt: skip
 
 
