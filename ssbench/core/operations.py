@@ -263,7 +263,7 @@ RANGE_READ = register(Operation(
     10, "RANGE_READ", Effect.NONE, body=Body.RECEIVED, progress=FIRST_BYTE, least_size=1,
     parameters=(Parameter("range_bytes", 65536, 1, 1 << 40, is_size=True),),
     arguments=("offset", "length"), draw=lambda random, size, *, range_bytes: (
-        random.randrange(max(size - range_bytes, 0) + 1), min(range_bytes, size)
+        random.randrange(max(size - range_bytes, 0) + 1), min(range_bytes, size)  # nosec B311 # which part
     ),
 ))
 #: Many objects by one request. An object that is already gone is no failure: the stores don't say

@@ -85,7 +85,7 @@ class Site:
         self.root = f"{scheme}://{url.netloc}{url.base}"  #: the same as a whole URL
         self.plain_headers = f"Host: {url.netloc}\r\nUser-Agent: ssbench\r\n"
         self.headers = self.plain_headers  #: of every request
-        self.secret = ""  #: what must not be shown of the headers
+        self.secret = ""  #: what must not be shown of the headers  # nosec B105 # nothing yet
         self.digest: DigestCredentials | None = None  #: None: requests are not signed
         self.signer: DigestSigner | None = None  #: None: there is no nonce yet
 

@@ -36,4 +36,4 @@ def test_a_driver_takes_what_the_contract_gives(driver: type, half: type) -> Non
 def test_a_store_that_says_nothing_has_no_limits() -> None:
     silent = StoreLimits()
     values = [getattr(silent, name) for name in StoreLimits.__slots__]
-    assert values == [None] * 6
+    assert set(values) == {None}
