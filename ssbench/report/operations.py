@@ -39,15 +39,11 @@ MIXED_COLUMNS = (WRITE_COLUMNS[0], "method", *WRITE_COLUMNS[1:])
 ALL_COLUMNS = (WRITE_COLUMNS[0], "method", *READ_COLUMNS[1:], "bytes", "retries", "error")
 
 _MINUTE_NS = 60_000_000_000
-_NUMBERS = (
+_TIMES = ("operation", "start_ns", "last_byte_ns", "error")
+_FIELDS = (
     "operation", "size_class", "object", "start_ns", "last_byte_ns", "status", "headers_ns",
-    "bytes_moved", "retries", "error",
+    "bytes_moved", "retries", "error", "transaction_id",
 )  # fmt: skip
-
-
-def method_of(row: Operation) -> str:
-    """The operation's name for users of HTTP: PUT for CREATE, GET for READ, else its own name."""
-    return row.alias or row.name
 
 
 def operation_rows(
@@ -77,8 +73,9 @@ def over_time_rows(records: Iterable[Record], methods: Sequence[str] = ()) -> It
     :param methods: count these apart, in columns of their names; (): one number for all.
     """
     run = _Run()
-    counts: Counter[tuple[int, str]] = Counter()
+    counts: Counter[tuple[int, int]] = Counter()
     start_ns = end_ns = None
+    latest_ns = 0  # completion, since the start
     for record in records:
         run.add(record)
         if isinstance(record, MarkRecord) and record.name == "end":
@@ -87,21 +84,25 @@ def over_time_rows(records: Iterable[Record], methods: Sequence[str] = ()) -> It
             start_ns = run.origin_ns + record.at_ns
         elif isinstance(record, ResultBatch) and record.phase is Phase.RUN:
             start_ns = run.origin_ns if start_ns is None else start_ns
-            for row in run.rows(record):
-                completed_ns, method, error = row[0], row[1], row[-1]
-                end_ns = max(end_ns or 0, completed_ns)
+            since_ns = run.origin_of(record) - start_ns
+            for operation, begin_ns, took_ns, error in run.columns(record, _TIMES):
+                at_ns = max(since_ns + begin_ns + took_ns, 0)
+                latest_ns = max(latest_ns, at_ns)
                 if not error:
-                    counts[max(completed_ns - start_ns, 0) // _MINUTE_NS, method] += 1
+                    counts[at_ns // _MINUTE_NS, operation] += 1
     yield _lines([["time_unix_nano", *(methods or ["count_since_last_time"])]])
-    if start_ns is None or end_ns is None:
+    if start_ns is None:
         return
+    end_ns = max(end_ns or 0, start_ns + latest_ns)
     totals: Counter[int] = Counter()
-    for (minute, _method), count in counts.items():
+    by_method: Counter[tuple[int, str]] = Counter()
+    for (minute, operation), count in counts.items():
         totals[minute] += count
+        by_method[minute, run.method_of(operation)] += count
     yield _lines([[start_ns, *([0] * (len(methods) or 1))]])
     for minute in range((end_ns - start_ns) // _MINUTE_NS + 1):
         at_ns = min(start_ns + (minute + 1) * _MINUTE_NS, end_ns)
-        found = [counts[minute, name] for name in methods] or [totals[minute]]
+        found = [by_method[minute, name] for name in methods] or [totals[minute]]
         yield _lines([[at_ns, *found]])
 
 
@@ -131,21 +132,33 @@ class _Run:
         elif isinstance(record, ClockRecord):
             self._shifts[record.worker] = record.shift_ns
 
+    def method_of(self, operation: int) -> str:
+        """The operation's name for users of HTTP: PUT for CREATE, else its own name."""
+        row = row_of(operation, self._operations)
+        return row.alias or row.name
+
+    def origin_of(self, batch: ResultBatch) -> int:
+        """The time that the batch's offsets count from, Unix time in ns."""
+        return self.origin_ns + self._shifts.get(batch.worker, 0)
+
+    def columns(self, batch: ResultBatch, names: Sequence[str]) -> Iterator[Sequence[Any]]:
+        """These columns of a batch, row by row; no row if one of them is malformed."""
+        try:
+            return zip(*[batch.column(name) for name in names], strict=True)
+        except MessageError:
+            return iter(())  # the statistics count it as damage
+
     def rows(self, batch: ResultBatch) -> Iterator[Sequence[Any]]:
         """The batch's results as rows of ALL_COLUMNS; none if it is malformed."""
-        origin_ns = self.origin_ns + self._shifts.get(batch.worker, 0)
-        try:
-            columns = [batch.column(name) for name in (*_NUMBERS, "transaction_id")]
-        except MessageError:
-            return  # the statistics count it as damage
+        origin_ns = self.origin_of(batch)
         for (
             operation, size_class, number, start_ns, last_ns, status, headers_ns, moved, retries,
             error, transaction_id,
-        ) in zip(*columns, strict=True):  # fmt: skip
+        ) in self.columns(batch, _FIELDS):  # fmt: skip
             row = row_of(operation, self._operations)
             yield (
                 origin_ns + start_ns + last_ns,
-                method_of(row),
+                self.method_of(operation),
                 self._name(row, size_class, number),
                 printable(transaction_id.decode("utf-8", "replace")),
                 status,
