@@ -324,6 +324,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
         if kind != "size":
             size |= {"size_min": low, "size_max": high}
         if kind == "log_normal":
+            size["size_max"] = max(high, 2 * low + 1)  # a quarter of all sizes, at least
             size["size"] = {"log_normal": {"median": max(low, 1), "sigma": 1}}
         elif kind == "size":
             size["size"] = draw(DISTRIBUTION)
