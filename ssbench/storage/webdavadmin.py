@@ -33,7 +33,7 @@ from ssbench.storage.webdavclient import (
 
 _LISTING_MAX = 1 << 34  #: bytes of a listing, of which little is kept
 _COUNTED_MAX = 1 << 20  #: bytes of a listing whose entries are counted
-_KEPT = 20_000  #: entries of a folder that are kept at a time
+KEPT = 20_000  #: entries of a folder that are kept at a time
 _LISTINGS = 16  #: containers of which that is so
 _DEPTH_MAX = 64  #: of folders in a container
 #: ``tiny_<run id>_000012``, as core.naming names what a run creates.
@@ -171,7 +171,7 @@ class WebdavAdmin(WebdavClient):
         path = f"{container}/{folder}"
         after, more = marker, True
         while more:
-            page = _Page(_KEPT)
+            page = _Page(KEPT)
 
             def take(name: str, size: int, page: _Page = page, after: str = after) -> None:
                 key = folder + name

@@ -22,7 +22,10 @@ DIGEST = (
     b'WWW-Authenticate: Digest realm="r", nonce="n", qop="auth", algorithm=SHA-256\r\n'
     b"Content-Length: 0\r\nConnection: close\r\n\r\n"
 )
-BASIC = b'HTTP/1.1 401 N\r\nWWW-Authenticate: Basic realm="b"\r\nContent-Length: 0\r\n\r\n'
+BASIC = (
+    b'HTTP/1.1 401 N\r\nWWW-Authenticate: Basic realm="b"\r\nContent-Length: 0\r\n'
+    b"Connection: close\r\n\r\n"
+)
 ALLOW = (
     b"HTTP/1.1 200 N\r\nAllow: GET, put,PROPFIND\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 )

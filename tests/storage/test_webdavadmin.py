@@ -1,0 +1,140 @@
+"""Listings and deletes of the WebDAV driver, on a tree of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind
+from ssbench.storage import webdavadmin
+from ssbench.storage.base import ObjectEntry
+from ssbench.storage.webdavadmin import WebdavAdmin
+from tests.storage.test_webdav import answered, driver_on
+
+
+class Tree:
+    """A WebDAV server on a set of paths; those of folders end with a slash."""
+
+    def __init__(self, *paths: str) -> None:
+        self.paths = {"/dav/"}
+        for path in paths:
+            parts = path.split("/")
+            self.paths |= {f"/dav/{'/'.join(parts[:depth])}/" for depth in range(1, len(parts))}
+            self.paths.add(f"/dav/{path}")
+
+    def __call__(self, line: str, headers: dict[str, str]) -> bytes:
+        method, target = line.split()
+        path = unquote(target)
+        if path not in self.paths:
+            return answered(404)
+        if method == "DELETE":
+            self.paths = {each for each in self.paths if not each.startswith(path)}
+            return answered(204)
+        if method != "PROPFIND":
+            return answered(200)
+        inside = (each for each in self.paths if each.startswith(path))
+        found = [each for each in inside if not each[len(path) :].rstrip("/").count("/")]
+        responses = "".join(
+            f"<response><href>{quote(each)}</href><propstat><prop><resourcetype>"
+            f"{'<collection/>' * each.endswith('/')}</resourcetype>"
+            f"<getcontentlength>7</getcontentlength></prop><status>HTTP/1.1 200 OK</status>"
+            "</propstat></response>"
+            for each in found
+        )
+        return answered(207, body=f'<multistatus xmlns="DAV:">{responses}</multistatus>'.encode())
+
+
+@contextmanager
+def admin_of(tree: Tree) -> Iterator[Any]:
+    with driver_on(tree, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, _):
+        yield admin
+
+
+def pages(admin: Any, container: str, limit: int) -> list[list[str]]:
+    found: list[list[str]] = []
+    marker = ""
+    while page := admin.list_objects(container, marker, limit):
+        marker = page[-1].name
+        found.append([entry.name for entry in page])
+    return found
+
+
+def flat(parts: Iterable[list[str]]) -> list[str]:
+    return [name for part in parts for name in part]
+
+
+SEGMENTS = st.sampled_from(["a", "b", "a-b", "a.b", "aa", "é", "0"])
+NAMES = st.sets(st.lists(SEGMENTS, min_size=1, max_size=3).map("/".join), max_size=12)
+
+
+@settings(max_examples=40)
+@given(NAMES, st.integers(1, 5))
+def test_pages_have_every_name_once_and_in_order(names: set[str], limit: int) -> None:
+    # A name can't be both a file and a folder.
+    names = {each for each in names if not any(other.startswith(f"{each}/") for other in names)}
+    with admin_of(Tree("c/.ssbench", "c/empty/", *(f"c/{name}" for name in names))) as admin:
+        found = pages(admin, "c", limit)
+        assert flat(found) == sorted(names)
+        assert all(len(page) == limit for page in found[:-1])
+        # A marker of another page begins anew, in the middle of a folder, too.
+        for name in sorted(names):
+            assert [each.name for each in admin.list_objects("c", name, 100)] == sorted(
+                each for each in names if each > name
+            )
+
+
+@pytest.mark.parametrize("kept", [1, 7, 60])
+def test_a_folder_with_more_names_than_are_kept(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webdavadmin, "KEPT", kept)
+    names = [f"tiny_{number:06d}" for number in range(60)]
+    tree = Tree(*(f"c/{name}" for name in names), "c/deep/er/x", "c/tiny_000007x/y", "c/z/")
+    with admin_of(tree) as admin:
+        found = flat(pages(admin, "c", 9))
+    assert found == sorted([*names, "deep/er/x", "tiny_000007x/y"])
+
+
+def test_a_container_is_deleted_with_its_mark_and_empty_folders_only() -> None:
+    tree = Tree("c/.ssbench", "c/a/b/", "d/x", "e/.ssbench", "e/a/b/precious")
+    with admin_of(tree) as admin:
+        assert admin.delete_container("c")
+        for name, status, why in (("d", 403, "no mark"), ("e", 409, '"a/b/precious"')):
+            with pytest.raises(StorageError, match=why) as caught:
+                admin.delete_container(name)
+            assert caught.value.status == status
+        assert not admin.delete_container("nothing")
+        left = {"/dav/d/x", "/dav/e/a/b/precious", "/dav/e/.ssbench"}
+        assert left <= tree.paths
+        assert "/dav/c/" not in tree.paths
+
+
+def test_containers_are_the_folders_of_the_collection() -> None:
+    tree = Tree("ssbench_000002/x", "ssbench_000001/x", "ssbench_file", "other/x")
+    with admin_of(tree) as admin:
+        found = admin.list_containers("ssbench_", "", 10)
+        assert [entry.name for entry in found] == ["ssbench_000001", "ssbench_000002"]
+        assert admin.list_containers("ssbench_", "ssbench_000001", 10) == found[1:]
+        assert admin.list_containers("", "", 1)[0].name == "other"
+
+
+def test_names_that_could_lead_elsewhere_are_not_sent() -> None:
+    with driver_on(lambda line, headers: answered(204), kind=WebdavAdmin) as (admin, heard):
+        for call in (admin.delete_object, admin.object_run_id):
+            with pytest.raises(StorageError, match="not sent") as caught:
+                call("c", "../other/x")
+            assert caught.value.kind is ErrorKind.PROTOCOL
+        with pytest.raises(StorageError, match="not sent"):
+            admin.delete_container("..")
+    assert heard == []
+
+
+def test_sizes_are_those_of_the_listing() -> None:
+    with admin_of(Tree("c/x?y")) as admin:
+        # A name as another program wrote it: it is shown unquoted, as ours are.
+        assert admin.list_objects("c", "", 10) == [ObjectEntry("x?y", 7)]
