@@ -35,13 +35,13 @@ BAD = {
 UNKNOWN = {"name": "x", "skip_reason": "not found on PyPI"}
 
 
-def test_a_finding_fails_the_check_and_says_what_would_be_right(audit: ModuleType) -> None:
+def test_a_finding_fails_the_check_and_names_the_fixed_version(audit: ModuleType) -> None:
     status, lines = audit.verdict(report(FINE, BAD, UNKNOWN))
     assert status == 1
     assert lines[1:] == ["requests 2.0: PYSEC-1 (fixed in 2.1)"]
 
 
-def test_nothing_found_is_told(audit: ModuleType) -> None:
+def test_no_findings_are_reported(audit: ModuleType) -> None:
     assert audit.verdict(report(FINE, UNKNOWN)) == (
         0, ["pip-audit: 1 packages, nothing known against them"],
     )  # fmt: skip
@@ -76,7 +76,7 @@ def test_the_command_gets_pinned_versions(
     "command",
     [["/no/such/command"], ["false"], [sys.executable, "-c", "import time; time.sleep(100)"]],
 )
-def test_a_tool_that_is_missing_fails_or_hangs_is_skipped(
+def test_a_missing_failing_or_hanging_tool_is_skipped(
     audit: ModuleType,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

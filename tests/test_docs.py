@@ -251,7 +251,7 @@ def test_every_option_of_a_store_stands_in_its_section(store: str) -> None:
     assert written == expected
 
 
-def test_no_page_names_an_option_that_there_is_not() -> None:
+def test_pages_name_existing_options_only() -> None:
     known = {
         flag
         for parser in [master_parser(), embedded_parser(), *commands().values()]
@@ -297,13 +297,13 @@ def test_the_page_of_scenarios_names_the_option_that_overrides_a_key() -> None:
         assert set(options) <= set(flags[key] if options else [])
 
 
-def test_required_keys_are_told_as_such() -> None:
+def test_required_keys_are_marked() -> None:
     table = rows(section(page(SCENARIOS), "At the top level"))
     told = {literals(row[0])[0] for row in table if row[2].astext().startswith("required")}
     assert {name for name, key in KEYS.items() if key.required} <= told
 
 
-def test_the_pages_have_every_canned_scenario_and_no_other() -> None:
+def test_the_pages_list_exactly_the_canned_scenarios() -> None:
     files = {path.stem for path in ROOT.glob("scenarios/*.scenario")}
     table = rows(section(page(SCENARIOS), "Canned scenarios"))
     assert {literals(row[0])[0] for row in table} == files == set(CANNED)
@@ -319,7 +319,7 @@ def test_the_reference_has_every_exit_status() -> None:
     assert f"the most severe counts: {', '.join(order)}." in text
 
 
-def test_every_form_of_report_is_told() -> None:
+def test_every_format_of_report_is_documented() -> None:
     text = (ROOT / "docs/report.rst").read_text()
     assert all(f"--{name}" in text for name in FORMATS if name != "text")
 
@@ -340,7 +340,7 @@ ALL_LINES = [(path.name, line) for path in PAGES for line in command_lines(path)
 
 
 @pytest.mark.parametrize(("name", "line"), ALL_LINES, ids=[line for _, line in ALL_LINES])
-def test_command_lines_are_taken_by_the_parsers(name: str, line: str) -> None:
+def test_command_lines_are_accepted_by_the_parsers(name: str, line: str) -> None:
     program, *arguments = shlex.split(line, comments=True)
     if program == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -367,7 +367,7 @@ def test_the_pages_show_every_command() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_links_between_pages_lead_somewhere(path: Path) -> None:
+def test_links_between_pages_resolve(path: Path) -> None:
     for reference in page(path).findall(nodes.reference):
         target = reference.get("refuri", "").partition("#")[0]
         if target and "://" not in target:
@@ -399,7 +399,7 @@ def test_files_that_pages_name_exist() -> None:
             assert (ROOT / name).exists(), f"{path.name}: {name}"
 
 
-def test_links_to_sections_lead_to_one() -> None:
+def test_links_to_sections_resolve() -> None:
     for path in [*PAGES, *ROOT.glob("docs/*.md")]:
         for page_name, anchor in re.findall(r"[<(]([\w./-]+)#([\w-]+)[>)]", path.read_text()):
             assert anchor in anchors(path.parent / page_name), f"{path.name}: {page_name}#{anchor}"

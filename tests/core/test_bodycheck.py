@@ -61,7 +61,7 @@ def flipped(data: bytes, bit: int) -> bytes:
 @pytest.mark.parametrize("content", [RANDOM, LETTERS])
 @pytest.mark.parametrize("version", [0, 1, 5])
 @pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, PERIOD + 1])
-def test_the_right_body_is_right(content: SyntheticSource, version: int, size: int) -> None:
+def test_correct_content_passes(content: SyntheticSource, version: int, size: int) -> None:
     whole = body(version, size, content=content)
     assert judged([whole], version, size, content=content) is None
     assert judged(cut(whole, range(0, size, 65536)), version, size, content=content) is None
@@ -92,7 +92,7 @@ KINDS = {
 
 @pytest.mark.parametrize("name", WRONG)
 @given(cuts=CUTS)
-def test_the_verdict_does_not_depend_on_how_the_body_was_cut(name: str, cuts: list[int]) -> None:
+def test_the_verdict_does_not_depend_on_the_pieces(name: str, cuts: list[int]) -> None:
     found = judged(cut(WRONG[name], cuts), 2, old_sizes=range(100, 5000))
     assert kind(found) is KINDS.get(name, CORRUPT)
     assert found == judged([WRONG[name]], 2, old_sizes=range(100, 5000))
@@ -100,9 +100,7 @@ def test_the_verdict_does_not_depend_on_how_the_body_was_cut(name: str, cuts: li
 
 @settings(deadline=None)
 @given(st.integers(1, 4000), st.integers(0), CUTS, st.integers(0, 3))
-def test_any_flipped_bit_is_found_where_it_is(
-    size: int, bit: int, cuts: list[int], version: int
-) -> None:
+def test_any_flipped_bit_is_located(size: int, bit: int, cuts: list[int], version: int) -> None:
     bit %= 8 * size
     found = judged(cut(flipped(body(version, size), bit), cuts), version, size)
     assert found is not None
@@ -120,7 +118,7 @@ def test_bits_at_the_edges_of_blocks(bit: int) -> None:
         assert found == (CORRUPT, f"wrong from byte offset {at // 8} on ({size} bytes)")
 
 
-def test_lengths_are_told() -> None:
+def test_wrong_lengths_are_reported() -> None:
     assert judged([body(0, 2999)]) == (
         CORRUPT,
         "wrong from byte offset 2999 on (2999 bytes in place of 3000)",
@@ -132,7 +130,7 @@ def test_lengths_are_told() -> None:
     assert judged([]) == (CORRUPT, "wrong from byte offset 0 on (0 bytes in place of 3000)")
 
 
-def test_an_old_version_is_told_by_its_number() -> None:
+def test_an_old_version_is_identified_by_number() -> None:
     assert judged([body(3, 700)], 9) == (STALE, "version 3 of it, not 9")
     assert kind(judged([body(9, 700)], 3)) is CORRUPT  # nobody ever lags ahead
 
@@ -160,7 +158,7 @@ def test_the_first_version_of_an_initial_object_has_one_size() -> None:
         ("1", 3000, ErrorKind.NONE),  # nothing tells them apart
     ],
 )
-def test_of_letters_the_store_says_which_version_they_are(
+def test_the_stores_etag_identifies_versions_of_compressible_content(
     said: str | None, size: int, wanted: ErrorKind
 ) -> None:
     whole = body(0, size, content=LETTERS)
@@ -168,7 +166,7 @@ def test_of_letters_the_store_says_which_version_they_are(
     assert kind(found) is wanted
 
 
-def test_a_body_cut_off_is_not_an_old_version_because_the_store_says_so() -> None:
+def test_a_truncated_body_is_not_an_old_version_by_its_etag() -> None:
     assert kind(judged([body(2, 700)], 2, said="1")) is CORRUPT
 
 
@@ -191,5 +189,5 @@ MD5 = "d41d8cd98f00b204e9800998ecf8427e"
         ({"etag": f'"{MD5}"', "x-object-manifest": "c/o"}, None),
     ],
 )
-def test_which_etags_claim_to_be_an_md5(headers: dict[str, str], claimed: str | None) -> None:
+def test_etags_that_are_an_md5(headers: dict[str, str], claimed: str | None) -> None:
     assert claimed_md5(headers) == claimed

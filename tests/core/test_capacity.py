@@ -15,7 +15,7 @@ from ssbench.core.capacity import (
 TIGHT = HostLimits(descriptors=256, ports=28_232, memory_bytes=10**9)
 
 
-def test_the_scarcest_bounds_the_users_of_a_worker() -> None:
+def test_the_scarcest_resource_limits_the_users() -> None:
     users, why = most_users(TIGHT)
     assert users == 256 - WORKER_DESCRIPTORS
     assert why.startswith("a process may open 256 files (ulimit -Hn)")
@@ -46,13 +46,13 @@ def test_the_scarcest_bounds_the_users_of_a_worker() -> None:
         (28_233, 200, 2, ""),
     ],
 )
-def test_what_is_short_is_said_with_figures(
+def test_a_scarce_resource_is_reported_with_figures(
     users: int, workers: int, targets: int, said: str
 ) -> None:
     assert shortage(TIGHT, users, workers, targets).startswith(said or "x") is bool(said)
 
 
-def test_memory_is_warned_of() -> None:
+def test_scarce_memory_gives_a_warning() -> None:
     assert not memory_warning(TIGHT, 1000, 1)
     assert memory_warning(TIGHT, 20_000, 10) == (
         "20,000 users in 10 workers take about 1,300 MB of memory, and 1,000 MB can be had on this"

@@ -99,7 +99,7 @@ def test_no_details_may_be_an_empty_map() -> None:
 
 
 @pytest.mark.parametrize("count", [MAX_DETAILS, MAX_DETAILS + 1, 3 * MAX_DETAILS, MAX_ROWS])
-def test_details_of_many_rows_come_back_and_no_list_of_them_is_long(count: int) -> None:
+def test_details_of_many_rows_round_trip_in_short_lists(count: int) -> None:
     rows = [(n, *[0] * (RESULT_NUMBERS - 1), b"tx", f"error {n}") for n in range(count)]
     packed = over_the_wire(pack_results(rows))
     lists = packed[-1] if isinstance(packed[-1][0], list) else [packed[-1]]
@@ -111,7 +111,7 @@ def test_details_of_many_rows_come_back_and_no_list_of_them_is_long(count: int) 
 
 
 @given(st.lists(INT64, min_size=1, max_size=50))
-def test_a_column_comes_back(values: list[int]) -> None:
+def test_a_column_round_trips(values: list[int]) -> None:
     assert list(unpack_column(over_the_wire(pack_column(values)), len(values))) == values
 
 
@@ -125,14 +125,12 @@ def test_a_column_comes_back(values: list[int]) -> None:
         (range(0, 64 << 40, 1 << 40), 512),
     ],
 )
-def test_a_column_takes_no_more_room_than_its_spread_asks_for(
-    values: list[int], size_bytes: int
-) -> None:
+def test_a_column_uses_the_narrowest_width(values: list[int], size_bytes: int) -> None:
     assert len(msgpack.packb(pack_column(values))) <= size_bytes + 8
 
 
 @given(IDS)
-def test_transaction_ids_come_back_to_the_letter(ids: list[bytes]) -> None:
+def test_transaction_ids_round_trip(ids: list[bytes]) -> None:
     assert list(unpack_ids(over_the_wire(pack_ids(ids)), len(ids))) == ids
 
 
@@ -164,20 +162,20 @@ def test_swift_s_transaction_ids_take_16_bytes(text: str) -> None:
         ],
     ],
 )
-def test_ids_that_only_look_like_swift_s_come_back_as_they_were(ids: list[bytes]) -> None:
+def test_ids_similar_to_those_of_swift_round_trip(ids: list[bytes]) -> None:
     assert list(unpack_ids(pack_ids(ids), len(ids))) == ids
 
 
-def test_a_newline_in_an_id_does_not_shift_the_others() -> None:
+def test_a_newline_in_an_id_does_not_shift_other_ids() -> None:
     assert list(unpack_ids(pack_ids([b"a\nb", b"c"]), 2)) == [b"a b", b"c"]
 
 
 @given(JOBS)
-def test_jobs_come_back(jobs: list[Job]) -> None:
+def test_jobs_round_trip(jobs: list[Job]) -> None:
     assert OWN_JOBS.decode(pack_jobs(jobs)) == jobs
 
 
-def test_operations_and_errors_by_name_come_back_as_numbers() -> None:
+def test_operations_and_errors_round_trip() -> None:
     for count in (1, 2):
         jobs = [Job(n, READ, 0, n, 0, 1) for n in range(count)]
         read = OWN_JOBS.decode(pack_jobs(jobs))
@@ -205,7 +203,7 @@ def test_operations_and_errors_by_name_come_back_as_numbers() -> None:
         {"group": []},
     ],
 )
-def test_malformed_jobs_are_refused(changes: dict[str, Any]) -> None:
+def test_malformed_jobs_are_rejected(changes: dict[str, Any]) -> None:
     job = Job(1, READ, 0, 1, 0, 1, others=(4, 5), arguments=(4, b"a"))
     with pytest.raises(MessageError):
         unpack_jobs([job, job._replace(**changes)])
@@ -218,7 +216,9 @@ def test_what_is_no_rows_of_jobs_is_refused(rows: Any) -> None:
 
 
 @given(JOBS, st.randoms(use_true_random=False))
-def test_jobs_of_another_release_s_schema_come_back(jobs: list[Job], chance: random.Random) -> None:
+def test_jobs_in_the_schema_of_another_release_are_read(
+    jobs: list[Job], chance: random.Random
+) -> None:
     """Columns in another order, and one that is unknown here."""
     columns = [*JOB_SCHEMAS[0], ("colour", "text")]
     order = list(range(len(columns)))
@@ -247,7 +247,7 @@ def test_results_of_another_release_s_schema_come_back(
     assert over_the_wire(arranged) == own[: len(arranged)]
 
 
-def test_a_schema_that_lacks_a_required_column_can_not_be_used() -> None:
+def test_a_schema_without_a_required_column_is_rejected() -> None:
     schema = RESULT_SCHEMAS[0]
     schemas = [schema, schema[1:], (("number", "text"), *schema[1:]), schema[:9], schema * 2]
     found = layouts(schemas, ResultLayout)
@@ -258,7 +258,7 @@ def test_a_schema_that_lacks_a_required_column_can_not_be_used() -> None:
 
 
 @given(RESULTS)
-def test_results_come_back(rows: list[tuple[Any, ...]]) -> None:
+def test_results_round_trip(rows: list[tuple[Any, ...]]) -> None:
     packed = over_the_wire(pack_results(rows))
     columns = unpack_results(packed)
     assert len(columns) == len(Result._fields)
@@ -349,13 +349,13 @@ def whole(data: bytes) -> None:
 
 
 @fuzzed(packed_batches())
-def test_fuzz_spoilt_batches(data: bytes) -> None:
+def test_fuzz_mutated_batches(data: bytes) -> None:
     """Invariant: that of ``whole``."""
     whole(data)
 
 
 @pytest.mark.parametrize("count", [0, -1, MAX_ROWS + 1, 10**18, True, 1.0, "1", None])
-def test_a_batch_of_an_impossible_length_is_refused(count: object) -> None:
+def test_a_batch_of_an_impossible_length_is_rejected(count: object) -> None:
     packed = pack_results([(*[0] * RESULT_NUMBERS, b"tx", "")])
     with pytest.raises(MessageError):
         unpack_results([count, *packed[1:]])
@@ -366,7 +366,7 @@ def test_a_batch_of_an_impossible_length_is_refused(count: object) -> None:
     [True, 1.5, None, b"", [0, "B"], [0, "b", b"\0\0"], [0, "B", b"\0"], ["0", "B", b"\0\0"],
      [0, "B", "\0\0"], [0, b"B", b"\0\0"], [True, "B", b"\0\0"]],
 )  # fmt: skip
-def test_a_malformed_column_is_refused(column: object) -> None:
+def test_a_malformed_column_is_rejected(column: object) -> None:
     with pytest.raises(MessageError):
         unpack_column(column, 2)
 
@@ -377,7 +377,7 @@ def test_a_malformed_column_is_refused(column: object) -> None:
      [True, "x"], [0, "x", 0, "y"], [1, "x", 0, "y"], [[0, "x"], [0, "y"]], [[1, "x"], [0, "y"]],
      [[0], ["x"], [1]], [[0, "x"], 1, "y"], [[[0, "x"]]], [[0, "x"], {}]],
 )  # fmt: skip
-def test_malformed_details_are_refused(details: object) -> None:
+def test_malformed_details_are_rejected(details: object) -> None:
     row = (*[0] * RESULT_NUMBERS, b"tx", "")
     packed = pack_results([row, row])
     packed[-1] = details

@@ -62,7 +62,7 @@ def test_successes_are_packed_as_their_rows_would_be(finished: list[Completed]) 
 
 
 @given(st.lists(done() | ROWS, min_size=1, max_size=10))
-def test_failures_may_be_among_them(finished: list[Completed]) -> None:
+def test_failures_between_successes_are_packed(finished: list[Completed]) -> None:
     assert unpacked(finished) == rows_of(finished, ORIGIN_NS)
     assert latencies_ns(finished) == [
         max(Result._make(row).last_byte_ns, 0) for row in rows_of(finished, ORIGIN_NS)
@@ -83,7 +83,7 @@ def test_the_row_of_a_success(operation: Operation) -> None:
     )  # fmt: skip
 
 
-def test_times_of_what_was_read_late_are_uncertain() -> None:
+def test_times_of_late_reads_are_uncertain() -> None:
     jobs = [Job(n, operation, 0, 0, 0, 0, 5) for n, operation in enumerate(OPERATIONS)]
     late = [(job, 1200, Timing(-1500, -1600, 1700, 100, 200)) for job in jobs]
     for row in map(Result._make, [*rows_of(late, ORIGIN_NS), *unpacked(late)]):
@@ -92,7 +92,7 @@ def test_times_of_what_was_read_late_are_uncertain() -> None:
         assert (row.headers_ns, row.first_byte_ns, row.last_byte_ns) == (-2, first_ns, 500)
 
 
-def test_a_wall_clock_that_was_set_makes_no_negative_durations() -> None:
+def test_a_wall_clock_step_gives_no_negative_durations() -> None:
     job = Job(0, READ, 0, 0, 0, 0, 5)
     before = (job, 1200, Timing(1100, 1150, 1190, 100, 200))
     for finished in ([before], [before, (job, 1200, Timing(1300, 1400, 1500, 100, 200))]):

@@ -45,14 +45,14 @@ def test_a_body_does_not_depend_on_the_size_of_its_pieces(
 
 @settings(deadline=None)
 @given(SIZES, BLOCK_SIZES, st.binary())
-def test_pieces_are_whole_blocks_and_a_rest(size: int, block_size: int, name: bytes) -> None:
+def test_pieces_are_whole_blocks_and_a_remainder(size: int, block_size: int, name: bytes) -> None:
     lengths = [len(piece) for piece in pieces(name, 1, size, block_size)]
     assert sum(lengths) == size
     assert all(length == block_size for length in lengths[:-1])
     assert all(0 < length <= block_size for length in lengths)
 
 
-def test_a_body_goes_round_the_block() -> None:
+def test_a_body_wraps_around_the_block() -> None:
     content = SyntheticSource(65536)
     whole = body(b"x", 0, 2 * PERIOD)
     at = content.offset(b"x", 0)
@@ -60,7 +60,7 @@ def test_a_body_goes_round_the_block() -> None:
     assert whole[:PERIOD] == whole[PERIOD:]
 
 
-def test_one_piece_holds_what_pieces_do() -> None:
+def test_a_single_piece_equals_the_joined_pieces() -> None:
     content = SyntheticSource(65536)
     for version in range(50):
         assert content.piece(b"x", version, 65536) == next(content.pieces(b"x", version, 65536))
@@ -76,7 +76,7 @@ def test_names_and_versions_differ() -> None:
     assert len(heads) > 990
 
 
-def test_a_body_does_not_compress_unless_asked_to() -> None:
+def test_a_body_is_incompressible_by_default() -> None:
     assert len(compress(body(b"x", 0, 100_000))) > 99_000
     letters = b"".join(pieces(b"x", 0, 100_000, 4096, compressible=True))
     assert letters == b"A" * 100_000
@@ -88,7 +88,7 @@ def test_pieces_are_no_copies() -> None:
     assert first.obj is second.obj
 
 
-def test_making_the_block_takes_no_time_worth_telling() -> None:
+def test_making_the_block_is_fast() -> None:
     block.cache_clear()
     started = time.process_time()
     SyntheticSource(65536).piece(b"x", 0, 1)
@@ -108,7 +108,7 @@ def test_agreement_ends_at_the_first_byte_that_differs(
     assert content.agreement(at, memoryview(part)) == wrong % size
 
 
-def test_the_source_is_the_one_that_settings_name() -> None:
+def test_settings_name_the_source() -> None:
     settings = StorageSettings(block_size=100, compressible=True)
     assert bytes(source_of(settings).piece(b"x", 0, 5)) == b"AAAAA"
     assert (source_of(settings).block_size, source_of(settings, 500).block_size) == (100, 500)

@@ -25,7 +25,7 @@ from ssbench.core.model import ErrorKind
 OK, FAILED, USAGE, THRESHOLD, CORRUPTION, INTERRUPTED, LOST = ExitStatus
 
 
-def test_the_statuses_that_scripts_rely_on() -> None:
+def test_exit_statuses_are_stable() -> None:
     assert [int(status) for status in ExitStatus] == [0, 1, 2, 3, 4, 5, 6]
 
 
@@ -41,7 +41,7 @@ def test_the_statuses_that_scripts_rely_on() -> None:
         ([CORRUPTION, FAILED], FAILED),
     ],
 )
-def test_the_gravest_wins_in_any_order(statuses: list[ExitStatus], wins: ExitStatus) -> None:
+def test_the_gravest_status_wins_in_any_order(statuses: list[ExitStatus], wins: ExitStatus) -> None:
     assert {gravest(order) for order in permutations(statuses)} == {wins}
 
 
@@ -66,19 +66,19 @@ def test_what_ends_a_command(error: SsbenchError, status: ExitStatus) -> None:
     assert str(error) == "x"
 
 
-def test_the_tree_that_is_drawn_has_every_error() -> None:
+def test_the_documented_tree_has_every_error() -> None:
     for name, thing in vars(errors).items():
         if isinstance(thing, type) and issubclass(thing, SsbenchError):
             assert name in (errors.__doc__ or "")
 
 
-def test_all_faults_of_a_scenario_are_told() -> None:
+def test_all_faults_of_a_scenario_are_reported() -> None:
     error = ScenarioError(["a.scenario: one", "a.scenario: two"])
     assert error.faults == ("a.scenario: one", "a.scenario: two")
     assert str(error).splitlines() == list(error.faults)
 
 
-def test_a_failed_attempt_says_what_is_known_of_it() -> None:
+def test_a_failed_attempt_describes_itself() -> None:
     error = StorageError(ErrorKind.STATUS, "503 Service Unavailable", status=503)
     assert (error.kind, error.status, error.timing, error.sent) == (
         ErrorKind.STATUS,

@@ -27,12 +27,12 @@ def test_counts_add_up(some: list[int], others: list[int]) -> None:
     assert buckets(some) + buckets(others) == buckets(some + others)
 
 
-def test_without_values_there_is_no_quantile() -> None:
+def test_no_values_have_no_quantile() -> None:
     assert quantile_s({}, 50) is None
     assert quantile_s(Counter({4000: 0}), 50) is None
 
 
-def test_a_latency_of_nothing_is_nothing() -> None:
+def test_an_empty_latency_has_no_quantiles() -> None:
     assert quantile_s(buckets([0]), 50) == pytest.approx(0, abs=1e-9)
 
 
@@ -40,7 +40,7 @@ naturals = st.integers(0, 2**64 - 1)
 
 
 @given(st.dictionaries(naturals, naturals, max_size=5))
-def test_strange_counts_give_a_latency_or_none(counts: dict[int, int]) -> None:
+def test_malformed_counts_give_a_latency_or_none(counts: dict[int, int]) -> None:
     """Invariant: whatever a pulse brings, the quantile is a finite number from 0 on, or None."""
     found = quantile_s(counts, 99)
     assert found is None or 0 <= found < float("inf")

@@ -61,7 +61,7 @@ def test_a_new_incarnation_is_unknown() -> None:
     assert membership.master == 7, "the master that dropped us is still the known one"
 
 
-def test_how_long_a_worker_has_been_refused() -> None:
+def test_a_worker_knows_how_long_it_has_been_rejected() -> None:
     membership = Membership(OURS)
     assert membership.refuse(100) is None
     assert membership.refuse(100) == 0

@@ -91,7 +91,7 @@ def as_lists(value: object) -> object:
 
 
 @pytest.mark.parametrize("kind", list(ANY_MESSAGE))
-def test_every_message_comes_back(kind: type) -> None:
+def test_every_message_round_trips(kind: type) -> None:
     """Invariant: decode(encode(message)) has the message's type and its values."""
 
     @settings(max_examples=60, deadline=None)
@@ -118,13 +118,13 @@ def harmless(data: bytes) -> None:
 
 @settings(max_examples=1000, deadline=None)
 @given(st.binary(max_size=60) | plain.map(pack))
-def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
+def test_any_bytes_are_a_message_or_rejected(data: bytes) -> None:
     """Invariant: that of ``harmless``."""
     harmless(data)
 
 
 @fuzzed(recorded("frames"))
-def test_spoilt_frames_are_a_message_or_refused(data: bytes) -> None:
+def test_mutated_frames_are_a_message_or_rejected(data: bytes) -> None:
     """Invariant: that of ``harmless``."""
     harmless(data)
 
@@ -150,7 +150,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("data", BOMBS.values(), ids=BOMBS)
-def test_bombs_are_refused(data: bytes) -> None:
+def test_decompression_bombs_are_rejected(data: bytes) -> None:
     for bomb in (data, pack([PROTOCOL, "jobs", "", 1, 1, 1])[:-1] + data):
         with pytest.raises(MessageError):
             decode(bomb)
@@ -158,7 +158,7 @@ def test_bombs_are_refused(data: bytes) -> None:
             unpack(bomb + b"\xc1")
 
 
-def test_a_long_message_unfolds_into_little_memory() -> None:
+def test_decoding_a_long_message_uses_bounded_memory() -> None:
     """8 MB of empty lists would be half a gigabyte; arrays within arrays take as long to free."""
     size = MAX_MESSAGE_BYTES - 100
     for bomb in (
@@ -184,7 +184,7 @@ def test_a_long_message_of_ours_is_read() -> None:
         assert encode(decode(encode(message))) == encode(message)
 
 
-def test_a_message_too_long_is_refused_unread() -> None:
+def test_a_message_too_long_is_rejected_undecoded() -> None:
     with pytest.raises(MessageError, match="at most"):
         decode(bytes(MAX_MESSAGE_BYTES + 1))
 
@@ -233,7 +233,7 @@ def test_a_message_too_long_is_refused_unread() -> None:
         (None, "not an ssbench message"),
     ],
 )
-def test_what_is_no_message_is_refused_in_words(fields: object, why: str) -> None:
+def test_malformed_messages_are_rejected_with_a_reason(fields: object, why: str) -> None:
     with pytest.raises(MessageError, match=why):
         decode(msgpack.packb(fields))
 
@@ -242,7 +242,7 @@ HELLO = ["hello", 5, 0, "w1", 4, "bench-2", 12, "1.1.0"]
 
 
 @pytest.mark.parametrize("more", [[], ["a field of a later protocol", {"x": 1}]])
-def test_a_hello_of_another_protocol_says_who_it_is(more: list[object]) -> None:
+def test_a_hello_of_another_protocol_names_the_worker(more: list[object]) -> None:
     with pytest.raises(ProtocolError) as caught:
         decode(msgpack.packb([PROTOCOL + 1, *HELLO, *more]))
     error = caught.value
@@ -266,13 +266,13 @@ def test_a_hello_of_another_protocol_says_who_it_is(more: list[object]) -> None:
         [PROTOCOL + 1, "hello", 5, 0, "w1", 4, "bench-2", 12, "x" * (MAX_TEXT + 1)],
     ],
 )
-def test_what_only_looks_like_a_hello_of_another_protocol_names_nobody(fields: object) -> None:
+def test_a_malformed_hello_of_another_protocol_names_no_worker(fields: object) -> None:
     with pytest.raises(MessageError) as caught:
         decode(msgpack.packb(fields))
     assert getattr(caught.value, "sender", "") == ""
 
 
-def test_a_hello_of_another_protocol_steers_no_terminal_and_fills_no_screen() -> None:
+def test_a_hello_of_another_protocol_is_escaped_and_truncated() -> None:
     with pytest.raises(ProtocolError) as caught:
         decode(
             msgpack.packb(
@@ -288,13 +288,13 @@ def test_a_hello_of_another_protocol_steers_no_terminal_and_fills_no_screen() ->
 @pytest.mark.parametrize(
     "live", [[], [[1, 1]], {1: -1}, {1 << 17: 1}, {-1: 1}, {"1": 1}, dict.fromkeys(range(4097), 1)]
 )
-def test_live_counts_that_none_can_have_are_refused(live: Any) -> None:
+def test_impossible_live_counts_are_rejected(live: Any) -> None:
     with pytest.raises(MessageError, match="heartbeat: Expected"):
         decode(pack([PROTOCOL, "heartbeat", 1, 1, 0, 0, 0, 0, 0, live, 0]))
 
 
 @pytest.mark.parametrize("clock_ns", [-(2**63), 2**63 - 1, 2**64 - 1])
-def test_clocks_beyond_all_reason_are_refused(clock_ns: int) -> None:
+def test_absurd_clocks_are_rejected(clock_ns: int) -> None:
     with pytest.raises(MessageError, match="heartbeat: Expected `int`"):
         decode(encode(Heartbeat(1, 1, clock_ns, 0, 0, 0, 0, {})))
 
@@ -306,7 +306,7 @@ def test_spans_of_time_are_finite(seconds: float) -> None:
         decode(encode(beat))
 
 
-def test_plain_data_comes_back() -> None:
+def test_plain_data_round_trips() -> None:
     assert unpack(pack([1, b"x", "y", {"3": [None]}])) == [1, b"x", "y", {"3": [None]}]
 
 
@@ -323,6 +323,6 @@ def test_plain_data_comes_back() -> None:
         {str(n): 1.0 for n in range(messages.MAX_FIGURES + 1)},
     ],
 )
-def test_figures_that_none_can_have_are_refused(figures: Any) -> None:
+def test_impossible_figures_are_rejected(figures: Any) -> None:
     with pytest.raises(MessageError, match="host: Expected"):
         decode(encode(Host(1, 0, "", figures)))

@@ -6,7 +6,7 @@ from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Phase, R
 from ssbench.core.operations import CRUD, OPERATIONS, READ
 
 
-def test_numbers_that_stat_files_hold_stay_what_they_are() -> None:
+def test_enum_numbers_in_stat_files_are_stable() -> None:
     assert {operation.name: int(operation) for operation in OPERATIONS.values()} == {
         "CREATE": 0, "READ": 1, "UPDATE": 2, "DELETE": 3, "ENSURE": 4, "REMOVE": 5,
         "HEAD": 6, "POST": 7, "LIST": 8, "COPY": 9, "RANGE_READ": 10, "BULK_DELETE": 11,
@@ -23,15 +23,15 @@ def test_a_crud_profile_is_in_the_order_of_its_letters() -> None:
     assert [int(operation) for operation in CRUD] == [0, 1, 2, 3]
 
 
-def test_errors_are_said_in_words() -> None:
+def test_error_kinds_have_a_description() -> None:
     assert ErrorKind.NETWORK_TIMEOUT.label == "network timeout"
     assert len({kind.label for kind in ErrorKind}) == len(ErrorKind)
 
 
-def test_a_job_is_due_at_once_unless_told() -> None:
+def test_a_job_is_due_at_once_by_default() -> None:
     job = Job(1, READ, 0, 7, 0, 4096)
     assert job.due_ns == NONE_NS
 
 
-def test_numbers_that_every_batch_has_come_first() -> None:
+def test_required_columns_come_first() -> None:
     assert Result._fields[RESULT_NUMBERS:][:2] == ("transaction_id", "detail")

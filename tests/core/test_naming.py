@@ -46,7 +46,7 @@ def test_containers_are_numbered_with_six_digits_and_carry_their_policy() -> Non
     assert RunNaming(SIZES, "r1", "b", 2, "gold").containers == ["b_000000_gold", "b_000001_gold"]
 
 
-def test_a_runs_id_is_told_from_what_is_none() -> None:
+def test_run_ids_are_recognised() -> None:
     assert is_run_id(secrets.token_hex(RUN_ID_BYTES))
     others = ["", "2024", "5E1F5E1F00", "5e1f5e1f0", "5e1f5e1f000", "5e1f5e1f0g", "5e1f5e1f00\n",
               "٥e1f5e1f00"]  # fmt: skip
@@ -60,7 +60,7 @@ def left_alone(
 
 
 @pytest.mark.parametrize("policy", [None, "*", "gold"])
-def test_where_no_name_proves_a_container_ours_the_mark_decides(policy: str | None) -> None:
+def test_without_a_proving_name_the_mark_decides(policy: str | None) -> None:
     name = container_name("ssbench", 61, None if policy == "*" else policy)
     assert why_not_ours(name, "ssbench", policy, ["gold"], lambda: True, needs_mark=True) is None
     reason = why_not_ours(name, "ssbench", policy, ["gold"], lambda: False, needs_mark=True)
@@ -105,7 +105,7 @@ def test_which_containers_are_ours(name: str, policy: str | None, ours: bool) ->
 
 
 @pytest.mark.parametrize("name", ["ssbench_1000000", "ssbench_000061_gone", "ssbench_1000000_gone"])
-def test_our_mark_decides_what_the_name_leaves_open(name: str) -> None:
+def test_the_mark_decides_ambiguous_names(name: str) -> None:
     assert left_alone(name, "ssbench", ANY_POLICY, "gold") is not None
     assert left_alone(name, "ssbench", ANY_POLICY, "gold", marked=True) is None
 
@@ -121,11 +121,11 @@ def test_our_mark_decides_what_the_name_leaves_open(name: str) -> None:
         "ssbench_" + "9" * 11, "ssbench_" + "9" * 5000,
     ],
 )  # fmt: skip
-def test_no_mark_makes_another_name_ours(name: str, policy: str | None) -> None:
+def test_the_mark_does_not_make_other_names_ours(name: str, policy: str | None) -> None:
     assert left_alone(name, "ssbench", policy, "gold", "", "../gold", marked=True) is not None
 
 
-def test_a_base_is_taken_to_the_letter() -> None:
+def test_a_base_is_matched_literally() -> None:
     assert left_alone("s.bench+_000001", "s.bench+", None) is None
     assert left_alone("sxbenchh_000001", "s.bench+", None) is LeftAlone.OTHER_NAME
 
@@ -134,7 +134,7 @@ POLICIES = st.text(st.characters(codec="ascii", exclude_characters="/"), min_siz
 
 
 @given(st.text(min_size=1), st.integers(0, 10**8), st.none() | POLICIES, st.booleans())
-def test_what_a_run_makes_is_found_again(
+def test_containers_of_a_run_are_recognised(
     base: str, index: int, policy: str | None, any_policy: bool
 ) -> None:
     """Every name that ``container_name`` gives comes apart again, and is ours with our mark."""
@@ -144,7 +144,7 @@ def test_what_a_run_makes_is_found_again(
 
 
 @given(st.text("ssbench_0169-gold\n/*", max_size=20), st.sampled_from([None, "*", "gold", "old"]))
-def test_without_a_mark_only_a_runs_names_of_policies_that_are_there_are_ours(
+def test_without_a_mark_only_suffixes_of_existing_policies_are_ours(
     name: str, policy: str | None
 ) -> None:
     """Ours is six digits behind the base, and what was asked for behind these; no other name."""
@@ -156,12 +156,12 @@ def test_without_a_mark_only_a_runs_names_of_policies_that_are_there_are_ours(
 
 
 @pytest.mark.parametrize("name", [".", "..", "../../AUTH_b/c/o", "a/..", "a/./b", "../a", "/.."])
-def test_dot_segments_are_seen(name: str) -> None:
+def test_dot_segments_are_recognised(name: str) -> None:
     assert has_dot_segment(name)
 
 
 @pytest.mark.parametrize("name", ["", "a", "...", "..a", "a..", ".a/b.", "a//b", "/", "%2e%2e"])
-def test_dots_that_are_no_segment_do_not_matter(name: str) -> None:
+def test_other_dots_are_accepted(name: str) -> None:
     assert not has_dot_segment(name)
 
 
@@ -194,7 +194,7 @@ def test_no_two_objects_share_a_name(one: tuple[int, int], other: tuple[int, int
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**33), st.integers(0, 10**7))
-def test_initial_sizes_are_within_the_class_and_the_same_again(
+def test_initial_sizes_are_within_the_class_and_reproducible(
     size_min: int, spread: int, number: int
 ) -> None:
     size = size_class("any", size_min, size_min + spread)
@@ -202,7 +202,7 @@ def test_initial_sizes_are_within_the_class_and_the_same_again(
     assert initial_size(size, number) == initial_size(size, number)
 
 
-def test_initial_sizes_stay_as_they_were_in_earlier_releases() -> None:
+def test_initial_sizes_equal_those_of_earlier_releases() -> None:
     """Were they to change, every object of a cluster would be uploaded again."""
     assert [initial_size(size_class(), number) for number in range(4)] == [173, 232, 372, 375]
 
@@ -246,7 +246,7 @@ def test_hashed_prefixes_of_neighbours_differ_and_are_spread_evenly() -> None:
     assert all(900 < count < 1100 for count in first_digits.values())
 
 
-def test_what_is_almost_such_a_name_has_no_number() -> None:
+def test_similar_names_have_no_number() -> None:
     naming = RunNaming(SIZES, "r1", "b", 10)
     names = [
         "tiny_r1_", "tiny_r1_000099", "tiny_r1_100", "tiny_r1_0000100", "tiny_r1_٠٠٠١٠٠",
@@ -311,7 +311,7 @@ def test_listed_names_are_exactly_these() -> None:
 
 
 @pytest.mark.parametrize("names", [{"kind": "other"}, {"kind": "numbered"}, {"kind": "listed"}])
-def test_settings_without_a_strategy_cannot_be_used(names: dict[str, object]) -> None:
+def test_settings_without_a_naming_strategy_are_rejected(names: dict[str, object]) -> None:
     with pytest.raises(KeyError):
         places(names, range(1))
 

@@ -63,7 +63,7 @@ def _table_as_before():  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("row", OPERATIONS.values(), ids=lambda row: row.name)
-def test_rows_contradict_nothing(row: Operation) -> None:
+def test_rows_are_consistent(row: Operation) -> None:
     assert OPERATIONS[int(row)] is row
     assert operations.row_of(int(row)) is row
     assert row.name == row.name.upper()
@@ -82,7 +82,7 @@ def test_rows_contradict_nothing(row: Operation) -> None:
         assert row.effect is Effect.REMOVES
 
 
-def test_a_phase_around_the_run_has_one_operation() -> None:
+def test_populate_and_cleanup_have_one_operation_each() -> None:
     assert [row.name for row in operations.of_phase(Phase.POPULATE)] == ["ENSURE"]
     assert [row.name for row in operations.of_phase(Phase.CLEANUP)] == ["REMOVE"]
 
@@ -94,7 +94,7 @@ def test_a_run_s_operation_is_found_by_its_name_in_any_case() -> None:
     assert operations.operation_named("") is None
 
 
-def test_a_number_that_nobody_knows_has_a_name_and_does_nothing() -> None:
+def test_an_unknown_number_has_a_name_and_no_effect() -> None:
     row = operations.row_of(17)
     assert (int(row), row.name, row.effect, row.body) == (
         17,
@@ -105,13 +105,13 @@ def test_a_number_that_nobody_knows_has_a_name_and_does_nothing() -> None:
 
 
 @pytest.mark.parametrize("row", OPERATIONS.values(), ids=lambda row: row.name)
-def test_a_row_survives_the_way_through_a_stat_file(row: Operation) -> None:
+def test_a_row_round_trips_through_a_stat_file(row: Operation) -> None:
     again = Operation.from_map(msgpack.unpackb(msgpack.packb(row.to_map())))
     assert again == row
     assert again.to_map() == row.to_map()
 
 
-def test_a_row_with_arguments_survives_too() -> None:
+def test_a_row_with_arguments_round_trips() -> None:
     row = Operation(
         300, "LIST", Effect.NONE, target=Target.CONTAINER, arguments=("prefix", "limit"),
         not_found=NotFound.ERROR, progress="abcd",
@@ -119,7 +119,7 @@ def test_a_row_with_arguments_survives_too() -> None:
     assert Operation.from_map(row.to_map()).to_map() == row.to_map()
 
 
-def test_a_file_s_rows_come_before_those_of_this_process() -> None:
+def test_rows_of_a_file_override_those_of_this_process() -> None:
     peek = Operation(300, "PEEK", Effect.NONE, body=Body.RECEIVED)
     changed = {**operations.READ.to_map(), "progress": "1234"}
     hostile = [7, {}, {"number": -1, "name": "X"}, {"number": 8, "name": "\x1b[2J"},
@@ -131,7 +131,7 @@ def test_a_file_s_rows_come_before_those_of_this_process() -> None:
     assert operations.operation_named("peek", rows) == peek
 
 
-def test_what_a_later_release_says_of_a_row_gets_a_default() -> None:
+def test_unknown_properties_of_a_row_get_defaults() -> None:
     later = {"number": 9, "name": "SEAL", "effect": "seals", "target": 7, "body": None}
     row = Operation.from_map({**later, "phase": "sealing", "progress": "x", "arguments": 3})
     assert (row.effect, row.target, row.body) == (Effect.NONE, Target.OBJECT, Body.NONE)
@@ -140,7 +140,7 @@ def test_what_a_later_release_says_of_a_row_gets_a_default() -> None:
 
 @pytest.mark.parametrize("effect", [Effect.REPLACES, Effect.REMOVES, Effect.TOUCHES])
 @pytest.mark.parametrize("target", [Target.PAIR, Target.CONTAINER])
-def test_an_effect_that_a_target_can_not_have_is_refused(target: Target, effect: Effect) -> None:
+def test_an_effect_that_the_target_excludes_is_rejected(target: Target, effect: Effect) -> None:
     with pytest.raises(ValueError, match=target.value):
         Operation(300, "ODD", effect, target=target)
 
@@ -154,11 +154,11 @@ def test_a_driver_s_module_can_add_a_row() -> None:
 
 @pytest.mark.usefixtures("_table_as_before")
 @pytest.mark.parametrize(("number", "name"), [(0, "OTHER"), (201, "READ")])
-def test_a_number_or_name_that_is_taken_is_refused(number: int, name: str) -> None:
+def test_a_number_or_name_in_use_is_rejected(number: int, name: str) -> None:
     with pytest.raises(ValueError, match="has that number or name"):
         operations.register(Operation(number, name, Effect.NONE))
 
 
-def test_a_name_that_would_spoil_a_report_is_refused() -> None:
+def test_an_invalid_name_is_rejected() -> None:
     with pytest.raises(ValueError, match="capitals"):
         operations.register(Operation(201, "no word", Effect.NONE))

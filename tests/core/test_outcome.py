@@ -5,7 +5,7 @@ import pytest
 from ssbench.core.outcome import outcome_of
 
 
-def test_a_value_is_given() -> None:
+def test_a_value_is_returned() -> None:
     assert outcome_of(int, "12", base=8)() == 10
 
 
@@ -15,7 +15,7 @@ def test_an_exception_is_kept_until_it_is_asked_for() -> None:
         outcome()
 
 
-def test_what_ends_a_program_is_not_kept() -> None:
+def test_exceptions_that_end_the_program_are_not_kept() -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 

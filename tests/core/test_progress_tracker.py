@@ -10,7 +10,7 @@ from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Result
 from ssbench.core.operations import CREATE, READ
 
 
-def test_the_rate_is_that_of_the_last_seconds() -> None:
+def test_the_rate_covers_the_last_seconds() -> None:
     watch = ProgressTracker(10_000, None)
     for second in range(1, 11):
         watch.progress(second, 100 * second, 0, 2, 8)
@@ -22,11 +22,11 @@ def test_the_rate_is_that_of_the_last_seconds() -> None:
     assert shown.remaining_s == pytest.approx(890)
 
 
-def test_the_first_figure_has_a_rate_already() -> None:
+def test_the_first_figure_has_a_rate() -> None:
     assert ProgressTracker(None, None).progress(0.5, 50, 0, 1, 1).rate == 100
 
 
-def test_at_the_very_start_nothing_is_known() -> None:
+def test_at_the_start_no_rate_is_known() -> None:
     shown = ProgressTracker(100, None).progress(0.0, 0, 0, 1, 1)
     assert (shown.rate, shown.remaining_s, shown.p50_s, shown.p99_s) == (0, None, None, None)
 
@@ -50,7 +50,7 @@ def test_latencies_of_all_workers_count_for_some_seconds() -> None:
     assert watch.progress(7.0, 1, 0, 2, 2).p50_s is None
 
 
-def test_what_is_remembered_does_not_grow() -> None:
+def test_memory_is_bounded() -> None:
     watch = ProgressTracker(None, None)
     for tick in range(10_000):
         watch.add_latencies(tick / 4, {4000: 1})
@@ -59,7 +59,7 @@ def test_what_is_remembered_does_not_grow() -> None:
     assert len(watch._latencies) < 30
 
 
-def test_hundreds_of_workers_are_no_more_to_remember_than_one() -> None:
+def test_memory_does_not_grow_with_the_workers() -> None:
     watch = ProgressTracker(None, None)
     for worker in range(256):
         watch.add_latencies(1.0 + worker / 10_000, {4000 + worker % 2: 1})

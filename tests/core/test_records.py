@@ -30,7 +30,7 @@ def test_unknown_columns_are_ignored_and_missing_ones_have_their_default() -> No
     assert list(batch.column("others")) == [(), ()]
 
 
-def test_a_run_that_went_well_has_nothing_to_tell_at_its_end() -> None:
+def test_a_run_without_faults_has_an_empty_footer() -> None:
     footer = RunFooter(5.0, "complete", "", 4.0)
     assert not any(getattr(footer, f.name) for f in fields(footer)[4:])
 

@@ -10,7 +10,7 @@ from ssbench.core.messages import PROTOCOL
 from ssbench.core.rejected_messages import MAX_LOGGED, MAX_WORKERS, RejectedMessages
 
 
-def test_of_a_flood_a_few_messages_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_only_a_few_of_many_messages_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     rejected = RejectedMessages("results")
     for number in range(10_000):
         rejected.add(MessageError(f"fault {number}"))

@@ -28,7 +28,7 @@ def hangs_up(there: PendingPeers, address: str = "192.0.2.1") -> bool:
     return there.disconnected(11) == RejectedPeer(address, 5, CLOSED_EARLY)
 
 
-def test_who_is_turned_away_is_the_one_that_goes_next() -> None:
+def test_a_rejected_peer_is_the_next_to_disconnect() -> None:
     there = porch()
     there.connected(11, "192.0.2.1")
     there.connected(12, "192.0.2.2")
@@ -38,7 +38,7 @@ def test_who_is_turned_away_is_the_one_that_goes_next() -> None:
     assert there.disconnected(11) is None
 
 
-def test_who_goes_before_anybody_was_let_in_never_was_in() -> None:
+def test_a_peer_that_disconnects_first_was_never_accepted() -> None:
     there = porch()
     there.connected(11, "192.0.2.1")
     assert there.disconnected(11) == RejectedPeer("192.0.2.1", 5, OTHER_PROTOCOL)
@@ -63,7 +63,7 @@ def test_a_peer_that_closes_during_the_handshake_is_logged() -> None:
     ],
     ids=["a friend", "perhaps a friend", "no lock"],
 )
-def test_who_may_be_a_friend_has_to_hang_up_time_and_again(
+def test_a_possible_worker_is_logged_after_repeated_disconnects(
     there: PendingPeers, address: str
 ) -> None:
     assert [hangs_up(there, address) for _ in range(3)] == [False] * 3
@@ -81,14 +81,14 @@ def test_each_address_is_logged_once() -> None:
     assert rejected.lines([A, B], 100.0, last=True) == []
 
 
-def test_of_many_addresses_ten_are_named() -> None:
+def test_at_most_ten_addresses_are_logged() -> None:
     crowd = [RejectedPeer(f"192.0.2.{n}", 5, NO_KEY) for n in range(200)]
     lines = RejectedPeers().lines(crowd, 0.0)
     assert len(lines) == 11
     assert lines[-1] == "Rejected peers at more than 10 addresses; no more are named"
 
 
-def test_a_missed_address_is_waited_for_and_logged_in_the_end() -> None:
+def test_a_peer_of_unknown_address_is_logged_after_a_wait() -> None:
     rejected = RejectedPeers()
     assert rejected.lines([NAMELESS], 10.0) == []
     assert rejected.lines([], 11.0) == []
@@ -104,5 +104,5 @@ def test_a_missed_address_that_is_known_later_is_logged_once() -> None:
     assert rejected.lines([], 99.0, last=True) == []
 
 
-def test_the_last_call_waits_for_nothing() -> None:
+def test_the_last_call_does_not_wait() -> None:
     assert len(RejectedPeers().lines([NAMELESS], 10.0, last=True)) == 1

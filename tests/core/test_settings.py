@@ -32,7 +32,7 @@ WHOLE = StorageSettings(
 )
 
 
-def test_settings_come_over_the_wire_whole() -> None:
+def test_settings_round_trip() -> None:
     for settings in (WHOLE, StorageSettings()):
         over_the_wire = msgpack.unpackb(msgpack.packb(settings.to_map()))
         assert StorageSettings.from_map(over_the_wire) == settings
@@ -43,7 +43,7 @@ def test_no_repr_shows_the_token() -> None:
     assert "s3cret" not in str(replace(WHOLE, run_id="b"))
 
 
-def test_settings_of_a_newer_master_are_read_for_what_is_known() -> None:
+def test_unknown_settings_of_a_newer_master_are_ignored() -> None:
     assert StorageSettings.from_map({**WHOLE.to_map(), "of_the_future": 1}) == WHOLE
 
 
@@ -82,6 +82,6 @@ def readable(data: bytes) -> None:
 
 
 @fuzzed(settings_of_beats())
-def test_fuzz_spoilt_settings(data: bytes) -> None:
+def test_fuzz_mutated_settings(data: bytes) -> None:
     """Invariant: that of ``readable``."""
     readable(data)

@@ -27,7 +27,7 @@ from ssbench.core.text import (
         ("\udcff", "\\udcff"),
     ],
 )
-def test_names_from_outside_do_not_steer_the_terminal(raw: str, shown: str) -> None:
+def test_control_characters_are_escaped(raw: str, shown: str) -> None:
     assert printable(raw) == shown
 
 
@@ -96,13 +96,13 @@ def test_sizes(text: str, count: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "s", "2 weeks", "5x", "1m1m", "30s1h", "1h 30m", "inf", "nan", "-2s", "1h30", "٣s"]
 )
-def test_what_is_no_duration(text: str) -> None:
+def test_texts_that_are_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match=r"no number|finite|whole"):
         parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["", "k", "4x", "1.0001k", "1G1M", "-4k", "inf", "4 k i b", "1.5"])
-def test_what_is_no_size(text: str) -> None:
+def test_texts_that_are_no_size(text: str) -> None:
     with pytest.raises(ValueError, match=r"no number|finite|whole"):
         parse_size(text)
 

@@ -72,7 +72,7 @@ def whole_number(n: int) -> bytes:
     ],
     ids=lambda data: data[:12].hex(),
 )
-def test_extensions_and_keys_that_are_no_short_text_are_refused_at_once(
+def test_extensions_and_long_keys_are_rejected_at_once(
     read: Callable[[bytes], Any], data: bytes
 ) -> None:
     """16,000 timestamps with one hash as keys took 16 s."""
@@ -89,7 +89,7 @@ def test_bytes_are_keys_in_raw_maps_only() -> None:
             read(msgpack.packb({b"a": 1}))
 
 
-def test_what_is_long_is_held_to_the_same() -> None:
+def test_long_messages_obey_the_same_rules() -> None:
     """Budgets are for long ones only."""
     for key in (b"k", 5):
         with pytest.raises(MessageError):
@@ -123,6 +123,6 @@ def messages_and_batches() -> list[bytes]:
 
 
 @fuzzed(messages_and_batches())
-def test_fuzz_whatever_is_unpacked_is_plain(data: bytes) -> None:
+def test_fuzz_unpacked_data_is_plain(data: bytes) -> None:
     """Invariant: that of ``plain``."""
     plain(data)

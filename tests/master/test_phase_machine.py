@@ -153,7 +153,7 @@ def test_it_begins_when_all_workers_with_users_are_ready() -> None:
     assert (phase.phase, phase.started_at, phase.users) == (Phase.RUN, 1700000000.0, 4)
 
 
-def test_a_worker_that_is_never_ready_is_waited_for_so_long() -> None:
+def test_the_wait_for_an_unready_worker_is_bounded() -> None:
     here = Scene(connect_timeout_s=10)
     here.machine.announce(here.now_ns, 0.0)
     started_ns = here.now_ns

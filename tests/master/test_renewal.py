@@ -45,11 +45,11 @@ def outcome_of(
     return outcome
 
 
-def test_nothing_is_new_before_it_is_asked_for() -> None:
+def test_no_renewal_without_a_request() -> None:
     assert Tokens().renewal().outcome(Credentials(), NOW) is None
 
 
-def test_the_caller_does_not_wait_and_hears_of_it_once() -> None:
+def test_a_renewal_does_not_block_and_is_reported_once() -> None:
     tokens = Tokens()
     renewal = tokens.renewal()
     renewal.begin(0)
@@ -59,7 +59,7 @@ def test_the_caller_does_not_wait_and_hears_of_it_once() -> None:
     assert renewal.outcome(Credentials(), NOW) is None
 
 
-def test_one_under_way_is_enough() -> None:
+def test_only_one_renewal_runs_at_a_time() -> None:
     tokens = Tokens()
     renewal = tokens.renewal()
     for _ in range(3):
@@ -69,7 +69,7 @@ def test_one_under_way_is_enough() -> None:
     assert tokens.asked == 1
 
 
-def test_the_next_one_is_a_second_later_at_the_earliest() -> None:
+def test_renewals_are_at_least_a_second_apart() -> None:
     tokens = Tokens()
     tokens.go.set()
     renewal = tokens.renewal()
@@ -82,7 +82,7 @@ def test_the_next_one_is_a_second_later_at_the_earliest() -> None:
     assert outcome_of(renewal) == Credentials(2)
 
 
-def test_a_refusal_is_an_outcome() -> None:
+def test_a_rejected_login_is_an_outcome() -> None:
     tokens = Tokens()
     tokens.go.set()
     tokens.fault = AuthError("the user is disabled")
@@ -91,7 +91,7 @@ def test_a_refusal_is_an_outcome() -> None:
     assert outcome_of(renewal) == "the user is disabled"
 
 
-def test_a_defect_is_an_outcome_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda told: None)
     tokens = Tokens()
     tokens.go.set()
@@ -115,7 +115,9 @@ def begun_at(renewal: Renewal, tokens: Tokens, *seconds: float) -> list[float]:
 @pytest.mark.parametrize(
     ("life_s", "due_s"), [(3600.0, 3540.0), (100.0, 90.0), (None, None), (-5.0, None), (0.0, None)]
 )
-def test_they_are_renewed_before_they_expire(life_s: float | None, due_s: float | None) -> None:
+def test_credentials_are_renewed_before_they_expire(
+    life_s: float | None, due_s: float | None
+) -> None:
     tokens = Tokens()
     renewal = tokens.renewal(None if life_s is None else NOW + life_s)
     if due_s is None:
@@ -134,7 +136,7 @@ def test_a_store_that_issues_the_same_token_again_is_asked_when_it_has_expired()
     assert begun_at(renewal, tokens, 92.0, 200.0) == []
 
 
-def test_renewed_ones_are_renewed_again() -> None:
+def test_renewed_credentials_are_renewed_again() -> None:
     tokens = Tokens(NOW + 200)
     tokens.go.set()
     renewal = tokens.renewal(NOW + 100)

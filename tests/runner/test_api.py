@@ -57,7 +57,7 @@ def test_a_run_gives_its_statistics_and_tells_observers(tmp_path: Path) -> None:
     assert any("Starting scenario run" in text for text in observer.infos)
 
 
-def test_a_threshold_that_is_missed_is_a_reason(tmp_path: Path) -> None:
+def test_a_missed_threshold_is_a_reason(tmp_path: Path) -> None:
     result = ssbench.run(SCENARIO, **settings(tmp_path, thresholds=["rate > 1000000000/s"]))
     assert result.exit_status is ssbench.ExitStatus.THRESHOLD_MISSED
 
@@ -69,7 +69,7 @@ def test_errors_are_exceptions(tmp_path: Path) -> None:
         ssbench.run({**SCENARIO, "user_count": 0}, **settings(tmp_path))
 
 
-def test_a_setting_that_does_not_exist_is_never_ignored(tmp_path: Path) -> None:
+def test_unknown_settings_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r'wrokers: no such setting; did you mean "workers"\?'):
         ssbench.run(SCENARIO, **settings(tmp_path, wrokers=4))
     with pytest.raises(TypeError, match="nix"):
@@ -88,9 +88,7 @@ def test_a_setting_that_does_not_exist_is_never_ignored(tmp_path: Path) -> None:
         ({"loads": []}, "at least one"),
     ],
 )
-def test_values_that_are_not_valid_fail_at_once(
-    tmp_path: Path, given: dict[str, Any], text: str
-) -> None:
+def test_invalid_values_fail_at_once(tmp_path: Path, given: dict[str, Any], text: str) -> None:
     series = {"over": "users", "loads": [1], **given}
     with pytest.raises(ssbench.SsbenchError, match=text) as raised:
         ssbench.sweep(SCENARIO, **settings(tmp_path, **series))
@@ -137,7 +135,7 @@ def test_a_run_that_was_stopped_before_it_began_leaves_nothing(tmp_path: Path) -
     assert list(tmp_path.glob("*.gz")) == []
 
 
-def test_a_second_call_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_second_stop_ends_the_run_at_once(tmp_path: Path) -> None:
     stop, observer = ssbench.Stop(), Recorder()
     observer.on_update = lambda phase: phase is Phase.RUN and (stop("one"), stop("two"))
     others = psutil.Process().children()
@@ -231,14 +229,14 @@ show()
     assert loaded(code).isdisjoint({"numpy", "report", "rich", "worker"})
 
 
-def test_all_public_names_are_there() -> None:
+def test_all_public_names_exist() -> None:
     for name in ssbench.__all__:
         assert getattr(ssbench, name) is not None
     with pytest.raises(AttributeError, match="no_such_name"):
         ssbench.no_such_name  # noqa: B018
 
 
-def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs/api.rst").read_text(encoding="utf-8")
     block = text.split(".. code-block:: python\n\n", 1)[1].split("\n\nA real store", 1)[0]
     exec(textwrap.dedent(block), {})

@@ -48,7 +48,7 @@ def names_of(found: Plan) -> dict[LeftAlone, list[str]]:
     return {reason: neighbours.examples for reason, neighbours in found.kept.items()}
 
 
-def test_a_plan_reads_every_page_and_only_takes_ours() -> None:
+def test_a_plan_reads_every_page_and_selects_own_containers() -> None:
     store = MemoryStore(listing_limit=3)
     storage = filled(store, containers=10, objects=2)
     for neighbour in (*NEIGHBOURS, "ssbenchmark_000001", "aaa", "ssbench"):
@@ -63,7 +63,7 @@ def test_a_plan_reads_every_page_and_only_takes_ours() -> None:
     assert len(planned(storage, "*")) == 11
 
 
-def test_any_policy_is_one_of_the_clusters_or_what_our_mark_vouches_for() -> None:
+def test_any_policy_selects_policies_of_the_cluster_or_marked_containers() -> None:
     store = MemoryStore(policies=("gold", "Silver"))
     ours = ["ssbench_000001", "ssbench_000001_GOLD", "ssbench_000001_silver",
             "ssbench_000001_default_policy"]  # fmt: skip
@@ -80,7 +80,7 @@ def test_any_policy_is_one_of_the_clusters_or_what_our_mark_vouches_for() -> Non
     assert [entry.name for entry in planned(storage, "old")] == ["ssbench_000001_old"]
 
 
-def test_a_store_that_names_no_policies_is_believed_by_the_mark_alone() -> None:
+def test_without_policies_of_the_store_the_mark_decides() -> None:
     class Silent(MemoryStorage):
         def limits(self) -> StoreLimits:
             return StoreLimits()
@@ -92,7 +92,7 @@ def test_a_store_that_names_no_policies_is_believed_by_the_mark_alone() -> None:
     assert found == ["ssbench_000002_gold"]
 
 
-def test_a_store_whose_names_prove_nothing_is_asked_for_the_mark_of_every_container() -> None:
+def test_stores_that_need_the_mark_are_asked_for_each_container() -> None:
     store = MemoryStore()
     store.add("ssbench_000001", "precious")
     store.add("ssbench_000002", "a", marker=True)
@@ -101,7 +101,7 @@ def test_a_store_whose_names_prove_nothing_is_asked_for_the_mark_of_every_contai
     assert names_of(found) == {LeftAlone.NO_MARK: ["ssbench_000001"]}
 
 
-def test_a_mark_that_can_not_be_asked_for_ends_it_and_one_that_is_gone_does_not(
+def test_a_failed_check_of_a_mark_ends_cleanup_and_a_missing_container_does_not(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     store = MemoryStore()
@@ -114,7 +114,7 @@ def test_a_mark_that_can_not_be_asked_for_ends_it_and_one_that_is_gone_does_not(
     assert capfd.readouterr().err == ""
 
 
-def test_of_many_neighbours_a_few_are_kept() -> None:
+def test_only_a_few_other_containers_are_remembered() -> None:
     store = MemoryStore()
     for number in range(50):
         store.add(f"ssbench_{number:06d}_backup")
@@ -122,7 +122,7 @@ def test_of_many_neighbours_a_few_are_kept() -> None:
     assert (neighbours.count, len(neighbours.examples)) == (50, 5)
 
 
-def test_who_is_stopped_asks_for_no_more_pages() -> None:
+def test_stopping_ends_the_listing() -> None:
     store = MemoryStore(listing_limit=1)
     storage = filled(store, containers=9)
 
@@ -138,7 +138,7 @@ def test_who_is_stopped_asks_for_no_more_pages() -> None:
     assert store.count("list_objects") == 0
 
 
-def test_what_containers_hold_is_counted_by_listing_them() -> None:
+def test_object_counts_come_from_listings() -> None:
     store = MemoryStore(listing_limit=10)
     storage = filled(store, containers=2)
     store.add("ssbench_000002")
@@ -157,7 +157,7 @@ def test_large_containers_are_counted_in_part(monkeypatch: pytest.MonkeyPatch) -
     assert (found.objects, found.bytes_used, found.complete) == (20, 200, False)
 
 
-def test_of_many_large_containers_one_page_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_for_many_large_containers_one_page_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "COUNTED_IN_ALL", 50)
     store = MemoryStore(listing_limit=10)
     storage = filled(store, containers=6)
@@ -167,14 +167,14 @@ def test_of_many_large_containers_one_page_is_counted(monkeypatch: pytest.Monkey
     assert [one.complete for one in found] == [True, True, False, False, False, False, True]
 
 
-def test_a_container_that_can_not_be_listed_holds_whatever_it_holds() -> None:
+def test_a_container_that_cannot_be_listed_has_an_unknown_count() -> None:
     storage = filled(MemoryStore(), containers=1)
     storage.store.refuse("list_objects", "ssbench_000000", status_error(403))
     (found,) = count(client(storage, 10), planned(storage))
     assert (found.objects, found.complete) == (0, False)
 
 
-def test_a_plan_tries_again_and_tells_what_is_final() -> None:
+def test_a_plan_retries_and_reports_final_errors() -> None:
     storage = filled(MemoryStore())
     storage.store.fail("list_containers", status_error(503))
     assert len(plan(client(storage, 10), "ssbench").entries) == 3
@@ -183,7 +183,7 @@ def test_a_plan_tries_again_and_tells_what_is_final() -> None:
         planned(storage)
 
 
-def test_a_listing_that_does_not_advance_is_no_endless_loop() -> None:
+def test_a_listing_that_does_not_advance_ends() -> None:
     class Stuck(MemoryStorage):
         def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
             return [ContainerEntry("ssbench_000001", 0, 0)]
@@ -193,7 +193,7 @@ def test_a_listing_that_does_not_advance_is_no_endless_loop() -> None:
 
 
 @pytest.mark.parametrize("bulk", [None, 4, 10_000])
-def test_all_objects_of_all_pages_go_and_neighbours_stay(bulk: int | None) -> None:
+def test_all_objects_of_all_pages_are_deleted_and_no_others(bulk: int | None) -> None:
     store = MemoryStore(listing_limit=7, bulk_delete_max=bulk)
     storage = filled(store)
     store.add("ssbench_backup", "precious")
@@ -209,7 +209,7 @@ def test_all_objects_of_all_pages_go_and_neighbours_stay(bulk: int | None) -> No
     assert (store.count("delete_object") > 0) is (bulk is None)
 
 
-def test_progress_counts_what_the_account_does_not_know_of_yet() -> None:
+def test_progress_counts_objects_missing_from_the_account_statistics() -> None:
     store = MemoryStore(listing_limit=10)
     storage = filled(store, containers=1)
     seen: list[tuple[int, int]] = []
@@ -237,7 +237,7 @@ def test_nothing_to_delete_is_success() -> None:
     assert result.rate(0) == 0.0
 
 
-def test_what_a_bulk_delete_leaves_is_deleted_singly() -> None:
+def test_objects_left_by_a_bulk_delete_are_deleted_singly() -> None:
     store = MemoryStore(bulk_delete_max=100)
     storage = filled(store, containers=1)
     store.fail("bulk_delete", status_error(405))
@@ -245,7 +245,7 @@ def test_what_a_bulk_delete_leaves_is_deleted_singly() -> None:
     assert store.count("delete_object") == 25
 
 
-def test_passing_failures_are_tried_again() -> None:
+def test_transient_failures_are_retried() -> None:
     storage = filled(MemoryStore(), containers=1)
     for method in ("list_objects", "delete_object", "delete_container"):
         storage.store.fail(method, status_error(503), StorageError(ErrorKind.RESET, "reset"))
@@ -253,7 +253,7 @@ def test_passing_failures_are_tried_again() -> None:
 
 
 @pytest.mark.parametrize("bulk", [None, 10])
-def test_an_object_that_will_not_go_is_counted_with_an_example(bulk: int | None) -> None:
+def test_an_object_that_cannot_be_deleted_is_counted_with_an_example(bulk: int | None) -> None:
     store = MemoryStore(bulk_delete_max=bulk)
     storage = filled(store)
     store.refuse("delete_object", "tiny_000003", status_error(403))
@@ -281,7 +281,7 @@ def test_a_lagging_listing_is_read_again() -> None:
     assert pauses == [0.5]
 
 
-def test_a_container_that_somebody_keeps_filling_is_given_up() -> None:
+def test_a_container_that_others_fill_is_abandoned() -> None:
     store = MemoryStore()
     storage = filled(store, containers=1)
     store.refuse("delete_container", "ssbench_000000", status_error(409))
@@ -290,13 +290,13 @@ def test_a_container_that_somebody_keeps_filling_is_given_up() -> None:
     assert "still not empty" in result.examples[0]
 
 
-def test_a_container_that_is_gone_by_now_counts_as_gone() -> None:
+def test_a_missing_container_counts_as_deleted() -> None:
     result = delete(client(MemoryStorage(), 10), [ContainerEntry("ssbench_000000", 3, 30)])
     assert result.ok
     assert (result.containers, result.objects) == (1, 0)
 
 
-def test_a_store_that_refuses_everything_is_not_asked_for_ever() -> None:
+def test_a_store_that_rejects_everything_ends_it() -> None:
     store = MemoryStore()
     storage = filled(store, containers=2, objects=500)
     for number in range(500):
@@ -333,7 +333,7 @@ def test_a_token_that_cannot_be_renewed_ends_it() -> None:
     assert not result.ok
 
 
-def test_what_was_done_is_told_when_the_user_stops_it() -> None:
+def test_an_interrupted_cleanup_returns_its_counts() -> None:
     store = MemoryStore(pause=lambda: gevent.sleep(0))
     storage = filled(store, containers=20)
     done: list[int] = []
@@ -355,9 +355,7 @@ def interrupting(after: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("bulk", [None, 5])
-def test_ctrl_c_gives_back_what_was_done(
-    bulk: int | None, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_returns_the_counts(bulk: int | None, capfd: pytest.CaptureFixture[str]) -> None:
     store = MemoryStore(bulk_delete_max=bulk)
     storage = filled(store, containers=20)
     entries = planned(storage)
@@ -370,7 +368,7 @@ def test_ctrl_c_gives_back_what_was_done(
     assert capfd.readouterr().err == ""
 
 
-def test_a_real_ctrl_c_while_the_store_is_waited_for() -> None:
+def test_a_real_ctrl_c_during_a_request() -> None:
     requests = itertools.count(1)
 
     def pause() -> None:
@@ -388,7 +386,7 @@ def test_a_real_ctrl_c_while_the_store_is_waited_for() -> None:
     assert 0 < result.objects < 500
 
 
-def test_names_in_examples_do_not_steer_the_terminal() -> None:
+def test_names_in_examples_are_escaped() -> None:
     store = MemoryStore()
     store.add("ssbench_000000", "evil\x1b[2J")
     store.refuse("delete_object", "evil\x1b[2J", status_error(403))

@@ -37,7 +37,7 @@ def filled(**options: int) -> MemoryStore:
     return store
 
 
-def test_what_the_store_says_of_itself_is_kept_to() -> None:
+def test_limits_of_the_store_are_respected() -> None:
     found = deletions(filled(listing_limit=7, bulk_delete_max=10**6))
     assert (found.page, found.bulk) == (PAGE, 1)
     found.fetch_limits()
@@ -45,7 +45,7 @@ def test_what_the_store_says_of_itself_is_kept_to() -> None:
     assert page_size(StoreLimits(listing_limit=10**9)) == page_size(StoreLimits()) == PAGE
 
 
-def test_a_store_that_says_nothing_is_taken_as_it_is() -> None:
+def test_a_store_without_limits_uses_defaults() -> None:
     store = filled()
     store.fail("limits", status_error(404))
     found = deletions(store)
@@ -64,7 +64,7 @@ def test_gone_absent_and_failed_are_counted_apart() -> None:
     assert not result.ok
 
 
-def test_a_bulk_is_one_request_and_what_it_leaves_goes_singly() -> None:
+def test_a_bulk_delete_is_one_request_and_failures_are_deleted_singly() -> None:
     store = filled(bulk_delete_max=10)
     store.refuse("delete_object", "b", status_error(403))
     found = deletions(store)
@@ -81,7 +81,7 @@ def test_examples_are_few() -> None:
     assert len(found.result.examples) == EXAMPLES
 
 
-def test_who_is_told_to_stop_asks_for_nothing_more() -> None:
+def test_stopping_ends_the_requests() -> None:
     stop: list[bool] = []
     store = filled()
     found = deletions(store, stop)
@@ -98,7 +98,7 @@ DOTTED = [".", "..", "../../AUTH_b/c/o", "a/../b"]
 
 
 @pytest.mark.parametrize("bulk", [None, 10])
-def test_names_that_may_be_taken_for_another_path_are_not_sent(bulk: int | None) -> None:
+def test_ambiguous_names_are_not_sent(bulk: int | None) -> None:
     store = MemoryStore(bulk_delete_max=bulk)
     store.add("c", "a", "b", *DOTTED)
     found = deletions(store)
@@ -110,7 +110,7 @@ def test_names_that_may_be_taken_for_another_path_are_not_sent(bulk: int | None)
     assert 'c/..: not sent: its name has a segment "." or ".."' in found.result.examples
 
 
-def test_names_that_are_not_sent_are_no_failures_in_a_row() -> None:
+def test_unsent_names_are_no_consecutive_failures() -> None:
     store = filled()
     found = deletions(store)
     dotted = [f"../{number}" for number in range(GIVE_UP_AFTER + 50)]
@@ -131,18 +131,18 @@ def test_pages_are_read_until_an_empty_one() -> None:
 
 
 @pytest.mark.parametrize("script", [("a", "a"), ("a", "b", "a"), ("ba",), ("aa",), ("ac", "b")])
-def test_a_listing_that_is_not_in_order_is_no_endless_loop(script: tuple[str, ...]) -> None:
+def test_an_unordered_listing_ends(script: tuple[str, ...]) -> None:
     with pytest.raises(SsbenchError, match=r'listing is not in order: "[ab]" comes after "[abc]"'):
         paged(*script)
 
 
-def test_a_listing_that_goes_back_behind_its_first_marker_is_refused() -> None:
+def test_a_listing_before_its_marker_is_rejected() -> None:
     with pytest.raises(SsbenchError, match='"a" comes after "b"'):
         next(pages(lambda marker: [ObjectEntry("a", 0)], "b"))
 
 
 @given(st.lists(st.lists(st.text(max_size=3), max_size=4), max_size=6))
-def test_whatever_a_store_lists_ends(script: list[list[str]]) -> None:
+def test_any_listing_ends(script: list[list[str]]) -> None:
     """A store that begins again at its end: each name comes once and in order, or an error."""
     pages_in_turn = itertools.cycle(script) if any(script) else iter([])
     seen: list[str] = []

@@ -81,7 +81,7 @@ def line_of(child: psutil.Process) -> str:
 
 
 @pytest.mark.parametrize("with_key", [False, True], ids=["plain", "encrypted"])
-def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
+def test_local_workers_end_with_the_block(with_key: bool) -> None:
     key = CurveKey.generate() if with_key else None
     with MasterTransport("127.0.0.1", Ports(0, 0, 0), key) as wire:
         master = Master(
@@ -109,7 +109,7 @@ def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
             assert "Worker local-" in Path(path).read_text()
 
 
-def test_they_are_ssbench_workers_to_ps_and_pgrep() -> None:
+def test_local_workers_are_named_ssbench_worker_in_ps() -> None:
     with local(1) as workers:
         (child,) = children()
         until(lambda: line_of(child).startswith("ssbench-worker --parent-pipe "))
@@ -121,7 +121,7 @@ def test_they_are_ssbench_workers_to_ps_and_pgrep() -> None:
         ]
 
 
-def test_logs_are_taken_again_by_their_number_unless_they_are_in_use(tmp_path: Path) -> None:
+def test_log_files_are_reused_by_number_unless_in_use(tmp_path: Path) -> None:
     def names(workers: LocalWorkers) -> list[str]:
         return [Path(path).relative_to(tmp_path / "ssbench-results").name for path in workers.logs]
 
@@ -133,7 +133,7 @@ def test_logs_are_taken_again_by_their_number_unless_they_are_in_use(tmp_path: P
             workers.begin()
 
 
-def test_a_log_of_one_that_died_is_kept_for_its_master() -> None:
+def test_the_log_of_a_dead_worker_is_kept() -> None:
     with local(1) as workers:
         (child,) = children()
         child.kill()
@@ -142,7 +142,7 @@ def test_a_log_of_one_that_died_is_kept_for_its_master() -> None:
             assert set(others.logs).isdisjoint(workers.logs)
 
 
-def test_an_exit_is_told_once_with_its_signal_and_the_end_of_its_log() -> None:
+def test_an_exit_is_reported_once_with_signal_and_log() -> None:
     with local() as workers:
         workers.exclusive = True
         assert workers.exits() == []
@@ -164,7 +164,7 @@ def test_an_exit_is_told_once_with_its_signal_and_the_end_of_its_log() -> None:
         assert workers.all_gone()
 
 
-def test_one_that_ended_before_it_was_told_is_no_accident() -> None:
+def test_an_exit_on_request_is_not_reported() -> None:
     with local() as workers:
         for child in children():
             child.kill()
@@ -173,7 +173,7 @@ def test_one_that_ended_before_it_was_told_is_no_accident() -> None:
 
 
 @pytest.mark.parametrize("told", [False, True])
-def test_who_had_no_run_leaves_nothing_behind(told: bool) -> None:
+def test_a_worker_without_a_run_leaves_nothing(told: bool) -> None:
     with local() as workers:
         if told:
             workers.send_address("127.0.0.1 1 2 3\n")
@@ -185,7 +185,7 @@ def test_who_had_no_run_leaves_nothing_behind(told: bool) -> None:
     assert not any(Path(log).exists() for log in workers.logs)
 
 
-def test_where_one_cannot_be_started_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_one_worker_cannot_start_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     workers = local()
     start = workers._start
 
@@ -200,7 +200,7 @@ def test_where_one_cannot_be_started_none_is_left(monkeypatch: pytest.MonkeyPatc
     assert children() == []
 
 
-def test_they_are_as_many_as_asked_for_and_enough_for_all_users(few_files: int) -> None:
+def test_the_number_of_workers_fits_all_users(few_files: int) -> None:
     with ExitStack() as stack:
         found = start_local_workers(config(2), stack, 7)
         assert found is not None
@@ -211,7 +211,7 @@ def test_they_are_as_many_as_asked_for_and_enough_for_all_users(few_files: int) 
         assert start_local_workers(config(), stack, 7) is None
 
 
-def test_more_users_than_this_host_can_run_are_refused_with_figures(
+def test_more_users_than_this_host_can_run_are_rejected_with_figures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tight = HostLimits(descriptors=128, ports=1000, memory_bytes=60_000_000)
@@ -236,7 +236,7 @@ def test_more_users_than_this_host_can_run_are_refused_with_figures(
         assert concurrency_of(found) == 5000, "users of --noop have no connections"
 
 
-def test_one_that_could_not_be_started_leaves_nothing_behind(
+def test_a_worker_that_cannot_start_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pipes: list[int] = []

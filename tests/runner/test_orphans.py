@@ -106,7 +106,7 @@ def test_cleanup_lists_containers_and_results(path: Path) -> None:
     assert left_in(store) == NEIGHBOURS
 
 
-def test_again_there_is_nothing(path: Path) -> None:
+def test_a_second_resume_cleanup_finds_nothing(path: Path) -> None:
     store = filled()
     resumed(path, store)
     dry = resumed(path, store, dry_run=True)
@@ -124,7 +124,7 @@ def test_a_run_of_operations_with_keys_of_their_own_is_resumed(path: Path) -> No
     assert left_in(store) == NEIGHBOURS
 
 
-def test_in_another_account_it_says_that_the_containers_are_missing(path: Path) -> None:
+def test_in_another_account_containers_are_reported_missing(path: Path) -> None:
     done = resumed(stat_file(path.with_name("y"), created=0), MemoryStore())
     assert "(None of its containers, such as b_000000, is in this account.)" in done.out
 
@@ -158,7 +158,7 @@ def test_cleanup_asks_for_confirmation_on_a_terminal(
     assert resumed(path, filled(), isatty=True, yes=True).status is ExitStatus.OK
 
 
-def test_a_crafted_file_deletes_nothing_of_somebody_elses(tmp_path: Path) -> None:
+def test_a_crafted_file_deletes_no_foreign_objects(tmp_path: Path) -> None:
     """Its names fit what lies there; no run of ssbench uploaded that."""
     scenario = {**SCENARIO, "container_base": "prod",
                 "sizes": [{"name": "backup", "size_min": 1, "size_max": 1}],
@@ -181,7 +181,7 @@ def test_a_crafted_file_deletes_nothing_of_somebody_elses(tmp_path: Path) -> Non
     assert store.count("delete_object") == 0
 
 
-def test_where_no_container_has_the_mark_nothing_is_said_to_be_left_or_not(path: Path) -> None:
+def test_without_marked_containers_nothing_is_claimed(path: Path) -> None:
     store = filled()
     for container in store.containers.values():
         container.marker = False
@@ -196,7 +196,7 @@ def test_where_no_container_has_the_mark_nothing_is_said_to_be_left_or_not(path:
     assert left_in(store) == NEIGHBOURS
 
 
-def test_what_would_not_go_is_told(path: Path) -> None:
+def test_objects_that_cannot_be_deleted_are_reported(path: Path) -> None:
     store = filled()
     store.refuse("delete_object", NAMING.object(0, 5), status_error(403))
     done = resumed(path, store)
@@ -205,7 +205,7 @@ def test_what_would_not_go_is_told(path: Path) -> None:
     assert NAMING.object(0, 5) in done.err
 
 
-def test_who_stops_it_is_told_what_is_left(path: Path) -> None:
+def test_stopping_reports_what_is_left(path: Path) -> None:
     store = filled()
     asked = [0]
 
@@ -235,7 +235,7 @@ def test_who_stops_it_is_told_what_is_left(path: Path) -> None:
         ({"scenario": {"name": "x"}}, "the scenario in its header can't be used: .*/x: "),
     ],
 )
-def test_a_header_that_tells_nothing(tmp_path: Path, header: dict[str, Any], why: str) -> None:
+def test_a_header_without_scenario(tmp_path: Path, header: dict[str, Any], why: str) -> None:
     path = stat_file(tmp_path / "x", **header)
     with pytest.raises(UsageError, match=why):
         read_orphans(str(path), print)
@@ -264,7 +264,7 @@ def test_a_file_that_is_still_being_written(tmp_path: Path) -> None:
     read_orphans(str(tmp_path / "x"), print)
 
 
-def test_a_file_that_is_none(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(StatFileError, match="can't be read"):
         read_orphans(str(tmp_path / "none"), print)
 
@@ -281,7 +281,7 @@ def record_seeds() -> list[bytes]:
 
 
 @fuzzed(record_seeds(), MSGPACK_WORDS)
-def test_spoilt_files(data: bytes) -> None:
+def test_mutated_files(data: bytes) -> None:
     """Invariant: that of ``resumable``."""
     resumable(data)
 
@@ -384,7 +384,7 @@ CRAFTED: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", CRAFTED)
-def test_a_crafted_file_takes_no_more_than_its_size_allows(kind: str, tmp_path: Path) -> None:
+def test_memory_is_bounded_by_the_size_of_the_file(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "x.stat.gz"
     path.write_bytes(CRAFTED[kind]())
     assert path.stat().st_size < 3_000_000
@@ -429,7 +429,7 @@ LOGIN = ["-A", "http://127.0.0.1:9/auth", "-U", "u", "-K", "k"]
         (["cleanup-containers", "-p", "gold"], "leave out -b and -p"),
     ],
 )
-def test_options_that_do_not_go_with_it(
+def test_options_that_resume_cleanup_excludes(
     words: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
@@ -440,12 +440,12 @@ def test_options_that_do_not_go_with_it(
     assert why in capsys.readouterr().err
 
 
-def test_a_run_needs_a_scenario_or_this(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scenario_or_resume_cleanup_is_required(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["run-scenario", "--noop"])
     assert "one of the arguments -f/--filename --resume-cleanup" in capsys.readouterr().err
 
 
-def test_the_file_is_read_before_anybody_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_file_is_read_before_the_confirmation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cleanup-containers", "--resume-cleanup", "/no/such/file", *LOGIN]) == 1
     assert "/no/such/file: can't be read" in capsys.readouterr().err

@@ -49,16 +49,16 @@ def storage_of(store: MemoryStore, policy: str | None = None) -> MemoryStorage:
     return MemoryStorage(store, StorageSettings(placement=policy))
 
 
-def test_a_store_that_says_nothing_of_itself_has_no_faults() -> None:
+def test_a_store_without_limits_has_no_faults() -> None:
     assert check(StoreLimits(), scenario()) == Check()
 
 
-def test_everything_within_the_limits_is_fine() -> None:
+def test_a_scenario_within_the_limits_has_no_faults() -> None:
     limits = storage_of(MemoryStore()).limits()
     assert check(limits, scenario(policy="GOLD"), "run1") == Check()
 
 
-def test_a_missing_policy_is_told_with_those_that_there_are() -> None:
+def test_a_missing_policy_is_reported_with_the_existing_ones() -> None:
     found = check(StoreLimits(policies=("gold", "silver")), scenario(policy="tin"))
     assert found.faults == ('the store has no storage policy "tin"; those it has: gold, silver',)
 
@@ -69,7 +69,7 @@ def test_a_policy_that_cannot_be_checked_is_a_warning() -> None:
     assert 'whether "gold" is one' in found.warnings[0]
 
 
-def test_sizes_and_names_beyond_the_limits_are_told_all_at_once() -> None:
+def test_sizes_and_names_beyond_the_limits_are_reported_together() -> None:
     limits = StoreLimits(
         max_object_size=999, max_object_name_length=20, max_container_name_length=13
     )
@@ -89,7 +89,7 @@ def test_the_names_of_a_run_by_seconds_are_checked_for_long_numbers() -> None:
     assert check(StoreLimits(max_object_name_length=16), timed).faults == ()
 
 
-def test_containers_are_made_with_marker_and_policy() -> None:
+def test_containers_are_created_with_mark_and_policy() -> None:
     store = MemoryStore(pause=lambda: gevent.sleep(0))
     store.add(NAMES[3], policy="silver")  # empty: it becomes ours
     seen: list[tuple[int, int]] = []
@@ -104,7 +104,7 @@ def test_containers_are_made_with_marker_and_policy() -> None:
     assert {store.containers[name].policy for name in NAMES} == {"silver"}
 
 
-def test_passing_failures_are_tried_again() -> None:
+def test_transient_failures_are_retried() -> None:
     store = MemoryStore()
     store.fail(
         "make_container",
@@ -118,7 +118,7 @@ def test_passing_failures_are_tried_again() -> None:
     assert sorted(store.containers) == NAMES[:2]
 
 
-def test_a_container_under_another_policy_is_refused_by_name() -> None:
+def test_a_container_with_another_policy_is_rejected_by_name() -> None:
     store = MemoryStore()
     store.add(NAMES[1], "precious", policy="gold")
     with pytest.raises(SsbenchError) as caught:
@@ -131,7 +131,7 @@ def test_a_container_under_another_policy_is_refused_by_name() -> None:
     assert not store.containers[NAMES[1]].marker
 
 
-def test_the_conflict_is_told_even_where_the_policy_cannot_be_asked() -> None:
+def test_the_conflict_is_reported_without_the_policy() -> None:
     store = MemoryStore()
     store.fail("make_container", status_error(409))
     store.fail("container_facts", status_error(503))
@@ -139,7 +139,7 @@ def test_the_conflict_is_told_even_where_the_policy_cannot_be_asked() -> None:
         make_containers(client(storage_of(store), 10), NAMES)
 
 
-def test_a_container_with_objects_that_nobody_marked_is_refused_unless_told() -> None:
+def test_an_unmarked_container_with_objects_is_rejected_without_the_option() -> None:
     store = MemoryStore()
     store.add(NAMES[1], "precious")
     with pytest.raises(SsbenchError) as caught:
@@ -154,7 +154,7 @@ def test_a_container_with_objects_that_nobody_marked_is_refused_unless_told() ->
     assert not store.containers[NAMES[1]].marker, "using it makes it no more ours than it was"
 
 
-def test_one_that_ssbench_filled_is_used_again() -> None:
+def test_a_container_filled_by_ssbench_is_reused() -> None:
     store = MemoryStore()
     make_containers(client(storage_of(store), 10), NAMES)
     store.add(NAMES[1], "tiny_000001")
@@ -166,7 +166,7 @@ def test_one_that_ssbench_filled_is_used_again() -> None:
 @pytest.mark.parametrize(
     ("status", "word"), [(403, "may not make containers"), (400, "400"), (503, "503")]
 )
-def test_a_container_that_cannot_be_made_ends_it(
+def test_a_container_that_cannot_be_created_is_an_error(
     status: int, word: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     store = MemoryStore()
@@ -191,7 +191,7 @@ def test_a_token_that_cannot_be_renewed_ends_it() -> None:
         make_containers(client(storage_of(MemoryStore(tokens=set())), renew=renew), NAMES)
 
 
-def test_it_stops_when_the_user_says_so() -> None:
+def test_stopping_ends_the_creation() -> None:
     store = MemoryStore()
     make_containers(
         client(storage_of(store), 1, stopping=lambda: len(store.containers) >= 5), NAMES
@@ -199,7 +199,7 @@ def test_it_stops_when_the_user_says_so() -> None:
     assert 5 <= len(store.containers) < len(NAMES)
 
 
-def test_no_containers_are_no_work() -> None:
+def test_without_containers_nothing_is_requested() -> None:
     store = MemoryStore()
     make_containers(client(storage_of(store), 10), [])
     assert store.calls == []
@@ -216,7 +216,7 @@ def test_a_change_is_announced_before_it_is_sent() -> None:
     assert said == [0, 1], "they are there, so nothing is changed"
 
 
-def test_a_container_that_is_not_ours_announces_no_change() -> None:
+def test_a_foreign_container_announces_no_change() -> None:
     store = MemoryStore()
     store.add(NAMES[0], "precious")
     said: list[bool] = []
@@ -227,7 +227,7 @@ def test_a_container_that_is_not_ours_announces_no_change() -> None:
     assert said == []
 
 
-def test_where_a_change_must_not_be_nothing_is_made() -> None:
+def test_an_exception_of_the_announcement_prevents_the_change() -> None:
     def refuse() -> None:
         raise StatFileError("x.stat.gz: can't be written")
 

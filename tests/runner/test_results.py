@@ -30,7 +30,7 @@ from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result
 OLD = sorted((Path(__file__).parents[1] / "golden" / "ssbench-0.3.9").glob("*.stat*"))
 
 
-def test_what_is_no_stat_file(tmp_path: Path) -> None:
+def test_invalid_stat_files(tmp_path: Path) -> None:
     with pytest.raises(StatFileError):
         read_stats(str(tmp_path / "none"))
 
@@ -48,7 +48,7 @@ EXTREMES = [-(2**63), -(2**61), -2, 2**31, 2**63 - 1]
 
 @pytest.mark.parametrize("field", Result._fields[:RESULT_NUMBERS])
 @pytest.mark.parametrize("value", EXTREMES)
-def test_a_crafted_file_of_what_no_operation_can_have_is_reported(
+def test_a_crafted_file_with_impossible_values_is_reported(
     field: str, value: int, tmp_path: Path
 ) -> None:
     path, rows = tmp_path / "a.stat.gz", [result(n) for n in range(1, 4)]
@@ -86,13 +86,13 @@ def a_run_with_a_cooldown(path: Path) -> Path:
     return path
 
 
-def test_a_cooldown_is_left_out_of_a_file(tmp_path: Path) -> None:
+def test_a_cooldown_is_excluded(tmp_path: Path) -> None:
     stats = read_stats(str(a_run_with_a_cooldown(tmp_path / "run.stat.gz")))
     assert (stats.total().count, stats.left_out) == (7, 3)
     assert stats.run.complete
 
 
-def test_a_cooldown_cannot_be_left_out_of_a_stream(
+def test_a_cooldown_cannot_be_excluded_from_a_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with a_run_with_a_cooldown(tmp_path / "run.stat.gz").open("rb") as file:
@@ -106,7 +106,7 @@ def test_a_cooldown_cannot_be_left_out_of_a_stream(
 FACTS = ScenarioView.of(runs.SCENARIO)
 
 
-def test_all_that_are_malformed_are_told_at_once() -> None:
+def test_all_malformed_thresholds_are_reported_together() -> None:
     with pytest.raises(UsageError) as caught:
         parse_thresholds(["p99 < 50", "errors < 1%", "speed > 5"])
     first, second = str(caught.value).splitlines()
@@ -114,7 +114,7 @@ def test_all_that_are_malformed_are_told_at_once() -> None:
     assert second.startswith('--threshold "speed > 5": character 1: "speed" is no metric')
 
 
-def test_all_that_the_scenario_cannot_have_are_told_at_once() -> None:
+def test_all_impossible_thresholds_are_reported_together() -> None:
     check_thresholds(parse_thresholds(["p99(READ, tiny) < 50ms", "response_p99 < 5s"]), FACTS)
     with pytest.raises(UsageError) as caught:
         check_thresholds(
@@ -133,14 +133,14 @@ def test_all_that_the_scenario_cannot_have_are_told_at_once() -> None:
         (("errors <= 20", "errors < 20"), ExitStatus.THRESHOLD_MISSED),
     ],
 )
-def test_one_that_is_missed_is_a_status(texts: tuple[str, ...], expected: ExitStatus) -> None:
+def test_a_missed_threshold_is_a_status(texts: tuple[str, ...], expected: ExitStatus) -> None:
     assert (
         gravest([*missed_thresholds(RunStats.of(runs.normal()), parse_thresholds(texts))])
         is expected
     )
 
 
-def test_where_nothing_is_to_judge_by_it_is_missed() -> None:
+def test_a_threshold_without_data_is_missed() -> None:
     thresholds = parse_thresholds(["p99(READ) < 1s"])
     assert missed_thresholds(RunStats.of(runs.no_results()), thresholds) == {
         ExitStatus.THRESHOLD_MISSED: "missed " + "; ".join(map(str, thresholds))

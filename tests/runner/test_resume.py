@@ -137,18 +137,18 @@ FAILED = int(ErrorKind.STATUS)
         ([row(CREATE, 1 << 32)], False),
     ],
 )
-def test_what_results_say(rows: Sequence[Result], is_left: bool) -> None:
+def test_results_are_applied_to_the_objects(rows: Sequence[Result], is_left: bool) -> None:
     assert known(leftovers(*rows)) == ([(0, 12)] if is_left else [])
 
 
-def test_numbers_of_a_damaged_file_cost_a_page_each() -> None:
+def test_each_number_of_a_damaged_file_costs_a_page_at_most() -> None:
     left = leftovers(row(CREATE, (1 << 32) - 1), row(CREATE, 1 << 31))
     assert known(left) == [(0, 1 << 31), (0, (1 << 32) - 1)]
     assert sum(map(len, left._pages[0].values())) == 2048
 
 
 @given(st.lists(st.tuples(st.sampled_from([CREATE, DELETE]), st.integers(0, 5000)), max_size=40))
-def test_left_is_what_was_created_and_not_deleted(done: list[tuple[Operation, int]]) -> None:
+def test_created_and_not_deleted_objects_are_left(done: list[tuple[Operation, int]]) -> None:
     """Each created number that no DELETE names, in order, and no other."""
     left = leftovers(*(row(operation, number) for operation, number in done))
     created = {n for operation, n in done if operation is CREATE and n >= INITIAL}
@@ -157,7 +157,7 @@ def test_left_is_what_was_created_and_not_deleted(done: list[tuple[Operation, in
 
 
 @pytest.mark.parametrize("bulk", [None, 4])
-def test_all_of_the_run_goes_and_nothing_else(bulk: int | None) -> None:
+def test_all_objects_of_the_run_are_deleted_and_no_others(bulk: int | None) -> None:
     store = MemoryStore(listing_limit=3, bulk_delete_max=bulk)
     ours = [(size_class, number) for size_class in (0, 1) for number in range(INITIAL, 40)]
     storage = stored(*ours, store=store)
@@ -184,7 +184,7 @@ def test_all_of_the_run_goes_and_nothing_else(bulk: int | None) -> None:
     assert store.count("bulk_delete") == 0, "each object is looked at first"
 
 
-def test_what_a_head_does_not_show_as_the_runs_stays() -> None:
+def test_objects_without_the_run_id_stay() -> None:
     """Their names are the run's; a file may say so of anybody's."""
     store = MemoryStore(bulk_delete_max=10)
     storage = stored((0, 10), (0, 13), store=store)
@@ -197,7 +197,7 @@ def test_what_a_head_does_not_show_as_the_runs_stays() -> None:
     assert ("delete_object", NAMING.object(0, 12)) not in store.calls
 
 
-def test_what_results_alone_know_of_is_looked_at_as_well() -> None:
+def test_objects_known_from_results_only_are_checked() -> None:
     class Lagging(MemoryStorage):
         def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
             return []
@@ -209,7 +209,7 @@ def test_what_results_alone_know_of_is_looked_at_as_well() -> None:
     assert names(store) == [NAMING.object(0, 11)]
 
 
-def test_a_container_without_our_mark_is_left_alone() -> None:
+def test_an_unmarked_container_is_skipped() -> None:
     store = stored((0, 10), (0, 11), (0, 12)).store
     store.containers["b_000001"].marker = False
     left = leftovers(*(row(CREATE, number) for number in (10, 11, 12)))
@@ -223,7 +223,7 @@ def test_a_container_without_our_mark_is_left_alone() -> None:
     assert delete(client(storage, 10), left, found).objects == 1
 
 
-def test_a_dry_run_looks_and_deletes_nothing() -> None:
+def test_a_dry_run_checks_and_deletes_nothing() -> None:
     storage = stored((0, 10), (0, 11))
     storage.store.add("b_000000", NAMING.object(0, 12))
     left = leftovers(row(CREATE, 13))
@@ -232,7 +232,7 @@ def test_a_dry_run_looks_and_deletes_nothing() -> None:
     assert storage.store.count("delete_object") == 0
 
 
-def test_who_may_not_list_the_account_is_looked_up_container_by_container() -> None:
+def test_without_account_listing_each_container_is_checked() -> None:
     storage = stored((0, 10))
     storage.store.refuse("list_containers", "", status_error(403))
     assert clean_up(storage, leftovers())[1].objects == 1
@@ -244,7 +244,7 @@ def test_who_may_not_list_the_account_is_looked_up_container_by_container() -> N
         find(client(storage, 10), leftovers())
 
 
-def test_memory_is_by_what_exists_and_not_by_what_the_file_claims() -> None:
+def test_memory_follows_existing_objects_not_the_file() -> None:
     """Ten million containers, and results that are spread over all numbers."""
     scenario = Scenario.resolve(
         '{"name": "s", "user_count": 1, "crud_profile": [1, 1, 1, 1], "operation_count": 9,'
@@ -293,14 +293,14 @@ def test_listed_names_are_not_kept() -> None:
 
 
 @given(st.lists(st.integers(0, (1 << 32) - 1), max_size=300))
-def test_marks_take_no_more_than_the_results_can_fill(numbers: list[int]) -> None:
+def test_memory_of_marks_is_bounded_by_the_results(numbers: list[int]) -> None:
     left = leftovers(*(row(CREATE, number) for number in numbers))
     held = sum(map(len, left._pages[0].values()))
     assert held <= (1 << 20) + 1024 + 4 * len(numbers)
     assert len(known(left)) + left.ignored_results <= len(numbers)
 
 
-def test_what_no_listing_shows_goes_by_the_results() -> None:
+def test_unlisted_objects_are_deleted_by_the_results() -> None:
     class Lagging(MemoryStorage):
         def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
             return []
@@ -313,13 +313,13 @@ def test_what_no_listing_shows_goes_by_the_results() -> None:
     assert names(storage.store) == []
 
 
-def test_listed_ones_that_the_results_saw_go_are_deleted_all_the_same() -> None:
+def test_listed_objects_deleted_in_the_results_are_deleted_again() -> None:
     storage = stored((0, 10))
     _, result = clean_up(storage, leftovers(row(CREATE, 10), row(DELETE, 10)))
     assert result.objects == 1
 
 
-def test_twice_in_a_row() -> None:
+def test_resume_cleanup_twice() -> None:
     storage = stored((0, 10), (1, 77))
     assert clean_up(storage, leftovers(row(CREATE, 10)))[1].objects == 2
     found, result = clean_up(storage, leftovers(row(CREATE, 10)))
@@ -327,13 +327,13 @@ def test_twice_in_a_row() -> None:
     assert (result.objects, result.absent, result.ok) == (0, 1, True)
 
 
-def test_containers_that_are_not_there_are_counted() -> None:
+def test_missing_containers_are_counted() -> None:
     found, result = clean_up(MemoryStorage(), leftovers(row(CREATE, 10)))
     assert (found.containers, found.unlisted) == ({}, 0)
     assert result.ok
 
 
-def test_a_container_that_can_not_be_listed_ends_it(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_container_that_cannot_be_listed_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
     storage = stored((0, 10))
     storage.store.refuse("list_objects", "b_000001", status_error(403))
     with pytest.raises(StorageError, match="403"):
@@ -348,7 +348,7 @@ def test_a_container_is_listed_from_where_the_runs_names_begin() -> None:
     assert storage.store.count("list_objects") <= 8
 
 
-def test_passing_failures_and_the_token_are_seen_to() -> None:
+def test_transient_failures_are_retried_and_tokens_renewed() -> None:
     storage = stored(*((0, number) for number in range(10, 30)))
     storage.store.fail("list_objects", status_error(503))
     storage.store.fail("delete_object", status_error(503), StorageError(ErrorKind.RESET, "reset"))
@@ -360,7 +360,7 @@ def test_passing_failures_and_the_token_are_seen_to() -> None:
     assert (result.objects, result.ok) == (20, True)
 
 
-def test_what_will_not_go_is_counted_with_an_example() -> None:
+def test_objects_that_cannot_be_deleted_are_counted_with_an_example() -> None:
     storage = stored((0, 10), (0, 11))
     name = NAMING.object(0, 11)
     storage.store.refuse("delete_object", name, status_error(403))
@@ -369,7 +369,7 @@ def test_what_will_not_go_is_counted_with_an_example() -> None:
     assert name in result.examples[0]
 
 
-def test_a_store_that_refuses_everything_is_not_asked_for_ever() -> None:
+def test_a_store_that_rejects_everything_ends_it() -> None:
     numbers = range(10, 500)
     storage = stored(*((0, number) for number in numbers))
     for number in numbers:
@@ -394,7 +394,7 @@ def test_a_token_that_cannot_be_renewed_ends_it() -> None:
     assert not result.ok
 
 
-def test_the_user_stops_it() -> None:
+def test_stopping_ends_resume_cleanup() -> None:
     store = MemoryStore(pause=lambda: gevent.sleep(0))
     storage = stored(*((0, number) for number in range(10, 100)), store=store)
     done: list[tuple[int, int]] = []
@@ -409,6 +409,6 @@ def test_the_user_stops_it() -> None:
     assert store.most_in_flight == 4
 
 
-def test_ctrl_c_while_containers_are_looked_through() -> None:
+def test_ctrl_c_during_the_listing_of_containers() -> None:
     found = find(client(stored((0, 10)), stopping=lambda: True), leftovers())
     assert found.listed == 0

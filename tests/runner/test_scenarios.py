@@ -19,7 +19,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_every_file_is_listed_and_every_listed_one_is_there() -> None:
+def test_files_and_listed_scenarios_agree() -> None:
     files = {path.stem for path in CHECKOUT.joinpath("scenarios").glob("*.scenario")}
     assert files == set(CANNED)
     assert [name for name, _ in list_canned()] == list(CANNED)
@@ -33,7 +33,7 @@ def test_each_canned_scenario_is_complete_and_documented(name: str) -> None:
     assert f"``{name}``" in CHECKOUT.joinpath("docs", "scenarios.rst").read_text()
 
 
-def test_canned_names_do_not_repeat() -> None:
+def test_canned_names_are_unique() -> None:
     assert len({scenario.name for _, scenario in list_canned()}) == len(CANNED)
 
 
@@ -57,7 +57,7 @@ def test_delete_only_finds_an_object_for_each_of_its_operations() -> None:
     assert scenario.operation_count <= size.initial_files
 
 
-def test_very_small_is_over_in_seconds() -> None:
+def test_very_small_takes_seconds() -> None:
     scenario = dict(list_canned())["very_small"]
     uploads = sum(size.initial_files for size in scenario.sizes)
     assert scenario.operation_count is not None
@@ -86,14 +86,14 @@ def test_a_folder_of_that_name_does_not(elsewhere: Path) -> None:
     assert find_scenario("small")[1] == "small.scenario"
 
 
-def test_endless_input_is_not_swallowed() -> None:
+def test_endless_input_is_bounded() -> None:
     text = find_scenario("/dev/zero").text
     assert len(text) == MAX_BYTES + 1
     with pytest.raises(UsageError, match="more than 4 MiB"):
         Scenario.from_json(text, "/dev/zero")
 
 
-def test_a_miss_names_the_argument_and_the_nearest_first() -> None:
+def test_a_missing_scenario_suggests_the_nearest() -> None:
     with pytest.raises(UsageError) as caught:
         find_scenario("delte_only.scenario")
     message = str(caught.value)
@@ -120,7 +120,7 @@ def test_old_names_are_known_with_a_note_on_what_is_run(old: str, ours: str) -> 
     assert "\n" not in found.note
 
 
-def test_a_misspelt_old_name_is_answered_with_ours() -> None:
+def test_a_misspelt_old_name_suggests_the_present_one() -> None:
     with pytest.raises(UsageError, match="did you mean zero_byte"):
         find_scenario("zero_byte_uplod")
 
@@ -138,13 +138,13 @@ def test_the_documents_name_them_in_the_same_order() -> None:
 
 
 @pytest.mark.parametrize("argument", ["", "/", "a\0b", "x" * 5000, "\x1b[2J", "missing/small"])
-def test_odd_arguments_are_usage_errors_of_one_line(argument: str) -> None:
+def test_unusual_arguments_are_one_line_usage_errors(argument: str) -> None:
     with pytest.raises(UsageError) as caught:
         find_scenario(argument)
     assert str(caught.value).isprintable()
 
 
-def test_an_unreadable_file_is_told_with_its_reason(elsewhere: Path) -> None:
+def test_an_unreadable_file_is_reported_with_the_reason(elsewhere: Path) -> None:
     elsewhere.joinpath("loop").symlink_to("loop")
     with pytest.raises(UsageError, match="loop: "):
         find_scenario("loop")

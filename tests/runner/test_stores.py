@@ -48,7 +48,7 @@ def test_storage_urls_of_the_options_come_first() -> None:
         assert store.settings.store["urls"] == urls
 
 
-def test_a_slow_login_is_told_of() -> None:
+def test_a_slow_login_is_reported() -> None:
     said: list[str] = []
 
     class Slow(AuthV1):
@@ -71,7 +71,7 @@ def test_each_renewal_has_a_new_serial() -> None:
         ]
 
 
-def test_what_the_libraries_of_a_login_load_is_no_matter_of_the_users() -> None:
+def test_login_libraries_print_nothing() -> None:
     """keystoneauth1 loads osprofiler where that is installed, which loads what is deprecated."""
     code = """\
 import importlib.abc, sys, warnings

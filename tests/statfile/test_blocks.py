@@ -59,7 +59,7 @@ def test_a_block_is_a_gzip_member() -> None:
 
 
 @given(st.lists(st.binary(max_size=50)), st.integers(1, 100))
-def test_what_goes_in_piece_by_piece_comes_out(pieces: list[bytes], number: int) -> None:
+def test_blocks_written_in_pieces_are_read_back(pieces: list[bytes], number: int) -> None:
     builder = BlockBuilder()
     for piece in pieces:
         builder.add(piece)
@@ -69,7 +69,7 @@ def test_what_goes_in_piece_by_piece_comes_out(pieces: list[bytes], number: int)
     assert found == [Block(number, 0, data)]
 
 
-def test_blocks_come_in_order_and_nothing_is_said() -> None:
+def test_intact_blocks_are_read_in_order_without_damage() -> None:
     assert parsed(FILE) == (TEXTS, [])
 
 
@@ -100,7 +100,7 @@ def test_every_flipped_bit_costs_its_own_block_only() -> None:
 
 
 @given(st.integers(0, len(FILE)), st.integers(1, 60))
-def test_missing_bytes_cost_no_block_that_is_whole(start: int, count: int) -> None:
+def test_missing_bytes_cost_no_intact_block(start: int, count: int) -> None:
     """Whatever stretch is cut out, every block that it doesn't touch comes through."""
     cut = FILE[:start] + FILE[start + count :]
     blocks, said = parsed(cut)
@@ -118,7 +118,7 @@ def test_missing_bytes_cost_no_block_that_is_whole(start: int, count: int) -> No
 
 
 @given(st.integers(0, len(FILE)), st.binary(min_size=1, max_size=60))
-def test_foreign_bytes_in_between_are_stepped_over(at: int, junk: bytes) -> None:
+def test_foreign_bytes_between_blocks_are_skipped(at: int, junk: bytes) -> None:
     """Whatever is put in, all blocks but the one that it splits come through."""
     blocks, said = parsed(FILE[:at] + junk + FILE[at:])
     assert len(blocks) >= len(TEXTS) - 1
@@ -126,7 +126,7 @@ def test_foreign_bytes_in_between_are_stepped_over(at: int, junk: bytes) -> None
     assert said or blocks == TEXTS
 
 
-def test_damage_is_told_in_words() -> None:
+def test_damage_is_described() -> None:
     first, second, third = (block(text, number) for number, text in enumerate(TEXTS))
     assert parsed(first + third)[1] == ["block 1 is missing"]
     assert parsed(third)[1] == ["blocks 0 to 1 are missing"]
@@ -141,7 +141,7 @@ def test_damage_is_told_in_words() -> None:
     ]
 
 
-def test_a_bomb_is_refused_without_being_inflated() -> None:
+def test_a_decompression_bomb_is_rejected_early() -> None:
     builder = BlockBuilder()
     for _ in range(MAX_BLOCK // (1 << 20) + 1):
         builder.add(bytes(1 << 20))
@@ -156,19 +156,19 @@ def test_a_bomb_is_refused_without_being_inflated() -> None:
     assert "checksum" in said[-1]
 
 
-def test_a_length_that_can_not_be_is_damage() -> None:
+def test_an_impossible_length_is_damage() -> None:
     blocks, said = parsed(resealed(FILE[: len(block(TEXTS[0], 0))], 21, struct.pack("<I", 3)))
     assert (blocks, len(said)) == ([], 1)
     blocks, said = parsed(resealed(FILE, 21, struct.pack("<I", 2**32 - 1)))
     assert blocks == TEXTS[1:]
 
 
-def test_a_block_of_the_future_is_an_error() -> None:
+def test_a_block_of_a_later_version_is_an_error() -> None:
     with pytest.raises(StatFileError, match=rf"newer ssbench \(format {FORMAT + 1}\)"):
         parsed(resealed(FILE, 16, bytes([FORMAT + 1])))
 
 
-def test_what_is_no_stat_file_is_told_in_a_line() -> None:
+def test_other_files_give_a_one_line_error() -> None:
     for data, word in ((b"", "empty"), (b"PK\x03\x04", "no stat file"), (FILE[:20], "cut off")):
         with pytest.raises(StatFileError, match=word):
             looks_like_blocks(Source(io.BytesIO(data)))
@@ -183,7 +183,7 @@ def test_the_start_of_a_block_is_known_by_four_bytes() -> None:
     assert not begins_a_block(gzip.compress(b"old"))
 
 
-def test_a_source_looks_ahead_over_a_pipe_that_gives_little() -> None:
+def test_a_source_reads_ahead_from_a_slow_pipe() -> None:
     class Drops(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
             return super().read(1)
@@ -206,7 +206,7 @@ def test_plain_gzip_is_read_member_by_member_in_small_pieces() -> None:
     assert max(map(len, pieces)) <= 1 << 18
 
 
-def test_plain_gzip_gives_what_stands_before_its_damage() -> None:
+def test_plain_gzip_is_read_up_to_the_damage() -> None:
     text = b"".join(b"%d," % number for number in range(5000))
     data = gzip.compress(text)
     inflated, said = plain(data[:-100])
@@ -248,7 +248,7 @@ def test_blocks_that_are_damaged_count_as_inflated_as_well() -> None:
 
 
 @given(st.lists(st.sampled_from([b"\x1f\x8b\x08\x04", FILE[:29], FILE[:16], FILE, b"x"])))
-def test_a_header_is_found_behind_whatever_looks_like_one(pieces: list[bytes]) -> None:
+def test_a_header_is_found_after_false_ones(pieces: list[bytes]) -> None:
     """The last whole file is found, however many headers without a block come before it."""
     blocks, _ = parsed(b"".join(pieces) + FILE)
     assert blocks[-1:] in ([TEXTS[-1]], [])

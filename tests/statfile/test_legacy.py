@@ -120,7 +120,7 @@ def test_a_result_becomes_a_row(path: Path) -> None:
     )
 
 
-def test_latencies_of_nothing_are_none_and_it_is_said(path: Path) -> None:
+def test_missing_latencies_are_none_and_reported(path: Path) -> None:
     write_old(path, [old_result(last_byte_latency=0.0), old_result(last_byte_latency=None)])
     old = Old(path)
     assert [row.last_byte_ns for row in old.rows] == [NONE_NS, NONE_NS]
@@ -128,7 +128,7 @@ def test_latencies_of_nothing_are_none_and_it_is_said(path: Path) -> None:
     assert old.notes == ["latencies of exactly 0, taken for none: 1"]
 
 
-def test_what_the_old_report_leaves_out_is_left_out_and_counted(path: Path) -> None:
+def test_results_excluded_by_the_old_report_are_excluded_and_counted(path: Path) -> None:
     write_old(
         path,
         [
@@ -167,7 +167,7 @@ def test_an_unknown_size_class_is_added(path: Path) -> None:
     assert header.scenario["initial_files"]["vast"] == 0
 
 
-def test_workers_are_told_apart_by_any_id(path: Path) -> None:
+def test_workers_are_distinguished_by_any_id(path: Path) -> None:
     write_old(path, [old_result(worker_id=7), old_result(worker_id="b"), old_result(worker_id=7)])
     old = Old(path)
     assert [(w.index, w.worker_id) for w in old.all(WorkerRecord)] == [(0, "7"), (1, "b")]
@@ -183,7 +183,7 @@ def test_many_results_come_in_several_batches(path: Path, monkeypatch: pytest.Mo
     assert old.all(RunFooter)[0].run_seconds == 4.25
 
 
-def test_names_of_python_2s_days_are_read(path: Path) -> None:
+def test_byte_strings_of_python_2_are_read(path: Path) -> None:
     scenario = old_scenario() | {"name": "Größe".encode("latin-1")}
     write_old(path, [], scenario)
     assert Old(path).all(RunHeader)[0].scenario["name"] == "Größe"
@@ -217,7 +217,7 @@ KEYS = ["s3cr3t", "pass word/+", "clé'à\"", "x", "a\nb", "*", "\\", "%41", "sc
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("coding", ["utf-8", "latin-1"])
-def test_the_accounts_key_never_comes_out(path: Path, key: str, coding: str) -> None:
+def test_the_account_key_is_not_exposed(path: Path, key: str, coding: str) -> None:
     auth = {"key": key.encode(coding), "os_options": {"auth_token": "t0k3n" + key}, "user": "u:u"}
     texts = [
         f"GET http://x/?k={quote(key)} with {key}",
@@ -262,7 +262,7 @@ def test_a_failed_result_without_auth_kwargs_quotes_no_key_of_another(path: Path
     assert [row.detail for row in Old(path).rows] == ["", "ValueError('***')"]
 
 
-def test_what_is_no_scenario_is_refused() -> None:
+def test_an_invalid_scenario_is_rejected() -> None:
     for items in ([], [{}], [{b"name": b"x"}], [[1]]):
         with pytest.raises(StatFileError, match="no stat file"):
             LegacyRun(iter(items), [], [])

@@ -21,11 +21,11 @@ from ssbench.statfile.legacy import collect_secrets, kind_of, safe_detail, text_
         ("", "INTERNAL", 0),
     ],
 )
-def test_an_exceptions_text_tells_its_kind(text: str, kind: str, status: int) -> None:
+def test_error_kinds_are_derived_from_exception_texts(text: str, kind: str, status: int) -> None:
     assert kind_of(text) == (ErrorKind[kind], status)
 
 
-def test_only_the_last_line_is_told_in_printable_characters() -> None:
+def test_only_the_last_line_is_shown_escaped() -> None:
     assert safe_detail("Traceback\n  File x\nValueError: \x1b[2J\n", []) == "ValueError: \\x1b[2J"
     assert safe_detail(" \n ", []) == "unknown exception"
     assert len(safe_detail("x" * 9999, [])) <= 300
@@ -44,7 +44,7 @@ def test_an_exception_that_quotes_the_job_is_reduced_to_its_class() -> None:
     assert safe_detail("{'auth_kwargs': 1}", []) == "unknown exception"
 
 
-def test_nesting_has_an_end() -> None:
+def test_nesting_is_bounded() -> None:
     deep: list[object] = []
     for _ in range(900):
         deep = [deep]

@@ -336,7 +336,7 @@ def test_codes_and_columns_are_those_of_the_code() -> None:
     ("found", "rows"),
     [(PHASES, Phase), (OPERATION_NAMES, OPERATIONS.values()), (ERRORS, ErrorKind)],
 )
-def test_enumerations_are_whole(found: dict[int, str], rows: Iterable[Any]) -> None:
+def test_enumerations_are_complete(found: dict[int, str], rows: Iterable[Any]) -> None:
     assert found == {int(each): each.name for each in rows}
 
 

@@ -16,7 +16,7 @@ def name_of(scenario: str, parent: Path) -> str:
     return default_path(scenario, 4, 613, None, NOW, parent=parent).name
 
 
-def test_the_path_is_that_of_old(tmp_path: Path) -> None:
+def test_the_default_path_is_that_of_0_3_9(tmp_path: Path) -> None:
     path = default_path("Small test scenario", 4, 613, None, NOW, parent=tmp_path)
     wanted = "ssbench-results/Small_test_scenario.u4.o613.r-.2013-06-07.102314.stat.gz"
     assert path == tmp_path / wanted
@@ -30,7 +30,7 @@ def test_the_folder_is_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", ["../../etc/x", "a/b", "a\0b", "", ".", "..", "\x1b[2J", "é"])
-def test_no_name_leads_elsewhere(tmp_path: Path, scenario: str) -> None:
+def test_names_cannot_leave_the_folder(tmp_path: Path, scenario: str) -> None:
     path = default_path(scenario, 1, 1, None, NOW, parent=tmp_path)
     assert path.parent == tmp_path / "ssbench-results"
     assert path.name.isascii()
@@ -39,7 +39,7 @@ def test_no_name_leads_elsewhere(tmp_path: Path, scenario: str) -> None:
     StatFileWriter.create(path).close()
 
 
-def test_a_long_name_is_cut(tmp_path: Path) -> None:
+def test_a_long_name_is_truncated(tmp_path: Path) -> None:
     assert len(name_of("x" * 1000, tmp_path)) < 200
 
 
@@ -50,7 +50,7 @@ def test_a_second_run_of_the_same_second_gets_its_own_file(tmp_path: Path) -> No
     assert second.name == "a.u1.o1.r-.2013-06-07.102314.2.stat.gz"
 
 
-def test_a_link_or_file_in_the_folders_place_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_or_file_in_place_of_the_folder_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "ssbench-results").symlink_to(tmp_path / "elsewhere")
     path = default_path("a", 1, 1, None, NOW, parent=tmp_path)
@@ -61,6 +61,6 @@ def test_a_link_or_file_in_the_folders_place_is_not_followed(tmp_path: Path) -> 
         default_path("a", 1, 1, None, NOW, parent=tmp_path)
 
 
-def test_a_parent_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_missing_parent_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StatFileError, match="can't be made"):
         default_path("a", 1, 1, None, NOW, parent=tmp_path / "nowhere")

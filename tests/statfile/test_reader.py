@@ -125,7 +125,7 @@ def reported(data: bytes) -> None:
 
 
 @fuzzed(FILES)
-def test_spoilt_files(data: bytes) -> None:
+def test_mutated_files(data: bytes) -> None:
     """Invariant: that of ``reported``."""
     reported(data)
 
@@ -162,7 +162,7 @@ def test_blocks_swapped_and_repeated(run_bytes: bytes, order: list[int]) -> None
         assert not complete or records == RECORDS
 
 
-def test_what_is_no_stat_file_is_told_with_its_name(tmp_path: Path) -> None:
+def test_other_files_are_reported_by_name(tmp_path: Path) -> None:
     path = tmp_path / "thesis"
     for content, word in (
         (b"", "empty"),
@@ -183,7 +183,7 @@ def test_what_is_no_stat_file_is_told_with_its_name(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_files_that_were_unpacked_are_read(run_bytes: bytes) -> None:
+def test_uncompressed_files_are_read(run_bytes: bytes) -> None:
     for packed in (run_bytes, (OLD / "noop.stat.gz").read_bytes()):
         with read(io.BytesIO(packed)) as run:
             expected = list(run)
@@ -192,7 +192,7 @@ def test_files_that_were_unpacked_are_read(run_bytes: bytes) -> None:
             assert run.complete
 
 
-def test_a_file_is_found_with_and_without_its_ending(run_bytes: bytes, tmp_path: Path) -> None:
+def test_a_file_is_found_with_and_without_its_suffix(run_bytes: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.stat.gz").write_bytes(run_bytes)
     with read(tmp_path / "a.stat") as run:
         assert (run.name, run.notes) == (str(tmp_path / "a.stat.gz"), [])
@@ -207,7 +207,7 @@ def test_a_file_is_found_with_and_without_its_ending(run_bytes: bytes, tmp_path:
         read(tmp_path / "c.stat")
 
 
-def test_a_file_of_the_future_is_told_as_such(run_bytes: bytes) -> None:
+def test_a_file_of_a_later_version_is_reported_as_such(run_bytes: bytes) -> None:
     with pytest.raises(
         StatFileError,
         match=rf"written by a newer ssbench \(format {FORMAT + 1}\); this one reads up to",
@@ -227,7 +227,7 @@ def test_unknown_records_are_counted(tmp_path: Path) -> None:
         assert run.damage == [NO_FOOTER]
 
 
-def test_a_file_that_was_recompressed_is_read(run_bytes: bytes) -> None:
+def test_a_recompressed_file_is_read(run_bytes: bytes) -> None:
     again = gzip.compress(gzip.decompress(run_bytes))
     assert read_bytes(again) == (RECORDS, [], True)
     records, damage, _ = read_bytes(again[:-40])
@@ -236,14 +236,14 @@ def test_a_file_that_was_recompressed_is_read(run_bytes: bytes) -> None:
     assert "cut off" in damage[0]
 
 
-def test_of_two_files_joined_the_first_is_read(run_bytes: bytes) -> None:
+def test_the_first_of_two_joined_files_is_read(run_bytes: bytes) -> None:
     records, damage, complete = read_bytes(run_bytes + run_bytes)
     assert records == RECORDS
     assert "out of order" in damage[0]
     assert not complete
 
 
-def test_a_lost_header_is_told(tmp_path: Path) -> None:
+def test_a_lost_header_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "run"
     write_run(path, [WORKER, FOOTER])
     records, damage, complete = read_bytes(path.read_bytes())
@@ -272,7 +272,7 @@ def test_stdin_is_read_and_left_open(run_bytes: bytes, monkeypatch: pytest.Monke
     assert not stdin.closed
 
 
-def test_its_repr_says_how_it_went(tmp_path: Path) -> None:
+def test_the_repr_shows_the_state(tmp_path: Path) -> None:
     path = tmp_path / "run"
     write_run(path)
     with read(path) as run:
@@ -280,7 +280,7 @@ def test_its_repr_says_how_it_went(tmp_path: Path) -> None:
         assert repr(run) == f"<StatFileReader {path} complete>"
 
 
-def test_an_old_file_is_told_apart(tmp_path: Path) -> None:
+def test_a_file_of_0_3_9_is_recognised(tmp_path: Path) -> None:
     write_old(tmp_path / "old", [old_result()])
     with read(tmp_path / "old") as run:
         assert run.legacy
@@ -288,7 +288,7 @@ def test_an_old_file_is_told_apart(tmp_path: Path) -> None:
         assert run.complete
 
 
-def test_an_old_file_cut_off_anywhere_is_incomplete() -> None:
+def test_a_file_of_0_3_9_cut_off_anywhere_is_incomplete() -> None:
     """Cut at any byte, an old file gives a beginning of its results, or is refused."""
     whole = (OLD / "real.stat.gz").read_bytes()
     for end in range(0, len(whole), 997):
@@ -313,7 +313,7 @@ def test_a_damaged_batch_costs_no_other(tmp_path: Path) -> None:
     assert reader.damage == ["a record is malformed: malformed results"]
 
 
-def test_a_batch_of_as_many_failed_rows_as_there_may_be_is_read(tmp_path: Path) -> None:
+def test_a_batch_of_the_maximum_number_of_failures_is_read(tmp_path: Path) -> None:
     """With more than 8,192 of them the record was refused as damaged."""
     rows = [result(n, error=1, detail="why", transaction_id=b"") for n in range(MAX_ROWS)]
     path = tmp_path / "a.stat.gz"
@@ -324,7 +324,7 @@ def test_a_batch_of_as_many_failed_rows_as_there_may_be_is_read(tmp_path: Path) 
         assert run.complete
 
 
-def test_what_is_no_result_can_be_had_alone(tmp_path: Path) -> None:
+def test_records_other_than_results_can_be_read_alone(tmp_path: Path) -> None:
     path = tmp_path / "run.stat.gz"
     write_run(path)
     wanted = [record for record in RECORDS if not isinstance(record, ResultBatch)]

@@ -77,16 +77,14 @@ def unpacked(data: bytes) -> tuple[list[Any], list[str]]:
 
 
 @given(COLD)
-def test_a_record_comes_back_as_it_was(record: Record) -> None:
+def test_a_record_round_trips(record: Record) -> None:
     [item], said = unpacked(encode(record))
     assert Decoder().decode(item) == record
     assert not said
 
 
 @given(ROWS, st.sampled_from(Phase), st.integers(0, 300), st.integers(0, 9))
-def test_a_batch_comes_back_as_it_was(
-    rows: list[Result], phase: Phase, worker: int, number: int
-) -> None:
+def test_a_batch_round_trips(rows: list[Result], phase: Phase, worker: int, number: int) -> None:
     data = encode_schema(number, RESULT_SCHEMAS[0])
     data += encode_results(phase, worker, number, packed(rows))
     [schema, item], _ = unpacked(data)
@@ -104,7 +102,7 @@ def test_a_batch_comes_back_as_it_was(
      [8, 0, [["a" * 65, "int"]]], [8, 0, [["a", "int"], ["a", "int"]]],
      [8, 0, [[str(n), "int"] for n in range(65)]]],
 )  # fmt: skip
-def test_malformed_schemas_are_refused(schema: list[Any]) -> None:
+def test_malformed_schemas_are_rejected(schema: list[Any]) -> None:
     decoder = Decoder()
     with pytest.raises(MessageError):
         decoder.decode(schema)
@@ -132,7 +130,7 @@ def test_fields_may_be_added_and_those_with_a_default_missing() -> None:
         Decoder().decode([code, values])
 
 
-def test_kinds_of_the_future_are_told_apart_from_rubbish() -> None:
+def test_unknown_kinds_are_distinguished_from_damage() -> None:
     with pytest.raises(UnknownRecordError):
         Decoder().decode([99, "new", "things"])
     for rubbish in (
@@ -151,7 +149,7 @@ def test_kinds_of_the_future_are_told_apart_from_rubbish() -> None:
             Decoder().decode(rubbish)
 
 
-def test_a_header_of_the_future_is_an_error() -> None:
+def test_a_header_of_a_later_version_is_an_error() -> None:
     [[code, values]], _ = unpacked(encode(HEADER))
     with pytest.raises(StatFileError, match="newer"):
         Decoder().decode([code, values | {"format": FORMAT + 1}])
@@ -182,7 +180,7 @@ def test_hostile_records(data: st.DataObject) -> None:
 
 
 @given(JSON | st.lists(JSON) | st.tuples(st.integers(0, 6), st.dictionaries(TEXT, JSON)).map(list))
-def test_any_msgpack_is_a_record_or_an_error_of_ours(item: Any) -> None:
+def test_any_msgpack_is_a_record_or_a_stat_file_error(item: Any) -> None:
     """Any object gives a record or one of our own errors, never another exception."""
     try:
         Decoder().decode(item)
@@ -203,7 +201,7 @@ def test_any_msgpack_is_a_record_or_an_error_of_ours(item: Any) -> None:
         b"\xc1",
     ],
 )
-def test_bombs_are_refused(bomb: bytes) -> None:
+def test_decompression_bombs_are_rejected(bomb: bytes) -> None:
     items, said = unpacked(packed_null() + b"\xdc\x3f\xff" + bomb)
     assert items == [None]
     assert len(said) <= 1
@@ -214,20 +212,20 @@ def packed_null() -> bytes:
     return data
 
 
-def test_a_small_object_of_millions_of_lists_is_refused() -> None:
+def test_a_small_object_of_millions_of_lists_is_rejected() -> None:
     bomb = b"\xdc\x3f\xff" + (b"\xdc\x3f\xff" + b"\x90" * 16383) * 100
     items, said = unpacked(bomb)
     assert not items
     assert said == ["it holds bytes that are no record (ValueError)"]
 
 
-def test_an_object_above_the_limit_is_refused() -> None:
+def test_an_object_above_the_limit_is_rejected() -> None:
     items, said = unpacked(msgpack.packb(bytes(40 << 20)))
     assert not items
     assert said
 
 
-def test_a_scenario_nested_too_deep_is_refused() -> None:
+def test_a_scenario_nested_too_deeply_is_rejected() -> None:
     deep: Any = []
     for _ in range(100):
         deep = [deep]
@@ -237,7 +235,7 @@ def test_a_scenario_nested_too_deep_is_refused() -> None:
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -1e300, 1 << 63])
-def test_a_number_that_nobody_can_reckon_with_is_refused(number: float) -> None:
+def test_an_unusable_number_is_rejected(number: float) -> None:
     [[code, values]], _ = unpacked(encode(PHASE))
     with pytest.raises(MessageError, match="PhaseRecord: Expected `float`"):
         Decoder().decode([code, values | {"started_at": number}])

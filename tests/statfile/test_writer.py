@@ -45,12 +45,12 @@ def test_a_file_is_readable_by_its_owner_only(path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_run_that_fails_in_its_beginnings_leaves_no_empty_file(path: Path) -> None:
+def test_a_failed_start_leaves_no_empty_file(path: Path) -> None:
     StatFileWriter.create(path).close()
     assert not path.exists()
 
 
-def test_a_run_that_fails_in_its_beginnings_leaves_the_older_file(path: Path) -> None:
+def test_a_failed_start_leaves_the_older_file(path: Path) -> None:
     with StatFileWriter.create(path) as writer:
         writer.write(HEADER)
     older = path.read_bytes()
@@ -59,7 +59,7 @@ def test_a_run_that_fails_in_its_beginnings_leaves_the_older_file(path: Path) ->
 
 
 @pytest.mark.parametrize("older", [False, True])
-def test_what_is_held_is_not_written(path: Path, older: bool) -> None:
+def test_held_blocks_are_not_written(path: Path, older: bool) -> None:
     if older:
         with StatFileWriter.create(path) as writer:
             writer.write(HEADER)
@@ -77,7 +77,7 @@ def test_what_is_held_is_not_written(path: Path, older: bool) -> None:
         assert path.read_bytes() == before
 
 
-def test_what_was_held_is_on_disk_once_it_is_released(path: Path) -> None:
+def test_released_blocks_are_on_disk(path: Path) -> None:
     with StatFileWriter.create(path, hold=True) as writer:
         writer.write(HEADER)
         writer.write(PHASE)
@@ -91,7 +91,7 @@ def test_what_was_held_is_on_disk_once_it_is_released(path: Path) -> None:
         assert list(run) == [HEADER, PHASE, FOOTER]
 
 
-def test_a_disk_that_is_full_when_it_is_released_is_told(
+def test_a_full_disk_at_the_release_is_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(file: int, data: bytes) -> None:
@@ -216,7 +216,7 @@ def test_nothing_else_is_overwritten(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("empty", [False, True])
-def test_a_file_that_is_there_is_not_overwritten_by_chance(path: Path, empty: bool) -> None:
+def test_an_existing_file_is_not_overwritten_by_default(path: Path, empty: bool) -> None:
     before = b"" if empty else write_run(path)
     path.write_bytes(before)
     with pytest.raises(UsageError, match=r"run\.stat\.gz: is there already; --force overwrites it"):
@@ -224,7 +224,7 @@ def test_a_file_that_is_there_is_not_overwritten_by_chance(path: Path, empty: bo
     assert path.read_bytes() == before
 
 
-def test_a_file_that_another_run_writes_is_left_alone(path: Path) -> None:
+def test_a_file_in_use_by_another_run_is_rejected(path: Path) -> None:
     with StatFileWriter.create(path) as first:
         first.write(HEADER)
         with pytest.raises(StatFileError, match="another run is writing to it"):
@@ -235,7 +235,7 @@ def test_a_file_that_another_run_writes_is_left_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_links_and_folders_are_refused(tmp_path: Path, overwrite: bool) -> None:
+def test_links_and_folders_are_rejected(tmp_path: Path, overwrite: bool) -> None:
     target = tmp_path / "target"
     write_run(target)
     before = target.read_bytes()
@@ -252,7 +252,7 @@ def test_links_and_folders_are_refused(tmp_path: Path, overwrite: bool) -> None:
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_devices_are_written_to_as_they_are(overwrite: bool) -> None:
+def test_devices_are_written_directly(overwrite: bool) -> None:
     before = os.stat("/dev/null").st_mode
     with StatFileWriter.create("/dev/null", overwrite=overwrite) as writer:
         writer.write(HEADER)
@@ -278,7 +278,7 @@ def test_a_pipe_takes_a_file_that_can_be_read_at_its_end(tmp_path: Path) -> None
     assert pipe.is_fifo()
 
 
-def test_a_disk_that_is_full_from_the_start_leaves_no_empty_file(
+def test_a_full_disk_at_the_start_leaves_no_empty_file(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(file: int, data: bytes) -> None:
@@ -311,7 +311,7 @@ def full_disk() -> Iterator[int]:
     signal.signal(signal.SIGXFSZ, before)
 
 
-def test_a_full_disk_is_told_and_what_was_written_stays(path: Path, full_disk: int) -> None:
+def test_a_full_disk_is_reported_and_written_blocks_stay(path: Path, full_disk: int) -> None:
     rows = busy_rows(100)
     writer = StatFileWriter.create(path)
     writer.write(HEADER)
@@ -333,7 +333,7 @@ def test_a_full_disk_is_told_and_what_was_written_stays(path: Path, full_disk: i
         assert run.damage == ["there is no footer: the run was cut off, or is still going on"]
 
 
-def test_a_run_that_is_killed_leaves_what_it_flushed(path: Path) -> None:
+def test_a_killed_run_leaves_the_flushed_blocks(path: Path) -> None:
     code = (
         "import os, sys; from tests.statfile.samples import *\n"
         "w = StatFileWriter.create(sys.argv[1]); w.write(HEADER); w.write(PHASE); w.flush()\n"
@@ -344,12 +344,12 @@ def test_a_run_that_is_killed_leaves_what_it_flushed(path: Path) -> None:
         assert list(run) == [HEADER, PHASE]
 
 
-def test_a_batch_that_no_reader_would_take_is_refused(path: Path) -> None:
+def test_a_batch_beyond_the_readers_limits_is_rejected(path: Path) -> None:
     with StatFileWriter.create(path) as writer, pytest.raises(StatFileError, match="batch"):
         writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], bytes(17 << 20))
 
 
-def test_a_malformed_batch_off_the_wire_spoils_only_itself(path: Path) -> None:
+def test_a_malformed_batch_from_a_worker_damages_only_itself(path: Path) -> None:
     with StatFileWriter.create(path) as writer:
         writer.write(HEADER)
         writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], b"\xc1garbage")
@@ -360,14 +360,14 @@ def test_a_malformed_batch_off_the_wire_spoils_only_itself(path: Path) -> None:
         assert run.damage == ["a record is malformed: malformed results"]
 
 
-def test_its_repr_says_where_it_stands(path: Path) -> None:
+def test_the_repr_shows_the_position(path: Path) -> None:
     with StatFileWriter.create(path) as writer:
         for record in RECORDS:
             writer.write(record)
         assert repr(writer) == f"<StatFileWriter {path} open, 3 blocks>"
 
 
-def test_whether_a_run_writes_to_a_file_can_be_asked(tmp_path: Path) -> None:
+def test_a_file_in_use_is_recognised(tmp_path: Path) -> None:
     path = tmp_path / "run"
     assert not is_being_written(path)
     with StatFileWriter.create(path) as writer:

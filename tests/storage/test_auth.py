@@ -108,7 +108,7 @@ def test_v1(v1: AuthV1) -> None:
     assert reached(Authenticator(old(v1)).log_in()) == ("token-1", v1.storage_url)
 
 
-def test_asked_again_it_gives_what_it_has_and_renewed_it_asks_again(v1: AuthV1) -> None:
+def test_login_is_cached_until_renewal(v1: AuthV1) -> None:
     authenticator = Authenticator(old(v1))
     authenticator.log_in()
     assert token_of(authenticator.log_in()) == "token-1"
@@ -133,7 +133,7 @@ def test_keys_beyond_latin_1_travel_as_utf_8() -> None:
         assert token_of(Authenticator(old(fake)).log_in()) == "token-1"
 
 
-def test_a_given_storage_url_goes_before_the_one_found(v1: AuthV1) -> None:
+def test_a_given_storage_url_overrides_the_catalog(v1: AuthV1) -> None:
     found = Authenticator(old(v1, os_storage_url="http://other/v1/A")).log_in()
     assert reached(found) == ("token-1", "http://other/v1/A")
 
@@ -160,7 +160,7 @@ def test_v1_wrong_page(v1: AuthV1) -> None:
         (Answer(403), "user or key refused (403)"),
     ],
 )
-def test_v1_answers_that_are_no_login(answer: Answer, says: str) -> None:
+def test_malformed_v1_answers(answer: Answer, says: str) -> None:
     with Scripted(answer) as fake:
         text = failure(LoginOptions(auth=f"{fake.url}/auth", user="u", key="k3y"))
     assert says in text
@@ -196,14 +196,14 @@ def test_a_redirect_to_another_host_never_gets_the_password_of_keystone(v3: Keys
     assert v3.seen == []
 
 
-def test_redirects_in_circles_end() -> None:
+def test_circular_redirects_are_an_error() -> None:
     with Scripted(Answer(302, {"Location": "/again"})) as fake:
         text = failure(LoginOptions(auth=f"{fake.url}/auth", user="u", key="k"))
         assert "redirects without end" in text
         assert len(fake.seen) < 10
 
 
-def test_proxies_of_the_environment_are_left_aside(
+def test_proxies_of_the_environment_are_ignored(
     v1: AuthV1, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
@@ -250,7 +250,7 @@ def test_v2_region_and_endpoint_type(v2: KeystoneV2, interface: str) -> None:
     assert reached(found)[1] == "http://south.internal/v1/KEY_bench"
 
 
-def test_v2_with_the_old_letters_and_tenant_before_the_user(v2: KeystoneV2) -> None:
+def test_v2_with_the_short_options_and_tenant_colon_user(v2: KeystoneV2) -> None:
     credentials = LoginOptions(auth=v2.url, user="bench:me", key=v2.key, auth_version="2")
     assert token_of(Authenticator(credentials).log_in()) == "v2-token-1"
 
@@ -266,13 +266,13 @@ def test_v2_wrong_password(v2: KeystoneV2) -> None:
     assert text == f"{v2.url}/v2.0: user or key refused (401)"
 
 
-def test_v2_asked_of_a_keystone_that_speaks_v3_only(v3: KeystoneV3) -> None:
+def test_v2_against_a_keystone_with_v3_only(v3: KeystoneV3) -> None:
     text = failure(new3(v3, os_auth_url=v3.url))
     assert "does this Keystone speak v3? Try --auth-version 3" in text
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_keystones_way_asked_of_tempauth(version: str) -> None:
+def test_keystone_login_against_tempauth(version: str) -> None:
     with Scripted(Answer(405)) as fake:
         text = failure(LoginOptions(auth=fake.url, user="a:u", key="k", auth_version=version))
     assert "that is no Keystone" in text
@@ -340,7 +340,7 @@ def test_v3_without_a_catalog(v3: KeystoneV3) -> None:
     assert reached(found)[1] == "http://s/v1/A"
 
 
-def test_the_catalog_says_nothing_to_the_terminal(v3: KeystoneV3) -> None:
+def test_texts_of_the_catalog_are_escaped(v3: KeystoneV3) -> None:
     v3.catalog = [{"type": "evil\x1b[2J\n", "name": "x", "id": "1", "endpoints": []}]
     assert "\x1b" not in failure(new3(v3))
 
@@ -356,7 +356,7 @@ def test_the_catalog_says_nothing_to_the_terminal(v3: KeystoneV3) -> None:
         Answer(300, {}, b'{"versions": []}'),
     ],
 )
-def test_v3_answers_that_are_no_login(answer: Answer) -> None:
+def test_malformed_v3_answers(answer: Answer) -> None:
     with Scripted(answer) as fake, KeystoneV3() as v3:
         failure(new3(v3, os_auth_url=f"{fake.url}/v3"))
 
@@ -385,7 +385,7 @@ class Store(LoopbackServer):
 
 
 @pytest.mark.parametrize("status", [204, 403, 404, 500])
-def test_a_given_token_is_tried_once_and_refused_by_nothing_but_401(status: int) -> None:
+def test_a_given_token_is_tried_once_and_rejected_by_401_only(status: int) -> None:
     with Store("t0ken", status) as store:
         url = f"{store.url}/v1/AUTH_a"
         authenticator = Authenticator(LoginOptions(os_auth_token="t0ken", os_storage_url=url))
@@ -394,7 +394,7 @@ def test_a_given_token_is_tried_once_and_refused_by_nothing_but_401(status: int)
         assert [(r.method, r.path) for r in store.seen] == [("HEAD", "/v1/AUTH_a")]
 
 
-def test_a_given_token_that_is_refused_is_not_replaced_by_a_login(v1: AuthV1) -> None:
+def test_a_rejected_given_token_is_not_replaced_by_a_login(v1: AuthV1) -> None:
     with Store("another") as store:
         url = f"{store.url}/v1/AUTH_a"
         for more in ({}, {"auth": v1.auth_url, "user": v1.user, "key": v1.key}):
@@ -404,7 +404,7 @@ def test_a_given_token_that_is_refused_is_not_replaced_by_a_login(v1: AuthV1) ->
     assert v1.logins == 0
 
 
-def test_one_that_expires_later_is_renewed(v1: AuthV1) -> None:
+def test_a_token_that_expires_later_is_renewed(v1: AuthV1) -> None:
     with Store("t0ken") as store:
         url = f"{store.url}/v1/AUTH_a"
         authenticator = Authenticator(old(v1, os_auth_token="t0ken", os_storage_url=url))
@@ -413,14 +413,14 @@ def test_one_that_expires_later_is_renewed(v1: AuthV1) -> None:
         assert authenticator.renew().payload == {"token": "token-1"}
 
 
-def test_a_token_that_there_is_no_storage_url_for_is_told_of(v1: AuthV1) -> None:
+def test_a_token_without_a_storage_url_is_reported(v1: AuthV1) -> None:
     authenticator = Authenticator(old(v1, os_auth_token="t0ken"))
     assert token_of(authenticator.log_in()) == "token-1"
     (note,) = authenticator.notes
     assert "(-T or OS_AUTH_TOKEN) is not used" in note
 
 
-def test_token_and_storage_url_are_taken_as_they_are() -> None:
+def test_token_and_storage_url_are_used_unchanged() -> None:
     authenticator = Authenticator(
         LoginOptions(os_auth_token="t0ken", os_storage_url="http://h/v1/AUTH_a")
     )
@@ -461,7 +461,7 @@ def test_cacert_is_read_for_the_workers(v1: AuthV1, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["os_cacert", "os_cert", "os_key"])
-def test_files_that_are_not_there(v1: AuthV1, tmp_path: Path, option: str) -> None:
+def test_missing_certificate_files(v1: AuthV1, tmp_path: Path, option: str) -> None:
     path = tmp_path / "none.pem"
     with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} {path}: No such file"):
         Authenticator(old(v1, **{option: str(path)}))
@@ -494,7 +494,7 @@ def tls_v1(tls_context: ssl.SSLContext) -> Iterator[AuthV1]:
 IN_CLEAR = "http://store.test/v1/AUTH_test"
 
 
-def test_https_that_gives_an_http_storage_url_is_refused(
+def test_an_http_storage_url_from_an_https_login_is_rejected(
     tls_v1: AuthV1, certificates: Certificates
 ) -> None:
     tls_v1.storage_url = IN_CLEAR
@@ -505,7 +505,7 @@ def test_https_that_gives_an_http_storage_url_is_refused(
     )
 
 
-def test_an_http_storage_url_is_refused_at_a_renewal_too(
+def test_an_http_storage_url_is_rejected_at_a_renewal(
     tls_v1: AuthV1, certificates: Certificates
 ) -> None:
     authenticator = Authenticator(old(tls_v1, os_cacert=str(certificates.authority)))
@@ -515,7 +515,7 @@ def test_an_http_storage_url_is_refused_at_a_renewal_too(
         authenticator.renew()
 
 
-def test_an_http_storage_url_is_the_users_own_choice(
+def test_an_http_storage_url_given_by_the_user_is_accepted(
     tls_v1: AuthV1, certificates: Certificates
 ) -> None:
     tls_v1.storage_url = "http://elsewhere.test/v1/AUTH_test"
@@ -525,7 +525,7 @@ def test_an_http_storage_url_is_the_users_own_choice(
     assert Authenticator(careless).log_in().settings["urls"][0] == tls_v1.storage_url
 
 
-def test_https_of_keystone_with_an_http_endpoint_is_refused(
+def test_an_http_endpoint_of_an_https_keystone_is_rejected(
     certificates: Certificates, tls_context: ssl.SSLContext
 ) -> None:
     with KeystoneV3(tls=tls_context) as keystone:
@@ -536,7 +536,7 @@ def test_https_of_keystone_with_an_http_endpoint_is_refused(
             assert Authenticator(credentials).log_in().settings["urls"][0].startswith("http://")
 
 
-def test_tls_with_a_ca_of_ones_own(tls_v1: AuthV1, certificates: Certificates) -> None:
+def test_tls_with_a_given_ca(tls_v1: AuthV1, certificates: Certificates) -> None:
     authenticator = Authenticator(old(tls_v1, os_cacert=str(certificates.authority)))
     assert token_of(authenticator.log_in()) == "token-1"
 
@@ -554,7 +554,7 @@ def test_tls_with_a_client_certificate(certificates: Certificates) -> None:
         failure(old(fake, **trusting))
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_key_is_sent(
+def test_an_untrusted_certificate_is_rejected_before_the_key_is_sent(
     tls_v1: AuthV1,
 ) -> None:
     text = failure(old(tls_v1))
@@ -563,11 +563,11 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_key_is_sent
     assert tls_v1.seen == []
 
 
-def test_insecure_takes_any_certificate_without_a_warning(tls_v1: AuthV1) -> None:
+def test_insecure_accepts_any_certificate_silently(tls_v1: AuthV1) -> None:
     assert token_of(Authenticator(old(tls_v1, insecure=True)).log_in()) == "token-1"
 
 
-def test_https_to_a_server_that_speaks_http(v1: AuthV1) -> None:
+def test_https_to_an_http_server(v1: AuthV1) -> None:
     assert "TLS failed" in failure(old(v1, auth=v1.auth_url.replace("http:", "https:")))
 
 
@@ -698,6 +698,6 @@ LOGIN_WORDS = [
 
 
 @fuzzed(recorded("login"), LOGIN_WORDS)
-def test_spoilt_answers_to_a_login(data: bytes) -> None:
+def test_mutated_answers_to_a_login(data: bytes) -> None:
     """Invariant: that of ``logged_in_or_refused``."""
     logged_in_or_refused(data)

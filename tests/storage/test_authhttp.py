@@ -62,7 +62,7 @@ def test_reasons_come_from_the_innermost_error(error: BaseException, reason: str
     assert reason in reason_of(error)
 
 
-def test_errors_that_go_round_in_circles_end() -> None:
+def test_cyclic_exceptions_end() -> None:
     one, two = ValueError("1"), ValueError("2")
     one.__cause__, two.__cause__ = two, one
     assert reason_of(one)
@@ -106,7 +106,7 @@ def test_logins_leave_no_classes_behind() -> None:
         dripping(CHUNKED + b"0\r\n", b"X: y\r\n"),
     ],
 )
-def test_an_answer_that_drips_is_not_waited_for(script: Script) -> None:
+def test_a_dripping_answer_is_a_timeout(script: Script) -> None:
     started = time.monotonic()
     with pytest.raises(requests.Timeout):
         asked(script, timeout_s=0.2)
@@ -119,7 +119,7 @@ def test_silence_is_a_timeout(said: bytes) -> None:
         asked(silent_after(said), silence_s=0.1)
 
 
-def test_a_handshake_that_drips_is_not_waited_for() -> None:
+def test_a_dripping_handshake_is_a_timeout() -> None:
     def script(peer: Peer) -> None:
         # The start of a record of 16 kB, whose end each byte brings a little nearer.
         peer.say(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03")
@@ -136,7 +136,7 @@ def test_a_handshake_that_drips_is_not_waited_for() -> None:
     ("start", "part"),
     [(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536), (CHUNKED, b"10000\r\n%b\r\n" % (b"x" * 65536))],
 )
-def test_an_answer_without_end_is_given_up(start: bytes, part: bytes) -> None:
+def test_an_endless_answer_is_an_error(start: bytes, part: bytes) -> None:
     with pytest.raises(AuthError, match=f"more than {MAX_RESPONSE} bytes"):
         asked(endless(start, part))
 
@@ -144,11 +144,11 @@ def test_an_answer_without_end_is_given_up(start: bytes, part: bytes) -> None:
 @pytest.mark.parametrize(
     "said", [b"", b"220 ESMTP\r\n\r\n", START + b"half", CHUNKED + b"x\r\n", CHUNKED + b"5\r\nh"]
 )
-def test_what_is_no_whole_answer_is_a_broken_connection(said: bytes) -> None:
+def test_an_incomplete_answer_is_a_broken_connection(said: bytes) -> None:
     with pytest.raises(requests.ConnectionError):
         asked(answering(said))
 
 
-def test_bytes_are_taken_as_they_come() -> None:
+def test_answers_may_arrive_in_any_pieces() -> None:
     bomb = ok(b"\x1f\x8b", b"Content-Encoding: gzip")
     assert asked(answering(bomb)).content == b"\x1f\x8b"

@@ -33,7 +33,7 @@ def test_a_driver_takes_what_the_contract_gives(driver: type, half: type) -> Non
     assert isinstance(inspect.getattr_static(driver, "credentials_serial"), property)
 
 
-def test_a_store_that_says_nothing_has_no_limits() -> None:
+def test_default_limits_are_none() -> None:
     silent = StoreLimits()
     values = [getattr(silent, name) for name in StoreLimits.__slots__]
     assert set(values) == {None}

@@ -76,7 +76,7 @@ def test_a_module_is_loaded_only_where_it_is_allowed(allowed: list[str]) -> None
 
 
 @pytest.mark.parametrize("name", ["swfit", "", "no.such.module:Class", "ssbench.core:X", ":X"])
-def test_an_unknown_driver_is_told_with_what_would_be_right(name: str) -> None:
+def test_an_unknown_driver_is_reported_with_the_known_ones(name: str) -> None:
     with pytest.raises(UsageError) as caught:
         open_store(StorageSettings(driver=name))
     assert f'"{name}"' in str(caught.value)
@@ -115,7 +115,7 @@ def test_storage_options_have_the_types_of_their_rows() -> None:
         ("port=none", "'none' is not a whole number"),
     ],
 )
-def test_what_is_no_storage_option_is_refused_without_its_value(text: str, says: str) -> None:
+def test_unknown_storage_options_are_rejected_without_their_value(text: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         parsed(text)
     assert says in str(caught.value)

@@ -17,7 +17,7 @@ from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 
 @pytest.mark.parametrize("status", [429, 498, 503])
-def test_a_passing_failure_is_tried_again_with_growing_pauses(status: int) -> None:
+def test_transient_failures_are_retried_with_growing_pauses(status: int) -> None:
     pauses: list[float] = []
     storage = MemoryStorage()
     storage.store.fail("make_container", *[status_error(status)] * 3)
@@ -26,7 +26,7 @@ def test_a_passing_failure_is_tried_again_with_growing_pauses(status: int) -> No
     assert pauses == [0.05, 0.1, 0.2]
 
 
-def test_retries_and_pauses_have_an_end() -> None:
+def test_retries_and_pauses_are_bounded() -> None:
     pauses: list[float] = []
     storage = MemoryStorage()
     storage.store.refuse("make_container", "c", status_error(503))
@@ -36,7 +36,7 @@ def test_retries_and_pauses_have_an_end() -> None:
     assert max(pauses) == LONGEST_PAUSE_S
 
 
-def test_who_is_to_end_tries_nothing_again() -> None:
+def test_stopping_ends_retries() -> None:
     pauses: list[float] = []
     storage = MemoryStorage()
     storage.store.fail("make_container", status_error(503), status_error(401))
@@ -52,7 +52,7 @@ def test_who_is_to_end_tries_nothing_again() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 500])
-def test_other_failures_are_told_at_once(status: int) -> None:
+def test_other_failures_are_raised_at_once(status: int) -> None:
     storage = MemoryStorage()
     storage.store.fail("make_container", status_error(status))
     with pytest.raises(StorageError, match=str(status)):
@@ -60,7 +60,7 @@ def test_other_failures_are_told_at_once(status: int) -> None:
     assert storage.store.count("make_container") == 1
 
 
-def test_which_failures_pass() -> None:
+def test_transient_failures() -> None:
     passing = set()
     for kind in ErrorKind:
         storage = MemoryStorage()
@@ -105,7 +105,7 @@ def test_a_token_is_renewed_once_for_all_and_off_the_hub() -> None:
     assert renewed_in[0] is not main_thread()
 
 
-def test_a_token_that_is_never_accepted_ends_in_the_stores_word() -> None:
+def test_a_token_that_is_never_accepted_is_the_stores_error() -> None:
     storage = MemoryStorage(MemoryStore(tokens=set()))
     client = RetryingClient(
         storage, renew=lambda: with_token("another", storage.credentials_serial + 1)
@@ -115,7 +115,7 @@ def test_a_token_that_is_never_accepted_ends_in_the_stores_word() -> None:
     assert storage.credentials_serial == 3
 
 
-def test_a_failed_renewal_is_told_as_such(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_renewal_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     def renew() -> Credentials:
         raise AuthError("wrong password")
 

@@ -102,7 +102,7 @@ def test_variables_name_other_files(tmp_path: Path) -> None:
     ({"AWS_SECRET_ACCESS_KEY": SECRET}, {}, "the access key ID is missing"),
     ({"AWS_PROFILE": "nobody"}, {}, "profile nobody is in neither"),
 ])  # fmt: skip
-def test_what_is_missing_is_named(
+def test_missing_options_are_named(
     environ: dict[str, str], given: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(UsageError, match=says) as caught:

@@ -145,6 +145,6 @@ def test_no_secret_is_shown_or_issued() -> None:
     assert payload["days"]["20130524"].hex() not in shown
 
 
-def test_credentials_that_no_header_can_hold_are_refused() -> None:
+def test_credentials_unfit_for_headers_are_rejected() -> None:
     with pytest.raises(UsageError, match="access key or the session token"):
         signer(KEYS._replace(token="two\r\nlines"))

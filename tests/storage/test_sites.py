@@ -38,7 +38,7 @@ from ssbench.storage.sites import (
         ),
     ],
 )
-def test_a_storage_url_is_taken_apart(url: str, site: StorageUrl) -> None:
+def test_a_storage_url_is_parsed(url: str, site: StorageUrl) -> None:
     assert parse_storage_url(url) == site
 
 
@@ -53,12 +53,12 @@ def test_a_storage_url_is_taken_apart(url: str, site: StorageUrl) -> None:
         ("http://[::1/v1/a", "Invalid IPv6"),
     ],
 )
-def test_what_is_no_storage_url_is_told_so(url: str, words: str) -> None:
+def test_invalid_storage_urls_are_rejected(url: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         parse_storage_url(url)
 
 
-def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
+def test_a_password_in_a_url_is_rejected_and_not_shown() -> None:
     with pytest.raises(UsageError, match="storage URL of h: it must not contain a user") as caught:
         parse_storage_url("http://me:secret@h/v1/a")
     assert "secret" not in str(caught.value)
@@ -78,14 +78,14 @@ def test_each_url_has_a_pool() -> None:
 # TLS
 
 
-def test_servers_are_verified_unless_told_otherwise() -> None:
+def test_servers_are_verified_by_default() -> None:
     context = client_context(HttpSettings())
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
     assert client_context(HttpSettings(insecure=True)).verify_mode is ssl.CERT_NONE
 
 
-def test_a_bundle_that_is_none_is_the_users_fault() -> None:
+def test_an_invalid_ca_bundle_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="can't be used"):
         client_context(HttpSettings(cacert_pem="no certificate"))
 

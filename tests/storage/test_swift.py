@@ -90,7 +90,7 @@ def job(
     return Job(1, operation, size_class, number, version, size)
 
 
-def test_a_request_says_what_swift_must_know(swift: FakeSwift, opened: Opener) -> None:
+def test_requests_have_the_headers_that_swift_needs(swift: FakeSwift, opened: Opener) -> None:
     driver = opened(delete_after_s=60)
     driver.actions[CREATE](job(CREATE, 12), 0)
     driver.actions[READ](job(READ, 12), 0)
@@ -110,7 +110,7 @@ def test_a_request_says_what_swift_must_know(swift: FakeSwift, opened: Opener) -
     assert (get.path, "X-Delete-After" in get.headers) == (put.path, False)
 
 
-def test_a_read_brings_no_more_than_its_size_class_has() -> None:
+def test_reads_are_bounded_by_the_size_class() -> None:
     large = SizeClass("large", 1, 3_000_000, PROFILE, 10)
     with (
         ScriptedServer(answering(ok(bytes(3_000_000)), ok(bytes(3_000_000)))) as server,
@@ -124,7 +124,7 @@ def test_a_read_brings_no_more_than_its_size_class_has() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 5000])
-def test_bodies_are_whole_whatever_their_size(
+def test_bodies_of_any_size_are_complete(
     swift: FakeSwift, opened: Opener, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(httpstore, "_PIECE", 700)
@@ -135,7 +135,7 @@ def test_bodies_are_whole_whatever_their_size(
     assert driver.actions[READ](job(READ, 1, size), 0).bytes_moved == size
 
 
-def test_a_long_body_of_the_usual_pieces_is_whole(swift: FakeSwift, opened: Opener) -> None:
+def test_a_long_body_in_usual_pieces_is_complete(swift: FakeSwift, opened: Opener) -> None:
     size = 3_500_000
     opened().actions[UPDATE](job(UPDATE, 1, size), 0)
     stored = swift.containers["ssbench_000001"].objects["tiny_000001"].body
@@ -151,7 +151,7 @@ def test_a_long_body_of_the_usual_pieces_is_whole(swift: FakeSwift, opened: Open
         ((0, 1, 0, 1), True, True),
     ],
 )
-def test_connecting_makes_the_content_where_a_phase_would_have_to_wait_for_it(
+def test_connecting_prepares_content_before_the_phase(
     opened: Opener,
     crud: tuple[float, float, float, float],
     verify: bool,
@@ -211,7 +211,7 @@ def test_ensure_replaces_an_object_that_was_updated(swift: FakeSwift, opened: Op
     assert swift.containers["ssbench_000000"].objects["tiny_000000"].body == initial
 
 
-def test_ensure_tells_of_a_head_that_fails() -> None:
+def test_ensure_reports_a_failed_head() -> None:
     with against(b"HTTP/1.1 503 X\r\nContent-Length: 9\r\n\r\n") as driver:
         with pytest.raises(StorageError) as caught:
             driver.actions[ENSURE](job(ENSURE), 0)
@@ -235,7 +235,7 @@ def test_a_bad_status_is_an_error_with_its_times(operation: Operation) -> None:
     assert error.detail.startswith("127.0.0.1:")
 
 
-def test_only_remove_is_content_without_an_object(swift: FakeSwift, opened: Opener) -> None:
+def test_only_remove_accepts_a_missing_object(swift: FakeSwift, opened: Opener) -> None:
     driver = opened()
     assert driver.actions[REMOVE](job(REMOVE), 0).status == 404
     with pytest.raises(StorageError):
@@ -293,7 +293,7 @@ def test_no_secret_is_shown(opened: Opener) -> None:
         ({"urls": ("http://h/v1/a",), "run_id": "a\r\nX: 1\u00fc"}, ""),
     ],
 )
-def test_settings_that_cannot_be_used(changes: dict[str, object], words: str) -> None:
+def test_invalid_settings(changes: dict[str, object], words: str) -> None:
     if words:
         with pytest.raises(UsageError, match=words):
             WholeDriver(settings(**changes))
@@ -304,7 +304,7 @@ def test_settings_that_cannot_be_used(changes: dict[str, object], words: str) ->
 # --- the errands around a run
 
 
-def test_a_container_is_made_with_marker_and_policy(swift: FakeSwift, opened: Opener) -> None:
+def test_a_container_is_created_with_mark_and_policy(swift: FakeSwift, opened: Opener) -> None:
     assert opened(placement="silver").make_container("ssbench_000007_silver") is None
     made = swift.containers["ssbench_000007_silver"]
     assert made.policy == "silver"
@@ -342,7 +342,7 @@ def test_a_container_that_holds_objects_gets_no_marker(swift: FakeSwift, opened:
     assert not there.headers
 
 
-def test_one_that_is_empty_gets_it_once(swift: FakeSwift, opened: Opener) -> None:
+def test_an_empty_container_gets_the_mark_once(swift: FakeSwift, opened: Opener) -> None:
     storage = opened()
     found = storage.make_container("ssbench_000000")
     assert found is not None
@@ -354,13 +354,13 @@ def test_one_that_is_empty_gets_it_once(swift: FakeSwift, opened: Opener) -> Non
     assert swift.methods() == ["HEAD", "PUT", "HEAD", "HEAD"]
 
 
-def test_another_policy_is_told_by_name(swift: FakeSwift, opened: Opener) -> None:
+def test_another_policy_is_reported_by_name(swift: FakeSwift, opened: Opener) -> None:
     with pytest.raises(StorageError, match="'gold', not 'silver'") as caught:
         opened(placement="silver").make_container("ssbench_000000")
     assert caught.value.status == 409
 
 
-def test_bulk_delete_tells_what_stayed(swift: FakeSwift, opened: Opener) -> None:
+def test_bulk_delete_returns_the_failures(swift: FakeSwift, opened: Opener) -> None:
     container = swift.containers["ssbench_000000"]
     names = ["plain", "with space\n", "a/b?%", "stubborn \u00fc"]
     container.objects.update(dict.fromkeys(names, FakeObject(b"", {})))
@@ -371,7 +371,7 @@ def test_bulk_delete_tells_what_stayed(swift: FakeSwift, opened: Opener) -> None
     assert swift.seen[0].headers["Accept"] == "application/json"
 
 
-def test_odd_names_come_and_go(swift: FakeSwift, opened: Opener) -> None:
+def test_objects_with_unusual_names(swift: FakeSwift, opened: Opener) -> None:
     odd = [
         "a/b",
         "a?b=c&d",
@@ -394,9 +394,7 @@ def test_odd_names_come_and_go(swift: FakeSwift, opened: Opener) -> None:
 
 
 @pytest.mark.parametrize("name", [".", "..", "../../AUTH_b/c/o", "a/../b", "a/."])
-def test_a_name_that_may_be_taken_for_another_path_is_never_sent(
-    swift: FakeSwift, opened: Opener, name: str
-) -> None:
+def test_ambiguous_names_are_never_sent(swift: FakeSwift, opened: Opener, name: str) -> None:
     driver = opened()
     calls: list[Callable[[], object]] = [
         lambda: driver.delete_object("c", name),
@@ -416,7 +414,7 @@ def test_a_name_that_may_be_taken_for_another_path_is_never_sent(
     assert swift.seen == []
 
 
-def test_an_object_tells_the_run_that_uploaded_it(swift: FakeSwift, opened: Opener) -> None:
+def test_an_object_carries_the_id_of_its_run(swift: FakeSwift, opened: Opener) -> None:
     driver = opened(run_id="r 1/\u00fc")
     objects = swift.containers["ssbench_000000"].objects
     objects["theirs"] = FakeObject(b"", {})
@@ -459,7 +457,7 @@ def test_a_listing_of_63_mib_is_read_in_little_memory(row: bytes) -> None:
             assert peak < 16 << 20
 
 
-def test_an_error_that_a_listing_meets_is_told_by_its_status() -> None:
+def test_a_failed_listing_has_its_status() -> None:
     page = b"<html>not found</html>"
     answer = b"HTTP/1.1 404 X\r\nContent-Length: %d\r\n\r\n%b" % (len(page), page)
     with against(answer) as driver, pytest.raises(StorageError) as caught:
@@ -467,7 +465,7 @@ def test_an_error_that_a_listing_meets_is_told_by_its_status() -> None:
     assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, 404)
 
 
-def test_info_is_asked_without_the_token(swift: FakeSwift, opened: Opener) -> None:
+def test_info_is_requested_without_the_token(swift: FakeSwift, opened: Opener) -> None:
     assert opened().limits().bulk_delete_max == 1000
     assert swift.seen[0].path == "/info"
     assert "X-Auth-Token" not in swift.seen[0].headers
@@ -480,7 +478,7 @@ def test_a_store_without_info_has_no_limits() -> None:
         assert driver.limits().listing_limit is None
 
 
-def test_an_administrative_request_that_drips_has_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dripping_administrative_request_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swiftadmin, "ADMIN_TIMEOUTS", 0.05)
     drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
     with (
@@ -516,7 +514,7 @@ BY_JOB = {
 
 
 @pytest.mark.parametrize("name", NASTY_NAMES)
-def test_a_nasty_name_is_quoted_in_every_request_line(
+def test_special_characters_are_quoted_in_every_request_line(
     swift: FakeSwift, opened: Opener, name: str
 ) -> None:
     quoted = NASTY_NAMES[name]

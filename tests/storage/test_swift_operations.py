@@ -99,7 +99,7 @@ def bulk(errors: list[list[str]], deleted: int, not_found: int = 0, whole: str =
     return ok(json.dumps({**said, "Number Not Found": not_found}).encode())
 
 
-def test_objects_that_are_gone_are_no_failure_and_not_counted() -> None:
+def test_missing_objects_are_no_failure_and_not_counted() -> None:
     with outcome_of(BULK, bulk([], 2, 1)) as timing:
         assert (timing.items, timing.statuses) == (2, ())  # type: ignore[attr-defined]
         assert timing.bytes_moved == 0  # type: ignore[attr-defined]

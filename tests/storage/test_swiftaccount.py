@@ -84,14 +84,12 @@ def test_the_newest_token_is_on_every_request_and_the_tails_stay_the_same_lists(
     assert (account.serial, account.header_suffixes[0]) == (5, tail)
 
 
-def test_without_a_storage_url_it_says_what_would_be_right() -> None:
+def test_a_missing_storage_url_is_reported_with_an_example() -> None:
     with pytest.raises(UsageError, match="no storage URL: authenticate, or give one with -S"):
         Account(settings())
 
 
-def test_requests_go_to_storage_urls_by_chance_the_same_with_the_same_seed(
-    swift: FakeSwift, opened: Opener
-) -> None:
+def test_requests_choose_storage_urls_by_seed(swift: FakeSwift, opened: Opener) -> None:
     chosen = []
     for _ in range(2):
         account = opened(swift.url, f"{swift.url}_two", seed=7)
@@ -105,7 +103,7 @@ def test_requests_go_to_storage_urls_by_chance_the_same_with_the_same_seed(
 
 @pytest.mark.parametrize("pieces", [1, 2, 3])
 @pytest.mark.parametrize("collected", [True, False])
-def test_an_error_says_what_its_body_begins_with(
+def test_an_error_quotes_the_beginning_of_its_body(
     pieces: int, collected: bool, opened: Opener
 ) -> None:
     body = (

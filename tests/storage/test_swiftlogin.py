@@ -63,7 +63,7 @@ def test_spellings_of_versions(text: str, version: str) -> None:
     assert parse_version(text) == version
 
 
-def test_unknown_versions_and_types_are_told_with_what_would_be_right() -> None:
+def test_unknown_versions_and_types_are_reported_with_the_valid_ones() -> None:
     with pytest.raises(UsageError, match=r"auth version '4' is unknown: give one of 1, 1\.0, 2"):
         parse_version("4")
     with pytest.raises(UsageError, match=r"auth type 'kerberos' is unknown: .*v1password"):
@@ -99,7 +99,7 @@ def test_version_3_names_without_a_domain_are_in_the_default_one() -> None:
     }
 
 
-def test_domains_that_are_given_stay_and_ids_need_none() -> None:
+def test_given_domains_are_kept_and_ids_need_none() -> None:
     named = plan_login(
         LoginOptions(**NEW, os_tenant_name="p", os_user_domain_name="X", os_project_domain_name="Y")
     )
@@ -127,7 +127,7 @@ def test_application_credentials_need_no_project() -> None:
     }
 
 
-def test_a_token_with_an_auth_url_is_a_login_too() -> None:
+def test_a_token_with_an_auth_url_is_a_login() -> None:
     token = {"os_auth_url": "http://ks", "os_auth_token": "t", "os_project_id": "p"}
     login = plan_login(LoginOptions(**token, auth_version="3"))
     assert login is not None
@@ -144,7 +144,7 @@ def test_token_and_storage_url_need_no_login() -> None:
     assert login is not None  # for the day when the token has run out
 
 
-def test_with_nothing_at_all_the_ways_are_named() -> None:
+def test_without_options_the_ways_to_log_in_are_named() -> None:
     with pytest.raises(UsageError) as caught:
         plan_login(LoginOptions())
     for word in ("ST_AUTH", "ST_USER", "ST_KEY", "OS_AUTH_URL", "OS_PASSWORD", "-A", "-T and -S",
@@ -168,7 +168,7 @@ def test_with_nothing_at_all_the_ways_are_named() -> None:
         ({"os_storage_url": "http://h/v1/a"}, "or give a token with the storage URL: -T"),
     ],
 )
-def test_what_is_missing_is_named(options: dict[str, str], missing: str) -> None:
+def test_missing_options_are_named(options: dict[str, str], missing: str) -> None:
     with pytest.raises(UsageError) as caught:
         plan_login(LoginOptions(**options))
     assert missing in str(caught.value)
@@ -176,7 +176,7 @@ def test_what_is_missing_is_named(options: dict[str, str], missing: str) -> None
 
 
 @pytest.mark.parametrize("key", ["k3y\n", " k3y", "k\x003y"])
-def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
+def test_a_key_unfit_for_headers_is_rejected_and_not_shown(key: str) -> None:
     with pytest.raises(UsageError, match="the key begins or ends") as caught:
         plan_login(LoginOptions(**{**OLD, "key": key}))
     assert "3y" not in str(caught.value)
@@ -185,19 +185,19 @@ def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
 @pytest.mark.parametrize(
     "url", ["h:8080/auth", "ftp://h/", "http://", "http://h:99999/", "http://h/a b", "http://[::1"]
 )
-def test_urls_that_are_none(url: str) -> None:
+def test_invalid_urls(url: str) -> None:
     with pytest.raises(UsageError, match="isn't one: it should look like http://host:port/path"):
         check_http_url(url, "auth URL")
 
 
 @pytest.mark.parametrize("auth", ["http://::1]:8080/v3", "http://[::1/v3"])
-def test_an_auth_url_with_half_a_bracket_is_refused_in_words(auth: str) -> None:
+def test_an_auth_url_with_an_unclosed_bracket_is_rejected(auth: str) -> None:
     with pytest.raises(UsageError, match="isn't one: it should look like"):
         plan_login(LoginOptions(auth=auth, user="u", os_password="p", os_project_name="q"))
 
 
 @pytest.mark.parametrize("url", ["http://u:s3cret@h/", "http://u:s3c/ret@h/", "u:s3cret@h"])
-def test_urls_with_passwords_are_refused_unseen(url: str) -> None:
+def test_urls_with_passwords_are_rejected_and_not_shown(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         check_http_url(url, "auth URL")
     assert "s3c" not in str(caught.value)
@@ -219,7 +219,7 @@ NAMES = [f.name for f in fields(LoginOptions) if f.type == "str"]
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["", "x", "3", "http://h/", "v1"])))
-def test_any_mixture_is_planned_or_refused_by_a_usage_error(options: dict[str, str]) -> None:
+def test_any_combination_is_planned_or_a_usage_error(options: dict[str, str]) -> None:
     """Invariant: plan_login returns a login with all that its method needs, None, or UsageError."""
     try:
         login = plan_login(LoginOptions(**options))

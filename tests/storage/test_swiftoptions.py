@@ -32,7 +32,7 @@ def value_of(field: str) -> str:
 
 
 @pytest.mark.parametrize("option", ROWS, ids=lambda option: option.name)
-def test_each_flag_sets_its_field_and_each_variable_does_without_it(option) -> None:  # type: ignore[no-untyped-def]
+def test_flags_override_variables(option) -> None:  # type: ignore[no-untyped-def]
     value = value_of(option.name)
     for flag in option.flags:
         assert getattr(credentials_from(parsed(flag, value), {}), option.name) == value
@@ -87,7 +87,7 @@ def test_insecure_in_the_environment(text: str, insecure: bool) -> None:
     assert credentials_from(parsed("--insecure"), {"SWIFTCLIENT_INSECURE": text}).insecure
 
 
-def test_timeouts_hold_for_logging_in_too() -> None:
+def test_timeouts_apply_to_the_login() -> None:
     c = credentials_from(parsed("--connect-timeout", "1.5", "--network-timeout", "3"), {})
     assert (c.connect_timeout_s, c.network_timeout_s) == (1.5, 3.0)
 
@@ -98,14 +98,14 @@ NEW = {"OS_AUTH_URL": "http://ks/v3", "OS_USERNAME": "u", "OS_PASSWORD": "p",
 TOKEN = {"OS_AUTH_TOKEN": "t", "OS_STORAGE_URL": "http://h/v1/A"}
 
 
-def test_a_login_typed_now_goes_before_another_in_the_environment() -> None:
+def test_login_options_override_a_login_in_the_environment() -> None:
     typed = ["--os-auth-url", "http://ks", "--os-username", "me", "--os-password", "pw"]
     c = credentials_from(parsed(*typed), OLD)
     assert (c.auth, c.user, c.key) == ("", "", "")
     assert choose_version(c) == "2.0"
 
 
-def test_a_login_typed_now_goes_before_a_token_in_the_environment() -> None:
+def test_login_options_override_a_token_in_the_environment() -> None:
     c = credentials_from(parsed("-A", "http://h", "-U", "u", "-K", "k"), TOKEN)
     assert c.os_auth_token == ""
     assert c.os_storage_url == "http://h/v1/A"
@@ -114,31 +114,31 @@ def test_a_login_typed_now_goes_before_a_token_in_the_environment() -> None:
 
 
 @pytest.mark.parametrize("environ", [OLD, NEW, OLD | NEW], ids=["old", "new", "both"])
-def test_a_typed_token_goes_before_a_login_in_the_environment(environ: dict[str, str]) -> None:
+def test_a_token_option_overrides_a_login_in_the_environment(environ: dict[str, str]) -> None:
     typed = ["-T", "typed", "-S", "http://h/v1/A"]
     assert plan_login(credentials_from(parsed(*typed), environ)) is None
 
 
-def test_a_typed_token_is_exchanged_though_a_password_is_in_the_environment() -> None:
+def test_a_token_option_is_exchanged_despite_a_password_in_the_environment() -> None:
     login = plan_login(credentials_from(parsed("-T", "typed"), NEW))
     assert login is not None
     assert (login.method, login.arguments["token"]) == ("v3token", "typed")
 
 
-def test_a_typed_token_is_renewed_by_a_login_that_was_typed_with_it() -> None:
+def test_a_token_option_is_renewed_by_login_options() -> None:
     typed = ["-T", "typed", "-S", "http://h/v1/A", "-K", "k"]
     login = plan_login(credentials_from(parsed(*typed), OLD))
     assert login is not None
     assert login.method == "v1password"
 
 
-def test_old_letters_typed_now_go_before_an_auth_type_in_the_environment() -> None:
+def test_short_options_override_an_auth_type_in_the_environment() -> None:
     environ = {**NEW, "OS_AUTH_TYPE": "v3applicationcredential"}
     c = credentials_from(parsed("-A", "http://h", "-U", "u", "-K", "k"), environ)
     assert choose_version(c) == "1.0"
 
 
-def test_letters_and_variables_of_one_login_mix() -> None:
+def test_short_options_and_variables_of_one_login_combine() -> None:
     login = plan_login(credentials_from(parsed("-K", "typed"), OLD))
     assert login is not None
     assert (login.method, login.arguments["password"]) == ("v1password", "typed")
@@ -147,13 +147,13 @@ def test_letters_and_variables_of_one_login_mix() -> None:
     assert login.arguments["project_name"] == "q"
 
 
-def test_the_first_storage_url_goes_before_the_one_of_the_environment() -> None:
+def test_storage_url_options_override_the_environment() -> None:
     c = credentials_from(parsed("-S", "http://one/v1/A", "-S", "http://two/v1/A"), TOKEN)
     assert c.os_storage_url == "http://one/v1/A"
     assert c.os_auth_token == "t"
 
 
-def test_what_counts_as_given_on_the_command_line() -> None:
+def test_options_that_count_as_given() -> None:
     assert not given_on_command_line(parsed("--os-cacert", "f", "--insecure"))
     for argv in (["-A", "x"], ["-T", "x"], ["-S", "http://h/v1/A"], ["--os-username", "x"]):
         assert given_on_command_line(parsed(*argv))

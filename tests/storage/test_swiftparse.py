@@ -305,7 +305,7 @@ def test_names_in_plain_text_are_counted_whatever_the_pieces(step: int) -> None:
     (b"tiny_1\nsmall_1\n", "with 1 names that don't begin with the prefix"),
     (b"tiny_1\n" * 11, "of 11 names, where 10 were requested"),
 ])  # fmt: skip
-def test_no_other_listing_is_taken(body: bytes, wrong: str) -> None:
+def test_other_listings_are_rejected(body: bytes, wrong: str) -> None:
     with pytest.raises(StorageError, match=wrong) as caught:
         counted(body, b"tiny")
     assert caught.value.kind is ErrorKind.PROTOCOL

@@ -82,7 +82,7 @@ def kind(error: StorageError | None) -> ErrorKind:
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize("compressible", [False, True])
 @pytest.mark.parametrize("size", [0, 1, 699, 700, 701, 200_000, PERIOD + 1])
-def test_what_is_true_is_right(
+def test_correct_content_passes_verification(
     opened: Opened, tmp_path: Path, tls: bool, compressible: bool, size: int
 ) -> None:
     context = None
@@ -96,7 +96,7 @@ def test_what_is_true_is_right(
         assert do(driver, job(operation, 3, version, size, 1)) is None
 
 
-def test_each_lie_is_found_and_named(opened: Opened) -> None:
+def test_each_corruption_is_found_and_named(opened: Opened) -> None:
     swift = opened.swift(LIES)
     driver = opened.driver(swift.url)
     for number in (0, 1):
@@ -129,7 +129,7 @@ def test_each_lie_is_found_and_named(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("operation", [CREATE, UPDATE])
-def test_an_upload_is_told_by_its_etag(opened: Opened, operation: Operation) -> None:
+def test_an_upload_is_verified_by_its_etag(opened: Opened, operation: Operation) -> None:
     swift = opened.swift([PUT_ETAG])
     driver = opened.driver(swift.url)
     assert do(driver, job(operation)) is None
@@ -140,7 +140,7 @@ def test_an_upload_is_told_by_its_etag(opened: Opened, operation: Operation) -> 
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_who_does_not_verify_is_told_nothing(opened: Opened, lie: str) -> None:
+def test_without_verification_nothing_is_reported(opened: Opened, lie: str) -> None:
     swift = opened.swift([lie, PUT_ETAG])
     driver = opened.driver(swift.url, verify=False)
     for number in (0, 1):
@@ -150,7 +150,7 @@ def test_who_does_not_verify_is_told_nothing(opened: Opened, lie: str) -> None:
     assert swift.told == {lie: 1, PUT_ETAG: 1}
 
 
-def test_an_old_version_under_the_new_ones_etag_is_no_lag(opened: Opened) -> None:
+def test_an_old_version_with_the_new_etag_is_corrupt(opened: Opened) -> None:
     old = b"".join(pieces(b"tiny_000000", 0, 1000, 700))
     new = etag_of(b"".join(pieces(b"tiny_000000", 1, 1000, 700)))
     driver = opened.answering(ok(old, f'Etag: "{new}"'.encode()))
@@ -179,7 +179,7 @@ def test_bodies_in_chunks_and_until_the_end(opened: Opened) -> None:
         assert "byte offset 77777 on" in str(error)
 
 
-def test_an_etag_that_is_no_md5_is_the_stores_affair(opened: Opened) -> None:
+def test_an_etag_other_than_md5_is_ignored(opened: Opened) -> None:
     body = b"".join(pieces(b"tiny_000000", 0, 1000, 700))
     etags = ('"0123456789abcdef0123456789abcdef-3"', 'W/"0"', "x")
     driver = opened.answering(*(ok(body, f"Etag: {etag}".encode()) for etag in etags))
@@ -187,13 +187,13 @@ def test_an_etag_that_is_no_md5_is_the_stores_affair(opened: Opened) -> None:
         assert do(driver, job(READ)) is None
 
 
-def test_an_error_page_is_no_body(opened: Opened) -> None:
+def test_an_error_page_is_not_verified(opened: Opened) -> None:
     driver = opened.answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno!")
     error = do(driver, job(READ))
     assert kind(error) is ErrorKind.STATUS
 
 
-def test_what_an_earlier_life_left_is_found_by_the_read(opened: Opened) -> None:
+def test_leftovers_of_an_earlier_run_are_found_by_reads(opened: Opened) -> None:
     swift = opened.swift()
     driver = opened.driver(swift.url)
     assert do(driver, job(ENSURE)) is None
@@ -204,7 +204,7 @@ def test_what_an_earlier_life_left_is_found_by_the_read(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("letters_first", [False, True])
-def test_letters_and_random_bytes_are_not_taken_for_one_another(
+def test_compressible_and_random_content_are_distinguished(
     opened: Opened, letters_first: bool
 ) -> None:
     swift = opened.swift()
@@ -215,7 +215,7 @@ def test_letters_and_random_bytes_are_not_taken_for_one_another(
         assert do(driver, job(READ)) is None
 
 
-def test_a_lie_under_tls_is_a_lie(opened: Opened, tmp_path: Path) -> None:
+def test_corruption_over_tls_is_found(opened: Opened, tmp_path: Path) -> None:
     made = make_certificates(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(made.certificate, made.key)

@@ -127,7 +127,7 @@ def test_the_loop_goes_on_while_threads_block(team: Callable[..., Team]) -> None
     assert row.last_byte_ns >= 0.2e9
 
 
-def test_users_come_and_go(team: Callable[..., Team]) -> None:
+def test_users_can_be_added_and_removed(team: Callable[..., Team]) -> None:
     here = team(1)
     here.driver.seconds = 0.03
     here.add(*range(1, 7))

@@ -17,7 +17,7 @@ MS = 1_000_000
 
 @pytest.mark.parametrize("make", [TimerfdTimer, LoopTimer])
 class TestEveryKind:
-    def test_it_rings_once_and_not_before_its_time(
+    def test_a_timer_fires_once_and_not_early(
         self, make: Callable[[Callable[[], object]], Timer]
     ) -> None:
         expired: list[int] = []
@@ -37,7 +37,7 @@ class TestEveryKind:
         # The loop's timer may be early by its own millisecond.
         assert expired[0] >= at_ns - (0 if make is TimerfdTimer else 2 * MS)
 
-    def test_the_last_time_set_is_the_one_that_counts(
+    def test_the_last_setting_of_a_timer_counts(
         self, make: Callable[[Callable[[], object]], Timer]
     ) -> None:
         expired: list[int] = []
@@ -54,7 +54,7 @@ class TestEveryKind:
         assert expired == [1]
 
     @pytest.mark.parametrize("at_ns", [-5, 0, 1])
-    def test_a_time_that_is_over_rings_at_once(
+    def test_a_past_time_fires_at_once(
         self, make: Callable[[Callable[[], object]], Timer], at_ns: int
     ) -> None:
         done = Event()
@@ -65,7 +65,7 @@ class TestEveryKind:
         timer.close()
 
 
-def test_descriptors_are_given_back() -> None:
+def test_descriptors_are_closed() -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
         TimerfdTimer(lambda: None).close()
@@ -73,7 +73,7 @@ def test_descriptors_are_given_back() -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_the_exact_kind_is_taken_where_there_is_one() -> None:
+def test_timerfd_is_used_if_available() -> None:
     timer = make_timer(lambda: None)
     assert isinstance(timer, TimerfdTimer)
     timer.close()

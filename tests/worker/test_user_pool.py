@@ -251,7 +251,7 @@ def test_the_row_of_a_success(operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values())
-def test_a_success_after_retries_says_the_same_and_how_many(operation: Operation) -> None:
+def test_a_success_after_retries_has_their_count(operation: Operation) -> None:
     driver = Driver()
     driver.script.extend([refused(503), refused(429)])
     row = result_row(driver, operation)
@@ -288,7 +288,7 @@ def test_the_row_of_a_failure_with_a_response() -> None:
 
 
 @pytest.mark.parametrize("ending", [None, 404, 500])
-def test_every_request_is_in_a_count(ending: int | None) -> None:
+def test_every_request_is_counted(ending: int | None) -> None:
     """A request of the driver's that it repeated by itself is two."""
     driver = Driver()
     lost = StorageError(ErrorKind.CONNECT, "and no connection in its place")
@@ -302,7 +302,7 @@ def test_every_request_is_in_a_count(ending: int | None) -> None:
     assert 1 + counted == len(driver.deadlines) + row.reconnects
 
 
-def test_a_read_that_finds_nothing_is_tried_once_more() -> None:
+def test_a_read_with_404_is_retried_once() -> None:
     driver = Driver()
     driver.script.append(refused(404))
     row = result_row(driver, READ)
@@ -319,7 +319,7 @@ def test_a_404_is_a_success_of_remove() -> None:
     assert (row.status, row.error, row.detail) == (404, 0, "")
 
 
-def test_retries_end() -> None:
+def test_retries_are_limited() -> None:
     driver = Driver()
     driver.always = refused(503)
     row = result_row(driver, CREATE, retries=3)
@@ -379,7 +379,7 @@ def test_attempts_before_a_renewal_count_for_a_delete() -> None:
     assert (row.renewals, row.error, row.retries, len(driver.deadlines)) == (1, 0, 1, 3)
 
 
-def test_renewals_end() -> None:
+def test_renewals_are_limited() -> None:
     driver = Driver()
     driver.always = refused(401)
     asked: list[int] = []
@@ -397,7 +397,7 @@ def test_without_a_new_token_the_operation_fails() -> None:
     assert (len(driver.deadlines), row.renewals) == (1, 0)
 
 
-def test_failures_leave_nothing_for_the_collector() -> None:
+def test_failures_leave_no_garbage_cycles() -> None:
     driver = Driver()
     driver.always = broken
     team = Team(driver, retries=2)
@@ -419,7 +419,9 @@ def broken() -> None:
 
 
 @pytest.mark.parametrize("defect", [ValueError("odd"), KeyError("x"), AssertionError(), OSError(5)])
-def test_a_defect_of_a_driver_is_a_row(defect: Exception, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_of_a_driver_is_a_failed_result(
+    defect: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     driver = Driver()
     driver.script.append(defect)
     team = Team(driver)
@@ -445,14 +447,14 @@ def test_out_of_memory_fails_the_operation_and_ends_the_worker(
     assert "defect" not in caplog.text
 
 
-def test_a_defect_in_a_later_attempt_is_a_row_as_well() -> None:
+def test_an_exception_in_a_later_attempt_is_a_failed_result() -> None:
     driver = Driver()
     driver.script.extend([refused(503), ZeroDivisionError("odd")])
     row = result_row(driver)
     assert (row.error, row.retries) == (ErrorKind.INTERNAL, 1)
 
 
-def test_an_operation_that_no_driver_knows_is_a_row() -> None:
+def test_an_unsupported_operation_is_a_failed_result() -> None:
     driver = Driver()
     team = Team(driver)
     rejected = Job(7, 4711, 0, 0, 0, 0)
@@ -460,14 +462,14 @@ def test_an_operation_that_no_driver_knows_is_a_row() -> None:
     assert (row.number, row.error, after.error) == (7, ErrorKind.INTERNAL, 0)
 
 
-def test_a_driver_that_gives_nonsense_costs_that_job_only() -> None:
+def test_an_invalid_timing_of_a_driver_fails_that_job_only() -> None:
     driver = Driver()
     driver.actions = {**driver.actions, READ: lambda job, deadline_ns: None}
     row, after = Team(driver).do(job(1, READ), job(2))
     assert (row.error, after.error) == (ErrorKind.INTERNAL, 0)
 
 
-def test_nonsense_after_a_retry_costs_that_job_only() -> None:
+def test_an_invalid_timing_after_a_retry_fails_that_job_only() -> None:
     driver = Driver()
     answers = deque([refused(503), None])
 
@@ -512,7 +514,7 @@ def test_as_many_jobs_are_in_flight_as_there_are_users() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.integers(0, 8)), max_size=8))
-def test_resizing_in_the_middle_of_work(changes: list[tuple[int, bool, int]]) -> None:
+def test_resizing_during_work(changes: list[tuple[int, bool, int]]) -> None:
     """Invariant: after any changes there are as many users as there should be, and each job
     was done once."""
     driver = Driver()
@@ -534,7 +536,7 @@ def test_resizing_in_the_middle_of_work(changes: list[tuple[int, bool, int]]) ->
     assert at_once(driver, team) == 4
 
 
-def test_users_above_a_smaller_share_end_whichever_ends_first() -> None:
+def test_surplus_users_end_with_their_operations() -> None:
     driver = Driver()
     gates = {number: gevent.event.Event() for number in range(4)}
     driver.actions = dict.fromkeys(
@@ -580,7 +582,7 @@ def test_jobs_are_fetched_when_the_queue_runs_out() -> None:
 @pytest.mark.parametrize(
     ("in_a_tick", "queued"), [(0, 4), (24, 4), (25, 5), (50, 10), (160, QUICK), (999, QUICK)]
 )
-def test_the_quicker_the_store_the_more_jobs_are_queued(in_a_tick: int, queued: int) -> None:
+def test_faster_stores_have_longer_queues(in_a_tick: int, queued: int) -> None:
     team = Team(Driver(), 2)
     if in_a_tick:
         team.do(*[job(n) for n in range(in_a_tick)])
@@ -712,7 +714,7 @@ def test_a_job_starts_when_it_is_due() -> None:
     assert team.held.total == 0
 
 
-def test_users_think_between_their_operations() -> None:
+def test_users_pause_for_the_think_time() -> None:
     driver = Driver()
     team = Team(driver, 2, think_s=(0.02, 0.03))
     started_s = time.monotonic()
@@ -793,7 +795,7 @@ def test_a_closed_pool_starts_nothing_more() -> None:
     team.user_pool.flush()
 
 
-def test_jobs_for_closed_users_go_nowhere() -> None:
+def test_jobs_for_a_closed_pool_are_dropped() -> None:
     driver = Driver()
     team = Team(driver, 2)
     gevent.sleep(0)

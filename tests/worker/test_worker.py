@@ -80,7 +80,7 @@ def at_work(
 # Joining and leaving ----------------------------------------------------------------------
 
 
-def test_it_says_hello_until_a_control_state_lists_it() -> None:
+def test_a_worker_says_hello_until_it_is_listed() -> None:
     with ScriptedMaster() as master, WorkerThread(master, "name", concurrency=7):
         hello = master.expect(Hello)
         again = master.expect(Hello)
@@ -105,7 +105,7 @@ def test_it_answers_control_states() -> None:
         assert len(set(states)) == len(states)
 
 
-def test_it_exits_when_the_master_says_so() -> None:
+def test_a_worker_exits_on_quit() -> None:
     with ScriptedMaster() as master, WorkerThread(master) as worker:
         incarnation = master.expect(Hello).incarnation
         master.broadcast(quit=True, workers={incarnation: (0, None)})
@@ -113,7 +113,7 @@ def test_it_exits_when_the_master_says_so() -> None:
         assert byes(master) == ["the master says so"]
 
 
-def test_a_phase_that_cannot_be_begun_ends_the_worker() -> None:
+def test_a_phase_that_cannot_start_ends_the_worker() -> None:
     def driver(settings: StorageSettings) -> Any:
         storage = NoopStorage(settings)
 
@@ -299,7 +299,7 @@ def test_unread_messages_do_not_keep_the_loop_busy(
 # Jobs that are not for now ----------------------------------------------------------------
 
 
-def test_malformed_jobs_are_refused(caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_jobs_are_rejected(caplog: pytest.LogCaptureFixture) -> None:
     with at_work() as (master, _):
         master.send_raw(b"rubbish")
         master.send(jobs(1))

@@ -18,7 +18,7 @@ def test_each_row_can_be_run(row: str) -> None:
     assert callable(importlib.import_module(f"benchmarks.bench.{row}").run)
 
 
-def test_an_unknown_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_row_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["bench", "huge"])
     with pytest.raises(SystemExit) as ended:
         bench.main()
@@ -26,7 +26,7 @@ def test_an_unknown_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("ours", "status"), [(2.0, 0), (2.1, 1)])
-def test_a_bound_that_is_missed_makes_status_1(
+def test_a_missed_bound_has_status_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ours: float, status: int
 ) -> None:
     figure = Figure("GET", "µs", [ours], "wrk", [1.0], at_most(2.0))

@@ -77,7 +77,7 @@ def test_downloads_come_from_the_page_cache_and_uploads_go_to_memory(
     ]
 
 
-def test_what_is_held_in_memory_has_a_limit(loads: list[ours.Load]) -> None:
+def test_memory_is_bounded(loads: list[ours.Load]) -> None:
     list(big.run(1))
     assert all((load.objects + 1 + load.users) * load.size < 1e9 for load in loads)
 

@@ -10,7 +10,7 @@ from benchmarks.bench import child
 from benchmarks.bench.cores import CLIENT
 
 
-def test_it_stands_on_its_core_and_its_processor_time_is_known() -> None:
+def test_a_child_runs_on_its_core_and_its_cpu_time_is_known() -> None:
     program = "import os; sum(range(1_000_000)); print(os.sched_getaffinity(0))"
     ended = child.run([sys.executable, "-c", program], CLIENT)
     assert ended.out == f"{{{CLIENT}}}\n"
@@ -23,6 +23,6 @@ def test_the_error_of_a_failed_command_has_its_output() -> None:
         child.run([sys.executable, "-c", "print('no store'); raise SystemExit(3)"], CLIENT)
 
 
-def test_one_that_takes_too_long_is_ended() -> None:
+def test_a_slow_command_is_ended() -> None:
     with pytest.raises(child.CommandError, match="status -9"):
         child.run([sys.executable, "-c", "import time; time.sleep(99)"], CLIENT, timeout_s=0.01)

@@ -39,5 +39,5 @@ def test_a_number_may_be_the_reference() -> None:
     assert below("memory", "MB", [101.0], 100).verdict is Verdict.MISSED
 
 
-def test_what_did_not_run_keeps_nothing() -> None:
+def test_a_row_that_did_not_run_meets_no_bound() -> None:
     assert not_run("cpu", "wrk", at_most(2.0), "not run").verdict is Verdict.NOT_RUN

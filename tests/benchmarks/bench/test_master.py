@@ -17,7 +17,7 @@ def nowhere() -> Iterator[SimpleNamespace]:
     yield SimpleNamespace(url="http://127.0.0.1:9/v1/AUTH_test")
 
 
-def test_the_master_stands_beside_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_master_is_compared_with_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[ours.Load] = []
 
     def pretend(load: ours.Load) -> ours.Ours:

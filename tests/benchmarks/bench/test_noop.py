@@ -9,7 +9,7 @@ from benchmarks.bench.child import CommandError
 
 
 @pytest.mark.e2e
-def test_a_rate_is_told() -> None:
+def test_a_rate_is_parsed() -> None:
     assert noop.measure("-u 2 -o 100 --workers 1") > 10
 
 
@@ -19,7 +19,7 @@ def test_a_run_that_fails_gives_no_figure() -> None:
         noop.measure("-u 0")
 
 
-def test_each_setting_is_held_against_the_best_of_the_old(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_setting_is_compared_with_the_best_of_0_3_9(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noop, "measure", lambda options: 61_000.0)
     first, *_ = noop.run(2)
     assert first.ours == [61_000.0] * 2

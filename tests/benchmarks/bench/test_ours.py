@@ -11,7 +11,7 @@ pytestmark = pytest.mark.e2e
 NOWHERE = "http://127.0.0.1:9/v1/AUTH_test"
 
 
-def test_operations_and_processor_time_of_both_are_told() -> None:
+def test_operations_and_cpu_time_of_both_are_reported() -> None:
     done = ours.run(ours.Load(NOWHERE, ours.GET, 4096, 4, 0.3, options=["--noop"]))
     assert done.operations > 0
     assert done.worker_cpu_s > 0

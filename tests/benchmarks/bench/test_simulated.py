@@ -14,7 +14,7 @@ LOOKS = [
 ]  # fmt: skip
 
 
-def test_only_what_was_done_between_two_looks_counts() -> None:
+def test_only_operations_between_two_samples_count() -> None:
     found = cost(LOOKS)
     assert found == Cost(pytest.approx(200.0), pytest.approx(500.0))
 

@@ -12,7 +12,7 @@ from ssbench.statfile import read
 
 
 @pytest.mark.parametrize("rate", [None, 5_000.0])
-def test_a_made_file_has_what_was_asked_for(
+def test_a_generated_file_has_the_requested_operations(
     rate: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statfiles, "_UNIT", 100)

@@ -21,7 +21,7 @@ def test_a_line_has_medians_spread_ratio_and_bound() -> None:
     )
 
 
-def test_a_line_has_what_helps_to_judge_it() -> None:
+def test_a_line_has_its_context() -> None:
     assert table.line("small", replace(FINE, note="wrk: 6.7"), None).endswith("| wrk: 6.7 |")
 
 
@@ -43,13 +43,11 @@ def test_a_line_points_out_what_is_missed_or_worse_than_recorded() -> None:
         ([], table.INCOMPLETE),
     ],
 )
-def test_success_is_claimed_only_where_all_was_measured_and_kept(
-    figures: list[Figure], status: int
-) -> None:
+def test_success_needs_all_rows_measured_within_bounds(figures: list[Figure], status: int) -> None:
     assert table.status(figures) == status
 
 
-def test_the_ending_names_what_to_look_at() -> None:
+def test_the_summary_names_missed_rows() -> None:
     measured = [("small", figure) for figure in (FINE, SLOW, ABSENT, NICE_TO_HAVE)]
     lines = list(table.ending(measured, {"small: GET, cpu (wrk)": 1.0}))
     assert lines == [

@@ -30,7 +30,7 @@ def scale(place: Path, *options: object) -> tuple[int, list[str], str]:
     return ended.returncode, ended.stdout.splitlines()[1].split(), said
 
 
-def test_thousands_of_users_on_dozens_of_workers_without_a_loss(tmp_path: Path) -> None:
+def test_thousands_of_users_on_dozens_of_workers_lose_nothing(tmp_path: Path) -> None:
     status, cells, said = scale(
         tmp_path, "--workers", 32, "--users", 2000, "--operations", 20_000, "--processes", 2
     )
@@ -41,7 +41,7 @@ def test_thousands_of_users_on_dozens_of_workers_without_a_loss(tmp_path: Path) 
     assert not list(tmp_path.iterdir()), "it cleans up where there was no fault"
 
 
-def test_a_bound_that_is_missed_is_a_fault_and_its_files_stay(tmp_path: Path) -> None:
+def test_a_missed_bound_is_a_fault_and_its_files_stay(tmp_path: Path) -> None:
     status, _cells, said = scale(
         tmp_path, "--workers", 2, "--users", 10, "--operations", 200, "--memory", 1
     )

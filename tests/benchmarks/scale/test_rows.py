@@ -13,7 +13,7 @@ FINE = Outcome(ROW, sent=1000, done=1000, begun=1000, ensured=10, peak_mb=99.0)
 KILLED = replace(FINE, row=replace(ROW, killed=1), status=6, done=990, lost=10, begun=995)
 
 
-def test_a_row_as_it_has_to_be_has_no_fault() -> None:
+def test_a_correct_row_has_no_fault() -> None:
     assert FINE.faults == []
     assert KILLED.faults == []
 
@@ -32,7 +32,7 @@ def test_a_row_as_it_has_to_be_has_no_fault() -> None:
         ({"peak_mb": 100.0}, "100 MB of memory"),
     ],
 )
-def test_each_thing_that_is_not_is_named(changed: dict[str, float], word: str) -> None:
+def test_each_deviation_is_named(changed: dict[str, float], word: str) -> None:
     (fault,) = replace(FINE, **changed).faults
     assert word in fault
 

@@ -34,7 +34,7 @@ def test_counts_bytes_errors_and_times_are_the_servers_own() -> None:
     assert "MISSED" not in said
 
 
-def test_a_bound_that_is_missed_fails_it() -> None:
+def test_a_missed_bound_fails() -> None:
     status, said = truth("--seconds", "1", "--loose", "0.0001", "--only", "after 20 ms; open")
     assert status == 1, said
     assert "MISSED: each answer after 20 ms; open loop, 1,000/s: service time mean" in said

@@ -42,7 +42,7 @@ def test_counts_and_bytes_of_the_run_phase() -> None:
 
 
 @pytest.mark.parametrize("name", ["count", "errors", "up", "down"])
-def test_one_more_is_one_too_many(name: str) -> None:
+def test_a_surplus_result_is_an_error(name: str) -> None:
     right = {"count": 2, "errors": 1, "up": 500, "down": 700}[name]
     told = judge.count_figures(LOG, RESULTS, report(**{name: right + 1}))
     assert [figure.error for figure in told if not figure.fine] == [1]
@@ -62,13 +62,13 @@ def test_times_are_of_successes_of_the_run() -> None:
 
 
 @pytest.mark.parametrize(("ours_ms", "fine"), [(10.39, True), (9.59, False), (10.41, False)])
-def test_a_time_may_be_off_by_so_much(ours_ms: float, fine: bool) -> None:
+def test_a_time_may_differ_by_the_tolerance(ours_ms: float, fine: bool) -> None:
     told = {"mean_s": ours_ms / 1000, "percentiles_s": {"50": 0.01}}
     mean, median = judge.time_figures("t", [10.0 * MS] * 3, told)
     assert (mean.fine, median.fine) == (fine, True)
 
 
-def test_a_long_time_may_be_off_by_one_in_a_hundred() -> None:
+def test_a_long_time_may_differ_by_one_percent() -> None:
     told = {"mean_s": 1.009, "percentiles_s": {"99": 1.011, "100": 9.0}}
     mean, p99 = judge.time_figures("t", [1000.0 * MS] * 3, told)
     assert (mean.fine, p99.fine) == (True, False)
@@ -76,7 +76,7 @@ def test_a_long_time_may_be_off_by_one_in_a_hundred() -> None:
 
 @pytest.mark.parametrize("percent", [0.1, 50.0, 99.0, 99.9, 100.0])
 @pytest.mark.parametrize("count", [1, 2, 999, 1000])
-def test_a_quantile_is_what_the_report_means_by_it(percent: float, count: int) -> None:
+def test_quantiles_use_the_definition_of_the_report(percent: float, count: int) -> None:
     histogram = Histogram()
     histogram.record_many(range(count))  # below 4096 its buckets are exact
     assert judge.quantile(range(count), percent) == histogram.quantile(percent)

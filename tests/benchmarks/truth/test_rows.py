@@ -26,7 +26,7 @@ def test_the_lateness_is_that_of_each_operation_id_or_not() -> None:
     assert rows.lateness(told).ours == 99_500
 
 
-def test_names_tell_the_case_and_the_load() -> None:
+def test_names_contain_case_and_load() -> None:
     assert rows.Row("flipped").name == "20 ms, 2 % have a bit flipped; closed loop, 64 users"
     assert rows.Row(rate=10_000, noop=True).name == "no-op; open loop, 10,000/s"
     assert rows.Row("flipped").lies

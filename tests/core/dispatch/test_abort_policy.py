@@ -29,7 +29,7 @@ def failed(fleet: Fleet, users: int, count: int) -> None:
 
 @pytest.mark.parametrize("users", [1, FAILURES_IN_A_ROW + 5])
 @pytest.mark.parametrize("phase", [Phase.POPULATE, Phase.CLEANUP])
-def test_as_many_failures_in_a_row_as_users_or_twenty_are_enough(users: int, phase: Phase) -> None:
+def test_consecutive_failures_of_all_users_or_twenty_end_the_run(users: int, phase: Phase) -> None:
     enough = max(users, FAILURES_IN_A_ROW)
     fleet = Fleet(1000)
     failed(fleet, users, enough - 1)
@@ -52,7 +52,7 @@ def test_as_many_failures_in_a_row_as_users_or_twenty_are_enough(users: int, pha
         (Phase.POPULATE, 9 * LIMIT_NS, None, ""),  # a large upload may take its time
     ],
 )
-def test_a_cleanup_does_not_wait_for_a_store_that_deletes_nothing(
+def test_cleanup_ends_at_consecutive_failures(
     phase: Phase, since_start_ns: int, since_done_ns: int | None, words: str
 ) -> None:
     dispatcher = Fleet(10).dispatcher
@@ -72,9 +72,7 @@ def test_a_cleanup_does_not_wait_for_a_store_that_deletes_nothing(
         (1, "stopped early, as told: an operation failed: "),
     ],
 )
-def test_a_run_ends_at_as_many_failures_in_a_row_as_its_user_said(
-    most: int | None, words: str
-) -> None:
+def test_consecutive_failures_are_limited_by_option(most: int | None, words: str) -> None:
     fleet = Fleet(100)
     failed(fleet, 1, 3)
     fleet.dispatcher.failures_in_a_row = 0  # they may be some time ago

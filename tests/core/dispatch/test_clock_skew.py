@@ -57,7 +57,7 @@ ways = st.integers(0, 200 * MS)
 
 
 @given(st.integers(-(10**15), 10**15), st.lists(st.tuples(ways, ways), min_size=1, max_size=20))
-def test_corrected_offsets_are_wrong_by_half_the_smallest_round_trip_at_most(
+def test_corrected_offsets_err_by_half_the_smallest_round_trip(
     apart_ns: int, trips: list[tuple[int, int]]
 ) -> None:
     here = Scene(apart_ns)
@@ -78,7 +78,7 @@ def test_corrected_offsets_are_wrong_by_half_the_smallest_round_trip_at_most(
     assert record.uncertainty_ns <= smallest_ns * 1.01 ** len(trips) / 2 + len(trips)
 
 
-def test_a_worker_whose_clock_was_badly_known_is_wrong_only_until_it_is_known_better() -> None:
+def test_a_better_estimate_corrects_a_clock() -> None:
     here = Scene(apart_ns=7 * SECOND)
     here.beat(0, 180 * MS, 0)  # the way there took it all: 90 ms wrong
     here.begin(SECOND)
@@ -91,7 +91,7 @@ def test_a_worker_whose_clock_was_badly_known_is_wrong_only_until_it_is_known_be
     assert (second.shift_ns, second.uncertainty_ns) == (90 * MS, 1 * MS)
 
 
-def test_what_is_no_news_is_not_written_again() -> None:
+def test_an_unchanged_offset_is_not_written_again() -> None:
     here = Scene()
     here.beat(0, 2 * MS, 2 * MS)
     here.begin(SECOND)
@@ -102,7 +102,7 @@ def test_what_is_no_news_is_not_written_again() -> None:
     assert here.book.record(here.worker, RUN, Phase.RUN, SECOND)
 
 
-def test_an_origin_of_another_phase_says_nothing() -> None:
+def test_an_origin_of_another_phase_is_ignored() -> None:
     here = Scene()
     here.beat(0, MS, MS)
     assert here.book.record(here.worker, RUN, Phase.RUN, SECOND) is None
@@ -113,7 +113,7 @@ def test_an_origin_of_another_phase_says_nothing() -> None:
     assert here.book.record(here.worker, RUN, Phase.RUN, SECOND) is None
 
 
-def test_wall_clocks_that_are_far_apart_are_warned_of_once() -> None:
+def test_a_large_difference_of_wall_clocks_gives_one_warning() -> None:
     here = Scene(apart_ns=-5 * SECOND, wall_apart_ns=1300 * MS)
     assert here.book.alarm(here.worker) == ""  # nothing known yet
     here.beat(0, MS, MS)
@@ -129,7 +129,7 @@ def test_wall_clocks_that_are_far_apart_are_warned_of_once() -> None:
     assert "is 120 minutes behind the master's" in behind.book.alarm(behind.worker)
 
 
-def test_a_difference_that_the_network_may_have_made_is_not_warned_of() -> None:
+def test_a_difference_within_the_round_trip_gives_no_warning() -> None:
     close = Scene(wall_apart_ns=ALARM_NS + MS)
     close.beat(0, 10 * MS, 10 * MS)
     assert close.book.alarm(close.worker) == ""
@@ -137,7 +137,7 @@ def test_a_difference_that_the_network_may_have_made_is_not_warned_of() -> None:
     assert "is 0.101 s ahead" in close.book.alarm(close.worker)
 
 
-def test_a_wall_clock_that_is_set_in_the_midst_of_a_run_is_noticed() -> None:
+def test_a_wall_clock_step_during_a_run_is_noticed() -> None:
     here = Scene()
     here.beat(0, MS // 10, MS // 10)
     assert here.book.alarm(here.worker) == ""
@@ -146,7 +146,7 @@ def test_a_wall_clock_that_is_set_in_the_midst_of_a_run_is_noticed() -> None:
     assert "is 1 s behind" in here.book.alarm(here.worker)
 
 
-def test_a_book_tells_how_much_is_in_it() -> None:
+def test_the_length_is_the_number_of_records() -> None:
     assert repr(ClockSkewTracker()) == "<ClockSkewTracker 0 workers>"
 
 
@@ -190,6 +190,6 @@ def _heard(here: Scene, message: object, now_ns: int) -> None:
 
 
 @fuzzed(CLOCKS)
-def test_fuzz_clocks_of_any_kind_are_reckoned_with(data: bytes) -> None:
+def test_fuzz_any_clocks(data: bytes) -> None:
     """Invariant: that of ``reckoned``."""
     reckoned(data)

@@ -41,7 +41,7 @@ from tests.fakes.mutations import fuzzed
 # Cases ------------------------------------------------------------------------------------
 
 
-def test_a_run_with_one_honest_worker() -> None:
+def test_a_run_with_one_worker() -> None:
     fleet = Fleet(100)
     worker = fleet.hello("w", 4)
     while not fleet.dispatcher.finished:
@@ -52,7 +52,7 @@ def test_a_run_with_one_honest_worker() -> None:
     assert fleet.dispatcher.next_number == 101
 
 
-def test_credit_goes_by_the_users_and_counts_what_is_held() -> None:
+def test_credit_follows_the_users_and_counts_held_jobs() -> None:
     fleet = Fleet(100)
     worker = fleet.hello("w", 4)
     assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + 2
@@ -90,7 +90,7 @@ def working(
 
 
 @pytest.mark.parametrize("an_operation_s", [0.02, 0.1, 1.0, 5.0])
-def test_of_a_slow_store_no_more_is_drawn_than_users_need_soon(an_operation_s: float) -> None:
+def test_with_a_slow_store_few_jobs_are_drawn_ahead(an_operation_s: float) -> None:
     fleet = Fleet(100_000, timeout_s=30)
     workers = [fleet.hello(name, 4) for name in ("one", "other")]
     # While nothing has come yet, nobody can tell a slow store from a stopped worker.
@@ -101,7 +101,7 @@ def test_of_a_slow_store_no_more_is_drawn_than_users_need_soon(an_operation_s: f
     fleet.check()
 
 
-def test_of_a_quick_store_jobs_for_some_milliseconds_are_on_their_way() -> None:
+def test_with_a_fast_store_jobs_for_milliseconds_are_in_transit() -> None:
     fleet = Fleet(100_000)
     worker = fleet.hello("w", 4)
     for _ in range(100):
@@ -128,14 +128,12 @@ def test_with_a_fast_store_batches_are_larger_than_the_number_of_users() -> None
     ("max_batch", "users", "workers", "limit"),
     [(1, 24, 3, 1), (256, 1, 3, 1), (256, 768, 1, 256), (8, 0, 0, 1), (4, 64, 1, 4)],
 )
-def test_batches_are_no_larger_than_they_may_be(
-    max_batch: int, users: int, workers: int, limit: int
-) -> None:
+def test_batches_respect_the_maximum(max_batch: int, users: int, workers: int, limit: int) -> None:
     assert batch_limit(max_batch, users, workers) == limit
 
 
 @given(st.integers(1, 256), st.integers(0, 5000), st.integers(0, 99))
-def test_batches_leave_some_for_each_worker(max_batch: int, users: int, workers: int) -> None:
+def test_batches_leave_jobs_for_each_worker(max_batch: int, users: int, workers: int) -> None:
     """Invariant: of twice the users' jobs, every worker can have a batch at once."""
     limit = batch_limit(max_batch, users, workers)
     assert 1 <= limit <= max_batch
@@ -164,7 +162,7 @@ def test_the_last_of_many_batches_has_what_is_left() -> None:
     assert [len(batch.jobs) for batch in batches] == [2, 2, 1]
 
 
-def test_failures_are_counted_apart_and_told_to_the_workload() -> None:
+def test_failures_are_counted_and_passed_to_the_workload() -> None:
     fleet = Fleet(8)
     worker = fleet.hello("w", 4)
     first, *rest = fleet.send_all(worker)
@@ -178,7 +176,7 @@ def test_failures_are_counted_apart_and_told_to_the_workload() -> None:
     fleet.check()
 
 
-def test_a_batch_of_successes_and_failures_is_told_apart() -> None:
+def test_a_mixed_batch_is_split_by_outcome() -> None:
     fleet = Fleet(8)
     worker = fleet.hello("w", 4)
     batch = fleet.send(worker)
@@ -192,7 +190,7 @@ def test_a_batch_of_successes_and_failures_is_told_apart() -> None:
     assert fleet.ledger.outcome == {good.object: "done", bad.object: "failed"}
 
 
-def test_failures_in_a_row_are_counted_in_the_order_of_their_coming() -> None:
+def test_consecutive_failures_are_counted_in_order_of_arrival() -> None:
     fleet = Fleet(8)
     worker = fleet.hello("w", 4)
     batches = fleet.send_all(worker)
@@ -214,7 +212,7 @@ def test_failures_in_a_row_are_counted_in_the_order_of_their_coming() -> None:
     assert seen == [(0, 2), (2, 2), (0, 3)]
 
 
-def test_corrupt_ones_are_counted_among_the_failed() -> None:
+def test_corrupt_results_count_as_failed() -> None:
     fleet = Fleet(8)
     worker = fleet.hello("w", 4)
     jobs = [job for batch in fleet.send_all(worker) for job in batch.jobs]
@@ -228,7 +226,7 @@ def test_corrupt_ones_are_counted_among_the_failed() -> None:
     assert (counts.done, counts.failed, counts.corrupt) == (1, 4, 2)
 
 
-def test_what_a_lost_worker_held_is_lost() -> None:
+def test_jobs_of_a_lost_worker_are_lost() -> None:
     fleet = Fleet(100)
     worker, other = fleet.hello("w", 2), fleet.hello("x", 2)
     sent = fleet.send(worker)
@@ -248,7 +246,7 @@ def test_what_a_lost_worker_held_is_lost() -> None:
     fleet.check()
 
 
-def test_a_batch_that_nobody_took_is_sent_again_under_new_numbers() -> None:
+def test_an_unacknowledged_batch_is_sent_again_under_new_numbers() -> None:
     fleet = Fleet(100)
     stuck, other = fleet.hello("stuck", 1), fleet.hello("other", 1)
     first = fleet.send(stuck)
@@ -269,7 +267,7 @@ def test_a_batch_that_nobody_took_is_sent_again_under_new_numbers() -> None:
     fleet.check()
 
 
-def test_what_a_stopped_worker_swallowed_holds_nobody_up() -> None:
+def test_batches_swallowed_by_a_stopped_worker_block_no_other() -> None:
     fleet = Fleet(100)
     swallows, other = fleet.hello("swallows", 4), fleet.hello("other", 4)
     assert len(fleet.send_all(swallows)) > 2
@@ -279,7 +277,7 @@ def test_what_a_stopped_worker_swallowed_holds_nobody_up() -> None:
     fleet.check()
 
 
-def test_stopping_withdraws_what_was_not_started() -> None:
+def test_stopping_withdraws_unstarted_jobs() -> None:
     fleet = Fleet(100)
     worker = fleet.hello("w", 4)
     fleet.send_all(worker)
@@ -304,7 +302,7 @@ def test_stopping_withdraws_what_was_not_started() -> None:
     fleet.check()
 
 
-def test_jobs_given_back_go_to_others_and_count_once() -> None:
+def test_returned_jobs_go_to_others_and_count_once() -> None:
     fleet = Fleet(8)
     slow, quick = fleet.hello("slow", 2), fleet.hello("quick", 2)
     fleet.send_all(slow)
@@ -345,7 +343,7 @@ def test_at_the_end_jobs_are_recalled_while_users_are_free() -> None:
     fleet.check()
 
 
-def test_even_work_is_not_recalled() -> None:
+def test_evenly_held_jobs_are_not_recalled() -> None:
     fleet = Fleet(8)
     workers = fleet.hello("a", 4), fleet.hello("b", 4)
     for worker in workers:
@@ -359,7 +357,7 @@ def test_even_work_is_not_recalled() -> None:
     assert not fleet.dispatcher.ending
 
 
-def test_results_of_an_earlier_incarnation_are_refused() -> None:
+def test_results_of_an_earlier_incarnation_are_rejected() -> None:
     fleet = Fleet(100, max_batch=1)
     old = fleet.hello("w", 2)
     fleet.send(old)
@@ -377,7 +375,7 @@ def test_results_of_an_earlier_incarnation_are_refused() -> None:
     fleet.check()
 
 
-def test_a_worker_that_says_it_is_empty_is_not_waited_for_for_ever() -> None:
+def test_an_empty_worker_is_not_waited_for() -> None:
     fleet = Fleet(4)
     worker = fleet.hello("w", 2)
     fleet.send_all(worker)
@@ -429,7 +427,7 @@ def test_results_are_counted_once() -> None:
     fleet.check()
 
 
-def test_results_in_part_of_others_are_refused_as_a_whole() -> None:
+def test_results_partly_of_other_workers_are_rejected() -> None:
     fleet = Fleet()
     worker, batch = one_held(fleet)
     other = batch.jobs[0]._replace(number=4711)
@@ -446,14 +444,14 @@ def test_results_in_part_of_others_are_refused_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", pack([]), pack({}), pack([1] * 3), pack(None)])
-def test_malformed_results_are_refused(data: bytes) -> None:
+def test_malformed_results_are_rejected(data: bytes) -> None:
     fleet = Fleet()
     worker, _batch = one_held(fleet)
     assert fleet.dispatcher.results(worker.incarnation, data, 0) is None
     assert fleet.dispatcher.counts.refused == 1
 
 
-def test_results_of_what_was_read_late_are_kept() -> None:
+def test_results_of_late_reads_are_accepted() -> None:
     fleet = Fleet()
     worker, batch = one_held(fleet)
     late = unpack(packed(batch.jobs))
@@ -469,7 +467,7 @@ def test_results_of_what_was_read_late_are_kept() -> None:
      ("last_byte_ns", -2), ("headers_ns", -3), ("retries", -1), ("status", -1),
      ("start_ns", 1e308)],
 )  # fmt: skip
-def test_results_that_no_operation_can_have_are_refused(field: str, value: Any) -> None:
+def test_impossible_results_are_rejected(field: str, value: Any) -> None:
     """They reached the report: class -1, -2,000 MB/s, starts in 1880."""
     fleet = Fleet()
     worker, batch = one_held(fleet)
@@ -483,7 +481,7 @@ def test_results_that_no_operation_can_have_are_refused(field: str, value: Any) 
     assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
 
 
-def test_results_of_responses_that_were_read_late_are_kept() -> None:
+def test_results_of_late_responses_are_accepted() -> None:
     """Their times are UNCERTAIN_NS, below NONE_NS: a batch with one was refused, and lost."""
     fleet = Fleet()
     worker, batch = one_held(fleet)
@@ -492,7 +490,7 @@ def test_results_of_responses_that_were_read_late_are_kept() -> None:
     assert fleet.dispatcher.counts.refused == 0
 
 
-def test_strangers_take_nothing() -> None:
+def test_unknown_workers_take_no_jobs() -> None:
     fleet = Fleet()
     worker = fleet.hello("w", 4)
     batch = fleet.send(worker)
@@ -692,7 +690,7 @@ def accounted_for(data: bytes) -> None:
 
 
 @fuzzed(results_of_the_field())
-def test_fuzz_whatever_a_worker_reports(data: bytes) -> None:
+def test_fuzz_any_report_of_a_worker(data: bytes) -> None:
     """Invariant: that of ``accounted_for``."""
     accounted_for(data)
 
@@ -709,7 +707,7 @@ class GroupLedger(Ledger):
         return [job._replace(group=group) for job in super().take(first_number, limit, now_s)]
 
 
-def test_each_group_has_credit_of_its_own() -> None:
+def test_each_group_has_its_own_credit() -> None:
     registry = WorkerRegistry(10.0)
     registry.users = 4
     dispatcher = Dispatcher(GroupLedger(1000), registry, 8)

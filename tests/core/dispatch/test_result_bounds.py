@@ -65,7 +65,7 @@ ALLOWED = [
 
 @pytest.mark.parametrize("count", [1, 2, 64])
 @pytest.mark.parametrize(("field", "least", "most"), ALLOWED)
-def test_a_column_is_taken_up_to_its_bounds_and_refused_beyond(
+def test_a_column_is_accepted_up_to_its_bounds(
     field: str, least: int, most: int, count: int
 ) -> None:
     for value in (least, most):
@@ -76,9 +76,7 @@ def test_a_column_is_taken_up_to_its_bounds_and_refused_beyond(
 
 @pytest.mark.parametrize("code", ["B", "H", "I", "Q"])
 @pytest.mark.parametrize(("field", "most"), [("size_class", 1), ("bytes_moved", 8 * MIB)])
-def test_the_width_of_a_column_neither_hides_nor_forges_a_value(
-    field: str, most: int, code: str
-) -> None:
+def test_bounds_hold_for_every_width_of_a_column(field: str, most: int, code: str) -> None:
     at = 1 + Result._fields.index(field)
     width = {"B": 1, "H": 2, "I": 4, "Q": 8}[code]
     forged = pack_results(rows(2))
@@ -87,7 +85,7 @@ def test_the_width_of_a_column_neither_hides_nor_forges_a_value(
         assert taken(forged) is right, (base, item)
 
 
-def test_a_base_far_below_the_values_of_a_column_refuses_none_of_them() -> None:
+def test_a_low_base_rejects_no_valid_column() -> None:
     forged = pack_results(rows(2))
     at = 1 + Result._fields.index("start_ns")
     near, far = (9 * SECOND).to_bytes(8, "little"), (2 * MARGIN_NS).to_bytes(8, "little")
@@ -105,7 +103,7 @@ def test_a_base_far_below_the_values_of_a_column_refuses_none_of_them() -> None:
      [0, "B", [0, 0]]],
     ids=repr,
 )  # fmt: skip
-def test_a_malformed_column_is_refused_wherever_it_is(column: Any) -> None:
+def test_a_malformed_column_is_rejected_at_any_place(column: Any) -> None:
     """Our own reader would refuse the record."""
     for count in (1, 2):
         for at in range(1, 20):
@@ -114,7 +112,7 @@ def test_a_malformed_column_is_refused_wherever_it_is(column: Any) -> None:
             assert not taken(forged), at
 
 
-def test_an_operation_that_is_not_in_the_table_is_refused() -> None:
+def test_an_unknown_operation_is_rejected() -> None:
     unknown = max(OPERATIONS) + 1
     for column in (unknown, [0, "B", bytes([READ, unknown])], [READ, "H", bytes([0, 0, 99, 0])]):
         forged = pack_results(rows(2))
@@ -133,7 +131,7 @@ def test_bytes_are_bounded_by_the_largest_object_and_by_any_response() -> None:
         assert not taken(pack_results(rows(count, size_class=1)), small)
 
 
-def test_what_is_possible_grows_with_the_phase() -> None:
+def test_bounds_grow_with_the_phase() -> None:
     made = bounds()
     late = pack_results(rows(2, last_byte_ns=LATEST + SECOND))
     assert not taken(late, made)

@@ -18,32 +18,32 @@ def paced(*counts: int, every_ns: int) -> tuple[ThroughputMeter, int]:
     return pace, now_ns
 
 
-def test_it_is_that_of_the_last_seconds() -> None:
+def test_throughput_covers_the_last_seconds() -> None:
     assert paced(*[50] * 10, every_ns=100 * MS)[0].per_s == 500
     pace, _ = paced(*[50] * 100, *[1] * 60, every_ns=100 * MS)
     assert 9 < pace.per_s < 12
     assert "0/s" in repr(pace)
 
 
-def test_before_anything_has_come_there_is_none() -> None:
+def test_throughput_is_zero_before_the_first_result() -> None:
     pace, now_ns = paced(every_ns=SECOND)
     assert pace.per_s == 0
     assert pace.expected_ns(1000, now_ns) == 0
 
 
-def test_many_results_at_once_are_one_look_at_the_clock() -> None:
+def test_many_results_at_once_read_the_clock_once() -> None:
     pace, _ = paced(*[1] * 9, every_ns=MS)
     assert pace.per_s == 0
     pace, _ = paced(*[1] * 10, every_ns=MS)
     assert pace.per_s == 1000
 
 
-def test_what_is_out_there_takes_its_time() -> None:
+def test_the_age_of_jobs_in_flight_bounds_throughput() -> None:
     pace, now_ns = paced(*[50] * 10, every_ns=100 * MS)
     assert pace.expected_ns(250, now_ns) == SECOND // 2
 
 
-def test_who_is_silent_may_stay_so_for_a_while() -> None:
+def test_a_silent_worker_keeps_its_throughput_for_a_while() -> None:
     pace, now_ns = paced(*[50] * 10, every_ns=100 * MS)
     assert pace.expected_ns(250, now_ns + 8 * SECOND) == 4 * SECOND
     silent, begun_ns = paced(every_ns=SECOND)

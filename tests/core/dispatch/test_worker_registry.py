@@ -69,7 +69,7 @@ def test_a_worker_is_greeted_once() -> None:
     assert repr(worker_registry) == "<WorkerRegistry 1 workers for 0 users>"
 
 
-def test_a_namesake_is_refused_by_name_unless_the_first_is_silent() -> None:
+def test_a_second_worker_of_one_name_is_rejected_while_the_first_is_alive() -> None:
     worker_registry = WorkerRegistry(10)
     first = came(worker_registry, 1)
     assert worker_registry.register(hello(2), SILENT_NS - 1) == (None, [])
@@ -81,7 +81,7 @@ def test_a_namesake_is_refused_by_name_unless_the_first_is_silent() -> None:
     assert worker_registry.refused == {}
 
 
-def test_the_same_worker_comes_back_at_once_and_keeps_its_index() -> None:
+def test_a_returning_worker_keeps_its_index() -> None:
     worker_registry = WorkerRegistry(10)
     first, other = came(worker_registry, 1), came(worker_registry, 2, "other")
     second, replaced = worker_registry.register(hello(3, previous=1), 1)
@@ -90,7 +90,7 @@ def test_the_same_worker_comes_back_at_once_and_keeps_its_index() -> None:
     assert (first.index, other.index, second.index) == (0, 1, 0)
 
 
-def test_a_refused_worker_that_says_nothing_more_is_forgotten() -> None:
+def test_a_silent_rejected_worker_is_forgotten() -> None:
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1)
     worker_registry.register(hello(2), SECOND)
@@ -102,7 +102,7 @@ def test_a_refused_worker_that_says_nothing_more_is_forgotten() -> None:
         assert worker_registry.refused.keys() == left
 
 
-def test_a_refused_worker_that_leaves_is_forgotten() -> None:
+def test_a_leaving_rejected_worker_is_forgotten() -> None:
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1)
     worker_registry.register(hello(2), 1)
@@ -110,7 +110,7 @@ def test_a_refused_worker_that_leaves_is_forgotten() -> None:
     assert worker_registry.refused == {}
 
 
-def test_a_refusal_fits_in_a_beat_however_long_the_names_are() -> None:
+def test_a_rejection_fits_the_control_state() -> None:
     worker_registry = WorkerRegistry(10)
     long = "w" * MAX_NAME
     for incarnation in (1, 2):
@@ -136,7 +136,7 @@ def test_a_refusal_fits_in_a_beat_however_long_the_names_are() -> None:
     assert 2 in said.refused
 
 
-def test_leaving() -> None:
+def test_a_leaving_worker_is_removed() -> None:
     worker_registry = WorkerRegistry(10)
     worker_registry.users = 8
     came(worker_registry, 1, "a")
@@ -150,7 +150,7 @@ def test_leaving() -> None:
     assert worker_registry.remove(1) is None
 
 
-def test_who_was_given_up_comes_back_as_another_or_not_at_all() -> None:
+def test_a_lost_worker_returns_under_a_new_incarnation_only() -> None:
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1)
     worker_registry.remove(1)
@@ -181,7 +181,7 @@ def test_a_phase_starts_with_all_workers_and_ends_with_those_that_have_users() -
 # How fresh --------------------------------------------------------------------------------
 
 
-def test_freshness_is_that_of_the_beat_and_not_of_the_answer() -> None:
+def test_freshness_is_that_of_the_echoed_control_state() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
     answer(worker_registry, 1, at_ns=5 * SECOND, back_ns=20 * SECOND)
@@ -190,7 +190,7 @@ def test_freshness_is_that_of_the_beat_and_not_of_the_answer() -> None:
     assert worker_registry.overdue(15 * SECOND + 1) == [worker]
 
 
-def test_a_worker_whose_loop_stands_still_is_not_fresh() -> None:
+def test_a_worker_with_a_blocked_loop_is_not_fresh() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
     answer(worker_registry, 1, at_ns=5 * SECOND, idle_ns=10 * SECOND)
@@ -199,7 +199,7 @@ def test_a_worker_whose_loop_stands_still_is_not_fresh() -> None:
     assert worker.fresh_ns == 6 * SECOND
 
 
-def test_an_answer_to_no_beat_of_ours_says_nothing() -> None:
+def test_an_echo_of_an_unknown_control_state_is_ignored() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
     for serial in (0, 1, 1 << 60, -1):
@@ -209,7 +209,7 @@ def test_an_answer_to_no_beat_of_ours_says_nothing() -> None:
     assert worker_registry.heartbeat(Heartbeat(2, 1, 0, 0, 0, 0, 0, {}), 0) is None
 
 
-def test_a_beat_is_answered_once() -> None:
+def test_an_echo_counts_once() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
     serial = worker_registry.control_state_sent(0)
@@ -218,7 +218,7 @@ def test_a_beat_is_answered_once() -> None:
     assert worker.offset_ns == 5
 
 
-def test_beats_of_long_ago_are_forgotten() -> None:
+def test_old_control_states_are_forgotten() -> None:
     worker_registry = WorkerRegistry(1e6)
     worker = came(worker_registry, 1)
     serials = [worker_registry.control_state_sent(n * SECOND) for n in range(1000)]
@@ -228,7 +228,7 @@ def test_beats_of_long_ago_are_forgotten() -> None:
     assert worker.fresh_ns == 999 * SECOND
 
 
-def test_since_when_a_worker_is_empty() -> None:
+def test_the_time_since_a_worker_became_empty() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
     answer(worker_registry, 1, at_ns=1 * SECOND, jobs=3)
@@ -298,7 +298,7 @@ span = st.sampled_from([0, 1, 2**62 - 1])
 
 
 @given(extreme, span, extreme)
-def test_a_beat_can_be_sent_whatever_a_pulse_says(
+def test_any_heartbeat_leaves_the_control_state_packable(
     worker_ns: int, hold_ns: int, now_ns: int
 ) -> None:
     """Invariant: what decode lets through gives an offset that encode can carry."""
@@ -351,7 +351,7 @@ def said(worker_registry: WorkerRegistry) -> ControlState:
     return heard
 
 
-def test_hellos_under_one_name_take_nobody_s_place() -> None:
+def test_repeated_hellos_of_one_name_displace_no_worker() -> None:
     """600 of them made a beat that was too long for any worker to read."""
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1, "w")
@@ -364,7 +364,7 @@ def test_hellos_under_one_name_take_nobody_s_place() -> None:
     assert worker_registry.refused == {}
 
 
-def test_names_without_end_are_bounded_and_cost_little() -> None:
+def test_hellos_of_endless_names_use_bounded_memory_and_time() -> None:
     """20,000 took 451 MB."""
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1, "w")
@@ -383,7 +383,7 @@ def test_names_without_end_are_bounded_and_cost_little() -> None:
     assert len(encode(said(worker_registry))) < 1_000_000
 
 
-def test_a_worker_that_comes_again_and_again_is_heard_once_a_second() -> None:
+def test_a_repeated_hello_is_handled_once_a_second() -> None:
     worker_registry = WorkerRegistry(10)
     newcomers = 0
     for number in range(1, 10_000):

@@ -38,13 +38,13 @@ def test_whole_takes_whole_numbers_however_written(raw: object, value: int) -> N
         (10**400, "a very large number is above"),
     ],
 )
-def test_whole_says_what_is_wrong_and_what_would_be_right(raw: object, wrong: str) -> None:
+def test_whole_names_the_fault_and_valid_values(raw: object, wrong: str) -> None:
     with pytest.raises(ValidationError, match=r"a whole number from 1 up$") as caught:
         integer(1)(raw)
     assert wrong in str(caught.value)
 
 
-def test_a_range_with_an_end_is_told_whole() -> None:
+def test_a_bounded_range_is_named_completely() -> None:
     with pytest.raises(ValidationError, match=r"^11 is above 10; a whole number from 1 to 10$"):
         integer(1, 10)(11)
 
@@ -64,7 +64,7 @@ def test_seconds_may_have_a_unit(raw: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("raw", ["0s", "-2s", "2 weeks", "s", "", "90", "1e3", "inf", "nan", "2hs"])
-def test_strings_that_are_no_duration(raw: str) -> None:
+def test_invalid_durations(raw: str) -> None:
     with pytest.raises(ValidationError):
         seconds(raw)
 
@@ -85,13 +85,13 @@ def test_seconds_may_be_a_fraction() -> None:
 
 
 @pytest.mark.parametrize("raw", ["", "a\nb", "\x1b[2J", "\x9b", "\ud800", 3, None])
-def test_text_refuses_what_utf8_and_terminals_cannot_take(raw: object) -> None:
+def test_text_rejects_surrogates_and_control_characters(raw: object) -> None:
     with pytest.raises(ValidationError) as caught:
         text(raw)
     assert str(caught.value).isprintable()
 
 
-def test_text_is_any_language() -> None:
+def test_text_in_any_language_is_accepted() -> None:
     assert text("größe 对象") == "größe 对象"
 
 
@@ -105,13 +105,13 @@ def test_a_very_long_word_is_compared_with_nothing() -> None:
     assert suggest("seed" * 100_000, ["seed"]) == "one of seed"
 
 
-def test_shown_is_short_and_moves_no_cursor() -> None:
+def test_shown_is_short_and_escaped() -> None:
     assert preview("a" * 1000).endswith("aaa...")
     assert len(preview("a" * 1000)) == checks.PREVIEW_LENGTH
     assert preview("\x7f\u202e\ud800").isprintable()
 
 
-def test_faults_are_gathered_and_raised_together() -> None:
+def test_faults_are_collected_and_raised_together() -> None:
     faults = ValidationErrors("x.scenario")
     faults.raise_any()
     faults.add("sizes", "empty", "one")
@@ -127,7 +127,7 @@ def test_faults_are_gathered_and_raised_together() -> None:
     )
 
 
-def test_faults_beyond_counting_are_counted() -> None:
+def test_many_faults_are_truncated_with_a_count() -> None:
     faults = ValidationErrors("x")
     for i in range(checks.MAX_FAULTS + 1234):
         faults.add(f"k{i}", "wrong", "right")

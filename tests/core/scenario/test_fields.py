@@ -49,27 +49,27 @@ def test_a_profile_is_four_shares() -> None:
         (100, "100 is"),
     ],
 )
-def test_other_profiles_are_refused(raw: object, wrong: str) -> None:
+def test_other_profiles_are_rejected(raw: object, wrong: str) -> None:
     with pytest.raises(ValidationError) as caught:
         crud_profile(raw)
     assert wrong in str(caught.value)
 
 
 @given(st.tuples(WEIGHTS, WEIGHTS, WEIGHTS, WEIGHTS).filter(any))
-def test_shares_sum_to_one_and_stay_as_they_are(weights: tuple[float, ...]) -> None:
+def test_shares_are_not_normalised_if_they_sum_to_one(weights: tuple[float, ...]) -> None:
     shares = dict(profile(dict(enumerate(weights))))
     assert math.isclose(math.fsum(shares.values()), 1, abs_tol=2e-9)
     assert dict(profile(shares)) == shares
 
 
 @pytest.mark.parametrize("name", ["/tiny", "a//b", "./a", "a/../b", "../a", "", "a\0", "é" * 500])
-def test_names_that_swift_or_a_proxy_would_not_keep_are_refused(name: str) -> None:
+def test_names_that_swift_or_proxies_change_are_rejected(name: str) -> None:
     with pytest.raises(ValidationError):
         size_name(name)
 
 
 @pytest.mark.parametrize("name", ["tiny", "1 kB", "größe", "a/b", "a?b#c%20", "..", "tiny "])
-def test_other_names_are_taken(name: str) -> None:
+def test_other_names_are_accepted(name: str) -> None:
     assert size_name(name) == name
 
 
@@ -109,7 +109,7 @@ def test_keys_are_read_by_their_table() -> None:
     ]
 
 
-def test_initial_files_of_unknown_sizes_are_told_unless_a_name_is_unreadable() -> None:
+def test_initial_files_of_unknown_sizes_are_reported() -> None:
     faults = ValidationErrors("x")
     assert read_initial_files({"tinny": 1}, ["tiny"], faults) is None
     assert faults.lines == ['x: initial_files.tinny: no size has this name; did you mean "tiny"?']
@@ -126,7 +126,7 @@ def test_initial_files_need_one_at_least(raw: object) -> None:
 
 
 @pytest.mark.parametrize("raw", [None, [], {}, "tiny", 5])
-def test_sizes_need_one_at_least_and_faults_of_initial_files_are_told_too(raw: object) -> None:
+def test_missing_sizes_and_faults_of_initial_files_are_reported(raw: object) -> None:
     faults = ValidationErrors("x")
     assert read_sizes(raw, {"tiny": -1}, NO_PROFILE, faults) == ()
     places = [line.split(": ")[1] for line in faults.lines]
@@ -150,7 +150,7 @@ def test_sizes_without_initial_files_need_no_profile() -> None:
     ]
 
 
-def test_twins_and_crossed_bounds_are_told() -> None:
+def test_duplicate_names_and_crossed_bounds_are_reported() -> None:
     faults = ValidationErrors("x")
     row = {"name": "a", "size_min": 900, "size_max": 100}
     read_sizes([row, row, 7], {"a": 1}, NO_PROFILE, faults)
@@ -178,7 +178,7 @@ def grouped(**changes: object) -> str:
     return json.dumps({**keys, **changes})
 
 
-def test_groups_have_users_and_operations_of_their_own() -> None:
+def test_groups_have_their_own_users_and_operations() -> None:
     scenario = Scenario.from_json(grouped())
     assert scenario.user_count == 4
     assert scenario.groups == (
@@ -208,13 +208,13 @@ def test_groups_have_users_and_operations_of_their_own() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_groups_is_said(changes: dict[str, object], said: str) -> None:
+def test_faults_of_groups_are_reported(changes: dict[str, object], said: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         Scenario.from_json(grouped(**changes))
     (fault,) = caught.value.faults
     assert said in fault
 
 
-def test_users_of_the_command_line_do_not_go_with_groups() -> None:
+def test_the_user_count_option_excludes_groups() -> None:
     with pytest.raises(ScenarioError, match=r"groups \(-u\): they have users of their own"):
         Scenario.from_json(grouped()).with_overrides(user_count=9)

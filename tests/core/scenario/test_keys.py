@@ -12,7 +12,7 @@ def read(raw: dict[str, object]) -> tuple[dict[str, object], list[str]]:
     return read_keys(raw, TABLE, "rows[2]", faults, ("other",)), faults.lines
 
 
-def test_values_are_checked_and_null_is_as_good_as_absent() -> None:
+def test_values_are_checked_and_null_means_absent() -> None:
     assert read({"count": 3, "more": None, "other": []}) == ({"count": 3}, [])
 
 

@@ -33,12 +33,12 @@ def fault(overrides: dict[str, object] | None = None, **keys: object) -> str:
     return line.removeprefix("x: ")
 
 
-def test_without_stages_there_is_one() -> None:
+def test_without_stages_there_is_a_single_one() -> None:
     assert made(user_count=4, run_seconds=9).load == (Stage(9, 4, None),)
     assert made(user_count=4, operation_count=9, rate=5).load == (Stage(math.inf, 4, 5),)
 
 
-def test_stages_say_how_long_and_how_many() -> None:
+def test_stages_have_durations_and_loads() -> None:
     scenario = made(stages=STAGES)
     assert (scenario.run_seconds, scenario.operation_count) == (90, None)
     assert (scenario.user_count, scenario.most_users) == (64, 64)
@@ -65,19 +65,19 @@ def test_a_stage_may_warm_up_and_the_run_for_longer_than_a_stage() -> None:
         {"user_count": 2, "operation_count": 5, "rate": 0.25},
     ],
 )
-def test_what_is_run_can_be_read_again(keys: dict[str, object]) -> None:
+def test_a_load_round_trips_through_json(keys: dict[str, object]) -> None:
     scenario = made(**keys)
     again = Scenario.from_json(json.dumps(scenario.to_dict()), "x")
     assert again == scenario
     assert again.to_dict() == scenario.to_dict()
 
 
-def test_what_nobody_asked_for_is_not_in_it() -> None:
+def test_defaults_are_left_out() -> None:
     plain = made(user_count=2, run_seconds=5).to_dict()
     assert not plain.keys() & {"arrivals", "warmup", "cooldown", "stages", "think_time", "rate"}
 
 
-def test_the_command_line_goes_before_the_file() -> None:
+def test_the_command_line_overrides_the_file() -> None:
     overrides: dict[str, object] = {"rate": 50.0, "think_time": None, "warmup": 1.0}
     scenario = made(overrides, user_count=2, run_seconds=5, rate=1, warmup=3)
     assert (scenario.rate, scenario.warmup) == (50, 1)
@@ -131,7 +131,7 @@ def test_faults(keys: dict[str, object], words: str) -> None:
     assert fault(user_count=4, **keys).startswith(words)
 
 
-def test_options_that_the_stages_leave_no_room_for() -> None:
+def test_options_that_stages_exclude() -> None:
     assert fault({"user_count": 3}, stages=STAGES).startswith("stages (-u): they have users")
     rates = [{"seconds": 5, "rate": 5}]
     words = "stages (--rate): they have rates of their own; leave out --rate"

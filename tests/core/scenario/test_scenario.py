@@ -53,7 +53,7 @@ def places_of(text: str, **overrides: object) -> list[str]:
     return [line.split(": ")[1] for line in faults_of(text, **overrides)]
 
 
-def test_a_scenario_of_old_is_read_as_it_was_meant() -> None:
+def test_a_scenario_of_0_3_9_is_read() -> None:
     scenario = Scenario.from_json(text(), "old.scenario")
     assert scenario == Scenario(
         name="Small test scenario",
@@ -71,7 +71,7 @@ def test_a_scenario_of_old_is_read_as_it_was_meant() -> None:
     assert scenario.overrides == {}
 
 
-def test_the_readme_of_old_shows_a_minimum() -> None:
+def test_the_minimal_scenario_of_0_3_9_is_read() -> None:
     keys = ["name", "sizes", "initial_files", "operation_count", "crud_profile", "user_count"]
     scenario = Scenario.from_json(json.dumps({key: OLD[key] for key in keys}))
     assert (scenario.container_base, scenario.container_count) == ("ssbench", 100)
@@ -108,7 +108,7 @@ def test_durations_and_sizes_may_have_units_and_the_header_keeps_numbers() -> No
     ]
 
 
-def test_a_duration_that_cannot_be_read_is_told_with_an_example() -> None:
+def test_an_invalid_duration_is_reported_with_an_example() -> None:
     with pytest.raises(ScenarioError) as caught:
         Scenario.from_json(text(run_seconds="2 weeks", block_size="64"))
     said = "\n".join(caught.value.faults)
@@ -125,7 +125,7 @@ def test_a_duration_that_cannot_be_read_is_told_with_an_example() -> None:
         ({"crud_profile": [0, 1, 0, 0], "delete_after": 90}, False),
     ],
 )
-def test_whether_a_run_leaves_the_initial_objects_as_they_were(
+def test_runs_that_keep_the_initial_objects_are_recognised(
     changes: dict[str, Any], keeps: bool
 ) -> None:
     sizes = [
@@ -151,7 +151,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("file", "line", "counts"), LIMITS)
-def test_the_command_line_beats_the_file_and_seconds_beat_counts(
+def test_the_command_line_overrides_the_file_and_seconds_override_counts(
     file: dict[str, object], line: dict[str, object], counts: tuple[object, object]
 ) -> None:
     one = text(**{"operation_count": None, "run_seconds": None, **file})
@@ -175,7 +175,7 @@ def test_no_limit_at_all_is_a_fault_once_the_command_line_is_known() -> None:
     assert caught.value.faults == (line,)
 
 
-def test_a_limit_at_fault_is_not_missing_too() -> None:
+def test_an_invalid_limit_is_not_reported_as_missing() -> None:
     assert places_of(text(operation_count="many")) == ["operation_count"]
     assert faults_of(text(operation_count=None), operation_count=0) == [
         "-o: 0 is below 1; a whole number from 1 up"
@@ -219,7 +219,7 @@ def test_overrides_are_validated_under_the_name_of_their_option() -> None:
     ]
 
 
-def test_an_override_that_does_not_exist_is_a_defect_not_a_fault() -> None:
+def test_an_unknown_override_is_a_programming_error() -> None:
     for key in ("users", "sizes", "crud_profile", "source"):
         with pytest.raises(TypeError):
             Scenario.from_json(text()).with_overrides(**{key: 1})
@@ -231,7 +231,7 @@ def test_users_may_come_from_the_command_line_alone() -> None:
     assert places_of(one) == ["user_count"]
 
 
-def test_all_faults_of_a_file_and_its_overrides_come_at_once() -> None:
+def test_all_faults_of_a_file_and_its_overrides_are_reported_together() -> None:
     one = (
         '{"nam": "x", "sizes": [{"name": "tiny", "size_min": 9, "size_max": 1},'
         '{"name": "tiny", "size_min": true, "size_max": NaN, "crud_profile": [1, 2, 3]}],'
@@ -269,7 +269,7 @@ def test_a_container_name_with_number_and_policy_has_256_bytes_at_most() -> None
     assert places_of(text(container_base=base), container_count=1_000_001) == ["container_base"]
 
 
-def test_the_summary_is_one_line_of_what_a_run_does() -> None:
+def test_the_summary_is_one_line() -> None:
     scenario = Scenario.from_json(text())
     assert scenario.summary() == (
         "zero 0 B, tiny 4.1 kB - 65.5 kB; 400 initial objects; CRUD 52/20/20/8 %; "
@@ -350,7 +350,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
 
 @settings(deadline=None)
 @given(scenarios())
-def test_a_scenario_survives_its_own_json(values: dict[str, object]) -> None:
+def test_a_scenario_round_trips_through_json(values: dict[str, object]) -> None:
     scenario = Scenario.from_json(json.dumps(values))
     assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
     assert Scenario.from_json(json.dumps(scenario.given)) == scenario
@@ -418,6 +418,6 @@ def run_or_refused(data: bytes) -> None:
 
 
 @fuzzed(CANNED, JSON_WORDS)
-def test_spoilt_scenarios(data: bytes) -> None:
+def test_mutated_scenarios(data: bytes) -> None:
     """Invariant: that of ``run_or_refused``."""
     run_or_refused(data)

@@ -40,14 +40,14 @@ def test_windows_begin_when_the_warm_up_is_over() -> None:
     assert ends_at([100] * 60, warmup_s=7.5) == 18
 
 
-def test_a_ramp_puts_the_end_off() -> None:
+def test_a_ramp_delays_the_end() -> None:
     ramp = [min(1000, 50 * second) for second in range(100)]
     ended = ends_at(ramp, window_s=10)
     assert ended is not None
     assert 35 <= ended <= 40  # level from 20 on; a window before of at least 92.5 %
 
 
-def test_a_stall_puts_the_end_off() -> None:
+def test_a_stall_delays_the_end() -> None:
     counts = [1000] * 60
     counts[15] = 0
     assert ends_at(counts, window_s=10) == 36
@@ -69,6 +69,6 @@ def test_a_run_without_a_success_never_ends() -> None:
 
 
 @pytest.mark.parametrize("options", [{"window_s": 0}, {"tolerance": 0.0}, {"tolerance": 1.0}])
-def test_senseless_bounds_are_refused(options: dict[str, float]) -> None:
+def test_senseless_bounds_are_rejected(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="a window"):
         SteadyStateDetector(**options)  # type: ignore[arg-type]

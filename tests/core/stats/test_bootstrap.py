@@ -22,7 +22,7 @@ from tests.core.stats.synthetic import MEDIAN_NS, SIGMA, seconds_of
 
 
 @pytest.mark.parametrize(("seconds", "lasting"), [(30, 0.0), (60, 0.5), (120, 0.7)])
-def test_intervals_hold_the_truth_about_as_often_as_they_say(seconds: int, lasting: float) -> None:
+def test_intervals_have_their_nominal_coverage(seconds: int, lasting: float) -> None:
     """95 % intervals of the rate and of a percentile, of 120 runs; below 88 % it'd be a lie."""
     rng = random.Random(seconds)
     rate_held = percentile_held = 0
@@ -43,7 +43,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(seconds: int, lasti
 
 @pytest.mark.parametrize("told", [(50, 99), (), (0.1, 25, 50, 90, 95, 99, 99.9, 100)])
 @pytest.mark.parametrize("slow", [1, 40])
-def test_a_percentile_is_that_of_all_values_drawn(told: tuple[float, ...], slow: int) -> None:
+def test_a_percentile_is_of_all_resampled_values(told: tuple[float, ...], slow: int) -> None:
     """Whatever was said before of percentiles, and however seconds differ from each other."""
     rng = random.Random(1)
     run = seconds_of(rng, 20, rate=50)
@@ -64,17 +64,17 @@ def test_a_percentile_is_that_of_all_values_drawn(told: tuple[float, ...], slow:
         assert every.quantiles(list(found)) == [values[index] for values in found.values()]
 
 
-def test_seconds_alike_make_an_interval_of_no_width() -> None:
+def test_equal_seconds_give_an_interval_of_zero_width() -> None:
     drawn = Resampled([7] * 40, random.Random(1), 50)
     assert interval(drawn.means([7] * 40), 0.95, drawn.blocks) == (7, 7)
 
 
-def test_without_a_value_there_is_no_percentile() -> None:
+def test_no_values_have_no_percentile() -> None:
     drawn = Resampled([0] * 12, random.Random(1), 5)
     assert Latencies(drawn, [Buckets.of([])] * 12, [50]).quantiles(50) == [None] * 5
 
 
-def test_blocks_are_longer_where_seconds_are_alike() -> None:
+def test_correlated_seconds_give_longer_blocks() -> None:
     rng = random.Random(2)
     alone = [second.count for second in seconds_of(rng, 600, samples=0)]
     lasting = [second.count for second in seconds_of(rng, 600, lasting=0.9, samples=0)]
@@ -94,14 +94,14 @@ def test_few_blocks_widen_the_interval() -> None:
     assert high > 999, "beyond what any draw had"
 
 
-def test_an_interval_is_as_much_wider_as_it_is_told_to_be() -> None:
+def test_an_interval_is_widened_by_the_given_factor() -> None:
     values = [1000.0 + n for n in range(1001)]
     narrow, wide = (interval(values, 0.95, 1000, wider) for wider in (1.0, 1.5))
     assert log(wide[1] / wide[0]) == pytest.approx(1.5 * log(narrow[1] / narrow[0]))
 
 
 @pytest.mark.parametrize(("lasting", "least", "most"), [(0.0, 1.0, 1.1), (0.8, 1.3, 2.2)])
-def test_blocks_that_break_the_correlation_are_made_up_for(
+def test_short_blocks_are_corrected_for_correlation(
     lasting: float, least: float, most: float
 ) -> None:
     rng = random.Random(4)

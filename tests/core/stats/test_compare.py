@@ -39,7 +39,7 @@ def rows_of(*sides: list[Second], **options: Any) -> dict[Measure, Row]:
     return {row.measure: row for row in compare(sides, random.Random(1), **options)}
 
 
-def test_like_runs_differ_by_no_more_than_noise() -> None:
+def test_equal_runs_differ_by_noise_only() -> None:
     """At 99 %, of 25 pairs with four measures each, hardly any is called different."""
     rng = random.Random(4)
     real = 0
@@ -51,7 +51,7 @@ def test_like_runs_differ_by_no_more_than_noise() -> None:
     assert real <= 5
 
 
-def test_a_tenth_apart_is_more_than_noise() -> None:
+def test_a_difference_of_a_tenth_is_significant() -> None:
     rng = random.Random(4)
     base = seconds_of(rng, 60, samples=100)
     rows = rows_of(base, seconds_of(rng, 60, rate=1100, slower=0.9, samples=100))
@@ -64,7 +64,7 @@ def test_a_tenth_apart_is_more_than_noise() -> None:
         assert change.ratio == pytest.approx(ratio, rel=0.06)
 
 
-def test_figures_stand_side_by_side_with_their_intervals() -> None:
+def test_figures_have_their_intervals() -> None:
     rng = random.Random(4)
     rows = rows_of(*(seconds_of(rng, 30, rate=rate, samples=50) for rate in (500, 500, 800)))
     for rate, estimate in zip((500, 500, 800), rows[RATE].estimates, strict=True):
@@ -76,7 +76,7 @@ def test_figures_stand_side_by_side_with_their_intervals() -> None:
     assert [change.verdict for change in rows[RATE].changes] == [NOISE, REAL]
 
 
-def test_a_change_that_nobody_would_mind_is_noise_however_sure_it_is() -> None:
+def test_an_irrelevant_change_counts_as_noise() -> None:
     rng = random.Random(4)
     like = [seconds_of(rng, 60, rate=rate, spread=0, samples=20) for rate in (1000, 1001)]
     (change,) = rows_of(*like)[RATE].changes
@@ -84,7 +84,7 @@ def test_a_change_that_nobody_would_mind_is_noise_however_sure_it_is() -> None:
     assert change.verdict is NOISE
 
 
-def test_too_little_data_is_told() -> None:
+def test_too_little_data_is_reported() -> None:
     rng = random.Random(4)
     rows = rows_of(seconds_of(rng, 9), seconds_of(rng, 60, rate=2000))
     assert rows[RATE].changes[0].verdict is UNKNOWN
@@ -122,7 +122,7 @@ def header(scenario: dict[str, Any] | None = None, **changes: Any) -> RunHeader:
     return runs.header(scenario={**runs.SCENARIO, **(scenario or {})}, **changes)
 
 
-def test_settings_that_differ_are_named_scenarios_first() -> None:
+def test_differing_settings_are_named_scenarios_first() -> None:
     sizes: Any = [dict(size) for size in runs.SCENARIO["sizes"]]  # type: ignore[attr-defined]
     sizes[1]["size_max"] = 50000
     sizes.append({"name": "big"})
@@ -146,11 +146,11 @@ def test_settings_that_differ_are_named_scenarios_first() -> None:
     ]
 
 
-def test_like_settings_have_nothing_to_name() -> None:
+def test_equal_settings_give_no_differences() -> None:
     assert unlike([header(), header(), header()]) == unlike([]) == []
 
 
-def test_scenarios_nested_without_end_are_compared_as_a_whole() -> None:
+def test_deeply_nested_scenarios_are_compared_as_a_whole() -> None:
     deep: Any = 1
     for _ in range(400):
         deep = {"x": deep}
@@ -188,7 +188,7 @@ def verdicts(section: Section, run: int = 0) -> dict[Measure, ChangeVerdict]:
     return {row.measure: row.changes[run].verdict for row in section.rows}
 
 
-def test_a_fifth_more_is_more_than_noise_and_the_same_is_not() -> None:
+def test_a_fifth_more_is_significant_and_the_same_is_not() -> None:
     found = compared(
         runs.lasting(20, 50), runs.lasting(20, 50, seed=2), runs.lasting(20, 60, seed=3)
     )
@@ -226,7 +226,7 @@ def test_a_closed_loop_has_the_rate_of_its_report() -> None:
             assert values == [total.rate_per_s, total.bytes_per_s]
 
 
-def test_a_rate_of_which_nothing_completed_in_time_has_no_interval() -> None:
+def test_a_rate_without_completions_has_no_interval() -> None:
     found = compared(open_loop(0.01), open_loop(40.0))
     row = found.sections[0].rows[0]
     assert row.measure == RATE
@@ -288,7 +288,7 @@ def test_operations_are_paired_by_their_name_where_two_drivers_number_them_diffe
     assert third.value == 0
 
 
-def test_of_a_short_run_the_figures_are_those_of_its_report() -> None:
+def test_figures_of_a_short_run_are_those_of_its_report() -> None:
     found = compared(runs.lasting(20, 50), runs.lasting(4, 50, seed=2))
     assert [run.short for run in found.runs] == [False, True]
     long, short = found.sections[0].rows[0].estimates
@@ -318,7 +318,7 @@ def test_files_of_0_3_9_have_no_throughput() -> None:
     assert [each.key for each in found.unlike if each.of_scenario][:1] == ["user_count"]
 
 
-def test_runs_with_nothing_in_them_can_be_compared() -> None:
+def test_empty_runs_can_be_compared() -> None:
     found = compared([], runs.no_results(), runs.all_errors())
     assert found.sections[0].operation is None
     assert all(
@@ -328,7 +328,7 @@ def test_runs_with_nothing_in_them_can_be_compared() -> None:
 
 
 @pytest.mark.parametrize("seconds", [20, 4])
-def test_nothing_is_concluded_of_a_run_with_fewer_users_than_asked_for(seconds: int) -> None:
+def test_a_run_with_missing_users_gives_no_verdict(seconds: int) -> None:
     records = runs.lasting(seconds, 60, seed=2)
     at = next(at for at, record in enumerate(records) if isinstance(record, MarkRecord))
     short = [*records[: at + 1], MarkRecord(10**9, "users", users=3), *records[at + 1 :]]

@@ -41,7 +41,7 @@ def test_warm_up_and_cool_down_do_not_count() -> None:
     assert {each.count for each in seconds} == {10}
 
 
-def test_seconds_at_the_end_in_which_nothing_completed_count() -> None:
+def test_empty_seconds_at_the_end_count() -> None:
     stats = stats_of(20, lambda second: 10 if second < 12 else 0)
     assert counted(stats) == [range(21)]
     seconds = whole_seconds(stats)
@@ -50,7 +50,7 @@ def test_seconds_at_the_end_in_which_nothing_completed_count() -> None:
 
 
 @pytest.mark.parametrize("operation", [None, CREATE])
-def test_each_second_is_there_once_whatever_the_operation(operation: Operation | None) -> None:
+def test_each_second_counts_once_for_all_operations(operation: Operation | None) -> None:
     seconds = whole_seconds(stats_of(14, 10), operation)
     assert [each.second for each in seconds] == list(range(1, 14))
 
@@ -92,7 +92,7 @@ def test_without_marks_all_seconds_count() -> None:
     assert whole_seconds(RunStats()) == []
 
 
-def test_a_damaged_end_asks_for_no_endless_silence() -> None:
+def test_a_damaged_end_gives_no_endless_series() -> None:
     records = [
         mark if not isinstance(mark, MarkRecord) or mark.name == "stage"
         else MarkRecord(1 << 62, "end") for mark in runs.lasting(5, 10)
@@ -101,18 +101,18 @@ def test_a_damaged_end_asks_for_no_endless_silence() -> None:
     assert len(seconds) <= LONGEST_SILENCE + 6
 
 
-def test_a_damaged_time_asks_for_no_endless_run() -> None:
+def test_a_damaged_time_gives_no_endless_series() -> None:
     late = runs.result(1, READ, start_ns=9_000_000 * SECOND)
     stats = RunStats.of([*runs.lasting(5, 10)[:-2], runs.batch([late])])
     (seconds,) = counted(stats)
     assert len(seconds) == LONGEST_RUN
 
 
-def test_a_steady_run_has_nothing_to_be_said() -> None:
+def test_a_steady_run_has_no_findings() -> None:
     assert steadiness(stats_of(30, 50)) == []
 
 
-def test_what_speaks_against_an_average_is_found() -> None:
+def test_reasons_against_an_average_are_found() -> None:
     (noted,) = steadiness(stats_of(30, lambda second: 50 + 3 * second))
     assert isinstance(noted.finding, Drifted)
     assert noted.stage is None
@@ -123,7 +123,7 @@ def test_what_speaks_against_an_average_is_found() -> None:
     assert noted.finding == TooShort(4)
 
 
-def test_a_drift_in_the_warm_up_is_none() -> None:
+def test_a_drift_in_the_warm_up_is_ignored() -> None:
     def ramp(second: int) -> int:
         return min(60, 4 * second + 2)
 
@@ -131,14 +131,14 @@ def test_a_drift_in_the_warm_up_is_none() -> None:
     assert steadiness(stats_of(60, ramp, warmup=20)) == []
 
 
-def test_stages_are_judged_apart() -> None:
+def test_stages_are_judged_separately() -> None:
     stats = stats_of(40, lambda second: 20 if second < 20 else 90, begins=(0, 20))
     assert steadiness(stats) == []
     stats = stats_of(40, lambda second: 90 if second < 20 else second, begins=(0, 20))
     assert [(noted.stage, type(noted.finding)) for noted in steadiness(stats)] == [(1, Drifted)]
 
 
-def test_of_a_run_without_a_success_there_is_no_average() -> None:
+def test_a_run_without_a_success_has_no_average() -> None:
     assert steadiness(stats_of(20, 0)) == []
     assert steadiness(RunStats.of(runs.all_errors())) == []
 
@@ -179,7 +179,7 @@ def open_run(
     )  # fmt: skip
 
 
-def test_one_that_kept_up() -> None:
+def test_an_open_loop_that_kept_up() -> None:
     for stats in (open_run(200, 100), open_run(200, 100, count=1000)):
         found = arrivals(stats)
         assert found is not None
@@ -188,7 +188,7 @@ def test_one_that_kept_up() -> None:
         assert not found.behind
 
 
-def test_one_that_time_ended_counts_what_was_not_started() -> None:
+def test_an_open_loop_ended_by_time_counts_unstarted_operations() -> None:
     found = arrivals(open_run(92, 100))
     assert found is not None
     assert found.started_per_s == pytest.approx(92)
@@ -200,7 +200,7 @@ def test_one_that_time_ended_counts_what_was_not_started() -> None:
     assert not found.behind, "one of a thousand may have come at the last moment"
 
 
-def test_one_that_its_operations_ended_is_late_without_anything_missing() -> None:
+def test_an_open_loop_ended_by_count_is_late_with_nothing_missing() -> None:
     found = arrivals(open_run(50, 100, count=1000))
     assert found is not None
     assert found.late == 0
@@ -212,7 +212,7 @@ def test_one_that_its_operations_ended_is_late_without_anything_missing() -> Non
     assert not found.behind
 
 
-def test_without_due_times_or_without_a_footer_there_is_nothing_to_say() -> None:
+def test_without_due_times_or_footer_there_is_no_finding() -> None:
     assert arrivals(runs.stats_of(runs.normal())) is None
     assert arrivals(RunStats()) is None
     stats = open_run(50, 100)
@@ -247,22 +247,20 @@ def closed_run(lasts_ms: list[int], rate: float | None = None, **header: object)
 @pytest.mark.parametrize(
     ("slowest_ms", "found"), [(1000, True), (201, True), (199, False), (20, False)]
 )
-def test_an_operation_far_beyond_the_99th_percentile_tells_of_a_stall(
-    slowest_ms: int, found: bool
-) -> None:
+def test_an_operation_far_beyond_p99_is_a_stall(slowest_ms: int, found: bool) -> None:
     assert (omission(closed_run([20] * 500 + [slowest_ms])) is not None) is found
 
 
-def test_what_is_quick_is_no_stall_whatever_the_rest() -> None:
+def test_a_fast_operation_is_no_stall() -> None:
     assert omission(closed_run([1] * 500 + [99])) is None
     assert omission(closed_run([1] * 500 + [100])) is not None
 
 
-def test_an_open_loop_leaves_nothing_out() -> None:
+def test_an_open_loop_has_no_coordinated_omission() -> None:
     assert omission(closed_run([20] * 500 + [1000], rate=50)) is None
 
 
-def test_a_stall_is_one_whatever_the_latencies() -> None:
+def test_a_long_stall_is_found_whatever_the_latencies() -> None:
     stats = RunStats.of(runs.lasting(30, lambda second: 0 if second in (9, 10) else 100))
     found = omission(stats)
     assert isinstance(found, Omission)
@@ -270,7 +268,7 @@ def test_a_stall_is_one_whatever_the_latencies() -> None:
     assert omission(RunStats.of(runs.lasting(30, 100))) is None
 
 
-def test_of_nothing_and_of_0_3_9_nothing_is_said() -> None:
+def test_empty_runs_and_0_3_9_have_no_findings() -> None:
     assert omission(RunStats()) is None
     assert omission(RunStats.of(runs.all_errors())) is None
     assert omission(closed_run([20] * 500 + [1000], run_id="", ssbench_version="0.3.9")) is None

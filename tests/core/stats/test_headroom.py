@@ -43,7 +43,7 @@ def test_without_figures_nothing_is_known() -> None:
     assert judge([process(CALM, low_s=5)]).headroom is Headroom.UNKNOWN
 
 
-def test_a_calm_generator_had_room_and_says_how_much() -> None:
+def test_a_load_generator_with_headroom_reports_how_much() -> None:
     verdict = judge([process(*[CALM] * 3), process({"loop_cpu_percent": 10.0}, worker_id="w2")])
     assert verdict.headroom is Headroom.ENOUGH
     assert verdict.findings == []
@@ -53,7 +53,7 @@ def test_a_calm_generator_had_room_and_says_how_much() -> None:
     assert verdict.loop_lag_max_s == pytest.approx(0.001)
 
 
-def test_a_loop_with_all_of_a_core_was_the_limit() -> None:
+def test_a_loop_at_a_full_core_is_the_bottleneck() -> None:
     verdict = judge([process(CALM), process(*[BUSY] * 41, *[CALM] * 19, worker_id="w2")])
     assert verdict.headroom is Headroom.NONE
     (finding,) = verdict.findings
@@ -71,7 +71,7 @@ def test_a_loop_with_all_of_a_core_was_the_limit() -> None:
         (1, 20, Headroom.ENOUGH),
     ],
 )
-def test_how_long_it_was_so_decides(busy: int, calm: int, room: Headroom) -> None:
+def test_the_share_of_time_decides(busy: int, calm: int, room: Headroom) -> None:
     assert judge([process(*[BUSY] * busy, *[CALM] * calm)]).headroom is room
 
 
@@ -90,7 +90,7 @@ def test_how_long_it_was_so_decides(busy: int, calm: int, room: Headroom) -> Non
         ({"loop_cpu_percent": -1, "process_cpu_percent": 99.0}, Cause.CORE, 99),
     ],
 )
-def test_each_cause(second: dict[str, float], cause: Cause, value: float) -> None:
+def test_each_cause_is_found(second: dict[str, float], cause: Cause, value: float) -> None:
     (finding,) = judge([process(second)]).findings
     assert finding.cause is cause
     assert finding.value == pytest.approx(value)
@@ -107,17 +107,17 @@ def test_each_cause(second: dict[str, float], cause: Cause, value: float) -> Non
         {"memory_available_bytes": -1, "loop_waiting_percent": -1, "loop_lag_mean_s": -1},
     ],
 )
-def test_what_is_no_cause(second: dict[str, float]) -> None:
+def test_other_figures_are_no_cause(second: dict[str, float]) -> None:
     assert judge([process(second)]).headroom is Headroom.ENOUGH
 
 
-def test_only_what_counts_of_the_run_is_judged() -> None:
+def test_only_the_measured_part_is_judged() -> None:
     seconds = [BUSY, BUSY, CALM, CALM, CALM, BUSY]
     assert judge([process(*seconds)]).headroom is Headroom.NONE
     assert judge([process(*seconds, low_s=2, high_s=5)]).headroom is Headroom.ENOUGH
 
 
-def test_a_machine_is_told_of_once_whoever_runs_on_it() -> None:
+def test_a_host_is_named_once_for_all_its_processes() -> None:
     full = {"network_busiest_percent": 99.0}
     processes = [
         process(full, worker_id="w1", boot_id="b1"),
@@ -127,7 +127,7 @@ def test_a_machine_is_told_of_once_whoever_runs_on_it() -> None:
     assert sorted(finding.seconds for finding in judge(processes).findings) == [1, 2]
 
 
-def test_the_gravest_comes_first() -> None:
+def test_the_gravest_cause_comes_first() -> None:
     processes = [process(BUSY, CALM, worker_id="half"), process(BUSY, worker_id="all")]
     assert [finding.who.worker_id for finding in judge(processes).findings] == ["all", "half"]
 
@@ -135,7 +135,7 @@ def test_the_gravest_comes_first() -> None:
 CORES = {"core_0_percent": 90.0, "core_1_percent": 94.0, "cpu_percent": 92.0}
 
 
-def test_what_else_kept_the_cores_busy_is_told_of_each_machine() -> None:
+def test_other_processes_are_named_for_each_host() -> None:
     """Two processes of ours with 33 % of a core each are 33 % of a machine of two cores."""
     ours = [
         process(*[CORES] * 3, boot_id="a"),
@@ -153,12 +153,12 @@ def test_what_else_kept_the_cores_busy_is_told_of_each_machine() -> None:
     assert judge(ours).headroom is Headroom.ENOUGH
 
 
-def test_cores_that_ssbench_itself_fills_are_not_taken_by_others() -> None:
+def test_cores_used_by_ssbench_are_not_counted_as_others() -> None:
     assert not HostLoad("h", 99.0, 30.0, 40.0).taken
     assert not HostLoad("h", 80.0, 78.0, 0.0).taken
 
 
-def test_operations_that_failed_for_our_own_shortage_make_us_the_limit() -> None:
+def test_operations_failed_by_own_shortage_make_the_load_generator_the_bottleneck() -> None:
     assert judge([], 1).headroom is Headroom.NONE
     verdict = judge([process(*[CALM] * 3)], 44)
     assert (verdict.headroom, verdict.own_failures) == (Headroom.NONE, 44)

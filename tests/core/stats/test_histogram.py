@@ -70,7 +70,7 @@ def test_short_values_have_exact_quantiles(values: list[int], percent: float) ->
 
 
 @given(st.lists(durations, min_size=1, max_size=60))
-def test_what_needs_no_bucket_is_exact(values: list[int]) -> None:
+def test_single_values_are_exact(values: list[int]) -> None:
     histogram = of(values)
     assert (histogram.count, histogram.min, histogram.max) == (
         len(values), min(values), max(values),
@@ -93,7 +93,7 @@ def test_merging_in_any_order_equals_recording_all(
     assert merged == whole
 
 
-def test_it_agrees_with_hdrhistogram() -> None:
+def test_quantiles_agree_with_hdrhistogram() -> None:
     rng = random.Random(4)
     values = [int(rng.lognormvariate(16, 1.5)) + 1000 for _ in range(19_999)]
     oracle = HdrHistogram(1, MAX_NS, 4)
@@ -109,7 +109,7 @@ def test_it_agrees_with_hdrhistogram() -> None:
     assert histogram.std_dev == pytest.approx(oracle.get_stddev(), rel=0.001)
 
 
-def test_what_is_out_of_range_is_counted_apart() -> None:
+def test_values_out_of_range_are_counted_apart() -> None:
     histogram = of([-1, 5, MAX_NS, MAX_NS + 1])
     assert (histogram.count, histogram.out_of_range) == (2, 2)
     assert (histogram.min, histogram.max) == (5, MAX_NS)
@@ -122,7 +122,7 @@ def test_an_empty_one_has_no_figures() -> None:
 
 
 @pytest.mark.parametrize("percent", [0, -1, 100.1, float("nan")])
-def test_a_percentile_that_is_none_is_refused(percent: float) -> None:
+def test_an_invalid_percentile_is_rejected(percent: float) -> None:
     with pytest.raises(ValueError, match="above 0 and at most 100"):
         of([1]).quantile(percent)
 
@@ -132,7 +132,7 @@ def test_the_rank_is_that_of_the_printed_percentile() -> None:
     assert of(list(range(1000))).quantile(99.9) == 998.5
 
 
-def test_memory_follows_the_spread_not_the_number() -> None:
+def test_memory_follows_the_range_not_the_count() -> None:
     tracemalloc.start()
     try:
         histogram = Histogram()

@@ -29,7 +29,7 @@ def test_each_name_says_its_unit() -> None:
     assert core_name(3) == "core_3_percent"
 
 
-def test_what_is_kept_is_told_or_made_of_what_is_told() -> None:
+def test_derived_metrics_come_from_recorded_ones() -> None:
     assert set(KEPT) - set(FIGURES) == {"memory_available_percent", "cores"}
 
 
@@ -42,7 +42,7 @@ def test_a_second_belongs_to_the_time_in_which_its_middle_is() -> None:
     assert len(series.values("cpu_percent", [(-inf, 0.5), (1.9, inf)])) == 3
 
 
-def test_what_was_not_told_is_left_out_or_not_a_number() -> None:
+def test_missing_metrics_are_left_out_or_not_a_number() -> None:
     series = HostSeries()
     series.add(second(1, cpu_percent=5.0))
     series.add(second(2, loop_cpu_percent=7.0))

@@ -101,7 +101,7 @@ def test_an_open_loop_of_slow_answers_has_the_rate_that_was_due() -> None:
     assert (step.rate_per_s, step.seconds) == (100.0, 10.0)
 
 
-def test_a_few_very_slow_answers_do_not_bend_the_rate() -> None:
+def test_a_few_very_slow_answers_do_not_change_the_rate() -> None:
     rows = due_at(2400, 4, 0.005)
     for number in range(4):
         rows[9500 + number] = row(9500 / 2400, 7.0, due=True)
@@ -156,7 +156,7 @@ def test_the_window_begins_with_the_first_start() -> None:
 
 
 @pytest.mark.parametrize("took_s", [0.07, 0.9, 3.0])
-def test_a_warm_up_costs_a_closed_loop_nothing_of_its_rate(took_s: float) -> None:
+def test_a_warm_up_does_not_lower_the_rate_of_a_closed_loop(took_s: float) -> None:
     given = {"end_s": 10, "run_seconds": 10, "warmup": 2, "cooldown": 1}
     found = stats(users(4, took_s, 10), end_ns=10 * SECOND, **given)
     assert found.total().rate_per_s == pytest.approx(4 / took_s)
@@ -207,7 +207,7 @@ def test_an_early_end_is_the_end_of_the_window(ended: str) -> None:
     assert found.total().rate_per_s == pytest.approx(8)
 
 
-def test_an_interrupted_run_of_so_many_operations_has_a_window_too() -> None:
+def test_an_interrupted_run_by_count_has_a_window() -> None:
     given = {"operation_count": 500, "ended": "interrupted"}
     found = stats(users(4, 0.5, 3.2), end_s=3.25, **given)
     assert found.rate_basis is Basis.SHARE
@@ -220,7 +220,7 @@ def test_a_mark_that_was_made_late_does_not_lengthen_the_load() -> None:
     assert found.total().rate_per_s == pytest.approx(8)
 
 
-def test_a_run_that_ends_with_its_operations_keeps_its_span_and_tells_the_rate_before() -> None:
+def test_a_run_by_count_states_its_span_and_the_rate_before_the_tail() -> None:
     found = stats(users(8, 7.0, 10.0), end_s=14, operation_count=16)
     assert found.rate_basis is Basis.COMPLETED
     assert found.total().rate_per_s == pytest.approx(16 / 14)
@@ -235,7 +235,7 @@ def test_a_run_that_ends_with_its_operations_keeps_its_span_and_tells_the_rate_b
     assert "1.1 operations/s (1.14 MB/s)" in text
 
 
-def test_an_open_loop_that_ends_with_its_operations_tells_the_rate_that_was_due() -> None:
+def test_an_open_loop_by_count_states_the_due_rate() -> None:
     rows = due_at(100, 5, 0.5)
     found = stats(rows, end_s=5.49, rate=100.0, operation_count=500)
     assert found.total().rate_per_s == pytest.approx(500 / 5.49)
@@ -255,7 +255,7 @@ def test_a_run_without_objects_ended_with_its_operations() -> None:
     assert found.total().rate_per_s == pytest.approx(2)
 
 
-def test_without_an_end_the_span_is_all_there_is_and_that_is_said() -> None:
+def test_without_an_end_the_whole_span_counts_and_is_marked() -> None:
     found = stats(users(8, 7.0, 10.0), end_s=None, run_seconds=10)
     assert found.rate_basis is Basis.UNKNOWN_END
     assert found.total().rate_per_s == pytest.approx(16 / 14)
@@ -269,7 +269,7 @@ def test_a_load_without_a_success_has_a_rate_of_none_a_second() -> None:
     assert "Rates" in render("text", stats([], end_s=10, run_seconds=10))
 
 
-def test_garbage_neither_breaks_a_rate_nor_fills_memory() -> None:
+def test_malformed_times_neither_break_a_rate_nor_fill_memory() -> None:
     last = LastStart()
     rows = Results([runs.batch([row(0, 1 << 30) for _ in range(1000)])], {})
     for _ in range(100):

@@ -53,7 +53,7 @@ def test_each_row_is_in_the_group_of_its_kind(
 
 
 @given(st.lists(st.sampled_from([0, 1, 9, -3, 1 << 40, -(1 << 62), (1 << 63) - 1]), min_size=1))
-def test_numbers_that_no_run_has_make_groups_like_others(classes: list[int]) -> None:
+def test_unknown_numbers_form_groups_of_their_own(classes: list[int]) -> None:
     rows = [runs.result(n, READ, size_class=cls) for n, cls in enumerate(classes)]
     groups = list(results_of(*(runs.batch([row]) for row in rows)).groups())
     assert {group.size_class: len(group) for group in groups} == {
@@ -61,7 +61,7 @@ def test_numbers_that_no_run_has_make_groups_like_others(classes: list[int]) -> 
     }
 
 
-def test_a_shift_moves_what_says_when_and_nothing_else() -> None:
+def test_a_clock_shift_moves_times_only() -> None:
     rows = [runs.result(1, READ, start_ns=50, due_ns=40), runs.result(2, READ, start_ns=60)]
     moved = Results([runs.batch(rows), runs.batch(rows, worker_index=1)], {0: -45})
     assert moved.column("start_ns").tolist() == [5, 15, 50, 60]
@@ -79,7 +79,7 @@ def test_the_response_time_counts_from_the_due_time() -> None:
     assert group_of(row).responses_ns is None
 
 
-def test_texts_of_a_group_are_its_rows_own() -> None:
+def test_texts_of_a_group_belong_to_its_rows() -> None:
     rows = [
         runs.result(n, READ, transaction_id=b"tx%d" % n, error=ErrorKind(n % 2), bytes_moved=n)
         for n in range(6)
@@ -149,7 +149,7 @@ half = st.integers(-(1 << 62), (1 << 62) - 1)
 
 
 @given(st.lists(st.tuples(half, half, half), min_size=1, max_size=9))
-def test_times_that_no_run_has_are_reckoned_exactly(times: list[tuple[int, int, int]]) -> None:
+def test_extreme_times_are_computed_exactly(times: list[tuple[int, int, int]]) -> None:
     rows = [
         runs.result(1, READ, start_ns=start, last_byte_ns=last, bytes_moved=moved)
         for start, last, moved in times
@@ -195,7 +195,7 @@ def test_uncertain_durations_are_counted_and_in_no_figure() -> None:
     assert latency.histogram.out_of_range == 0
 
 
-def test_no_time_no_rate() -> None:
+def test_no_elapsed_time_has_no_rate() -> None:
     counts = Counts()
     counts.count = 1
     assert (counts.seconds, counts.rate_per_s, counts.bytes_per_s) == (None, None, None)

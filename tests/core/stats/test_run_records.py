@@ -42,7 +42,7 @@ def test_footers_of_several_runs_add_up() -> None:
     assert one.warnings == ["a"]
 
 
-def test_what_was_sent_is_known_where_each_run_tells_it() -> None:
+def test_the_number_sent_is_known_if_each_run_records_it() -> None:
     one = facts(runs.header(run_id="1"), runs.footer(sent=5))
     assert one.sent == 5
     one.merge(facts(runs.header(run_id="2"), runs.footer(sent=2)))
@@ -58,7 +58,7 @@ def test_one_of_two_cut_off_is_incomplete() -> None:
     assert not one.complete
 
 
-def test_what_counts_of_a_run_is_between_its_marks_without_the_ramps() -> None:
+def test_the_measured_part_lies_between_the_marks_without_ramps() -> None:
     stages = [{"seconds": 7.5, "users": 1}, {"seconds": 11, "users": 2, "warmup": 3}]
     scenario = {**runs.SCENARIO, "warmup": 5, "cooldown": 2, "stages": stages}
     found = facts(
@@ -72,13 +72,13 @@ def test_what_counts_of_a_run_is_between_its_marks_without_the_ramps() -> None:
     assert found.spans_s("another") == [(0.0, math.inf)]
 
 
-def test_of_a_run_that_ended_in_its_warm_up_nothing_counts() -> None:
+def test_a_run_that_ended_in_its_warm_up_has_no_measured_part() -> None:
     scenario = {**runs.SCENARIO, "warmup": 5}
     marks = MarkRecord(0, "stage"), MarkRecord(3_000_000_000, "end")
     assert facts(runs.header(scenario=scenario), *marks).spans_s("5e1f") == []
 
 
-def test_users_that_ran_stand_beside_those_asked_for() -> None:
+def test_users_that_ran_and_users_requested_are_reported() -> None:
     second = 1_000_000_000
     run = facts(
         runs.header(),
@@ -98,6 +98,6 @@ def test_users_that_ran_stand_beside_those_asked_for() -> None:
     assert (run.users_ran, run.short_of_users) == (2, True)
 
 
-def test_who_ran_is_not_known_where_nobody_counted() -> None:
+def test_users_are_unknown_without_records() -> None:
     assert facts(runs.header()).users_ran is None
     assert not facts(runs.header()).short_of_users

@@ -99,7 +99,7 @@ def test_each_blocks_rate_is_over_its_own_span() -> None:
     assert (stats.started_s, stats.ended_s, stats.duration_s) == (10.0, 12.0, 2.0)
 
 
-def test_populate_and_clean_up_are_kept_out_of_the_runs_figures() -> None:
+def test_populate_and_cleanup_are_excluded_from_the_figures() -> None:
     stats = runs.stats_of(runs.normal())
     assert stats.phase(Phase.POPULATE).count == 110
     assert stats.phase(Phase.CLEANUP).count == 30
@@ -142,7 +142,7 @@ def test_errors_of_other_phases_are_kept_apart_and_merge() -> None:
     assert stats.phase_errors(Phase.IDLE) == {}
 
 
-def test_statuses_that_are_none_share_a_row() -> None:
+def test_invalid_statuses_share_a_row() -> None:
     rows = [runs.failure(n, READ, status=10_000 + n) for n in range(5)]
     assert set(runs.stats_of([runs.batch(rows)]).errors) == {(ErrorKind.STATUS, 0)}
 
@@ -161,7 +161,7 @@ def test_a_worker_without_its_record_is_named_by_its_number() -> None:
     assert stats.requests_per_worker() == {"#7": 1}
 
 
-def test_what_is_out_of_range_is_counted() -> None:
+def test_values_out_of_range_are_counted() -> None:
     hour = 3600 * 1000 * MS
     rows = [
         runs.result(1, READ, last_byte_ns=hour + 1),
@@ -174,7 +174,7 @@ def test_what_is_out_of_range_is_counted() -> None:
 
 
 @pytest.mark.parametrize(("sent", "unaccounted"), [(5, 0), (7, 2), (4, -1), (None, None)])
-def test_what_was_sent_is_held_against_what_came_of_it(
+def test_operations_sent_are_compared_with_results(
     sent: int | None, unaccounted: int | None
 ) -> None:
     rows = [runs.result(1, READ), runs.failure(2, READ)]
@@ -199,7 +199,7 @@ def test_host_figures_make_a_verdict_and_no_operation() -> None:
     assert busy.findings[0].who == Who("alpha", "bench-01")
 
 
-def test_only_the_run_phase_is_judged_and_of_it_what_counts() -> None:
+def test_only_the_measured_part_of_the_run_phase_is_judged() -> None:
     full = runs.host(0, 0, loop_cpu_percent=99.0)
     cleanup = replace(full, phase=Phase.CLEANUP)
     assert runs.stats_of([runs.header(), cleanup]).verdict().headroom is Headroom.UNKNOWN
@@ -219,7 +219,7 @@ def test_two_runs_merge_to_one_verdict() -> None:
     assert [f.who.worker_id for f in merged.verdict().findings] == ["worker of two"]
 
 
-def test_a_workers_times_are_corrected_from_there_on_and_its_durations_are_not() -> None:
+def test_clock_corrections_apply_to_later_times_and_not_to_durations() -> None:
     batch = runs.batch([runs.result(1, READ, start_ns=900 * MS, due_ns=890 * MS)])
     other = replace(batch, worker=1)
     frame = [runs.header(), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4)]
@@ -289,7 +289,7 @@ def test_merging_parts_in_any_order_is_the_whole(parts: list[int], rng: random.R
     assert render("json", merged) == render("json", whole)
 
 
-def test_two_runs_merge_by_the_clock_on_the_wall() -> None:
+def test_two_runs_merge_by_wall_clock() -> None:
     merged = RunStats()
     for run_id, started in (("one", 100.5), ("two", 103.25)):
         merged.merge(
@@ -314,7 +314,7 @@ def test_two_runs_merge_by_the_clock_on_the_wall() -> None:
         st.lists(st.integers(-(2**63), 2**64 - 1), min_size=19, max_size=19), min_size=1, max_size=8
     )
 )
-def test_no_number_breaks_it(rows: list[list[int]]) -> None:
+def test_any_numbers_are_accepted(rows: list[list[int]]) -> None:
     """Invariant: whatever the columns hold, each row is counted once and a report is made."""
     batches = [
         runs.batch([runs.result(1, READ)._replace(**dict(zip(Result._fields, row, strict=False)))])
@@ -339,7 +339,7 @@ def at(*starts_s: float, operation: Operation = READ) -> ResultBatch:
     )
 
 
-def test_what_was_warming_up_or_cooling_down_is_in_no_figure_but_in_the_series() -> None:
+def test_ramps_are_in_the_series_but_in_no_figure() -> None:
     marks = [MarkRecord(10**9, "stage"), MarkRecord(11 * 10**9, "end")]
     records = of_load(marks, at(1.5, 3, 4, 9, 9.5, 10.5), warmup=2, cooldown=1.5)
     records.append(runs.footer(sent=7, lost=1))
@@ -351,7 +351,7 @@ def test_what_was_warming_up_or_cooling_down_is_in_no_figure_but_in_the_series()
     assert sum(stats.completions()) == 6
 
 
-def test_stages_are_counted_apart_and_together() -> None:
+def test_stages_are_counted_separately_and_in_total() -> None:
     marks = [MarkRecord(0, "stage", 0, 4), MarkRecord(10 * 10**9, "stage", 1, 8)]
     one = RunStats.of(of_load(marks, at(1, 2, 11), at(12, 13, operation=CREATE)))
     assert one.stage_count == 2
@@ -372,7 +372,7 @@ def test_a_run_without_stages_has_one() -> None:
 
 
 @pytest.mark.parametrize("warmup", ["long", -1, 1e308, float("nan"), None, [3]])
-def test_a_warm_up_that_makes_no_sense_leaves_nothing_out(warmup: object) -> None:
+def test_an_invalid_warm_up_excludes_nothing(warmup: object) -> None:
     stats = RunStats.of(of_load([MarkRecord(0, "stage")], at(1, 2), warmup=warmup))
     assert (stats.total().count, stats.left_out) == (2, 0)
 
@@ -411,7 +411,7 @@ batches_of_all_sorts = st.one_of(
 
 @settings(max_examples=60)
 @given(batches_of_all_sorts, st.sampled_from([0, 777]))
-def test_a_report_of_joined_columns_is_that_of_row_after_row(
+def test_joined_columns_give_the_same_report_as_single_rows(
     batches: list[list[Result]], shift_ns: int
 ) -> None:
     """Invariant: however results are put together, taken apart and kept waiting, every figure is

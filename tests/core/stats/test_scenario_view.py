@@ -49,7 +49,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([*SCENARIO, "_scenario_data", "stages"]), json_values))
-def test_nothing_raises(scenario: dict[str, Any]) -> None:
+def test_any_scenario_is_accepted(scenario: dict[str, Any]) -> None:
     """Invariant: any mapping has facts; shares are 0 or sum to 1."""
     facts = ScenarioView.of({**SCENARIO, **scenario})
     total = sum(size.share for size in facts.sizes)

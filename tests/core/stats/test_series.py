@@ -44,7 +44,7 @@ def test_an_operation_belongs_to_the_second_in_which_it_completed() -> None:
     assert [s.service.count for s in seconds] == [1, 2, 0, 0]
 
 
-def test_in_flight_are_those_that_began_and_have_not_ended() -> None:
+def test_operations_in_flight_are_counted_each_second() -> None:
     failed = runs.failure(9, CREATE, start_ns=S // 2, last_byte_ns=3 * S)
     series = series_of(read(0, 2.5), read(0.5, 0.1), read(1, 1.2), failed)
     assert [s.in_flight for s in series.seconds()] == [2, 3, 1, 0]
@@ -53,7 +53,7 @@ def test_in_flight_are_those_that_began_and_have_not_ended() -> None:
     assert [s.count for s in series.seconds(READ)] == [1, 0, 2, 0]  # to the end of the CREATE
 
 
-def test_response_times_are_there_where_operations_were_due() -> None:
+def test_operations_with_due_times_have_response_times() -> None:
     row = read(1.5, 0.25, due_ns=S)
     (_first, second) = series_of(row).seconds()
     assert second.response.quantiles((50,))[0] == pytest.approx(0.75 * S, rel=1e-3)
@@ -61,7 +61,7 @@ def test_response_times_are_there_where_operations_were_due() -> None:
     assert all(not s.response.count for s in series_of(read(0, 3)).seconds())
 
 
-def test_seconds_without_a_completion_are_there() -> None:
+def test_seconds_without_a_completion_are_listed() -> None:
     series = series_of(read(1, 0), read(3, 0.999_999_999), read(4, 0))
     assert series.per_second() == [0, 1, 0, 1, 1]
     assert series.per_second(from_first=True) == [1, 0, 1, 1]
@@ -73,7 +73,7 @@ def test_seconds_of_failures_alone_are_no_seconds_of_successes() -> None:
     assert series_of(*failed, read(2, 0)).per_second(from_first=True) == [1]
 
 
-def test_times_that_cannot_be_true_are_counted_apart() -> None:
+def test_impossible_times_are_counted_apart() -> None:
     late = (MAX_SECONDS + 1) * S
     rows = [read(0, 0), *(runs.result(1, READ, start_ns=at) for at in (late, -(1 << 63)))]
     series = series_of(*rows, runs.failure(2, READ, start_ns=late))
@@ -82,7 +82,7 @@ def test_times_that_cannot_be_true_are_counted_apart() -> None:
     assert [s.in_flight for s in series.seconds()] == [0]
 
 
-def test_of_nothing_there_is_no_second() -> None:
+def test_an_empty_series_has_no_seconds() -> None:
     assert list(TimeSeries().seconds()) == TimeSeries().per_second() == []
 
 
@@ -117,7 +117,7 @@ def test_parts_in_any_order_are_the_whole(
     assert found == sum(len(some) for some, _origin in parts)
 
 
-def test_results_that_come_one_by_one_are_counted_like_those_that_come_at_once(
+def test_single_results_count_like_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_MAX_WAITING", 10)
@@ -164,18 +164,18 @@ def test_memory_of_a_long_run_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
         assert found == pytest.approx(sorted(of_it)[14] * S, rel=whole.relative_error)
 
 
-def test_as_long_as_there_is_room_nothing_is_coarser() -> None:
+def test_buckets_stay_fine_within_the_limit() -> None:
     assert series_of(read(0, 1)).relative_error == SECOND_ERROR
 
 
-def test_two_runs_stand_cells_by_second_by_the_clock_on_the_wall() -> None:
+def test_two_runs_are_aligned_by_wall_clock() -> None:
     merged = series_of(read(0, 1), origin_ns=10 * S)
     merged.merge(series_of(read(0, 2.5), read(0, 0.5), origin_ns=13 * S + S // 2))
     assert merged.per_second() == [0, 1, 0, 1, 0, 1]
     assert [s.in_flight for s in merged.seconds()] == [1, 0, 0, 1, 1, 0]
 
 
-def test_totals_are_those_of_the_seconds_asked_for() -> None:
+def test_totals_cover_the_requested_seconds() -> None:
     series = series_of(read(0.1, 0.1), read(0.9, 1.2), read(0.9, 1.3))
     assert series.span == range(3)
     assert series.totals(range(1, 5)) == ([0, 2, 0, 0], [0, 10000, 0, 0])

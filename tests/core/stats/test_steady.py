@@ -44,7 +44,7 @@ def test_a_steady_run_has_no_findings(seconds: int) -> None:
     assert check(counts, [count * 4096 for count in counts]) == []
 
 
-def test_one_rate_to_the_unit_is_steady() -> None:
+def test_a_rate_within_one_unit_is_steady() -> None:
     assert check([500] * 60, [500_000] * 60) == []
 
 
@@ -54,7 +54,7 @@ def test_a_short_run_is_too_short_to_tell(counts: list[int]) -> None:
     assert finding == TooShort(max(0, len(counts) - 2))
 
 
-def test_a_short_runs_stalls_are_told() -> None:
+def test_stalls_of_a_short_run_are_reported() -> None:
     assert check([1000] * 7 + [0, 3, 0]) == [TooShort(8), Stalled(2, 8, 2, 6)]
     assert check([1000] * 7 + [0, 3, 0], zero_s=31)[1] == Stalled(2, 8, 2, 37)
 
@@ -67,7 +67,7 @@ def test_a_drift_is_found_and_measured(rise: float) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "lasting"), [(12, 0), (60, 0), (60, 0.7), (400, 0.9)])
-def test_noise_is_seldom_taken_for_a_drift(seconds: int, lasting: float) -> None:
+def test_noise_is_rarely_reported_as_drift(seconds: int, lasting: float) -> None:
     """1 % is the test's level where noise doesn't last; where it does, two or three times that."""
     rng = random.Random(5)
     wrong = 0
@@ -78,26 +78,26 @@ def test_noise_is_seldom_taken_for_a_drift(seconds: int, lasting: float) -> None
     assert wrong <= 7
 
 
-def test_what_varies_too_widely_is_not_quoted() -> None:
+def test_highly_variable_rates_are_reported() -> None:
     (finding,) = check(series(60, lambda _s: 1000, spread=0.2))
     assert isinstance(finding, Unsteady)
     assert finding.spread == pytest.approx(0.2, rel=0.2)
 
 
-def test_few_operations_vary_by_chance_alone() -> None:
+def test_few_operations_vary_by_chance() -> None:
     rng = random.Random(3)
     counts = [sum(rng.random() < 0.01 for _ in range(500)) for _ in range(200)]
     assert check(counts) == []
 
 
-def test_stalls_are_found_and_leave_the_rest_steady() -> None:
+def test_stalls_are_found_and_excluded_from_the_rest() -> None:
     counts = series(60, lambda s: 0 if s % 5 == 4 else 1000)
     assert check(counts) == [Stalled(12, 60, 1, 4)]
     counts = series(60, lambda s: 2 if 20 <= s < 30 else 1000)
     assert check(counts) == [Stalled(10, 60, 10, 20)]
 
 
-def test_a_slow_run_stalls_only_where_chance_would_not_do_it() -> None:
+def test_a_slow_run_stalls_only_beyond_chance() -> None:
     rng = random.Random(3)
     counts = [sum(rng.random() < 0.01 for _ in range(200)) for _ in range(100)]
     assert 0 in counts
@@ -108,7 +108,7 @@ def test_a_slow_run_stalls_only_where_chance_would_not_do_it() -> None:
     assert stalled.longest == pytest.approx(20, abs=2)
 
 
-def test_two_levels_are_told() -> None:
+def test_two_levels_are_reported() -> None:
     (finding,) = check(series(60, lambda s: 1000 if s % 3 else 600))
     assert isinstance(finding, TwoLevels)
     assert (finding.low_seconds, finding.seconds) == (20, 60)
@@ -120,7 +120,7 @@ def test_a_run_without_a_success_has_no_rate() -> None:
     assert check([0] * 60, [0] * 60) == []
 
 
-def test_bytes_are_judged_where_operations_were_steady() -> None:
+def test_bytes_are_judged_if_operations_were_steady() -> None:
     counts = [1000] * 62
     moved = [1000 * (1000 + 20 * s) for s in range(62)]
     (finding,) = check(counts, moved)

@@ -42,13 +42,13 @@ def test_the_figures_are_those_of_the_report() -> None:
     assert found.latencies is found.service
 
 
-def test_what_was_felt_where_operations_were_due_is_the_response_time() -> None:
+def test_steps_of_an_open_loop_have_response_times() -> None:
     found = step(records=runs.lasting(4, 100, due=True))
     assert found.latencies is found.response
     assert found.response[50.0] > found.service[50.0]  # type: ignore[operator]
 
 
-def test_a_step_keeps_all_promises_or_misses_some() -> None:
+def test_a_step_meets_all_objectives_or_misses_some() -> None:
     assert step().kept
     assert step("p50 < 1m", "rate > 1/s").kept
     found = step("p50 < 1m", "p50 < 1us", "rate > 1000000/s")
@@ -57,18 +57,18 @@ def test_a_step_keeps_all_promises_or_misses_some() -> None:
 
 
 @pytest.mark.parametrize("ended", ["failed", "interrupted"])
-def test_a_run_that_did_not_come_to_its_end_has_kept_nothing(ended: str) -> None:
+def test_an_incomplete_run_meets_no_objective(ended: str) -> None:
     records = runs.lasting(4, 100)
     assert not step(records=[*records[:-1], replace(runs.footer(), ended=ended)]).kept
     assert not step(records=records[:-1]).kept
 
 
-def test_a_run_without_a_success_has_kept_nothing() -> None:
+def test_a_run_without_a_success_meets_no_objective() -> None:
     assert not step(records=runs.no_results()).kept
     assert not step(records=runs.all_errors()).kept
 
 
-def test_a_run_with_fewer_users_than_asked_for_has_counts_and_nothing_else() -> None:
+def test_a_run_with_missing_users_has_counts_only() -> None:
     records = runs.lasting(4, 100)
     at = next(at for at, record in enumerate(records) if isinstance(record, MarkRecord))
     short = replace(records[at], name="users", users=1)  # type: ignore[type-var]
@@ -91,7 +91,7 @@ def tried(search: Search, keeps: Callable[[float], bool]) -> list[float]:
     return steps
 
 
-def test_doubles_then_bisects() -> None:
+def test_the_search_doubles_then_bisects() -> None:
     search = Search(1, 1000, precision=0.01)
     assert tried(search, lambda load: load <= 37) == [1, 2, 4, 8, 16, 32, 64, 48, 40, 36, 38, 37]
     assert (search.kept, search.broken) == (37, 38)
@@ -107,7 +107,7 @@ def test_large_loads_are_found_to_the_precision() -> None:
     assert search.kept <= 700 < search.broken <= 1.05 * search.kept
 
 
-def test_never_kept() -> None:
+def test_objectives_that_are_never_met() -> None:
     search = Search(1, 100)
     assert tried(search, lambda load: False) == [1]
     assert (search.kept, search.broken) == (None, 1)
@@ -116,25 +116,25 @@ def test_never_kept() -> None:
     assert (search.kept, search.broken) == (None, 1)
 
 
-def test_a_first_load_that_is_too_high() -> None:
+def test_a_first_load_above_the_limit() -> None:
     search = Search(20, 100)
     assert tried(search, lambda load: load <= 3) == [20, 10, 5, 2, 3, 4]
     assert (search.kept, search.broken) == (3, 4)
 
 
-def test_never_broken_up_to_the_most() -> None:
+def test_objectives_met_up_to_the_highest_load() -> None:
     search = Search(1, 50)
     assert tried(search, lambda load: True) == [1, 2, 4, 8, 16, 32, 50]
     assert (search.kept, search.broken) == (50, None)
     assert tried(Search(64, 50), lambda load: True) == [50]
 
 
-def test_users_are_whole_whatever_was_given() -> None:
+def test_users_are_rounded_to_whole_numbers() -> None:
     steps = tried(Search(1.0, 6.0), lambda load: load < 5)
     assert [str(load) for load in steps] == ["1", "2", "4", "6", "5"]
 
 
-def test_the_most_may_turn_out_to_be_less() -> None:
+def test_the_highest_load_can_be_lowered() -> None:
     search = Search(1, 100)
     search.record(1, kept=True)
     search.limit(5)
@@ -157,7 +157,7 @@ def test_rates_need_not_be_whole() -> None:
 
 
 @given(st.integers(0, 3000), st.integers(1, 3000), st.integers(1, 3000))
-def test_a_limit_is_found_whatever_it_is(limit: int, first: int, most: int) -> None:
+def test_any_limit_is_found(limit: int, first: int, most: int) -> None:
     search = Search(first, most)
     steps = tried(search, lambda load: load <= limit)
     assert len(set(steps)) == len(steps) <= 2 + 2 * math.log2(3000)
@@ -172,7 +172,9 @@ def test_a_limit_is_found_whatever_it_is(limit: int, first: int, most: int) -> N
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 500))
-def test_noise_neither_hangs_it_nor_makes_it_contradict_itself(rng: Random, most: int) -> None:
+def test_noise_neither_hangs_the_search_nor_makes_it_contradict_itself(
+    rng: Random, most: int
+) -> None:
     outcomes: dict[float, bool] = {}
 
     def coin(load: float) -> bool:
@@ -187,7 +189,7 @@ def test_noise_neither_hangs_it_nor_makes_it_contradict_itself(rng: Random, most
         assert search.kept < search.broken
 
 
-def test_the_two_loads_at_the_limit_are_tried_again() -> None:
+def test_the_two_loads_at_the_limit_are_repeated() -> None:
     search = Search(1, 1000, confirm=1)
     steps = tried(search, lambda load: load <= 6)
     assert steps == [1, 2, 4, 8, 6, 7, 7, 6]
@@ -200,27 +202,27 @@ def noisy(wrong: dict[float, list[bool]], limit: float) -> Callable[[float], boo
     return lambda load: wrong[load].pop(0) if wrong.get(load) else load <= limit
 
 
-def test_a_load_that_broke_the_promise_by_chance_ends_no_search() -> None:
+def test_a_load_that_failed_by_chance_does_not_end_the_search() -> None:
     search = Search(1, 1000, confirm=1)
     steps = tried(search, noisy({8: [False]}, 21))
     assert steps[:9] == [1, 2, 4, 8, 6, 7, 8, 8, 16], "7 kept it, and of three tries 8 did twice"
     assert (search.kept, search.broken) == (21, 22)
 
 
-def test_a_load_that_kept_the_promise_by_chance_is_no_answer() -> None:
+def test_a_load_that_passed_by_chance_is_not_the_answer() -> None:
     search = Search(1, 1000, confirm=1)
     steps = tried(search, noisy({8: [True]}, 5))
     assert steps == [1, 2, 4, 8, 16, 12, 10, 9, 9, 8, 8, 6, 5, 6, 5]
     assert (search.kept, search.broken) == (5, 6)
 
 
-def test_of_more_tries_the_majority_counts() -> None:
+def test_the_majority_of_tries_counts() -> None:
     search = Search(4, 4, confirm=2)
     assert tried(search, noisy({4: [True, False, True, False, True]}, 0)) == [4] * 5
     assert (search.kept, search.broken) == (4, None)
 
 
-def test_what_can_no_longer_be_tried_is_not_confirmed() -> None:
+def test_loads_that_cannot_be_repeated_are_not_confirmed() -> None:
     search = Search(4, 9, confirm=1)
     for load, kept in ((4, True), (8, False), (6, False), (5, True)):
         assert search.next == load
@@ -231,7 +233,7 @@ def test_what_can_no_longer_be_tried_is_not_confirmed() -> None:
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 500), st.integers(0, 3))
-def test_noise_never_hangs_it_however_often_it_tries(rng: Random, most: int, confirm: int) -> None:
+def test_repeated_tries_with_noise_end(rng: Random, most: int, confirm: int) -> None:
     outcomes: dict[float, list[bool]] = {}
 
     def coin(load: float) -> bool:
@@ -250,7 +252,7 @@ def test_noise_never_hangs_it_however_often_it_tries(rng: Random, most: int, con
     assert (search.kept or 0) < (search.broken or math.inf)
 
 
-def test_a_load_out_of_the_search_is_refused() -> None:
+def test_a_load_outside_the_search_is_rejected() -> None:
     search = Search(8, 100)
     search.record(8, kept=True)
     with pytest.raises(ValueError, match="load 8 was not asked for"):
@@ -260,7 +262,7 @@ def test_a_load_out_of_the_search_is_refused() -> None:
             Search(1, 100, **wrong)
 
 
-def test_a_first_load_above_what_can_be_had_is_lowered() -> None:
+def test_a_first_load_above_the_possible_is_lowered() -> None:
     search = Search(64, 100)
     assert (search.next, search.most, search.bound_by) == (64, 100, "")
     search.limit(5)

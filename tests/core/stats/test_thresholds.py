@@ -39,21 +39,19 @@ from tests.report import runs
         ("rate", None, None),
     ],
 )
-def test_a_name_says_what_is_measured(
-    name: str, percent: float | None, latency: str | None
-) -> None:
+def test_metric_names_are_parsed(name: str, percent: float | None, latency: str | None) -> None:
     assert percent_of(name) == percent
     assert latency_of(name, Tally()) == latency
 
 
-def test_a_bare_percentile_is_of_response_times_where_there_are_some() -> None:
+def test_a_bare_percentile_means_response_times_if_present() -> None:
     tally = Tally()
     tally.response.histogram.record(5)
     assert latency_of("p99", tally) == "response"
 
 
 @pytest.mark.parametrize("name", [*METRICS, "p50", "min", "headers_max"])
-def test_of_a_run_without_results_nothing_is_measured(name: str) -> None:
+def test_a_run_without_results_has_no_metrics(name: str) -> None:
     stats = runs.stats_of(runs.no_results())
     metric = metric_of(name)
     assert [metric.measure(stats, stats.total(), unit) for unit in metric.units] == [
@@ -62,7 +60,7 @@ def test_of_a_run_without_results_nothing_is_measured(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_no_metric_is_called_like_a_latency(name: str) -> None:
+def test_metric_names_differ_from_latencies(name: str) -> None:
     assert LATENCY.fullmatch(name) is None
 
 
@@ -136,7 +134,7 @@ SEEN = stats_of(
         ("rate_limited(READ) < 3 %", 300 / 104),
     ],
 )
-def test_a_promise_kept(text: str, actual: float) -> None:
+def test_a_threshold_met(text: str, actual: float) -> None:
     verdict = Threshold.parse(text).judge(SEEN)
     assert verdict.passed, verdict
     assert verdict.actual == pytest.approx(actual, rel=3e-4)
@@ -147,7 +145,7 @@ def test_a_promise_kept(text: str, actual: float) -> None:
     ["p50(READ) < 49ms", "max > 99ms", "rate(READ) > 101/s", "throughput(CREATE) >= 21MiB/s",
      "errors < 5", "errors < 4.76%", "retries == 98", "lost >= 3", "min(READ, tiny) == 2ms"],
 )  # fmt: skip
-def test_a_promise_missed(text: str) -> None:
+def test_a_threshold_missed(text: str) -> None:
     assert not Threshold.parse(text).judge(SEEN).passed
 
 
@@ -163,7 +161,7 @@ def test_a_promise_missed(text: str) -> None:
         ("first_byte_p99(CREATE) < 1m", "no sample to judge by"),
     ],
 )
-def test_nothing_to_judge_by_is_a_promise_missed(text: str, why: str) -> None:
+def test_a_threshold_without_data_is_missed(text: str, why: str) -> None:
     verdict = Threshold.parse(text).judge(SEEN)
     assert (verdict.passed, verdict.actual, verdict.why) == (False, None, why)
 
@@ -174,7 +172,7 @@ def test_a_run_of_failures_alone_has_errors_and_no_latency() -> None:
     assert Threshold.parse("p99 < 1m").judge(stats).actual is None
 
 
-def test_what_was_lost_is_not_known_without_a_footer() -> None:
+def test_lost_operations_are_unknown_without_a_footer() -> None:
     stats = runs.stats_of([runs.header(), runs.batch(reads())])
     for name in ("lost", "skipped", "left_behind"):
         verdict = Threshold.parse(f"{name} < 1").judge(stats)
@@ -218,7 +216,7 @@ def test_shares_are_exact() -> None:
     assert not Threshold.parse("errors < 0.1%").judge(stats_of(*rows)).passed
 
 
-def test_a_percentile_next_to_its_limit_is_told() -> None:
+def test_a_percentile_close_to_its_limit_is_marked() -> None:
     stats = stats_of(*(runs.result(n, READ, last_byte_ns=50 * MS + n) for n in range(9)))
     assert Threshold.parse("p50 == 50ms").judge(stats).passed
     assert Threshold.parse("p50 < 50ms").judge(stats).borderline
@@ -257,7 +255,9 @@ def test_a_percentile_next_to_its_limit_is_told() -> None:
         ("p99 < 123456789012345678901ms", 7, "as in 50ms"),
     ],
 )
-def test_a_malformed_one_is_told_with_its_place(text: str, character: int, right: str) -> None:
+def test_malformed_thresholds_are_reported_with_the_position(
+    text: str, character: int, right: str
+) -> None:
     with pytest.raises(UsageError) as raised:
         Threshold.parse(text, "--slo")
     assert str(raised.value).startswith("--slo ")
@@ -267,7 +267,7 @@ def test_a_malformed_one_is_told_with_its_place(text: str, character: int, right
 
 @given(st.text() | st.text('p9.5(READ,)<>= "ms%/\\', max_size=20))
 @example('p99("\\ud800") < 5ms')
-def test_no_text_raises_anything_else(text: str) -> None:
+def test_any_other_text_is_a_threshold_error(text: str) -> None:
     """Invariant: a threshold, whose text means itself, or a UsageError of one line."""
     try:
         found = Threshold.parse(text)
@@ -295,7 +295,7 @@ numbers = st.decimals(0, 10**9, places=3, allow_nan=False)
     st.tuples(st.sampled_from(["errors", "retries"]), st.sampled_from(["", "%"]), scopes),
     st.tuples(st.just("throughput"), st.sampled_from(list(METRICS["throughput"].units)), scopes),
 ), st.sampled_from(["<", "<=", ">", ">=", "=="]), numbers)  # fmt: skip
-def test_its_text_means_itself(
+def test_the_text_of_a_threshold_round_trips(
     what: tuple[str, str, tuple[Operation | None, str | None]], sign: str, number: Decimal
 ) -> None:
     """Invariant: parse(str(threshold)) equals it, whatever a size class is called."""
@@ -317,7 +317,7 @@ SCENARIO = ScenarioView.of(
 
 
 @pytest.mark.parametrize("text", ["p99(READ, tiny) < 1s", "p99(UPDATE) < 1s", "rate(small) > 1"])
-def test_what_the_scenario_does_can_be_promised(text: str) -> None:
+def test_thresholds_on_operations_of_the_scenario_are_accepted(text: str) -> None:
     Threshold.parse(text).check(SCENARIO, open_loop=False)
 
 
@@ -331,7 +331,7 @@ def test_what_the_scenario_does_can_be_promised(text: str) -> None:
         ("response_p99 < 1s", "a closed loop has no due times"),
     ],
 )
-def test_what_the_scenario_never_does_cannot_be_promised(text: str, words: str) -> None:
+def test_thresholds_on_other_operations_are_rejected(text: str, words: str) -> None:
     with pytest.raises(UsageError, match="threshold ") as raised:
         Threshold.parse(text).check(SCENARIO, open_loop=False)
     assert words in str(raised.value)

@@ -43,7 +43,7 @@ def sums(verified: Verified | None) -> tuple[int, int, int, int, str]:
     return v.reads, v.bytes_read, v.corrupt, v.stale, verified.example.detail
 
 
-def test_what_was_checked_and_what_came_of_it() -> None:
+def test_checked_and_corrupt_operations_are_counted() -> None:
     # A 503 brings no body that could be checked.
     assert sums(stats_of(ROWS).verified) == (4, 17_000, 3, 1, "c/o4: wrong")
 
@@ -64,7 +64,7 @@ def test_the_warm_up_is_verified_too() -> None:
     assert sums(stats.verified) == (4, 17_000, 3, 1, "c/o4: wrong")
 
 
-def test_a_run_that_was_not_verified_says_nothing_of_it() -> None:
+def test_an_unverified_run_has_no_verification_figures() -> None:
     assert stats_of(ROWS, verify=False).verified is None
     assert "Verified" not in render("text", stats_of(ROWS, verify=False))
 
@@ -79,5 +79,5 @@ def test_a_run_that_was_not_verified_says_nothing_of_it() -> None:
         (ROWS[:2], "Verified: 1 READs, 5.0 kB; 0 corrupt, 0 stale\n"),
     ],
 )
-def test_the_report_says_it_in_the_header(rows: list[Result], wanted: str) -> None:
+def test_the_header_of_the_report_shows_the_verification(rows: list[Result], wanted: str) -> None:
     assert wanted in render("text", stats_of(rows)).partition("% Ops")[0]

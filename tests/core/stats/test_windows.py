@@ -57,7 +57,7 @@ def marked(windows: Windows, *at_s: float) -> Windows:
     return windows
 
 
-def test_without_marks_all_counts() -> None:
+def test_without_marks_everything_counts() -> None:
     assert stages(windows_of(100, warmup=5, cooldown=5), batch(0, 1, 2)) == {0: [0, 1, 2]}
 
 
@@ -80,7 +80,7 @@ def test_an_operation_belongs_to_the_time_at_which_it_was_due() -> None:
     assert stages(windows, batch(1, 2, 9.5, 10, due=True)) == {LEFT_OUT: [0], 0: [1, 2], 1: [3]}
 
 
-def test_stages_part_where_they_begin() -> None:
+def test_stages_are_split_at_their_starts() -> None:
     windows = marked(windows_of(), 0, 10, 20)
     found = stages(windows, batch(20, 9.999, 10, 0, 19, 25))
     assert found == {0: [1, 3], 1: [2, 4], 2: [0, 5]}
@@ -96,7 +96,7 @@ def test_a_stage_has_a_warm_up_of_its_own() -> None:
     assert found == {0: [0, 1], LEFT_OUT: [2, 3, 6], 1: [4, 5], 2: [7, 8]}
 
 
-def test_of_two_warm_ups_the_longer_counts() -> None:
+def test_the_longer_of_two_warm_ups_counts() -> None:
     windows = marked(windows_of(warmup=5, stages=warming(2, 0)), 0, 10)
     assert stages(windows, batch(4.9, 5, 10)) == {LEFT_OUT: [0], 0: [1], 1: [2]}
     windows = marked(windows_of(warmup=2, stages=warming(5, 0)), 0, 10)
@@ -139,21 +139,21 @@ def test_ramps_are_left_out(scenario: dict[str, Any], found: list[tuple[float, f
     assert spans_s([1, 11], 21, **scenario) == found
 
 
-def test_an_end_that_nobody_knows_is_never() -> None:
+def test_an_unknown_end_is_infinite() -> None:
     assert spans_s([1], None, cooldown=3) == [(1, NEVER_NS)]
     assert spans([], 5, ScenarioView.of({})) == []
     assert Span(0, NEVER_NS).seconds is None
     assert Span(SECOND_NS, 3 * SECOND_NS).seconds == 2
 
 
-def test_neighbours_are_one_stretch_and_what_is_empty_is_none() -> None:
+def test_adjacent_windows_are_merged_and_empty_ones_dropped() -> None:
     assert joined([Span(0, 5), Span(5, 9), Span(12, 12), Span(13, 20)]) == [
         Span(0, 9), Span(13, 20),
     ]  # fmt: skip
     assert joined([]) == []
 
 
-def test_gaps_are_what_lies_between_within_the_time_asked_for() -> None:
+def test_gaps_lie_between_windows_within_the_range() -> None:
     parts = [Span(0, 10), Span(15, 20), Span(20, 30), Span(32, NEVER_NS)]
     assert gaps_ns(parts, 0, 100) == 7
     assert gaps_ns(parts, 12, 31) == 4

@@ -22,7 +22,7 @@ from tests.core.workload.workload_model import RunModel, key_of
 # Draws ------------------------------------------------------------------------------------
 
 
-def test_the_counts_of_operations_follow_the_profile_skips_counted() -> None:
+def test_operation_counts_including_skips_follow_the_profile() -> None:
     """10 objects, 64 users, 20,000 operations: the hardest case for DELETE."""
     workload = bench(size_class(), count=20_000, seed=7)
     model = RunModel([size_class()])
@@ -61,13 +61,13 @@ def test_sizes_of_created_objects_are_uniform_over_the_class_ends_included() -> 
     assert all(abs(count - 1000) < 3 * (4000 * 0.25 * 0.75) ** 0.5 for count in counts.values())
 
 
-def test_created_objects_are_numbered_on_from_the_initial_ones() -> None:
+def test_numbers_of_created_objects_follow_the_initial_ones() -> None:
     jobs = list(all_jobs(bench(size_class((1, 0, 0, 0), initial=10), count=5)))
     assert [job.object for job in jobs] == [10, 11, 12, 13, 14]
     assert {job.version for job in jobs} == {0}
 
 
-def test_a_read_expects_what_the_last_write_left() -> None:
+def test_a_read_expects_the_version_of_the_last_write() -> None:
     kind = size_class((0, 0.5, 0.5, 0), initial=4)
     model = RunModel([kind], verify=True)
     for job in all_jobs(bench(kind, count=500), batch=1):
@@ -106,7 +106,7 @@ def test_the_same_seed_draws_the_same_whatever_the_timing() -> None:
     assert draws(1, 1) != draws(2, 1)
 
 
-def test_the_same_seed_has_the_same_targets_where_nothing_is_created_or_deleted() -> None:
+def test_the_same_seed_has_the_same_targets_in_a_constant_population() -> None:
     kinds = (size_class((0, 0.6, 0.4, 0)), size_class((0, 1, 0, 0), initial=50, name="big"))
     first, second = (
         [job[1:4] for job in shuffled_run(bench(*kinds, count=400), timing)] for timing in (1, 2)
@@ -114,7 +114,7 @@ def test_the_same_seed_has_the_same_targets_where_nothing_is_created_or_deleted(
     assert first == second
 
 
-def test_created_names_and_sizes_are_the_same_even_where_objects_are_deleted() -> None:
+def test_created_names_and_sizes_do_not_depend_on_deletions() -> None:
     first, second = (
         [
             (job.object, job.size)
@@ -130,7 +130,7 @@ def test_created_names_and_sizes_are_the_same_even_where_objects_are_deleted() -
 # Rules about targets ----------------------------------------------------------------------
 
 
-def test_a_delete_waits_for_the_operations_in_flight_and_goes_out_first() -> None:
+def test_a_delete_waits_for_operations_in_flight_and_is_sent_next() -> None:
     workload = bench(size_class((0.01, 0.495, 0, 0.495), initial=1), count=50, seed=3)
     in_flight: list[Job] = []
     while not workload.population.pools[0].closing:
@@ -142,7 +142,7 @@ def test_a_delete_waits_for_the_operations_in_flight_and_goes_out_first() -> Non
     assert (delete.number, delete.operation, delete.object) == (100, DELETE, 0)
 
 
-def test_a_run_that_only_deletes_ends_and_says_so() -> None:
+def test_a_run_of_deletes_ends_with_a_reason() -> None:
     workload = bench(size_class((0, 0, 0, 1), initial=5), count=100)
     jobs = workload.take(1, 100, 0.0)
     assert sorted(job.object for job in jobs) == [0, 1, 2, 3, 4]
@@ -160,7 +160,7 @@ def test_a_run_that_only_deletes_ends_and_says_so() -> None:
     assert workload.take(7, 100, 0.0) == []
 
 
-def test_a_class_without_objects_is_skipped_and_another_drawn() -> None:
+def test_a_draw_from_an_empty_class_is_skipped() -> None:
     sizes = (size_class((0, 0, 0, 1), initial=2), size_class((0, 1, 0, 0), 2, name="big"))
     workload = bench(*sizes, count=100)
     jobs = list(all_jobs(workload))
@@ -169,7 +169,7 @@ def test_a_class_without_objects_is_skipped_and_another_drawn() -> None:
     assert workload.exhausted is None
 
 
-def test_lost_reads_leave_their_objects_to_be_read() -> None:
+def test_objects_of_lost_reads_stay_readable() -> None:
     for profile in ((0, 1, 0, 0), (0, 1, 0, 1e-9)):  # reads alone are not kept account of
         workload = bench(size_class(profile, initial=3), count=100)
         workload.lost(workload.take(1, 50, 0.0))
@@ -177,7 +177,7 @@ def test_lost_reads_leave_their_objects_to_be_read() -> None:
         assert workload.exhausted is None
 
 
-def test_hopeless_draws_end_a_take_but_not_the_run() -> None:
+def test_many_skips_end_a_take_but_not_the_run() -> None:
     workload = bench(size_class((1e-6, 1 - 1e-6, 0, 0), initial=1), count=10)
     workload.lost([])
     workload.population.pools[0].leave(0)
@@ -186,7 +186,7 @@ def test_hopeless_draws_end_a_take_but_not_the_run() -> None:
     assert workload.skipped[READ] > 100
 
 
-def test_the_count_is_of_what_was_sent_and_a_held_delete_has_its_place_in_it() -> None:
+def test_a_held_delete_counts_as_an_operation() -> None:
     for seed in range(30):
         workload = bench(size_class((0, 0.5, 0, 0.5), initial=3), count=3, seed=seed)
         held: list[Job] = []
@@ -204,7 +204,7 @@ def test_a_run_by_time_never_finishes_by_itself() -> None:
     assert not workload.finished
 
 
-def test_an_unanswered_update_takes_its_object_out_and_calls_off_a_held_delete() -> None:
+def test_an_unanswered_update_quarantines_its_object_and_cancels_a_held_delete() -> None:
     kind = size_class((0, 0, 0.5, 0.5), initial=1)
     for seed in range(20):
         workload = bench(kind, seed=seed)
@@ -222,7 +222,7 @@ def test_an_unanswered_update_takes_its_object_out_and_calls_off_a_held_delete()
     pytest.fail("no seed drew an UPDATE first")
 
 
-def test_what_is_left_behind_is_told_from_what_may_be() -> None:
+def test_known_and_possible_leftovers_are_counted_apart() -> None:
     workload = bench(size_class((1, 0, 0, 0)))
     done, refused, unanswered, lost, back = workload.take(1, 5, 0.0)
     workload.succeeded([done], 0.0)
@@ -247,14 +247,14 @@ def test_a_delete_without_an_answer_leaves_an_object_that_may_be_there() -> None
     assert (population.left_behind, population.left_unknown) == (before, 1)
 
 
-def test_a_delete_that_was_answered_not_found_does_not_offer_its_object_again() -> None:
+def test_an_object_not_found_by_a_delete_stays_out_of_the_population() -> None:
     workload = bench(size_class((0, 0, 0, 1), initial=1))
     (job,) = workload.take(1, 5, 0.0)
     workload.failed(job, Failure(404), 0.0)
     assert workload.exhausted
 
 
-def test_a_read_that_was_answered_not_found_leaves_its_object_in_the_population() -> None:
+def test_an_object_not_found_by_a_read_stays_in_the_population() -> None:
     workload = bench(size_class((0, 1, 0, 0), initial=1))
     (job,) = workload.take(1, 1, 0.0)
     workload.failed(job, Failure(404), 0.0)
@@ -282,7 +282,7 @@ def workload_created(workload: BenchWorkload) -> list[int]:
     return [number for pool in workload.population.pools for number in pool.created()]
 
 
-def test_with_delete_after_initial_objects_leave_too_from_when_they_were_put() -> None:
+def test_with_delete_after_initial_objects_expire_from_their_upload() -> None:
     given = scenario(size_class((0, 1, 0, 0), initial=3), count=None, delete_after=20)
     initial = initial_jobs(given)
     for now_s in (100.0, 105.0, 110.0):

@@ -23,7 +23,7 @@ def objects(jobs: Sequence[Job]) -> list[int]:
     return [job.object for job in jobs]
 
 
-def test_each_object_has_its_turn_in_the_order_of_the_numbers() -> None:
+def test_objects_are_used_in_order_of_number() -> None:
     work = NumberedWorkload(READ, FIXED, 3, iterations=2)
     assert work.total == 6
     assert objects(work.take(1, 4, 0.0)) == [0, 1, 2, 0]
@@ -62,7 +62,7 @@ def created(work: MixedWorkload, count: int) -> list[Job]:
     return jobs
 
 
-def test_nothing_is_used_before_its_creation_has_succeeded() -> None:
+def test_objects_are_used_after_successful_creation_only() -> None:
     work = MixedWorkload(FIXED, GROUPS, 10)
     assert work.groups == (3, 3, 3, 3, 3)
     assert work.take(1, 3, 0.0, USE) == []
@@ -113,7 +113,7 @@ def test_if_no_creation_succeeds_nothing_is_used() -> None:
     assert work.cleanup() is None
 
 
-def test_an_object_of_unknown_outcome_is_left_to_the_clean_up() -> None:
+def test_an_object_of_unknown_outcome_is_left_to_cleanup() -> None:
     work = MixedWorkload(FIXED, GROUPS, 1)
     first, second, third = work.take(1, 3, 0.0, PUT)
     work.failed(first, Failure(0, unknown=True), 0.0)
@@ -132,7 +132,7 @@ def test_an_object_of_unknown_outcome_is_left_to_the_clean_up() -> None:
 
 
 @pytest.mark.parametrize(("status", "left"), [(404, 1), (503, 2)])
-def test_a_removal_that_failed_is_tried_again_by_the_clean_up(status: int, left: int) -> None:
+def test_a_failed_removal_is_repeated_by_cleanup(status: int, left: int) -> None:
     work = MixedWorkload(FIXED, GROUPS, 1)
     created(work, 2)
     (removal,) = work.take(3, 2, 0.0, GONE)
@@ -151,7 +151,7 @@ def test_a_withdrawn_removal_leaves_its_object() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 8))
-def test_no_operation_ever_meets_a_removed_object(seed: int, behind: int) -> None:
+def test_no_operation_uses_a_removed_object(seed: int, behind: int) -> None:
     """Whatever the order and the outcomes: what is left at the end is what is in the store."""
     rng = random.Random(seed)
     work = MixedWorkload(VARIED, GROUPS, behind)

@@ -44,7 +44,7 @@ def paced_reads(
     return BenchWorkload(population, BenchPlan(seed=1, total=total, dues=dues)), dues
 
 
-def test_evenly_spaced_arrivals_stay_so_for_a_week() -> None:
+def test_evenly_spaced_arrivals_do_not_drift_in_a_week() -> None:
     rate = 3
     last = next(islice(uniform(rate, Random()), rate * 604_800, None))
     assert last == 604_800 * SECOND
@@ -86,7 +86,7 @@ def test_the_same_seed_gives_the_same_arrivals() -> None:
     )
 
 
-def test_jobs_are_given_as_far_ahead_as_they_travel() -> None:
+def test_jobs_are_taken_ahead_by_the_transit_time() -> None:
     paced, dues = paced_reads(1000, open_loop(Stage(math.inf, 4, 100)), 100, (50.0, 7 * SECOND))
     first = paced.take(1, 500, 50.0)
     assert [job.due_ns - 7 * SECOND for job in first] == [n * SECOND // 100 for n in range(20)]
@@ -97,14 +97,14 @@ def test_jobs_are_given_as_far_ahead_as_they_travel() -> None:
     assert dues.ahead >= 100 * LOOKAHEAD_NS // SECOND
 
 
-def test_jobs_travel_in_helpings_not_one_by_one() -> None:
+def test_jobs_are_taken_in_batches() -> None:
     paced, _ = paced_reads(10_000, open_loop(Stage(math.inf, 4, 1000)), 1000)
     given = [len(paced.take(1, 500, n / 1000)) for n in range(150)]
     assert sum(given) == 150 + 150
     assert sorted(given)[-4:] == [0, 50, 50, 200]
 
 
-def test_it_is_over_with_its_stages_or_its_operations() -> None:
+def test_due_times_end_with_the_stages_or_the_operations() -> None:
     paced, _ = paced_reads(1000, open_loop(Stage(1, 4, 10)), 10)
     assert len(paced.take(1, 100, 0.5)) == 7
     assert not paced.finished
@@ -129,7 +129,7 @@ def test_an_operation_that_found_no_object_takes_no_due_time() -> None:
     assert dues == [n * SECOND // 10 for n in range(len(dues))]
 
 
-def test_what_fell_due_and_was_never_started_is_known() -> None:
+def test_overdue_unstarted_operations_are_counted() -> None:
     paced, dues = paced_reads(1000, open_loop(Stage(math.inf, 4, 100)), 100, (10.0, SECOND))
     jobs = paced.take(1, 500, 10.0)
     assert len(jobs) == 20
@@ -140,7 +140,7 @@ def test_what_fell_due_and_was_never_started_is_known() -> None:
     assert dues.never_started(11.0) == 15 + 80
 
 
-def test_since_when_jobs_wait_that_nobody_took_is_known() -> None:
+def test_the_oldest_waiting_job_is_known() -> None:
     paced, dues = paced_reads(1000, open_loop(Stage(20, 4, 100)), 100, (10.0, SECOND))
     paced.take(1, 10, 10.0)
     assert dues.waiting_since(10.05) is None, "what is due was taken"
@@ -152,7 +152,7 @@ def test_since_when_jobs_wait_that_nobody_took_is_known() -> None:
     assert dues.waiting_since(9.0) is None, "there are no more"
 
 
-def test_nothing_is_owed_beyond_the_operations_of_the_run() -> None:
+def test_no_operation_is_overdue_beyond_the_count() -> None:
     paced, dues = paced_reads(25, open_loop(Stage(math.inf, 4, 100)), 100)
     assert len(paced.take(1, 500, 0.0)) == 20
     assert dues.never_started(9.0) == 5

@@ -45,19 +45,19 @@ def test_each_operation_gives_its_job() -> None:
     assert idle.by_operation[DELETE](4, 0.0) == Job(4, DELETE, 0, 0, 0, size, NONE_NS)
 
 
-def test_all_of_the_members_can_be_drawn_and_nothing_else() -> None:
+def test_exactly_the_members_can_be_drawn() -> None:
     each = draws(targets=(0.0, 0.25, 0.5, 0.9999999))
     jobs = [each.by_operation[READ](n, 0.0) for n in range(4)]
     assert [job.object for job in jobs if isinstance(job, Job)] == [0, 1, 2, 3]
 
 
-def test_where_there_is_no_object_only_create_gives_a_job() -> None:
+def test_without_objects_only_create_gives_a_job() -> None:
     each = draws(initial=0)
     assert [each.by_operation[o](1, 0.0) for o in CRUD[1:]] == [NoJob.NO_OBJECT] * 3
     assert isinstance(each.by_operation[CREATE](1, 0.0), Job)
 
 
-def test_a_post_waits_for_no_update_but_meets_reads() -> None:
+def test_a_post_excludes_updates_but_not_reads() -> None:
     """A POST sends the object's version along, so none is on its way while it changes."""
     profile = operations({"read": 1, "update": 1, "post": 1})
     population = Population([SizeClass("tiny", 10, 19, profile, 1)])
@@ -78,7 +78,7 @@ def test_a_delete_is_held_while_another_operation_is_in_flight() -> None:
     assert each.by_operation[DELETE](2, 0.0) is NoJob.HELD
 
 
-def test_under_verify_reads_meet_reads_and_updates_nobody() -> None:
+def test_under_verify_reads_share_objects_and_updates_exclude() -> None:
     each = draws(initial=1, verify=True)
     each.by_operation[READ](1, 0.0)
     assert isinstance(each.by_operation[READ](2, 0.0), Job)
@@ -90,7 +90,7 @@ def test_under_verify_reads_meet_reads_and_updates_nobody() -> None:
     assert each.by_operation[READ](6, 0.0) is NoJob.BUSY
 
 
-def test_under_verify_another_target_is_tried() -> None:
+def test_under_verify_a_busy_target_is_replaced() -> None:
     each = draws(targets=(0.0, 0.0, 0.5), verify=True)
     each.by_operation[UPDATE](1, 0.0)
     job = each.by_operation[READ](2, 0.0)
@@ -104,7 +104,7 @@ def test_a_class_is_possible_while_it_creates_or_has_objects() -> None:
     assert not draws((0, 1, 0, 0), initial=0).possible
 
 
-def test_only_where_nothing_is_written_or_deleted_nobody_needs_to_hear_of_success() -> None:
+def test_a_constant_population_needs_no_successes() -> None:
     assert draws((0, 1, 0, 0)).nothing_changes
     for profile in [(0.5, 0.5, 0, 0), (0, 0.5, 0.5, 0), (0, 0.5, 0, 0.5)]:
         assert not draws(profile).nothing_changes  # type: ignore[arg-type]

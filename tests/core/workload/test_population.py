@@ -77,7 +77,7 @@ def test_sizes_are_the_initial_ones_until_something_is_written() -> None:
     assert (pool.size(number), pool.size(2)) == (77, 999)
 
 
-def test_an_older_version_does_not_take_a_newer_one_s_place() -> None:
+def test_an_older_version_does_not_replace_a_newer_one() -> None:
     pool = started(size_class())
     for version in (1, 3, 2):
         pool.updated(0, version, 10)
@@ -93,7 +93,7 @@ def test_classes_of_more_than_4_gib_keep_their_sizes() -> None:
 # DELETE -----------------------------------------------------------------------------------
 
 
-def test_a_close_waits_for_what_is_in_flight() -> None:
+def test_a_close_waits_for_operations_in_flight() -> None:
     pool = started(size_class())
     assert pool.busy is not None
     pool.busy[3] = 2
@@ -108,14 +108,14 @@ def test_a_close_waits_for_what_is_in_flight() -> None:
     assert pool.close(4), "nothing is in flight on this one"
 
 
-def test_a_delete_that_did_not_happen_opens_its_object_again() -> None:
+def test_a_failed_delete_reopens_its_object() -> None:
     pool = started(size_class())
     pool.close(1)
     pool.reopen(1, 0.0)
     assert (sorted(pool.members), pool.closing) == ([0, 1, 2, 3, 4], 0)
 
 
-def test_a_quarantine_calls_off_a_held_delete() -> None:
+def test_a_quarantine_cancels_a_held_delete() -> None:
     pool = started(size_class())
     assert pool.busy is not None
     pool.busy[1] = 1
@@ -166,7 +166,7 @@ def test_objects_of_unknown_outcome_are_listed_in_order_and_counted_apart() -> N
 
 
 @pytest.mark.parametrize(("delete_after_s", "lifetime"), [(1, -0.5), (4, 1), (10, 4), (60, 54)])
-def test_objects_leave_earlier_than_the_store_removes_them(
+def test_objects_leave_before_they_expire_in_the_store(
     delete_after_s: int, lifetime: float
 ) -> None:
     assert lifetime_s(delete_after_s) == lifetime
@@ -185,7 +185,7 @@ def test_an_object_leaves_when_its_time_is_nearly_over() -> None:
     assert pool.left_behind == 0, "the store removes it"
 
 
-def test_of_writes_in_flight_together_the_earlier_draw_counts() -> None:
+def test_concurrent_writes_expire_by_the_earlier_draw() -> None:
     """Which one came back isn't known; to take the later would offer objects past their time."""
     pool = started(size_class(), delete_after_s=60)
     pool.writing(0, 100.0)
@@ -195,7 +195,7 @@ def test_of_writes_in_flight_together_the_earlier_draw_counts() -> None:
     assert pool.expired(0, 154.0)
 
 
-def test_a_write_that_did_not_happen_renews_nothing() -> None:
+def test_a_failed_write_does_not_renew_an_object() -> None:
     pool = started(size_class(), delete_after_s=60)
     pool.writing(0, 100.0)
     pool.written(0, False)
@@ -229,7 +229,7 @@ def test_an_object_whose_time_ended_while_it_was_closed_is_not_opened_again() ->
 # Cost -------------------------------------------------------------------------------------
 
 
-def test_a_class_that_is_only_read_keeps_nothing_for_its_objects() -> None:
+def test_a_read_only_class_uses_no_memory_per_object() -> None:
     pool = started(size_class((0, 1, 0, 0), 10_000_000, sizes=(4096, 4096)))
     assert (pool.sizes, pool.versions, pool.busy) == (None, None, None)
     assert sys.getsizeof(pool.members) < 100

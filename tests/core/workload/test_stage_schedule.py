@@ -16,7 +16,7 @@ def begun(*seconds: float) -> StageSchedule:
     return course
 
 
-def test_one_without_an_end() -> None:
+def test_a_schedule_without_an_end() -> None:
     course = begun(math.inf)
     assert (course.end_ns, course.next_ns) == (None, None)
     assert not course.advance(AT + 10**18)
@@ -36,7 +36,7 @@ def test_each_stage_begins_where_the_last_one_ends() -> None:
     ]
 
 
-def test_what_falls_due_in_a_stretch_of_time() -> None:
+def test_operations_due_in_an_interval() -> None:
     course = StageSchedule([Stage(2, 8, 10), Stage(3, 8, 100), Stage(math.inf, 8, 1)])
     course.begin(AT)
     assert course.due_between(0, AT + SECOND_NS // 2) == 5
@@ -45,7 +45,7 @@ def test_what_falls_due_in_a_stretch_of_time() -> None:
     assert begun(2, 3).due_between(AT, AT + SECOND_NS) == 0, "a closed loop"
 
 
-def test_a_late_look_skips_what_is_over() -> None:
+def test_a_late_query_skips_past_stages() -> None:
     course = begun(1, 1, 1, math.inf)
     assert course.advance(AT + 2 * SECOND_NS)
     assert course.index == 2

@@ -76,7 +76,7 @@ def objects(job: Job) -> list[int]:
     return [job.object, *job.others]
 
 
-def test_a_set_has_distinct_objects_and_those_of_a_removal_are_taken_by_nobody_else() -> None:
+def test_sets_have_distinct_objects_and_removals_are_exclusive() -> None:
     workload = bench(BULK_DELETE)
     jobs = workload.take(1, 10, 0.0)
     taken = [number for job in jobs for number in objects(job)]
@@ -253,7 +253,7 @@ def test_a_source_is_not_replaced_while_it_is_copied() -> None:
     assert len({job.operation for job in jobs if job.object == 0}) == 1
 
 
-def test_jobs_and_due_times_come_from_outside() -> None:
+def test_replayed_jobs_and_due_times_come_from_outside() -> None:
     profile = tuple((int(each), 0.25) for each in operations.CRUD)
     population = Population([SizeClass("tiny", 10, 99, profile, 3)])
     given = [

@@ -15,7 +15,7 @@ from tests.core.workload.workload_model import key_of
 # Populate ---------------------------------------------------------------------------------
 
 
-def test_populate_makes_sure_of_every_initial_object_with_its_deterministic_size() -> None:
+def test_populate_ensures_every_initial_object_with_its_size() -> None:
     sizes = (size_class(initial=3), size_class(initial=0, name="none"), size_class(name="big"))
     workload = initial_jobs(scenario(*sizes))
     jobs = list(all_jobs(workload, batch=2))
@@ -36,7 +36,7 @@ def test_ten_million_initial_objects_are_made_only_as_they_are_taken() -> None:
 
 
 @pytest.mark.parametrize("fate", ["failed", "lost", "withdrawn"])
-def test_an_initial_object_that_could_not_be_made_is_no_target(fate: str) -> None:
+def test_a_missing_initial_object_is_no_target(fate: str) -> None:
     given = scenario(size_class((0, 1, 0, 0), initial=3))
     workload = initial_jobs(given)
     first, second, third = workload.take(1, 10, 0.0)
@@ -58,7 +58,7 @@ def test_an_initial_object_that_could_not_be_made_is_no_target(fate: str) -> Non
 # Clean-up ---------------------------------------------------------------------------------
 
 
-def test_cleanup_removes_what_was_created_and_is_not_known_to_be_gone() -> None:
+def test_cleanup_removes_created_objects_not_known_to_be_gone() -> None:
     workload = bench(size_class((1, 0, 0, 0), initial=2), count=6)
     there, unknown, lost, never, back, in_flight = workload.take(1, 10, 0.0)
     workload.succeeded([there], 0.0)
@@ -79,7 +79,7 @@ def test_cleanup_removes_what_was_created_and_is_not_known_to_be_gone() -> None:
     assert workload.left_behind == 3
 
 
-def test_what_a_worker_took_along_in_cleanup_is_given_to_another_once() -> None:
+def test_lost_cleanup_jobs_are_repeated_once() -> None:
     workload = bench(size_class((1, 0, 0, 0), initial=2), count=6)
     workload.succeeded(workload.take(1, 6, 0.0), 0.0)
     cleanup = CleanupWorkload(workload.population)
@@ -96,7 +96,7 @@ def test_what_a_worker_took_along_in_cleanup_is_given_to_another_once() -> None:
     assert (cleanup.finished, workload.left_behind) == (True, 1)
 
 
-def test_cleanup_leaves_initial_objects_alone() -> None:
+def test_cleanup_keeps_initial_objects() -> None:
     workload = bench(size_class((0, 0, 1, 0), initial=2), count=6)
     jobs = workload.take(1, 10, 0.0)
     workload.lost(jobs)
