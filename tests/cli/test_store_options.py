@@ -11,7 +11,12 @@ from ssbench.cli.store_options import store_options
 from ssbench.core.errors import UsageError
 from ssbench.storage.swiftlogin import login_options
 
-NEEDED = {"run-scenario": "-f s", "find-limit": "-f s --slo p", "cleanup-containers": ""}
+NEEDED = {
+    "run-scenario": "-f s",
+    "find-limit": "-f s --slo p",
+    "cleanup-containers": "",
+    "make-scenario": "--from-container c",
+}
 
 
 def ns(line: str) -> argparse.Namespace:
