@@ -35,8 +35,8 @@ def test_a_run_without_faults_has_an_empty_footer() -> None:
     assert not any(getattr(footer, f.name) for f in fields(footer)[4:])
 
 
-def test_records_stay_as_they_were_written() -> None:
-    for kind in get_args(Record):
+def test_records_are_immutable() -> None:
+    for kind in set(get_args(Record)) - {ResultBatch}:  # of which there are many: see its class
         assert kind.__dataclass_params__.frozen
     header = RunHeader("r", 0.0, "1.0", {}, {}, {}, 1, "noop")
     with pytest.raises(FrozenInstanceError):
