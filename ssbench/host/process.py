@@ -20,7 +20,13 @@ from ssbench.core.errors import UsageError
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _MEMORY = Path("/proc/meminfo")
-_CREDENTIALS = ("ST_", "OS_", "SSBENCH_")  #: prefixes of variables that may hold credentials
+_CREDENTIALS = (
+    "ST_",
+    "OS_",
+    "SSBENCH_",
+    "AWS_",
+    "WEBDAV_",
+)  #: prefixes of variables that may hold credentials
 
 
 def allow_many_connections() -> None:

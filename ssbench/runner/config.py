@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from ssbench.storage.options import StoreOptions
 
 
-#: Starts a worker process on this host; its options are appended.
-WORKER_COMMAND = (sys.executable, "-m", "ssbench.cli.worker")
+#: Starts a worker process on this host; its options are appended. Not by ``-m``, which would import
+#: another ssbench that the current directory may hold.
+WORKER_COMMAND = (
+    sys.executable, "-c", "import sys; sys.path[:] = filter(None, sys.path);"
+    " from ssbench.cli.worker import main; sys.exit(main())",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,9 @@ class Decoder:
         known = {field.name for field in fields(record)} & item[1].keys()
         try:
             decoded: Record = msgspec.convert(
-                {name: _anything(item[1][name]) for name in known}, record
+                # Names of objects that were listed are packed into bytes.
+                {name: _anything(item[1][name], may_be_bytes=name == "names") for name in known},
+                record,
             )
         except msgspec.ValidationError as error:
             raise MessageError(f"{record.__name__}: {error}") from error
@@ -197,20 +199,23 @@ class Decoder:
 
 def _whole(value: Any) -> int:
     if type(value) is not int:
-        raise MessageError("a whole number is wanted")
+        raise MessageError("expected a whole number")
     return value
 
 
-def _anything(value: Any, depth: int = 0) -> Any:
-    """A JSON value. Refused if nested so deeply that printing it would fail."""
+def _anything(value: Any, depth: int = 0, may_be_bytes: bool = False) -> Any:
+    """A JSON value. Rejected if nested so deeply that printing it would fail.
+
+    :param may_be_bytes: bytes are accepted, too.
+    """
     if depth > _MAX_DEPTH:
         raise MessageError("nested too deep")
     if type(value) is dict:
         if not all(type(key) is str for key in value):
             raise MessageError("a key that is no text")
-        return {key: _anything(item, depth + 1) for key, item in value.items()}
+        return {key: _anything(item, depth + 1, may_be_bytes) for key, item in value.items()}
     if type(value) is list:
-        return [_anything(item, depth + 1) for item in value]
-    if isinstance(value, bytes):
-        raise MessageError("a text is wanted")
+        return [_anything(item, depth + 1, may_be_bytes) for item in value]
+    if isinstance(value, bytes) and not may_be_bytes:
+        raise MessageError("expected a string")
     return value

@@ -126,8 +126,8 @@ class FileAccess:
             )
         elif settings.page_cache != "keep" and not settings.fsync:
             notes.append(
-                "the page cache is dropped before each READ, except for what the kernel has not"
-                " written to the disk yet; --fsync or --direct leaves nothing to except"
+                "data that the kernel has not written to the disk yet is read from memory; use"
+                " --fsync or --direct to measure the disk"
             )
         if not self._tree.has_attributes():
             notes.append(

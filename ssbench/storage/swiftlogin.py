@@ -45,7 +45,8 @@ no credentials: say how to reach the store, in one of these ways
   --os-auth-url, --os-username, --os-password and --os-project-name, or OS_AUTH_URL,
     OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME (Keystone; also with application credentials)
   a token and a storage URL: -T and -S, or OS_AUTH_TOKEN and OS_STORAGE_URL
-  run-scenario --embedded-swift, to try things out on a throw-away Swift of its own"""
+  run-scenario --embedded-swift, to try things out on a throw-away Swift of its own
+or name another store: --storage s3, webdav or file"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,12 @@ def test_a_child_imports_the_same_ssbench(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_child_gets_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ST_KEY", "OS_PASSWORD", "SSBENCH_KEY_FILE"):
+    for name in (
+        "ST_KEY",
+        "OS_PASSWORD",
+        "SSBENCH_KEY_FILE",
+        "AWS_SESSION_TOKEN",
+        "WEBDAV_PASSWORD",
+    ):
         monkeypatch.setenv(name, "secret")
     assert "secret" not in child_environment().values()

@@ -121,6 +121,17 @@ def test_local_workers_are_named_ssbench_worker_in_ps() -> None:
         ]
 
 
+def test_local_workers_do_not_import_from_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ssbench").mkdir()
+    (tmp_path / "ssbench" / "__init__.py").write_text("raise SystemExit('another ssbench')")
+    monkeypatch.chdir(tmp_path)
+    with local(1):
+        (child,) = children()
+        until(lambda: line_of(child).startswith("ssbench-worker --parent-pipe "))
+
+
 def test_log_files_are_reused_by_number_unless_in_use(tmp_path: Path) -> None:
     def names(workers: LocalWorkers) -> list[str]:
         return [Path(path).relative_to(tmp_path / "ssbench-results").name for path in workers.logs]

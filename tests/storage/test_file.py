@@ -542,7 +542,7 @@ def test_local_workers_leave_no_mark_in_the_directory(tmp_path: Path) -> None:
     ("place", "given", "words"),
     [
         ("/dev/shm", {}, "is in memory (tmpfs)"),
-        ("", {}, "the page cache is dropped before each READ, except for"),
+        ("", {}, "data that the kernel has not written to the disk yet"),
         ("", {"direct": True}, "beyond its last whole block is written through the page cache"),
         ("", {"page_cache": "keep"}, None),
         ("", {"fsync": True}, None),

@@ -57,13 +57,14 @@ MAX_RATE = 10_000_000
 MAX_HEADER = 4096  #: characters of a header's value
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
 _SECRET_HEADER = re.compile(
-    r"auth(?!or\b)|token|secret|passw|cookie|credential|signature|(api|access|encryption)-?key",
+    r"auth(?!or\b)|token|secret|passw|cookie|credential|signature|(api|access|encryption|customer)-?key",
     re.IGNORECASE,
 )
 _OWN_HEADER = re.compile(
     r"host|connection|keep-alive|content-(length|type|range|md5)|transfer-encoding|te|trailer|upgrade"
     r"|expect|range|user-agent|date|if-none-match|x-copy-from|x-fresh-metadata|x-delete-(after|at)"
-    r"|x-trans-id-extra|x-object-meta-ssbench.*",
+    r"|x-trans-id-extra|x-object-meta-ssbench.*|x-http-method.*|destination|overwrite|depth|if"
+    r"|x-amz-(copy-source.*|metadata-directive|date|content-sha256|meta-ssbench.*)",
     re.IGNORECASE,
 )
 _POLICY = re.compile(r"[!-.0-~]+")
