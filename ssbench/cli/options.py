@@ -153,8 +153,8 @@ _ARRIVALS = (
               "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
               choices=("uniform", "poisson")),
     _override("--bandwidth", "bandwidth", types.size, _LOAD,
-              "bytes per second that all users together move at most, as in 100MB; overrides the "
-              "scenario's bandwidth", metavar="BYTES"),
+              "limit on the bytes per second that all users together send and receive, such as "
+              "100MB; overrides the scenario's bandwidth [default: no limit]", metavar="BYTES"),
     _override("--think-time", "think_time", types.think_time, _LOAD,
               "closed loop: pause of a user after each operation; MIN,MAX for a random pause",
               metavar="SECONDS"),
@@ -188,7 +188,7 @@ _HOW = (
     _field("--compressible", "compressible", bool, _EXECUTION,
            "send objects of one repeated letter, as ssbench 0.3.9 did, instead of random bytes"),
     _field("--verify", "verify", bool, _EXECUTION,
-           "verify content and length of every READ, and ETags against MD5"),
+           "verify content and length of every READ and RANGE_READ, and compare ETags with MD5"),
     _field("--operation-timeout", "operation_timeout_s", types.seconds, _EXECUTION,
            "time limit of an operation, including retries [default: no limit]", metavar="SECONDS"),
     _field("--drain-timeout", "drain_timeout_s", types.seconds_or_none, _EXECUTION,
@@ -217,9 +217,9 @@ _THRESHOLD = row("--threshold", "thresholds", str, _RESULTS,
         "1000/s'; exit status 3 if one is missed; may be repeated", metavar="CONDITION",
         repeat=True)
 _ABORT = _field("--abort-on-threshold", "abort_window_s", types.whole_seconds(1), _RESULTS,
-        "end the run, gracefully and with exit status 3, when a --threshold on errors, rate or a "
-        "percentile is missed over the last so many seconds, or can no longer be met",
-        metavar="SECONDS")
+        "end the run, with exit status 3, when a --threshold on errors, rate or a percentile is "
+        "missed over this many whole seconds, or can no longer be met [default: thresholds are "
+        "judged at the end]", metavar="SECONDS")
 _RESULT_FILES = (
     _field("-s --stats-file", "stats_file", new_stats_file, _RESULTS,
            "where to store the results; .gz is added to a name without it [default: "
@@ -363,20 +363,19 @@ _BENCH_ALL = (
     row("--csv", "csv", str, _RESULTS, "write each operation to this file, as nectar does",
         metavar="FILE"),
     row("--csv-over-time", "csv_over_time", str, _RESULTS,
-        "write the number of operations of each minute to this file, as nectar does",
-        metavar="FILE"),
+        "write the number of successes of each minute to this file, as CSV", metavar="FILE"),
 )
 _BENCH_COUNT = row("--count", "count", types.count, _WHAT, "number of objects", default=1000,
         metavar="COUNT")
 _BENCH_ITERATIONS = row("--iterations", "iterations", types.count, _WHAT,
         "how often each object has its turn", default=1, metavar="COUNT")
 _BENCH_TIME = row("--time", "seconds", types.seconds, _WHAT,
-        "end after this time, even if not all objects had their turn", metavar="SECONDS")
+        "end after this time, even if some objects were not used", metavar="SECONDS")
 _BENCH_SIZES = (
     row("--size", "size", types.size, _WHAT, "size of the objects", default=4096, metavar="BYTES"),
     row("--max-size", "max_size", types.size, _WHAT,
-        "sizes are random from --size up to, and without, this; each follows from the number of "
-        "the object [default: all are equal]", metavar="BYTES"),
+        "sizes are random from --size up to, but not including, this; each object's size follows "
+        "from its number [default: all objects have --size]", metavar="BYTES"),
 )
 _BENCH_HEADER = row("--header", "headers", types.header, _WHAT,
         "send this header with each request; may be repeated", metavar="'NAME: VALUE'",
@@ -436,7 +435,7 @@ BENCH = {
             default=1_000_000, metavar="COUNT"),
         row("--iterations", "iterations", types.count, _WHAT, "how often each object is read",
             default=3, metavar="COUNT"),
-        row("--time", "seconds", types.seconds, _WHAT, "length of mixed", default=7200.0,
+        row("--time", "seconds", types.seconds, _WHAT, "length of each mixed step", default=7200.0,
             metavar="SECONDS"),
         _DELETE_BEHIND,
         row("--pause", "pause_s", types.seconds_or_none, _WHAT,
@@ -450,9 +449,9 @@ BENCH = {
     ),
 }
 NECTAR = (
-    row("--scale", "scale", float, "", "multiply counts and times, as in --scale=0.001; this and "
-        "options of bench, all in the form --name=value, go before those of nectar", default=1.0,
-        metavar="FACTOR"),
+    row("--scale", "scale", float, "", "factor for counts, times and --delete-behind, above 0 and "
+        "at most 1, as in --scale=0.001; put it and options of bench, as --name=value, before "
+        "nectar's options", default=1.0, metavar="FACTOR"),
     row("", "arguments", str, "",
         "-A, -T, -U, -P, -K, -R, -O, -I, -H, -C, -v, -continue-on-error, a command (bench-put, "
         "bench-get, bench-head, bench-post, bench-delete, bench-mixed) and its options",
@@ -479,13 +478,14 @@ BENCH_FILES = (
     row("--sweep", "sweeps", files_sweep, "", "numbers of users, such as users=1,20,50, or of "
         "files; a step for each combination. By default one user and all files",
         metavar="WHAT=NUMBERS", repeat=True),
-    row("--buffer", "io_buffer", types.size, "",
-        "largest read or write; by default 8k for read, else 4MiB", metavar="SIZE"),
-    row("--queue", "queue", types.count, "", "most files that are given to a worker at once",
+    row("--buffer", "io_buffer", types.size, "", "size of the largest read or write, in bytes or "
+        "with a unit [default: 8k for read, else 4MiB]", metavar="SIZE"),
+    row("--queue", "queue", types.count, "", "most files given to a worker at once [default: auto]",
         metavar="COUNT"),
-    row("--time", "seconds", types.seconds, "", "repeat each step for at least this time",
-        metavar="SECONDS"),
-    row("--repeat", "passes", types.count, "", "repeat each step", default=1, metavar="COUNT"),
+    row("--time", "seconds", types.seconds, "",
+        "repeat each step for at least this time [default: one pass]", metavar="SECONDS"),
+    row("--repeat", "passes", types.count, "", "number of passes over all files in each step",
+        default=1, metavar="COUNT"),
     *(replace(each, group="") for each in FILE_OPTIONS if each.name in ("fsync", "direct")),
     replace(
         next(each for each in FILE_OPTIONS if each.name == "page_cache"), group="", default="keep",
@@ -545,6 +545,15 @@ _BENCH = {
     **{name: method.summary for name, method in METHODS.items()},
     "suite": "run all steps of a published comparison, and print its figures beside yours",
 }
+_NUMBERED = (
+    "Object number I is named PREFIX followed by I, and is in container number I modulo "
+    "--containers, so each command finds the objects of the others. Prints a progress line every "
+    "minute, and the rate at the end."
+)
+_SUITE = (
+    "Runs put, put, get, get, delete, delete and mixed with 4 KiB objects and then with 1 MiB "
+    "objects, and prints the rates beside the published ones."
+)
 #: First word of commands that have two -> summary.
 GROUPS = {"bench": "put, get, head, post or delete numbered objects; read, write or copy files"}
 
@@ -600,9 +609,7 @@ COMMANDS: Mapping[str, Command] = {
         f"bench {name}": Command(
             BENCH[name],
             summary,
-            f"{summary[0].upper()}{summary[1:]}. Object number I is PREFIXI, in the I modulo "
-            "--containers-th container; so one command finds the objects of another. Prints a "
-            "line a minute, and the rate at the end.",
+            _SUITE if name == "suite" else f"{summary[0].upper()}{summary[1:]}. {_NUMBERED}",
             groups=_WORKERS_OF_BENCH,
         )
         for name, summary in _BENCH.items()
@@ -636,8 +643,8 @@ COMMANDS: Mapping[str, Command] = {
     "make-scenario": Command(
         MAKE_SCENARIO,
         "make a scenario of the objects in containers",
-        "Lists containers, and writes a scenario whose objects have sizes of the same "
-        "distribution. It reads; edit its operations, users and length as you need them.",
+        "Lists the objects in containers, and writes a scenario whose object sizes have the same "
+        "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed.",
         "name containers with --from-container",
     ),
     "make-key": Command(
@@ -649,7 +656,7 @@ COMMANDS: Mapping[str, Command] = {
 }
 
 DESCRIPTION = f"""\
-ssbench {__version__}: a benchmark for OpenStack Swift and other object stores."""
+ssbench {__version__}: a benchmark for OpenStack Swift, S3, WebDAV and files."""
 EPILOG = """\
 Exit status: 0 success; 1 failure, also if more than half of the operations failed; 2 usage error,
 the store was not changed; 3 a threshold was missed; 4 corrupt content was read; 5 interrupted,

@@ -55,11 +55,13 @@ class Method:
 METHODS = {
     each.name: each
     for each in (
-        Method("put", (CREATE,), "upload objects PREFIX0, PREFIX1 ..."),
-        Method("get", (READ,), "read them"),
-        Method("head", (HEAD,), "send a HEAD for each"),
-        Method("post", (POST,), "set the metadata of each"),
-        Method("delete", (DELETE,), "delete them, and the containers that are empty then"),
+        Method("put", (CREATE,), "upload numbered objects"),
+        Method("get", (READ,), "read numbered objects"),
+        Method("head", (HEAD,), "send a HEAD for each numbered object"),
+        Method("post", (POST,), "replace the metadata of each numbered object"),
+        Method(
+            "delete", (DELETE,), "delete numbered objects, and the containers that this empties"
+        ),
         Method(
             "mixed",
             (CREATE, POST, READ, HEAD, DELETE),

@@ -44,7 +44,7 @@ OPTIONS = (
         "io_buffer",
         types.size,
         group="file store",
-        help="largest read or write of a file [default: 1MiB]",
+        help="size of the largest read or write, in bytes or with a unit [default: 1MiB]",
         metavar="SIZE",
     ),
     Option(
@@ -52,7 +52,7 @@ OPTIONS = (
         "fsync",
         bool,
         group="file store",
-        help="fsync each written file, and its folder",
+        help="call fsync on each file after writing it, and on each folder after changing it",
     ),
     Option(
         ("--direct",),
@@ -76,7 +76,7 @@ OPTIONS = (
 def file_settings(settings: StorageSettings) -> FileSettings:
     """The store's own settings of a run.
 
-    :raises UsageError: the run wants what this store has not.
+    :raises UsageError: the run needs something that this store does not support.
     """
     if settings.placement is not None:
         raise UsageError(f"policy {settings.placement!r}: the file store has no storage policies")
@@ -104,7 +104,7 @@ class FileAccess:
         self._settings = settings
 
     def _check(self, settings: FileSettings) -> list[str]:
-        """Notes on what the options come to."""
+        """Notes on the effects of the options."""
         notes = []
         kind = self._tree.file_system()
         if settings.page_cache == "drop-all":
