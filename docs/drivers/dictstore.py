@@ -218,7 +218,7 @@ class DictStorage:
         timing = Timing(first_ns, first_ns, last_ns, 0, answer["status"])
         if answer["status"] >= 300:
             kind = ErrorKind.UNAUTHORIZED if answer["status"] == 401 else ErrorKind.STATUS
-            detail = f"{self._address}: {do} answered {answer['status']}"
+            detail = f"{self._address}: {do} returned {answer['status']}"
             raise StorageError(kind, detail, status=answer["status"], timing=timing)
         return timing, answer, received
 

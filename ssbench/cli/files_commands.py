@@ -80,7 +80,7 @@ def _config(ns: argparse.Namespace) -> FilesConfig:
 
 
 def _cells(config: FilesConfig, step: FilesStep) -> dict[str, str]:
-    """A row of the table: title -> value. The columns are those of the tables of old."""
+    """A row of the table: title -> value. Columns are those of the earlier benchmark's tables."""
     cells = {"users": str(step.users)}
     if config.method != "write":
         cells["buffer"] = _size(int(str(config.store["io_buffer"])))

@@ -189,7 +189,7 @@ class _Deletion:
             if self._delete_if_empty(name):
                 return
         else:
-            why = "it is still not empty: is somebody writing to it?"
+            why = "it is still not empty: is another client writing to it?"
         self._deletions.fail_container(name, why)
 
     def _empty(self, container: str, *, first: bool) -> int:
@@ -204,7 +204,7 @@ class _Deletion:
                 failed += self._deletions.delete_all(work)
                 self._deletions.raise_if_stopping()
         except StorageError as error:
-            if error.status != 404:  # 404: somebody else deleted the container meanwhile
+            if error.status != 404:  # 404: another client deleted the container meanwhile
                 raise
         return failed
 

@@ -245,7 +245,7 @@ def _describe_error(error: ks.ClientException, login: Login) -> str:
     if status in (401, 403):
         return f"{_REJECTED.get(login.method, 'user or key refused')} ({status})"
     known = _STATUSES.get((login.method[:2], status))
-    return f"{known} ({status})" if known else f"answered {status}"
+    return f"{known} ({status})" if known else f"returned {status}"
 
 
 def _expiry(access: Any) -> float | None:

@@ -120,7 +120,8 @@ class ObjectStore(OpenStore, Protocol):
     """The hot half: operations on the benchmark's objects. Workers open it."""
 
     #: Operation number -> action. Operations without an entry are not supported: a run that needs
-    #: one is refused. A class that has these numbers as ``operations`` tells them unopened.
+    #: one is refused. A class can list these numbers in ``operations``, so that the store need not
+    #: be opened.
     actions: Mapping[int, Action]
 
     def connect(self, count: int) -> None:

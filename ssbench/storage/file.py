@@ -68,8 +68,8 @@ _METHODS: dict[int, str] = {
 class FileStorage:
     """Implements ``ssbench.storage.base.ObjectStore``.
 
-    :raises UsageError: the directory can't be used, or is not the master's, or the run wants what
-        this store has not.
+    :raises UsageError: the directory can't be used, or is not the master's, or the run needs
+        something that this store does not support.
     """
 
     concurrency: Literal["greenlets", "threads"] = "threads"
@@ -271,7 +271,7 @@ class FileStorage:
         fd, target = -1, name
         try:
             if is_new:
-                with suppress(FileExistsError):  # of an attempt that failed, or somebody else's
+                with suppress(FileExistsError):  # of a failed attempt, or another client's
                     fd = os.open(name, self._new_flags, 0o666, dir_fd=folder.fd)
             if fd < 0:
                 target = f"{self._new_prefix}{next(self._new_number)}"

@@ -212,8 +212,8 @@ class FileAdmin:
         if not self._is_marked(folder):
             raise StorageError(
                 ErrorKind.ACCESS_DENIED,
-                f"{printable(container)}: nothing says that ssbench made it (it has no {MARKER}):"
-                " nothing in it is deleted",
+                f"{printable(container)} has no {MARKER} file, so ssbench may not have created it;"
+                " nothing in it was deleted",
                 status=403,
             )
         return folder

@@ -155,7 +155,7 @@ class ConnectionPool:
         rejected = self._challenged(timing.status, self._shared.error_headers)
         return StorageError(
             ErrorKind.UNAUTHORIZED if rejected else ErrorKind.STATUS,
-            f"{self.name}: {method} answered {timing.status}{': ' if line else ''}{line}",
+            f"{self.name}: {method} returned {timing.status}{': ' if line else ''}{line}",
             status=timing.status,
             timing=timing._replace(bytes_moved=0),
         )

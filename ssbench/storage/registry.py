@@ -225,7 +225,7 @@ def check_capabilities(
 
 
 def _operations_of(row: StoreRow) -> Collection[int] | None:
-    """The operations of a driver that tells them unopened; None: it doesn't."""
+    """The operations that a driver's class lists; None: only an instance lists them."""
     return cast("Collection[int] | None", getattr(load(row.driver), "operations", None))
 
 

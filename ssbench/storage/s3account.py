@@ -252,7 +252,7 @@ class S3Account:
         text = explained(error, headers, region if is_redirected else "")
         return StorageError(
             ErrorKind.UNAUTHORIZED if is_redirected or is_rejected else ErrorKind.STATUS,
-            f"{pool.name}: {method} answered {timing.status}{': ' if text else ''}{text}",
+            f"{pool.name}: {method} returned {timing.status}{': ' if text else ''}{text}",
             status=timing.status,
             timing=timing._replace(bytes_moved=0),
             rate_limited=error.code == "SlowDown",

@@ -173,7 +173,7 @@ class S3Admin(S3Client):
         return None if run is None else unquote(run)
 
     def delete_object(self, container: str, name: str) -> bool:
-        """As the protocol says, but S3 doesn't tell whether the object existed."""
+        """As in the protocol; but S3 does not report whether the object existed."""
         place = self._place(container)
         return self._is_there("DELETE", place, place.path + quoted_name(name, "/"))
 
@@ -208,7 +208,7 @@ class S3Admin(S3Client):
         return self._account.place(container, 0)
 
     def _is_there(self, method: str, place: Place, path: str) -> bool:
-        """Whether the request did not find that there is nothing."""
+        """False if the response was 404, else True."""
         collector = Collector(RESPONSE_MAX, bodiless=method == "HEAD")
         try:
             self._request(method, place, path, collector=collector)

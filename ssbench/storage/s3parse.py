@@ -139,7 +139,7 @@ class Xml:
             text = f"{code}: {printable(self.values.get('Message', ''))}"[:_SHOWN]
             raise StorageError(
                 ErrorKind.STATUS,
-                f"the store answered 200 with an error: {text}",
+                f"the store returned 200 with an error: {text}",
                 status=200,
                 timing=timing,
                 rate_limited=code == "SlowDown",

@@ -80,7 +80,7 @@ class SwiftAdmin(AccountClient):
     def _put_container(
         self, container: str, changing: Callable[[], None] | None
     ) -> ContainerInfo | None:
-        """Create or mark it; returns its metadata if somebody else created it meanwhile."""
+        """Create or mark it; returns its metadata if another client created it meanwhile."""
         if changing is not None:
             changing()
         headers = f"{MARKER_HEADER}: {quote(self._run_id) or 'yes'}\r\n"

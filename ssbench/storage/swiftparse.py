@@ -302,7 +302,7 @@ def store_limits(body: bytes) -> StoreLimits:
 
 def _large_objects(info: Mapping[str, Any]) -> dict[str, int]:
     most = _count_of(_part(info, "slo"), "max_manifest_segments") or _SLO_SEGMENTS
-    # No Swift tells of its middleware for DLO.
+    # Swift's /info does not list the DLO middleware.
     return {"slo": most if "slo" in info else 0, "dlo": _DLO_SEGMENTS}
 
 

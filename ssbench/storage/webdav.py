@@ -150,7 +150,7 @@ class WebdavStorage(WebdavClient):
             if status >= 300:
                 raise StorageError(
                     ErrorKind.STATUS,
-                    f"PROPPATCH answered 207, and {status} for the property",
+                    f"PROPPATCH returned 207, and {status} for the property",
                     status=status,
                     timing=timing._replace(status=status),
                 )

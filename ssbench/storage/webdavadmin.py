@@ -88,7 +88,7 @@ class WebdavAdmin(WebdavClient):
         if changing is not None:
             changing()
         path = _path(container)
-        if found is None and self._make_folder(path).status == 405:  # somebody else has made it
+        if found is None and self._make_folder(path).status == 405:  # another client has made it
             return self.container_info(container)
         self._request("PUT", f"{path}/{MARKER}", body=self._run_id.encode() or b"-")
         return found
@@ -187,7 +187,7 @@ class WebdavAdmin(WebdavClient):
                 try:
                     yield from self._walk(container, key, marker)
                 except StorageError as error:
-                    if error.status != 404:  # 404: somebody has deleted the folder meanwhile
+                    if error.status != 404:  # 404: another client deleted the folder meanwhile
                         raise
             after, more = (page.entries()[-1][0], True) if page.is_cut else ("", False)
 

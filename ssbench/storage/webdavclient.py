@@ -215,7 +215,7 @@ class WebdavClient:
             if site.renew_nonce(used, challenge):
                 raise StaleNonce(
                     ErrorKind.UNAUTHORIZED,
-                    f"{pool.name}: {method} answered {timing.status} {_NONCES} times, each with a"
+                    f"{pool.name}: {method} returned {timing.status} {_NONCES} times, each with a"
                     " new nonce",
                     status=401,
                     timing=timing._replace(bytes_moved=0),

@@ -37,7 +37,7 @@ from ssbench.storage.webdavoptions import OPTIONS, user_of
 Meeting = tuple[dict[str, Any], frozenset[str]]
 
 _REFUSALS = {
-    401: "user or password refused",
+    401: "the server rejected the user or password",
     403: "this user may not read the collection",
     404: "there is no such collection: make it, or correct --url",
 }
@@ -137,7 +137,7 @@ def _meet_server(http: requests.Session, url: str, user: str, password: str) -> 
     )
     status = response.status_code
     if status != 207:
-        reason = _REFUSALS.get(status, f"PROPFIND answered {status}: is it a WebDAV collection?")
+        reason = _REFUSALS.get(status, f"PROPFIND returned {status}: is it a WebDAV collection?")
         raise AuthError(f"{url}: {reason}{f' ({status})' * (status in _REFUSALS)}")
     allow = _ask(http, "OPTIONS", url, headers, signer).headers.get("Allow", "")
     return issued, frozenset(method.strip().upper() for method in allow.split(",") if method)

@@ -262,7 +262,7 @@ def test_a_run_with_more_than_half_failed_operations_failed(
         assert "ssbench-master: " not in line
     else:
         assert line.startswith(f"ssbench-master: {last}")
-        assert "PUT answered 403" in line
+        assert "PUT returned 403" in line
         assert line.endswith(" (exit status 1)")
 
 

@@ -208,7 +208,7 @@ def test_a_wrong_password_is_refused_and_not_shown(commands: Commands, wsgidav: 
     wrong = {"WEBDAV_USER": USER, "WEBDAV_PASSWORD": "Wr0ng-passw0rd-of-nobody"}
     path = scenario(commands)
     ended = commands.run("-v", "-f", path, *wsgidav.options, environment=wrong)
-    assert f"{wsgidav.url}/: user or password refused (401)" in ended.one_line()
+    assert f"{wsgidav.url}/: the server rejected the user or password (401)" in ended.one_line()
     ended = commands.run("-v", "-f", path, *wsgidav.options)
     assert "asks for user and password (401)" in ended.one_line()
     nowhere(commands.place, wrong["WEBDAV_PASSWORD"], *secrets_of(wsgidav))

@@ -156,7 +156,7 @@ def test_v1_wrong_page(v1: AuthV1) -> None:
         (Answer(200, {"X-Storage-Url": "http://h/v1/a"}), "not one of an authentication service"),
         (Answer(200, {"X-Storage-Url": "no url", "X-Auth-Token": "t"}), "storage URL 'no url'"),
         (Answer(200, {"X-Storage-Url": "http://h/v1/a", "X-Auth-Token": ""}), "token is empty"),
-        (Answer(503), "answered 503"),
+        (Answer(503), "returned 503"),
         (Answer(403), "user or key refused (403)"),
     ],
 )

@@ -94,9 +94,9 @@ def outcome_of(operation: int, *answers: bytes, **own: Any) -> Iterator[Any]:
     (MOVED, ErrorKind.UNAUTHORIZED, "PermanentRedirect: the bucket is in region eu-west-1"),
     (response(403, error("SignatureDoesNotMatch")), ErrorKind.UNAUTHORIZED, "SignatureDoesNot"),
     (response(403, error("AccessDenied", "Access Denied")), ErrorKind.STATUS,
-     "GET answered 403: AccessDenied: Access Denied"),
+     "GET returned 403: AccessDenied: Access Denied"),
     (response(404, error("NoSuchBucket")), ErrorKind.STATUS, "404: NoSuchBucket"),
-    (response(500, "<html>down</html>"), ErrorKind.STATUS, "GET answered 500"),
+    (response(500, "<html>down</html>"), ErrorKind.STATUS, "GET returned 500"),
 ])  # fmt: skip
 def test_errors_have_the_code_of_the_body(answer: bytes, kind: ErrorKind, says: str) -> None:
     with outcome_of(READ, answer) as failure:

@@ -146,6 +146,6 @@ def test_the_store_says_which_responses_reject_the_credentials() -> None:
     with driver_on(store) as driver:
         for skew_s, kind in kinds.items():
             driver.clock_skew_s = skew_s
-            with pytest.raises(StorageError, match="GET answered 403: no") as caught:
+            with pytest.raises(StorageError, match="GET returned 403: no") as caught:
                 driver.actions[READ](job(READ), 0)
             assert (caught.value.kind, caught.value.status) == (kind, 403)

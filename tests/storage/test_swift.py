@@ -231,7 +231,7 @@ def test_a_bad_status_is_an_error_with_its_times(operation: Operation) -> None:
     assert (error.kind, error.status, error.sent) == (ErrorKind.STATUS, 507, True)
     assert error.timing is not None
     assert (error.timing.transaction_id, error.timing.bytes_moved) == (b"tx1", 0)
-    assert "answered 507" in error.detail
+    assert "returned 507" in error.detail
     assert error.detail.startswith("127.0.0.1:")
 
 

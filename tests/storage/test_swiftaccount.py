@@ -136,9 +136,9 @@ def test_an_error_quotes_the_beginning_of_its_body(
 
         for _ in range(2):  # the second one's layout isn't learned
             told = refused()
-            assert told == "GET answered 413: Too Large Upload exceeds quota\\x1b[2J of ***"
+            assert told == "GET returned 413: Too Large Upload exceeds quota\\x1b[2J of ***"
         pool.request(b"GET / HTTP/1.1\r\n\r\n")
-        assert refused() == "GET answered 403", "what another said is forgotten"
+        assert refused() == "GET returned 403", "what another said is forgotten"
 
 
 def test_no_secret_is_shown(opened: Opener) -> None:

@@ -102,9 +102,9 @@ def test_basic_authentication_goes_to_no_other_host_in_clear() -> None:
     ("answers", "environ", "says"),
     [
         ([DIGEST], {}, "asks for user and password (401): set WEBDAV_USER"),
-        ([DIGEST, DIGEST], WHO, "user or password refused (401)"),
+        ([DIGEST, DIGEST], WHO, "the server rejected the user or password (401)"),
         ([ABSENT, ABSENT], {}, "there is no such collection: make it, or correct --url (404)"),
-        ([ABSENT, ALLOW], {}, "PROPFIND answered 200: is it a WebDAV collection?"),
+        ([ABSENT, ALLOW], {}, "PROPFIND returned 200: is it a WebDAV collection?"),
         ([b"HTTP/1.1 401 N\r\nWWW-Authenticate: Negotiate\r\nContent-Length: 0\r\n\r\n"], WHO,
          "offers no authentication that ssbench knows"),
         ([b"hello\r\n\r\n"], {}, "the connection broke, or what came is not HTTP"),
@@ -131,7 +131,7 @@ def test_renewal_meets_the_challenge_again() -> None:
         second = login.renew()
         assert second.serial > first.serial
         assert second.payload == first.payload
-        with pytest.raises(AuthError, match="refused"):
+        with pytest.raises(AuthError, match="the server rejected the user or password"):
             login.renew()
 
 

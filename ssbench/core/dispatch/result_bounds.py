@@ -107,8 +107,8 @@ class ResultBounds:
 
 
 def _within(columns: Sequence[Any], count: int, bounds: Iterable[tuple[int, int]]) -> bool:
-    """Whether all values of each packed column are within its bounds; they are looked at where
-    base and width don't tell.
+    """True if all values of each packed column are within their bounds. Values are read only where
+    base and width do not decide it.
 
     :raises MessageError: where one is no column of so many values.
     """

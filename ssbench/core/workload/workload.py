@@ -181,7 +181,9 @@ class InitialWorkload(ListWorkload):
 
 
 class CleanupWorkload(ListWorkload):
-    """Removes each created object that may be in the store. Those that failed stay left behind."""
+    """Removes each created object that may be in the store. Objects whose removal failed remain
+    orphaned.
+    """
 
     phase = Phase.CLEANUP
 

@@ -119,7 +119,7 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
             saying(
                 b"HTTP/1.1 301 No\r\nLocation: http://192.0.2.1/\r\nContent-Length: 0\r\n\r\n",
                 then=keep),
-            K.STATUS, "GET answered 301", 301),
+            K.STATUS, "GET returned 301", 301),
         "well": None,
     },
 }  # fmt: skip

@@ -46,7 +46,7 @@ def test_answers_in_single_bytes(commands: Commands, row: Row) -> None:
 
 @pytest.mark.fault("store: 401 for ever")
 def test_a_token_that_is_always_rejected(commands: Commands, row: Row) -> None:
-    faults = {"401": Fault(saying(UNAUTHORIZED, then=keep), K.UNAUTHORIZED, "answered 401", 401)}
+    faults = {"401": Fault(saying(UNAUTHORIZED, then=keep), K.UNAUTHORIZED, "returned 401", 401)}
     path = commands.scenario(**READS, operation_count=12)
     with HostileSwift({"401": faults["401"].behaviour}) as swift:
         ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))

@@ -44,9 +44,9 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
     },
     "an answer before the end of an upload": {
         "kept": Fault(
-            saying(FULL % b"keep-alive", then=stall), K.STATUS, "PUT answered 413", 413),
-        "closed": Fault(saying(FULL % b"close"), K.STATUS, "PUT answered 413", 413),
-        "reset": Fault(saying(FULL % b"close", then=reset), K.STATUS, "PUT answered 413", 413),
+            saying(FULL % b"keep-alive", then=stall), K.STATUS, "PUT returned 413", 413),
+        "closed": Fault(saying(FULL % b"close"), K.STATUS, "PUT returned 413", 413),
+        "reset": Fault(saying(FULL % b"close", then=reset), K.STATUS, "PUT returned 413", 413),
         "well": None,
     },
     "interim answers and headers without end during an upload": {
