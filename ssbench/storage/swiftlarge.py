@@ -23,6 +23,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
 from ssbench.core.naming import SEGMENT_SUFFIX, SEGMENTS_HEADER, VERSION_HEADER, segment_name
 from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
 from ssbench.storage.base import Action
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
@@ -30,6 +31,9 @@ from ssbench.storage.httpstore import RESPONSE_MAX, ObjectBodies
 from ssbench.storage.swiftaccount import Account
 from ssbench.storage.swiftparse import bulk_result, is_initial
 
+#: Names in the listing of an object's segments: as many as one version can have, by the six digits
+#: of their index.
+_LISTED_MAX = 1_000_000
 _quoted = partial(quote, safe="")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -229,26 +233,47 @@ class LargeObjects:
         is_segment = re.compile(re.escape(name) + SEGMENT_SUFFIX).fullmatch
         container = self._bodies.naming.container(job.size_class, job.object)
         found: list[str] = []
-        marker = ""
-        while True:
-            page = Collector(RESPONSE_MAX)
-            query = f"format=plain&prefix={_quoted(name + '_')}&marker={_quoted(marker)}"
-            try:
-                timing = self._account.request(
-                    "GET", f"{_quoted(container)}?{query}", page, deadline_ns
+        marker, count = "", 0
+        try:
+            while names := self._page(container, name + "_", marker, deadline_ns):
+                count += len(names)
+                if count > _LISTED_MAX:
+                    raise StorageError(
+                        ErrorKind.PROTOCOL, f"a listing of more than {_LISTED_MAX:,} segments"
+                    )
+                found += filter(is_segment, names)
+                marker = names[-1]
+        except StorageError as error:
+            error.partly_done = True
+            raise
+        return found
+
+    def _page(self, container: str, prefix: str, marker: str, deadline_ns: int) -> list[str]:
+        """A page of a container's listing.
+
+        :raises StorageError: PROTOCOL: the names don't ascend from the marker, so that the listing
+            might never end.
+        """
+        page = Collector(RESPONSE_MAX)
+        query = f"format=plain&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
+        timing = self._account.request("GET", f"{_quoted(container)}?{query}", page, deadline_ns)
+        if not 200 <= timing.status < 300:
+            raise self._account.status_error("GET", timing)
+        try:
+            text = page.body.decode()
+        except UnicodeDecodeError as error:
+            raise StorageError(ErrorKind.PROTOCOL, "a listing that is no UTF-8") from error
+        # Not splitlines(): it also splits at characters that names may have.
+        names = text.removesuffix("\n").split("\n") if text else []
+        for name in names:
+            if name <= marker:
+                raise StorageError(
+                    ErrorKind.PROTOCOL,
+                    f'a listing that is not in order: "{printable(name)}" comes after'
+                    f' "{printable(marker)}"',
                 )
-                if not 200 <= timing.status < 300:
-                    raise self._account.status_error("GET", timing)
-                names = page.body.decode().splitlines()
-            except StorageError as error:
-                error.partly_done = True
-                raise
-            except UnicodeDecodeError as error:
-                raise StorageError(ErrorKind.PROTOCOL, "a listing that is no UTF-8") from error
-            if not names:
-                return found
-            found += filter(is_segment, names)
-            marker = names[-1]
+            marker = name
+        return names
 
     def _delete_all(self, job: Job, names: Iterable[str], deadline_ns: int) -> list[Timing]:
         """Delete segments; a missing one is no failure."""

@@ -15,7 +15,7 @@ from ssbench.core.retry import Attempts, NextStep
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import open_store
 from tests.fakes.drivers import driver_settings
-from tests.fakes.http_server import FakeContainer, FakeSwift, etag_of
+from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift, etag_of
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
 
 SIZES = (SizeClass("tiny", 1, 999, ((int(READ), 1.0),), 10),)
@@ -157,3 +157,42 @@ def test_deleting_a_dynamic_object_again_deletes_what_is_left_of_it(swift: FakeS
         store.actions[DELETE](job(DELETE), 0)
     store.close()
     assert caught.value.status == 404
+
+
+SEGMENTS = [f"tiny_run1_000012_0_{index:06d}" for index in range(9)]
+
+
+def page(*names: str) -> bytes:
+    return ok("".join(f"{name}\n" for name in names).encode(), b"Content-Type: text/plain")
+
+
+@pytest.mark.parametrize("pages", [
+    [page(*SEGMENTS[:2])] * 2,  # the store ignores the marker
+    [page(*SEGMENTS[2:4]), page(*SEGMENTS[:2])],
+    [page(SEGMENTS[1], SEGMENTS[0])],
+    [page(SEGMENTS[0], "", SEGMENTS[1])],
+])  # fmt: skip
+def test_a_listing_of_segments_that_might_never_end_is_refused(pages: list[bytes]) -> None:
+    error = failed(REMOVE, status(204), *pages)
+    assert (error.kind, error.partly_done) == (ErrorKind.PROTOCOL, True)
+    assert "a listing that is not in order" in error.detail
+
+
+def test_a_listing_has_no_more_segments_than_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssbench.storage.swiftlarge._LISTED_MAX", 5)
+    error = failed(REMOVE, status(204), page(*SEGMENTS[:3]), page(*SEGMENTS[3:6]))
+    assert (error.kind, error.partly_done) == (ErrorKind.PROTOCOL, True)
+    assert error.detail == "a listing of more than 5 segments"
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\x0b"])
+def test_a_name_with_a_line_separator_is_one_name(swift: FakeSwift, separator: str) -> None:
+    objects = swift.containers["ssbench_000000"].objects
+    theirs = f"tiny_run1_000012_{separator}{SEGMENTS[0]}"
+    objects[theirs] = objects[SEGMENTS[0]] = FakeObject(b"", {})
+    store = store_at(swift.url)
+    store.actions[REMOVE](job(REMOVE), 0)
+    store.close()
+    assert set(objects) == {theirs}
+    removed = [seen.path for seen in swift.seen if seen.method == "DELETE"]
+    assert len(removed) == 2
