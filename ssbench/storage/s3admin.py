@@ -17,7 +17,7 @@ from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, Sto
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
 from ssbench.storage.s3account import RUN_HEADER, Place, S3Client, container_of, listing_query
-from ssbench.storage.s3parse import MARK, Xml, name_in, size_of
+from ssbench.storage.s3parse import MARK, Xml, malformed, name_in, size_of
 from ssbench.storage.sites import quoted_name
 
 _PAGE = 1000  #: entries of a listing page, and names of a multi-delete: S3's maximum
@@ -123,6 +123,7 @@ class S3Admin(S3Client):
         """The containers of the one bucket that begin with this."""
         place = self._place("any")
         names: list[str] = []
+        tokens: set[str] = set()  #: of the pages so far
         token = ""  # nosec B105 # of the first page
         while True:
             listing = self._list(place, prefix, "", _PAGE, token=token, delimiter="/")
@@ -131,6 +132,9 @@ class S3Admin(S3Client):
             token = listing.values.get("NextContinuationToken", "")
             if not _is_truncated(listing) or not token:
                 return names
+            if token in tokens:
+                raise malformed("a listing that advances")
+            tokens.add(token)
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
         place = self._place(container)
@@ -139,6 +143,8 @@ class S3Admin(S3Client):
             entries = [entry for entry in page if entry.name != MARK]
             if entries or is_whole:
                 return entries
+            if marker >= MARK:
+                raise malformed("a listing that advances")
             marker = MARK  # the page had nothing else
 
     def _page(self, place: Place, marker: str, limit: int) -> tuple[list[ObjectEntry], bool]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
 from hashlib import sha256
@@ -21,6 +21,7 @@ from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import BULK_DELETE, COPY, CREATE, DELETE, HEAD, LIST, POST, READ
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage.base import ObjectEntry, StoreAdmin
 from ssbench.storage.registry import open_admin, open_store
 from ssbench.storage.s3account import bucket_of, container_of
 from ssbench.storage.s3sign import AwsKeys, issue
@@ -321,3 +322,51 @@ def test_neither_policies_nor_expiry_are_taken() -> None:
         open_admin(StorageSettings("s3", placement="gold", store=url.store))
     with pytest.raises(UsageError, match="no delete_after"):
         open_store(StorageSettings("s3", delete_after_s=5, store=url.store))
+
+
+# --- Listings of containers and prefixes
+
+
+def asked_of_admin(call: Callable[[StoreAdmin], object], *answers: bytes, **own: Any) -> object:
+    """What the driver's cold half makes of these responses."""
+    with ScriptedServer(answering(*answers)) as server:
+        admin = open_admin(settings(f"http://127.0.0.1:{server.port}", **own))
+        try:
+            return call(admin)
+        finally:
+            admin.close()
+
+
+def listing_page(*names: str, token: str = "", more: str = "") -> bytes:
+    """A page of a listing, which is truncated."""
+    entries = "".join(f"<Contents><Key>{name}</Key><Size>1</Size></Contents>" for name in names)
+    next_token = f"<NextContinuationToken>{token}</NextContinuationToken>" if token else ""
+    return ok(
+        f"<ListBucketResult><IsTruncated>true</IsTruncated>{next_token}{entries}{more}"
+        "</ListBucketResult>".encode()
+    )
+
+
+@pytest.mark.parametrize("marker", ["", ".ssbench", "tiny_000001"])
+def test_a_listing_that_stands_still_is_refused(marker: str) -> None:
+    """Its marker does not go back to the mark, either: the names before it would come again."""
+    pages = [listing_page(), listing_page(), listing_page("a")]
+    with pytest.raises(StorageError) as caught:
+        asked_of_admin(lambda admin: admin.list_objects("ssbench_000000", marker, 10), *pages)
+    assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+def test_a_page_with_nothing_but_the_mark_is_followed_by_the_next() -> None:
+    pages = [listing_page(".ssbench"), listing_page("tiny_000001")]
+    found = asked_of_admin(lambda admin: admin.list_objects("ssbench_000000", "", 1), *pages)
+    assert found == [ObjectEntry("tiny_000001", 1)]
+
+
+@pytest.mark.parametrize("tokens", ["aa", "aba"])
+def test_a_listing_of_prefixes_with_a_repeated_token_is_refused(tokens: str) -> None:
+    prefix = "<CommonPrefixes><Prefix>ssbench_000000/</Prefix></CommonPrefixes>"
+    pages = [listing_page(token=token, more=prefix) for token in tokens]
+    pages.append(ok(f"<ListBucketResult>{prefix}</ListBucketResult>".encode()))
+    with pytest.raises(StorageError) as caught:
+        asked_of_admin(lambda admin: admin.list_containers("", "", 10), *pages, bucket="b")
+    assert caught.value.kind is ErrorKind.PROTOCOL
