@@ -30,6 +30,7 @@ from ssbench.storage.s3parse import (
     delete_failures,
     delete_request,
     error_of,
+    malformed,
     seconds_ahead,
 )
 from ssbench.storage.s3sign import UNSIGNED_PAYLOAD, Signer
@@ -225,7 +226,8 @@ class S3Account:
 
         An object that doesn't exist is not left.
 
-        :raises StorageError: the request failed as a whole.
+        :raises StorageError: the request failed as a whole; PROTOCOL: the response has an error of
+            another object, or of none.
         """
         body = delete_request(keys)
         checksum = b64encode(md5(body, usedforsecurity=False).digest()).decode()
@@ -238,7 +240,10 @@ class S3Account:
         timing = timing._replace(bytes_moved=0)
         if not 200 <= timing.status < 300:
             raise self.status_error("POST", timing)
-        return timing, delete_failures(response, timing)
+        failures = delete_failures(response, timing)
+        if not failures.keys() <= set(keys):
+            raise malformed("errors of the keys that were requested", timing)
+        return timing, failures
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response. Call it before any other wait."""

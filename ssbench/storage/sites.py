@@ -85,8 +85,11 @@ def quoted_name(name: str, safe: str = "") -> str:
     """Quote an arbitrary name for a URL path.
 
     :param safe: characters that stay as they are.
-    :raises StorageError: the name has a dot segment, which a server could resolve.
+    :raises StorageError: the name has a dot segment, which a server could resolve; or it is empty:
+        the path would be that of what holds it.
     """
+    if not name:
+        raise StorageError(ErrorKind.PROTOCOL, "not sent: an empty name", sent=False)
     if has_dot_segment(name):
         raise StorageError(
             ErrorKind.PROTOCOL,

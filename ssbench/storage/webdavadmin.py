@@ -194,7 +194,7 @@ class WebdavAdmin(WebdavClient):
     @under_fresh_nonce
     def _each_member(self, path: str, take: Callable[[str, int], None]) -> None:
         """Call ``take`` as WebdavClient._members."""
-        path = _path(path)
+        path = _path(path) if path else ""
         response = self._members(path, take)
         self._propfind(path, StreamingCollector(_LISTING_MAX, response.feed))
         response.finish()

@@ -7,6 +7,7 @@ operation succeeds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from http.client import HTTPConnection
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -370,6 +371,15 @@ def test_bulk_delete(subject: Subject, storage: Any) -> None:
     names = [entry.name for entry in storage.list_objects("contract_000000", "", 100)]
     assert storage.bulk_delete("contract_000000", [*names, "absent"]) == []
     assert storage.list_objects("contract_000000", "", 100) == []
+
+
+def test_an_object_without_a_name_is_not_its_container(subject: Subject, storage: Any) -> None:
+    storage.make_container("contract_extra")
+    for call in (storage.delete_object, storage.object_run_id):
+        with suppress(StorageError):
+            assert not (call("contract_extra", "") and subject.stateful)
+    if subject.stateful:
+        assert storage.container_info("contract_extra").marked
 
 
 def test_new_credentials_are_used_from_the_next_request(subject: Subject, storage: Any) -> None:

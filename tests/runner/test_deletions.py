@@ -73,6 +73,18 @@ def test_a_bulk_delete_is_one_request_and_failures_are_deleted_singly() -> None:
     assert (store.count("bulk_delete"), store.count("delete_object")) == (1, 1)
 
 
+@pytest.mark.parametrize("named", ["", "zzz"])
+def test_a_bulk_delete_whose_failures_are_not_ours_deleted_nothing(
+    monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.setattr(MemoryStorage, "bulk_delete", lambda *_: [(named, 403)])
+    store = filled(bulk_delete_max=10)
+    found = deletions(store)
+    assert found.delete_all([("c", [*"abcdef"])]) == 0
+    assert (found.result.objects, found.result.absent) == (6, 0)
+    assert sorted(name for call, name in store.calls if call == "delete_object") == [*"abcdef"]
+
+
 def test_examples_are_few() -> None:
     found = deletions(filled())
     for number in range(10):

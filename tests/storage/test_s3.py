@@ -187,6 +187,17 @@ def test_each_object_of_a_bulk_delete_has_an_outcome() -> None:
         assert (timing.items, timing.statuses) == (3, ())
 
 
+@pytest.mark.parametrize("record", [b"<Key>other</Key>", b"<Key></Key>", b""])
+def test_an_error_of_no_requested_object_fails_a_bulk_delete(record: bytes) -> None:
+    answer = ok(b"<DeleteResult><Error>%s<Code>AccessDenied</Code></Error></DeleteResult>" % record)
+    with outcome_of(BULK_DELETE, answer, bucket="b") as failure:
+        assert failure.kind is ErrorKind.PROTOCOL
+        assert (failure.timing.status, failure.timing.statuses) == (200, ())
+    with pytest.raises(StorageError) as caught:
+        asked_of_admin(lambda admin: admin.bulk_delete("ssbench_000000", ["a"]), answer)
+    assert caught.value.kind is ErrorKind.PROTOCOL
+
+
 def test_a_bulk_delete_over_two_buckets_is_two_requests() -> None:
     with outcome_of(BULK_DELETE, ok(GONE), ok(GONE)) as timing:
         assert timing.items == 3
