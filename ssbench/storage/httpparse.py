@@ -216,13 +216,17 @@ def error_line(body: bytes, secret: str = "") -> str:  # nosec B107 # "": no sec
     :param secret: shown as ``***`` where the body repeats it.
     """
     text = unescape(_TAG.sub(" ", body.decode("utf-8", "replace")))
-    if secret:
-        text = re.sub(re.escape(secret[:_SECRET_START]) + r"\S*", "***", text)
+    text = masked(text, secret)
     for line in text.splitlines():
         if any(map(str.isalnum, line)):
             shown = printable(" ".join(line.split()))
             return shown if len(shown) <= _MAX_ERROR_LINE else f"{shown[: _MAX_ERROR_LINE - 3]}..."
     return ""
+
+
+def masked(text: str, secret: str) -> str:
+    """The text, with ``***`` where it repeats the secret or its beginning."""
+    return re.sub(re.escape(secret[:_SECRET_START]) + r"\S*", "***", text) if secret else text
 
 
 class ChunkedBody:

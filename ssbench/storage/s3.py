@@ -247,7 +247,7 @@ class S3Storage(S3Client):
             f"{self._object(size_class, number)}\r\nx-amz-metadata-directive: REPLACE\r\n"
             f"{self._metadata}{more}"
         )
-        response = Xml(1)
+        response = Xml(1, self._account.signer.token)
         timing = self._account.request(
             "PUT", url, place.path + self._object(size_class, target), "", headers,
             StreamingCollector(RESPONSE_MAX, response.feed), deadline_ns, b"",

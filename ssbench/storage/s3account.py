@@ -231,7 +231,7 @@ class S3Account:
         """
         body = delete_request(keys)
         checksum = b64encode(md5(body, usedforsecurity=False).digest()).decode()
-        response = Xml(len(keys))
+        response = Xml(len(keys), self.signer.token)
         timing = self.request(
             "POST", url, place.bucket_path, "delete=",
             f"{place.headers}Content-MD5: {checksum}\r\n",
@@ -249,7 +249,7 @@ class S3Account:
         """The error for an unsuccessful response. Call it before any other wait."""
         pool = self.pools[timing.url]
         headers, body = pool.error_response
-        error = error_of(body)
+        error = error_of(body, self.signer.token)
         region = error.region or headers.get("x-amz-bucket-region", "")
         is_redirected = region not in ("", self.signer.region)
         # A response to HEAD has no body, and so no code: 400 is how AWS answers an expired token.

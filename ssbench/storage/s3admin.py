@@ -225,7 +225,7 @@ class S3Admin(S3Client):
         return True
 
     def _xml(self, root: str, place: Place, path: str, query: str, limit: int) -> Xml:
-        response = Xml(limit)
+        response = Xml(limit, self._account.signer.token)
         collector = StreamingCollector(LISTING_MAX, response.feed)
         self._request("GET", place, path, query, collector=collector)
         return response.check(root)

@@ -115,7 +115,8 @@ class S3Login:
                     raise AuthError(f"{self.where}: {reason_of(failure)}") from None
                 return
             headers = {name.lower(): value for name, value in response.headers.items()}
-            error = error_of(response.content[:4096] if response.status_code >= 300 else b"")
+            body = response.content[:4096] if response.status_code >= 300 else b""
+            error = error_of(body, self._keys.token if self._keys else "")
             region = error.region or headers.get("x-amz-bucket-region", "")
             if region in ("", self._region):
                 break

@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape  # nosec B406 # only writes
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.text import printable
+from ssbench.storage.httpparse import masked
 
 _TEXT_MAX = 8192  #: bytes of one value: a name of 1,024 bytes, quoted
 _DEPTH_MAX = 16
@@ -30,6 +31,7 @@ _LISTED = re.compile(
 _REST_MAX = 256  #: bytes; longer than any tag
 _ERROR_FIELDS = ("Code", "Message", "Region", "Endpoint")
 _SHOWN = 200  #: characters of an error's message
+_SIGNATURE = re.compile(r"(Signature=)\w+", re.IGNORECASE)
 
 
 class S3Error(NamedTuple):
@@ -44,14 +46,23 @@ class S3Error(NamedTuple):
         return ": ".join(filter(None, (self.code, self.message)))
 
 
-def error_of(body: bytes) -> S3Error:
-    """The error in the beginning of a response body; an empty one if there is none."""
+def error_of(body: bytes, token: str = "") -> S3Error:  # nosec B107 # "": no token
+    """The error in the beginning of a response body; an empty one if there is none.
+
+    :param token: of the session: hidden, as any signature, where the body repeats it.
+    """
     text = body.decode("utf-8", "replace")
     values = []
     for name in _ERROR_FIELDS:
         found = re.search(f"<{name}>([^<]*)", text)
-        values.append(printable(" ".join(unescape(found[1]).split()))[:_SHOWN] if found else "")
+        values.append(_shown(unescape(found[1]), token) if found else "")
     return S3Error(*values)
+
+
+def _shown(text: str, token: str) -> str:
+    """What a user may see of a server's text."""
+    text = _SIGNATURE.sub(r"\1***", masked(" ".join(text.split()), token))
+    return printable(text)[:_SHOWN]
 
 
 def seconds_ahead(headers: Mapping[str, str], now: float) -> float | None:
@@ -103,13 +114,15 @@ class Xml:
     """Incremental parser of a response: the values below the root, and its records.
 
     Buffers at most one record, and keeps at most ``limit`` of them. Only ``check`` raises.
+
+    :param token: as of ``error_of``.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, token: str = "") -> None:  # nosec B107 # "": no token
         self.root = ""
         self.values: dict[str, str] = {}
         self.records: list[tuple[str, dict[str, str]]] = []
-        self._limit = limit
+        self._limit, self._token = limit, token
         self._path: list[str] = []
         self._record: dict[str, str] | None = None
         self._text: list[str] = []
@@ -135,8 +148,8 @@ class Xml:
         """
         self._parse(b"", last=True)
         if self.root == "Error" and not self._error:
-            code = printable(self.values.get("Code", ""))
-            text = f"{code}: {printable(self.values.get('Message', ''))}"[:_SHOWN]
+            code = self.values.get("Code", "")
+            text = _shown(f"{code}: {self.values.get('Message', '')}", self._token)
             raise StorageError(
                 ErrorKind.STATUS,
                 f"the store returned 200 with an error: {text}",

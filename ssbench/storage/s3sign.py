@@ -92,8 +92,8 @@ class Signer:
         :raises UsageError: they can't be sent in a header.
         """
         self._access_key = str(payload.get("access_key", ""))
-        self._token = str(payload.get("token", ""))
-        for text in (self._access_key, self._token):
+        self.token = str(payload.get("token", ""))  #: of the session; "": none
+        for text in (self._access_key, self.token):
             if not (text.isascii() and (text.isprintable() or not text)):
                 raise UsageError(
                     "the access key or the session token has characters that can't be sent in a"
@@ -162,8 +162,8 @@ class Signer:
 
     def _add_template(self, headers: str) -> _Template:
         values = {"x-amz-content-sha256": "", "x-amz-date": self._date_line}
-        if self._token:
-            values["x-amz-security-token"] = self._token
+        if self.token:
+            values["x-amz-security-token"] = self.token
         lines = "".join(f"\r\n{name}: {value}" for name, value in values.items() if value)
         for line in headers.split("\r\n")[:-1]:
             name, _, value = line.partition(":")

@@ -284,6 +284,25 @@ def test_a_copy_names_its_source_and_keeps_no_metadata() -> None:
     assert sent["x-amz-meta-ssbench-run"] == "run1"
 
 
+ECHO = "x-amz-security-token: {0} Authorization: AWS4 SignedHeaders=host,Signature={1} {0}"
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("size", [9, 60])
+def test_an_endpoint_that_echoes_headers_tells_no_secret(status: int, size: int) -> None:
+    """Nor the beginning of one, where the message is cut off."""
+    keys = AwsKeys("AKID", "s3cret-key", "session/token&x==" * size)
+    said = ECHO.format(keys.token.replace("&", "&amp;"), "0123456789abcdef" * 4)
+    answer = response(status, error("ExpiredToken", said))
+    with outcome_of(COPY, answer, keys=keys) as failure:
+        assert "ExpiredToken: x-amz-security-token: *** " in failure.detail + " "
+        for secret in ("session", "token&", "0123"):
+            assert secret not in failure.detail
+    with pytest.raises(StorageError) as caught:
+        asked_of_admin(lambda admin: admin.list_objects("c_000000", "", 9), answer, keys=keys)
+    assert "session/" not in caught.value.detail
+
+
 def test_anonymous_requests_are_not_signed() -> None:
     sent = captured(READ, keys=None)
     assert not [name for name in sent if name == "authorization" or name.startswith("x-amz")]

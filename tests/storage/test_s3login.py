@@ -180,6 +180,17 @@ def test_rejected_keys_end_the_login(answer: Answer, says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_token_that_the_store_repeats_is_not_shown() -> None:
+    token = "session/token==" * 9
+    said = refused(400, "ExpiredToken", f"<Message>{token}, Signature=0123abcd</Message>")
+    said = said._replace(body=said.body.replace(b"<Message>m</Message>", b""))
+    environ = {**ENVIRON, "AWS_SESSION_TOKEN": token}
+    with S3(said) as store, pytest.raises(AuthError, match=r"ExpiredToken: \*\*\*") as caught:
+        S3Login(options(store.url, environ)).log_in()
+    assert "session/" not in str(caught.value)
+    assert "0123abcd" not in str(caught.value)
+
+
 def test_a_missing_bucket_is_a_mistake_of_the_user() -> None:
     with S3(NO_BUCKET) as store, pytest.raises(UsageError, match="no bucket b: create it"):
         S3Login(options(store.url, bucket="b")).log_in()
