@@ -40,6 +40,8 @@ DEFAULT_POLICY = "default_policy"
 MAX_NAMES_BYTES = 256 << 20  #: of all names that settings list
 RUN_ID_BYTES = 5  #: of a run's id
 _SEGMENT = re.compile(f"{SEGMENT_SUFFIX}$")
+#: ``tiny_<run id>_000012``, with the id as group 1.
+_CREATED = re.compile(r".*_([^_/]+)_[0-9]{6,10}", re.DOTALL)
 _RUN_ID = re.compile(f"[0-9a-f]{{{2 * RUN_ID_BYTES}}}")
 #: No object has a number of more digits: numbers are 4 bytes.
 _MOST_DIGITS = 10
@@ -204,6 +206,15 @@ class ObjectNaming:
             return None
         number = int(digits)
         return number if self.object(size_class, number) == name else None
+
+
+def run_id_in(name: str) -> str | None:
+    """The run's id in the name of an object that a run created; None for any other name.
+
+    That of an initial object of a class such as ``a_b`` gives what is no run's id: ``b``.
+    """
+    created = _CREATED.fullmatch(name)
+    return created[1] if created else None
 
 
 def without_segment(name: str) -> str:

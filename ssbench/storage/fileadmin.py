@@ -12,6 +12,7 @@ from typing import Literal
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
+from ssbench.core.naming import run_id_in
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
@@ -162,7 +163,7 @@ class FileAdmin:
             if error.errno == errno.ENODATA:
                 return None
             if error.errno == errno.EOPNOTSUPP:  # then only its name has the run's id
-                return self._run_id if f"_{self._run_id}_" in name else None
+                return run_id_in(name)
             raise failure(error, f"{container}/{name}") from error
         return run_id
 

@@ -7,13 +7,13 @@ none unless there is our mark, and no other object at any depth.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from time import perf_counter_ns
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.naming import run_id_in
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
@@ -36,8 +36,6 @@ _COUNTED_MAX = 1 << 20  #: bytes of a listing whose entries are counted
 KEPT = 20_000  #: entries of a folder that are kept at a time
 _LISTINGS = 16  #: containers of which that is so
 _DEPTH_MAX = 64  #: of folders in a container
-#: ``tiny_<run id>_000012``, as core.naming names what a run creates.
-_CREATED = re.compile(r".*_([^_/]+)_[0-9]{6,10}", re.DOTALL)
 
 
 class WebdavAdmin(WebdavClient):
@@ -120,8 +118,7 @@ class WebdavAdmin(WebdavClient):
     def object_run_id(self, container: str, name: str) -> str | None:
         """By the object's name: a PUT of WebDAV has no metadata."""
         self._request("HEAD", f"{_path(container)}/{_path(name)}")
-        created = _CREATED.fullmatch(name)
-        return created[1] if created else None
+        return run_id_in(name)
 
     def delete_object(self, container: str, name: str) -> bool:
         path = f"{_path(container)}/{_path(name)}"

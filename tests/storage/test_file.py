@@ -452,6 +452,26 @@ def test_a_container_that_was_made_anew_is_found(opened: Opener) -> None:
     assert run(driver, CREATE).status == 201
 
 
+@pytest.mark.parametrize("key_names", ["flat", "hashed", "deep"])
+def test_without_attributes_names_tell_whose_an_object_is(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, key_names: str
+) -> None:
+    def unsupported(*_: object) -> bytes:
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    driver = opened(names={"kind": "run", "key_names": key_names})
+    run(driver, CREATE, 0)
+    run(driver, CREATE, 12)
+    names = [found.name for found in driver.list_objects(FIRST, "", 9)]
+    monkeypatch.setattr(os, "getxattr", unsupported)
+    cleaning = opened(run_id="")  # as --resume-cleanup opens it
+    found = {cleaning.object_run_id(FIRST, name) for name in names}
+    assert (len(names), found) == (2, {None, "0123456789"})
+    with pytest.raises(StorageError) as caught:
+        cleaning.object_run_id(FIRST, "o_0123456789_000099")
+    assert caught.value.status == 404
+
+
 # Failures -------------------------------------------------------------------------------------
 
 
