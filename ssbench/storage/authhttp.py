@@ -28,6 +28,8 @@ from ssbench.core.errors import AuthError
 from ssbench.storage.swiftlogin import LoginOptions
 
 _REDIRECTS = (301, 302, 303, 307, 308)
+#: Methods of logins. At another path, any other could change or delete what is there.
+_REPEATED = frozenset({"GET", "HEAD", "POST"})
 _MAX_REDIRECTS = 5
 MAX_RESPONSE = 8 * 1024 * 1024  #: bytes of a response: a catalog of thousands of endpoints
 _PIECE = 65536
@@ -38,6 +40,8 @@ _READ_TIMEOUT = "no answer within --network-timeout"
 
 class SameHostSession(requests.Session):
     """Sends requests without proxies, and follows redirects to the same host only.
+
+    Only GET, HEAD and POST are followed: any other method returns the redirect itself.
 
     keystoneauth1 would send user and key to the target of any redirect. Proxy variables and
     .netrc are ignored, as in the run itself.
@@ -62,7 +66,8 @@ class SameHostSession(requests.Session):
         for _ in range(_MAX_REDIRECTS):
             response = super().request(method, url, *args, **kwargs)
             location = response.headers.get("location")
-            if response.status_code not in _REDIRECTS or not location:
+            is_redirect = response.status_code in _REDIRECTS and bool(location)
+            if not is_redirect or method.upper() not in _REPEATED:
                 return response
             target = urljoin(url, location)
             if not _same_host(urlsplit(url), target):

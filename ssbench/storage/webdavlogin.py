@@ -14,12 +14,13 @@ from dataclasses import asdict
 from ipaddress import ip_address
 from itertools import count
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import requests
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials
+from ssbench.core.text import printable
 from ssbench.storage.authhttp import SameHostSession, reason_of, verification
 from ssbench.storage.base import Access
 from ssbench.storage.digest import (
@@ -36,6 +37,7 @@ from ssbench.storage.webdavoptions import OPTIONS, user_of
 #: What workers get for one server (as Site.authenticate takes it), and the methods it allows.
 Meeting = tuple[dict[str, Any], frozenset[str]]
 
+_SHOWN = 200  #: characters of a redirect's target
 _REFUSALS = {
     401: "the server rejected the user or password",
     403: "this user may not read the collection",
@@ -110,7 +112,8 @@ def _meet_server(http: requests.Session, url: str, user: str, password: str) -> 
     issued: dict[str, Any] = {}
     signer: DigestSigner | None = None
     headers: dict[str, str] = {}
-    response = _ask(http, "DELETE", url, {}, name=nowhere())
+    # PROPPATCH: servers that let anybody read demand the user of it, and it can't delete anything.
+    response = _ask(http, "PROPPATCH", url, {}, name=nowhere())
     if response.status_code == 401:
         offered = response.headers.get("WWW-Authenticate", "")
         if not user:
@@ -154,7 +157,7 @@ def _ask(
     """Send a request.
 
     :param name: of something in the collection; "": the collection itself.
-    :raises AuthError: there is no response.
+    :raises AuthError: there is no response, or a redirect, which is never followed.
     """
     if signer is not None:
         target = requests.Request(method, url).prepare().path_url
@@ -162,9 +165,25 @@ def _ask(
         headers = {**headers, "Authorization": value}
     body = PROPFIND if method == "PROPFIND" else None
     try:
-        return http.request(method, f"{url}{name}", headers=headers, data=body)
+        response = http.request(method, f"{url}{name}", headers=headers, data=body)
     except (requests.RequestException, OSError, ValueError) as error:
         raise AuthError(f"{url}: {reason_of(error)}") from None
+    if response.status_code // 100 == 3:
+        raise AuthError(
+            f"{url}: redirects to {_target(response, name)} ({response.status_code}), and no"
+            " redirect of a store is followed: give that as --url if it is the collection"
+        )
+    return response
+
+
+def _target(response: requests.Response, name: str) -> str:
+    """Where a redirect leads, for a message: the collection, without user and query."""
+    try:
+        parts = urlsplit(urljoin(response.url, response.headers.get("Location", "")))
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return "what is no URL"
+    return printable(f"{parts.scheme}://{host}{parts.path.removesuffix(name)}"[:_SHOWN])
 
 
 def _check_confidential(url: str) -> None:

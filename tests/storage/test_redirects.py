@@ -14,6 +14,7 @@ from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CRUD, Operation
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.storage.auth import Authenticator
+from ssbench.storage.authhttp import SameHostSession
 from ssbench.storage.swiftlogin import LoginOptions
 from tests.fakes.drivers import WholeDriver, driver_settings
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
@@ -150,3 +151,15 @@ def test_no_password_goes_to_another_host(
     assert len(site.seen) == 1
     assert elsewhere.seen == []
     assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PUT", "delete"])
+def test_a_request_that_could_change_something_is_not_repeated_elsewhere(
+    elsewhere: StorageUrl, method: str
+) -> None:
+    elsewhere.location = "/other"
+    with SameHostSession(LoginOptions()) as http:
+        for times, elsewhere.status in enumerate(STATUSES, 1):
+            response = http.request(method, f"{elsewhere.url}/x")
+            assert response.status_code == elsewhere.status
+            assert len(elsewhere.seen) == times

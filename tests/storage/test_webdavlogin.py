@@ -63,7 +63,7 @@ def test_a_server_that_asks_for_nobody_gets_no_credentials() -> None:
     assert set(access.settings["methods"]) == {"GET", "PUT", "PROPFIND"}
     assert not any(b"Authorization" in head for head in heard)
     lines = [head.split(b"\r\n")[0] for head in heard]
-    assert lines[0].startswith(b"DELETE /dav/.ssbench-")  # of what isn't there
+    assert lines[0].startswith(b"PROPPATCH /dav/.ssbench-")  # of what isn't there
     assert lines[1:] == [b"PROPFIND /dav/ HTTP/1.1", b"OPTIONS /dav/ HTTP/1.1"]
 
 
@@ -117,6 +117,45 @@ def test_a_server_that_rejects_us_is_told_in_one_line(
         provider(url, environ=environ).log_in()
     assert f"{url}/: {says}" in str(caught.value)
     assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("before", [[], [ABSENT], [ABSENT, FOUND]])
+def test_no_redirect_of_a_login_is_followed(before: list[bytes], status: int) -> None:
+    # With the method of the request it could delete or change what is there.
+    moved = (
+        f"HTTP/1.1 {status} M\r\nLocation: /other/?token=x\r\nContent-Length: 0\r\n"
+        "Connection: close\r\n\r\n"
+    ).encode()
+    after = (ABSENT, FOUND, ALLOW)
+    with server(*before, moved, *after) as (url, heard), pytest.raises(AuthError) as caught:
+        provider(url).log_in()
+    target = url.replace("/dav", "/other/")
+    assert f"{url}/: redirects to {target} ({status}), and no redirect" in str(caught.value)
+    assert "give that as --url" in str(caught.value)
+    assert len(heard) == len(before) + 1
+    assert not any(b" /other/" in head or head.startswith(b"DELETE") for head in heard)
+
+
+def test_the_target_of_a_redirect_is_the_collection_to_give() -> None:
+    def move(peer: Peer) -> None:
+        name = peer.hear().split()[1].rpartition(b"/")[2]
+        peer.say(
+            b"HTTP/1.1 308 M\r\nLocation: https://u:p@dav.example.com/x/%b\r\n"
+            b"Content-Length: 0\r\n\r\n" % name
+        )
+
+    with ScriptedServer(move) as store, pytest.raises(AuthError) as caught:
+        provider(f"http://127.0.0.1:{store.port}/dav").log_in()
+    assert "redirects to https://dav.example.com/x/ (308)" in str(caught.value)
+
+
+@pytest.mark.parametrize("location", ["", "Location: http://[\r\n", "Location: \x1b[2J\r\n"])
+def test_a_redirect_to_no_place_is_told_as_well(location: str) -> None:
+    moved = f"HTTP/1.1 300 M\r\n{location}Content-Length: 0\r\n\r\n".encode()
+    with server(moved) as (url, _), pytest.raises(AuthError, match="redirects to") as caught:
+        provider(url).log_in()
+    assert str(caught.value).isprintable()
 
 
 def test_nobody_listens() -> None:
