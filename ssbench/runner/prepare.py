@@ -126,9 +126,9 @@ def _is_to_change(client: RetryingClient, name: str) -> bool:
 
 
 def _not_ours(name: str, object_count: int | None) -> str:
-    held = "objects" if object_count is None else plural(object_count, "object")
+    held = "may hold objects" if object_count is None else f"holds {plural(object_count, 'object')}"
     return (
-        f'container "{printable(name)}" holds {held}, and nothing says that ssbench made it (it has'
+        f'container "{printable(name)}" {held}, and nothing says that ssbench made it (it has'
         " no mark of ours): choose another container_base, or use it with --use-existing"
     )
 

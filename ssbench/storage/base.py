@@ -160,7 +160,8 @@ class StoreAdmin(OpenStore, Protocol):
         """Create a container with our ownership mark and the settings' placement.
 
         Returns None if the container was created, else the metadata of the existing one. An
-        existing empty container gets our mark; one that holds objects is left unchanged.
+        existing empty container gets our mark; one that holds objects, or of which the store
+        can't tell (``object_count`` None), is left unchanged.
 
         :param changing: called before each request that changes the store; its exceptions
             propagate.

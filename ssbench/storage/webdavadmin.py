@@ -2,7 +2,8 @@
 
 A container is a collection below the URL, with an object that marks it as ours. A DELETE of a
 collection deletes all that is in it. So ``delete_container`` first reads the collection, and sends
-none unless there is our mark, and no other object at any depth.
+none unless there is our mark, and no other object at any depth. Only collections that we made get
+our mark: one that looks empty may have content that no listing shows (nginx lists no ``.git``).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class WebdavAdmin(WebdavClient):
         self._timeout_ns = int(ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
         #: Container -> the last name of a page, and what follows it.
         self._listings: dict[str, tuple[str, Iterator[ObjectEntry]]] = {}
+        self._unmarked: set[str] = set()  #: containers that we made, and that have no mark yet
 
     def limits(self) -> StoreLimits:
         return StoreLimits()  # WebDAV has no way to ask for them
@@ -62,15 +64,16 @@ class WebdavAdmin(WebdavClient):
         return False
 
     def container_info(self, container: str) -> ContainerInfo:
-        """Its ``object_count`` counts a folder as one."""
-        marked = self.owns(container)
+        """Its ``object_count`` counts a folder as one; None without our mark."""
+        if not self.owns(container):
+            return ContainerInfo(None, False, None)
         try:
             count = self._count(_path(container))
         except StorageError as error:
             if error.kind is not ErrorKind.OVERLONG:
                 raise
-            return ContainerInfo(None, marked, None)
-        return ContainerInfo(None, marked, count)
+            return ContainerInfo(None, True, None)
+        return ContainerInfo(None, True, count)
 
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
@@ -81,15 +84,19 @@ class WebdavAdmin(WebdavClient):
         except StorageError as error:
             if error.status != 404:
                 raise
-        if found is not None and (found.marked or found.object_count != 0):
+            self._unmarked.discard(container)
+        # One that we made is unmarked if the mark could not be uploaded: this is a second attempt.
+        if found is not None and (found.marked or container not in self._unmarked):
             return found
         if changing is not None:
             changing()
         path = _path(container)
         if found is None and self._make_folder(path).status == 405:  # another client has made it
             return self.container_info(container)
+        self._unmarked.add(container)
         self._request("PUT", f"{path}/{MARKER}", body=self._run_id.encode() or b"-")
-        return found
+        self._unmarked.discard(container)
+        return None
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         """Without the containers' sizes, which WebDAV doesn't state."""

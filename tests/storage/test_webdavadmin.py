@@ -14,15 +14,20 @@ from hypothesis import strategies as st
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.storage import webdavadmin
-from ssbench.storage.base import ObjectEntry
+from ssbench.storage.base import ContainerInfo, ObjectEntry
 from ssbench.storage.webdavadmin import WebdavAdmin
 from tests.storage.test_webdav import answered, driver_on
 
 
 class Tree:
-    """A WebDAV server on a set of paths; those of folders end with a slash."""
+    """A WebDAV server on a set of paths; those of folders end with a slash.
 
-    def __init__(self, *paths: str) -> None:
+    :param lists_dots: whether listings have names that begin with a dot.
+    """
+
+    def __init__(self, *paths: str, lists_dots: bool = True) -> None:
+        self.lists_dots = lists_dots
+        self.failures = 0  #: how many of the next PUTs fail
         self.paths = {"/dav/"}
         for path in paths:
             parts = path.split("/")
@@ -32,6 +37,13 @@ class Tree:
     def __call__(self, line: str, headers: dict[str, str]) -> bytes:
         method, target = line.split()
         path = unquote(target)
+        if method == "PUT" and self.failures:
+            self.failures -= 1
+            return answered(503)
+        if method in ("PUT", "MKCOL"):
+            is_new = path not in self.paths
+            self.paths.add(path)
+            return answered(201 if is_new or method == "PUT" else 405)
         if path not in self.paths:
             return answered(404)
         if method == "DELETE":
@@ -41,6 +53,8 @@ class Tree:
             return answered(200)
         inside = (each for each in self.paths if each.startswith(path))
         found = [each for each in inside if not each[len(path) :].rstrip("/").count("/")]
+        if not self.lists_dots:
+            found = [each for each in found if not each[len(path) :].startswith(".")]
         responses = "".join(
             f"<response><href>{quote(each)}</href><propstat><prop><resourcetype>"
             f"{'<collection/>' * each.endswith('/')}</resourcetype>"
@@ -112,6 +126,45 @@ def test_a_container_is_deleted_with_its_mark_and_empty_folders_only() -> None:
         left = {"/dav/d/x", "/dav/e/a/b/precious", "/dav/e/.ssbench"}
         assert left <= tree.paths
         assert "/dav/c/" not in tree.paths
+
+
+@pytest.mark.parametrize("lists_dots", [True, False])
+def test_a_collection_that_we_did_not_make_gets_no_mark(lists_dots: bool) -> None:
+    # nginx lists nothing of the first; the second only looks the same.
+    tree = Tree("c/.git/HEAD", "d/", lists_dots=lists_dots)
+    before = set(tree.paths)
+    with admin_of(tree) as admin:
+        for name in ("c", "d"):
+            assert admin.make_container(name) == ContainerInfo(
+                None, marked=False, object_count=None
+            )
+            with pytest.raises(StorageError, match="no mark"):
+                admin.delete_container(name)
+    assert tree.paths == before
+
+
+def test_a_mark_that_failed_is_set_by_the_next_attempt() -> None:
+    tree = Tree()
+    tree.failures = 2
+    with admin_of(tree) as admin:
+        for _ in range(2):
+            with pytest.raises(StorageError, match="503"):
+                admin.make_container("c")
+        assert admin.make_container("c") is None
+        assert admin.owns("c")
+
+
+def test_a_collection_that_somebody_makes_at_the_same_moment_gets_no_mark() -> None:
+    tree = Tree()
+
+    def answer(line: str, headers: dict[str, str]) -> bytes:
+        if line.startswith("MKCOL"):
+            tree.paths.add("/dav/c/")
+        return tree(line, headers)
+
+    with driver_on(answer, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, _):
+        assert admin.make_container("c") == ContainerInfo(None, marked=False, object_count=None)
+    assert "/dav/c/.ssbench" not in tree.paths
 
 
 def test_containers_are_the_folders_of_the_collection() -> None:
