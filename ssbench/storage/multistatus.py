@@ -1,7 +1,8 @@
 """Multistatus responses of WebDAV (RFC 4918, 13), parsed as they arrive, as untrusted input. Pure.
 
-Nothing is kept but the response that is being parsed: a listing of millions needs no more memory
-than a short one. Document types are refused, and with them all entities but XML's own.
+Nothing is kept but the response that is being parsed, and a limited number of XML names: a listing
+of millions needs no more memory than a short one. Document types are refused, and with them all
+entities but XML's own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _FEED = 1 << 16  #: bytes that are parsed at a time
 _TOKEN_MAX = 1 << 20  #: bytes of a tag, which expat keeps until it is complete
 _TEXT_MAX = 16_384  #: characters of one value: a path of 4 KiB, quoted
 _DEPTH_MAX = 32
+_NAMES_MAX = 1000  #: names of elements, attributes and namespaces, which expat keeps forever
+_STATUSES_MAX = 100  #: of one response
 _STATUS = re.compile(r"HTTP/\S+ ([1-5][0-9]{2})\b")
 _SIZE = re.compile(r"[0-9]{1,18}")
 _ROOT, _RESPONSE, _COLLECTION = "DAV: multistatus", "DAV: response", "DAV: collection"
@@ -42,6 +45,8 @@ class ResponseCounter:
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.StartDoctypeDeclHandler = self._refuse
+        # With any handler, prefixes and URIs are among the interned names.
+        self._parser.StartNamespaceDeclHandler = lambda prefix, uri: None
 
     def feed(self, data: bytes | memoryview) -> None:
         """Parse more data; data after an error is ignored."""
@@ -65,7 +70,12 @@ class ResponseCounter:
         self._fed += len(data)
         try:
             self._parser.Parse(data, last)
-            self._failed = self._fed - self._parser.CurrentByteIndex > _TOKEN_MAX
+            names = self._parser.intern
+            self._failed = (
+                self._fed - self._parser.CurrentByteIndex > _TOKEN_MAX
+                or len(names) > _NAMES_MAX
+                or sum(len(name or "") for name in names) > _TOKEN_MAX
+            )
         except (expat.ExpatError, ValueError):
             self._failed = True
 
@@ -140,6 +150,8 @@ class Multistatus(ResponseCounter):
             status = _STATUS.match(text)
             if status is None:
                 raise ValueError("not a status")
+            if len(self._statuses) >= _STATUSES_MAX:
+                raise ValueError("too many statuses")
             self._statuses += (int(status[1]),)
         elif text:
             if not _SIZE.fullmatch(text):

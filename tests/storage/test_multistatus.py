@@ -96,11 +96,21 @@ MALFORMED = [
     b"", b"<html><body>no</body></html>", b'<multistatus xmlns="DAV:">', b"<multistatus/>",
     APACHE[:-20], APACHE + b"more", BOMB, OUTSIDE, multistatus("&undefined;"),
     multistatus("<a>" * 40 + "</a>" * 40), multistatus(f"<a x='{'x' * 3_000_000}'/>"),
+    # expat keeps each name for as long as it lives.
+    multistatus("".join(f"<a{number}/>" for number in range(1001))),
+    multistatus("".join(f"<a b{number}=''/>" for number in range(1001))),
+    multistatus("".join(f"<a{number}:b xmlns:a{number}='u'/>" for number in range(1001))),
+    multistatus("".join(f"<a xmlns='{number}'/>" for number in range(1001))),
+    multistatus("".join(f"<{letter * 500_000}/>" for letter in "abc")),
 ]  # fmt: skip
 UNUSABLE = [
     multistatus("<m:response></m:response>"),
     multistatus(f"<m:response><m:href>/{'x' * 20_000}</m:href></m:response>"),
     multistatus("<m:response><m:href>/x</m:href><m:status>fine</m:status></m:response>"),
+    multistatus(
+        f"<m:response><m:href>/x</m:href>{'<m:status>HTTP/1.1 200 OK</m:status>' * 101}"
+        "</m:response>"
+    ),
     multistatus(
         "<m:response><m:href>/x</m:href><m:getcontentlength>-1</m:getcontentlength></m:response>"
     ),
@@ -115,6 +125,12 @@ def test_what_is_no_multistatus_is_refused(data: bytes) -> None:
     if data in MALFORMED:
         with pytest.raises(StorageError):
             count(data)
+
+
+def test_any_number_of_responses_with_few_names_is_parsed() -> None:
+    one = "<x:response xmlns:x='DAV:'><x:href>/x</x:href><x:status>HTTP/1.1 200 OK</x:status>"
+    data = multistatus(f"{one}</x:response>" * 3000)
+    assert len(parse(data)) == count(data) == 3000
 
 
 def test_entities_of_xml_itself_are_text() -> None:
