@@ -178,13 +178,13 @@ class _Run:
                 name = naming.containers[number]
             else:
                 name = f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"
-        except IndexError:
+        except (IndexError, ZeroDivisionError):  # the latter: there are no containers
             return ""
         return printable(name)
 
 
 def _naming(header: RunHeader, view: ScenarioView) -> Naming | None:
-    """The run's; None if the header doesn't say."""
+    """The run's; None if the header doesn't say, or is damaged."""
     settings = StorageSettings(
         run_id=header.run_id,
         sizes=tuple(
@@ -198,7 +198,7 @@ def _naming(header: RunHeader, view: ScenarioView) -> Naming | None:
     )
     try:
         return naming_of(settings)
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError):
         return None
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
+
+import pytest
 
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
@@ -108,6 +111,25 @@ def test_what_a_damaged_header_does_not_tell_is_empty() -> None:
     strange = replace(HEADER, names={"kind": "of a later release"})
     for records in ([RUN, batch(result(1, 0, 1))], [strange, RUN, batch(result(1, 0, 1))]):
         assert lines(records)[1].split(",")[2] == ""
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"kind": "listed", "containers": [], "names": ["x"]},
+        {"kind": "listed", "containers": ["c"], "names": []},
+        {"kind": "listed", "containers": ["c"], "names": None},
+        {"kind": "listed", "containers": ["c"], "packed_names": b"damaged"},
+        {"kind": "listed", "containers": ["c"], "packed_names": zlib.compress(b"\xff")},
+        {"kind": "listed", "containers": 7, "names": ["x"]},
+        {"kind": "numbered", "prefix": "x"},
+    ],
+)
+def test_damaged_names_are_empty(names: dict[str, object]) -> None:
+    (list_row,) = (row for row in OPERATIONS.values() if row.name == "LIST")
+    damaged = replace(HEADER, names=names, scenario={**SCENARIO, "container_count": -1})
+    rows = batch(result(1, 0, 1), result(99, 0, 1, list_row))
+    assert [line.split(",")[2] for line in lines([damaged, RUN, rows])[1:]] == ["", ""]
 
 
 def test_operations_of_the_old_program_have_no_container() -> None:
