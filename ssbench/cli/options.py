@@ -381,7 +381,7 @@ _BENCH_HEADER = row("--header", "headers", types.header, _WHAT,
         "send this header with each request; may be repeated", metavar="'NAME: VALUE'",
         repeat=True)
 _BENCH_RUN = (
-    *(option for option in _HOW if option.name not in ("keep_objects", "verify")),
+    *(option for option in _HOW if option.name not in ("keep_objects", "existing", "verify")),
     _RETRIES_OF_RUN, *_ERRORS, _BENCH_HEADER,
     *(option for option in _RESULT_FILES if option.name in ("stats_file", "force")),
     row("--progress", "progress", str, _RESULTS, "also show the progress on standard error",

@@ -185,9 +185,13 @@ class Run:
         self._phases(master, writer)
 
     def _use_existing(self, store: Store, place: str) -> None:
-        """List the objects that are read, once a session, and plan the run on them."""
-        from ssbench.runner.existing import list_existing  # needs RunPlan
+        """List the objects that are read, once a session, and plan the run on them.
 
+        :raises UsageError: the scenario has operations that change objects.
+        """
+        from ssbench.runner.existing import check_existing, list_existing  # needs RunPlan
+
+        check_existing(self.scenario)
         session = self.session
         if session.existing is None:
             storage = open_admin(store.settings)

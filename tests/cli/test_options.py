@@ -218,6 +218,13 @@ def test_an_invalid_value_is_named_with_the_valid_ones(
     assert f"argument {says}" in capsys.readouterr().err.splitlines()[0]
 
 
+def test_existing_objects_are_for_scenarios_only() -> None:
+    rows = {command: {row.name for row in each.rows} for command, each in COMMANDS.items()}
+    assert [name for name, each in rows.items() if "existing" in each] == [
+        "run-scenario", "find-limit",
+    ]  # fmt: skip
+
+
 def test_arrivals_are_those_of_a_scenario() -> None:
     (row,) = (row for row in COMMANDS["run-scenario"].rows if row.name == "arrivals")
     assert row.choices == ARRIVALS

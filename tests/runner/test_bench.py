@@ -1,0 +1,60 @@
+"""Runs on numbered objects, in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssbench.core.errors import UsageError
+from ssbench.runner.api import FREE_PORTS
+from ssbench.runner.bench import BenchConfig, run_bench
+from ssbench.runner.config import RunConfig
+from ssbench.runner.methods import METHODS
+from ssbench.runner.scenarios import ScenarioText
+from ssbench.runner.single_run import RunResult
+from ssbench.storage.options import StoreOptions
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Of containers; "photos" is another program's."""
+    (tmp_path / "store" / "photos").mkdir(parents=True)
+    for number in range(4):
+        (tmp_path / "store" / "photos" / f"bench-{number}").write_text("precious")
+    return tmp_path / "store"
+
+
+def bench(folder: Path, method: str, container: str, **run: Any) -> RunResult:
+    config = BenchConfig(
+        method=METHODS[method],
+        container=container,
+        prefix="bench-",
+        count=4,
+        size=9 if METHODS[method].uploads else None,
+        seconds=1.0 if METHODS[method].is_mixed else None,
+        run=RunConfig(
+            scenario=ScenarioText(b"", "bench"),
+            store=StoreOptions("file", {"path": str(folder)}),
+            transport=FREE_PORTS,
+            workers=1,
+            retries=0,
+            stats_file=str(folder.parent / "bench.stat.gz"),
+            force=True,
+            **run,
+        ),
+    )
+    return run_bench(config)[0]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in (folder / "photos").iterdir()}
+
+
+@pytest.mark.parametrize("method", ["put", "post", "delete", "mixed"])
+def test_no_run_on_existing_objects_changes_them(folder: Path, method: str) -> None:
+    before = contents(folder)
+    with pytest.raises(UsageError, match="--existing never changes objects"):
+        bench(folder, method, "photos", existing="photos")
+    assert contents(folder) == before
