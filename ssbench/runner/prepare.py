@@ -79,7 +79,7 @@ def make_containers(
     :param changing: called before each request that changes the store; may raise.
     :raises SsbenchError: a container can't be made. Those made before stay for the next run.
     """
-    storage, concurrency = client.storage, client.concurrency
+    storage = client.storage
 
     def make(name: str) -> SsbenchError | None:
         # Returned, not raised: gevent prints exceptions that leave a greenlet.
@@ -99,14 +99,48 @@ def make_containers(
             return None
         return SsbenchError(_not_ours(name, found.object_count))
 
+    _for_each(client, names, make, progress)
+
+
+def check_marks(
+    client: RetryingClient,
+    names: Sequence[str],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
+    """Check that containers whose objects a run changes are ours; missing ones are no error.
+
+    :raises SsbenchError: one has no mark, or that can't be seen.
+    """
+
+    def check_mark(name: str) -> SsbenchError | None:
+        try:
+            is_ours = client.call(client.storage.owns, name)
+        except StorageError as error:
+            return None if error.status == 404 else _unknown_owner(name, error)
+        except SsbenchError as error:
+            return error
+        return None if is_ours else SsbenchError(_not_ours(name, None))
+
+    _for_each(client, names, check_mark, progress)
+
+
+def _for_each(
+    client: RetryingClient,
+    names: Sequence[str],
+    work: Callable[[str], SsbenchError | None],
+    progress: Callable[[int, int], None],
+) -> None:
+    """Call ``work`` for each container, until the client is stopping; raises the first error that
+    it returns."""
+
     def wanted() -> Iterator[str]:
         for name in names:
             if client.stopping():
                 return
             yield name
 
-    pool = Pool(concurrency)
-    outcomes = pool.imap_unordered(make, wanted(), maxsize=concurrency)
+    pool = Pool(client.concurrency)
+    outcomes = pool.imap_unordered(work, wanted(), maxsize=client.concurrency)
     try:
         for done, error in enumerate(outcomes, start=1):
             if error is not None:
@@ -131,6 +165,15 @@ def _not_ours(name: str, object_count: int | None) -> str:
         f'container "{printable(name)}" {held}, and nothing says that ssbench made it (it has'
         " no mark of ours): choose another container_base, or use it with --use-existing"
     )
+
+
+def _unknown_owner(name: str, error: StorageError) -> SsbenchError:
+    explained = SsbenchError(
+        f'container "{printable(name)}": can\'t see whether ssbench made it:'
+        f" {printable(error.detail)}; --use-existing uses it unseen"
+    )
+    explained.__cause__ = error
+    return explained
 
 
 def _explained(

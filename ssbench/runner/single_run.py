@@ -22,7 +22,7 @@ from ssbench.core.errors import (
 )
 from ssbench.core.model import Phase
 from ssbench.core.naming import RUN_ID_BYTES, naming_of
-from ssbench.core.operations import OPERATIONS, row_of
+from ssbench.core.operations import OPERATIONS, Effect, row_of
 from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
@@ -33,7 +33,7 @@ from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.workload import InitialWorkload, Workload, initial_jobs
 from ssbench.host import info
 from ssbench.master.phases import Limits, PhaseOutcome
-from ssbench.runner.prepare import check, make_containers
+from ssbench.runner.prepare import check, check_marks, make_containers
 from ssbench.runner.session import CountedPhase, Session
 from ssbench.statfile import StatFileWriter
 from ssbench.storage.registry import check_capabilities, open_admin
@@ -308,15 +308,18 @@ class Run:
     def _prepare_containers(
         self, store: Store, settings: StorageSettings, writer: StatFileWriter
     ) -> None:
-        """Make the containers, once a session.
+        """Make the containers, once a session. A run that only changes objects makes none; it may
+        change those in containers with our mark.
 
         From the first change of the store on there is a stat file, and a report of a stopped run.
 
         :raises KeyboardInterrupt: it was stopped before that.
-        :raises SsbenchError: a container can't be made.
+        :raises SsbenchError: a container can't be made, or is not ours.
         """
         session = self.session
-        if self.plan.uploads and not self.stop.requested and not session.has_containers:
+        changes = any(row_of(each).effect is not Effect.NONE for each in self.scenario.operations)
+        needed = self.plan.uploads or (changes and not self.config.use_existing)
+        if needed and not self.stop.requested and not session.has_containers:
             try:
                 with session.workers_kept():
                     self._make_containers(store, settings, writer.release)
@@ -341,6 +344,9 @@ class Run:
                     storage, scenario.container_concurrency, retries=self.config.retries,
                     renew=store.renew, stopping=lambda: self.stop.requested,
                 )  # fmt: skip
+                if not self.plan.uploads:
+                    check_marks(client, containers, progress.count)
+                    return
                 make_containers(
                     client, containers, progress.count, policy=scenario.policy,
                     use_existing=self.config.use_existing, changing=changing,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.errors import UsageError
+from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.runner.api import FREE_PORTS
 from ssbench.runner.bench import BenchConfig, run_bench
 from ssbench.runner.config import RunConfig
@@ -50,6 +50,30 @@ def bench(folder: Path, method: str, container: str, **run: Any) -> RunResult:
 
 def contents(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in (folder / "photos").iterdir()}
+
+
+@pytest.mark.parametrize("method", ["put", "post", "delete", "mixed"])
+def test_objects_in_a_container_without_our_mark_stay_as_they_are(
+    folder: Path, method: str
+) -> None:
+    before = contents(folder)
+    with pytest.raises(
+        SsbenchError, match=r'container "photos" .* no mark of ours.*--use-existing'
+    ):
+        bench(folder, method, "photos")
+    assert contents(folder) == before
+
+
+def test_with_use_existing_they_are_changed(folder: Path) -> None:
+    assert bench(folder, "delete", "photos", use_existing=True).outcome.counts.done == 4
+    assert contents(folder) == {}
+
+
+def test_containers_of_an_earlier_run_are_ours_and_missing_ones_no_error(folder: Path) -> None:
+    for method in ("put", "post", "delete"):
+        assert bench(folder, method, "own").outcome.counts.done == 4
+    assert not (folder / "own").exists()
+    assert bench(folder, "delete", "own").outcome.counts.failed == 4
 
 
 @pytest.mark.parametrize("method", ["put", "post", "delete", "mixed"])

@@ -13,7 +13,7 @@ from ssbench.core.naming import container_name, naming_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.runner import prepare
-from ssbench.runner.prepare import Check, make_containers
+from ssbench.runner.prepare import Check, check_marks, make_containers
 from ssbench.storage.base import StoreLimits
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
@@ -137,6 +137,21 @@ def test_the_conflict_is_reported_without_the_policy() -> None:
     store.fail("container_facts", status_error(503))
     with pytest.raises(SsbenchError, match="under another storage policy, not the default one"):
         make_containers(client(storage_of(store), 10), NAMES)
+
+
+def test_marks_are_checked_and_missing_containers_are_no_error() -> None:
+    store = MemoryStore()
+    store.add(NAMES[0], "own", marker=True)
+    seen: list[tuple[int, int]] = []
+    check_marks(client(storage_of(store), 2), NAMES[:3], lambda *counts: seen.append(counts))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert [*store.containers] == [NAMES[0]]
+    store.add(NAMES[1], "precious")
+    with pytest.raises(SsbenchError, match=r'container "ssbench_000001" .* no mark of ours'):
+        check_marks(client(storage_of(store), 2), NAMES)
+    store.fail("container_facts", status_error(403))
+    with pytest.raises(SsbenchError, match=r"can't see whether ssbench made it: .*--use-existing"):
+        check_marks(client(storage_of(store), 1), NAMES)
 
 
 def test_an_unmarked_container_with_objects_is_rejected_without_the_option() -> None:
