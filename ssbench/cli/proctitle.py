@@ -44,22 +44,25 @@ def mask(words: Sequence[str]) -> list[str]:
     """
     found = []
     value_is_next = False
-    letters = [*_LETTERS, *_NECTAR] if "nectar" in words else _LETTERS
+    letters, long = _LETTERS, _LONG
+    if "nectar" in words:
+        letters, long = [*_LETTERS, *_NECTAR], [*_LONG, *_NECTAR_LONG]
     for word in words:
         if value_is_next:
             found.append(MASK)
             value_is_next = False
         else:
-            shown, value_is_next = _mask_option(word, letters)
+            shown, value_is_next = _mask_option(word, letters, long)
             found.append(_USER_IN_URL.sub(f"{MASK}@", shown))
     return found
 
 
-def _mask_option(word: str, letters: Sequence[str]) -> tuple[str, bool]:
+def _mask_option(word: str, letters: Sequence[str], long: Sequence[str]) -> tuple[str, bool]:
     """A word with its secret masked, and whether the next word is a secret."""
     if word.startswith("--"):
         name, equals, _ = word.partition("=")
-        if len(name) < 3 or not any(flag.startswith(name.replace("_", "-")) for flag in _LONG):
+        plain = f"--{name.lstrip('-').replace('_', '-')}"
+        if len(plain) < 3 or not any(flag.startswith(plain) for flag in long):
             return word, False
         return (f"{name}={MASK}", False) if equals else (word, True)
     if word.startswith("-"):
@@ -74,4 +77,5 @@ def _mask_option(word: str, letters: Sequence[str]) -> tuple[str, bool]:
 _FLAGS = [flag for option in STORE_OPTIONS if option.secret for flag in option.flags]
 _LONG = [flag for flag in _FLAGS if flag.startswith("--")]
 _NECTAR = "P"  #: a password in a command line of nectar
+_NECTAR_LONG = ("--P", "--K")  #: there one dash and several are the same
 _LETTERS = [flag[1] for flag in _FLAGS if not flag.startswith("--")]

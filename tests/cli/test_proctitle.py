@@ -111,6 +111,9 @@ def test_passwords_of_nectar_are_masked() -> None:
     line = ["ssbench-master", "nectar", "-U", "me", "-P", SECRET, f"-P={SECRET}", "-K", SECRET]
     assert SECRET not in " ".join(mask(line))
     assert mask(line)[:4] == line[:4]
+    for name in ("--P", "--K", "---P"):  # the parser takes them, as Go's does
+        for words in ([name, SECRET], [f"{name}={SECRET}"]):
+            assert SECRET not in " ".join(mask(["nectar", "-U", "me", *words, "bench-get", "c"]))
     assert mask(["nectar", "-continue-on-error", "bench-put", "c"])[1:] == [
         "-continue-on-error", "bench-put", "c",
     ]  # fmt: skip
