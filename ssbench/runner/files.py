@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -124,7 +125,7 @@ class FilesConfig:
     :param users, files: a step for each number of files and each number of users; no files: all.
     :param store: options of the file store, without its path.
     :param passes: over all files in each step, at least.
-    :param seconds: of each step, at least.
+    :param seconds: of each step, at least, with what is done between its passes.
     :param queue: most files in a message to a worker; None: as usual.
     """
 
@@ -215,7 +216,8 @@ class _Measurement:
     def _step(self, session: Session, users: int, files: int) -> FilesStep:
         config = self.config
         seconds, passes, failed, example = 0.0, 0, 0, ""
-        while passes < config.passes or seconds < config.seconds:
+        end_s = time.monotonic() + config.seconds
+        while passes < config.passes or time.monotonic() < end_s:
             if self.writes:
                 self._delete(session)
             result = Run(
