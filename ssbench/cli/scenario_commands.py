@@ -17,7 +17,11 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
 
     :raises SsbenchError: a container can't be listed, or the file can't be written.
     """
-    if ns.output and Path(ns.output).exists():
+    try:
+        exists = bool(ns.output) and Path(ns.output).exists()
+    except OSError as error:
+        raise UsageError(f"--output {ns.output}: {error.strerror}") from error
+    if exists:
         raise UsageError(f"--output {ns.output}: it exists; name a new file")
     with open_client(ns) as (client, progress):
         sizes = sample_containers(client, ns.containers, progress.wait_for)

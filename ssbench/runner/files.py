@@ -177,7 +177,11 @@ class _Measurement:
         self.target = self.source
         if self.writes:
             self.target = Path(config.target or f"{self.source}.ssbench").absolute()
-            there = {each.name for each in self.target.iterdir()} if self.target.exists() else set()
+            try:
+                exists = self.target.exists()
+                there = {each.name for each in self.target.iterdir()} if exists else set()
+            except OSError as error:
+                raise UsageError(f"{printable(str(self.target))}: {error.strerror}") from error
             if there and MARKER not in there:
                 raise UsageError(
                     f"{printable(str(self.target))}: is not empty, and ssbench did not make it;"
