@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 
 from ssbench import report, statfile
 from ssbench.cli.config import base_config
-from ssbench.cli.console import tell, tell_status, write_result
+from ssbench.cli.console import check_writable, tell, tell_status, write_result
 from ssbench.cli.options import BENCH_PREFIX
 from ssbench.cli.profile import profiled
 from ssbench.cli.progress import make_progress
@@ -33,7 +33,7 @@ from ssbench.runner.bench import (
 )
 from ssbench.runner.config import RunConfig
 from ssbench.runner.methods import METHODS
-from ssbench.runner.single_run import RunResult
+from ssbench.runner.single_run import Aborted, RunResult
 from ssbench.runner.stop import Stop
 
 _MINUTE_S = 60.0
@@ -45,21 +45,29 @@ def bench(ns: argparse.Namespace) -> ExitStatus:
     :raises SsbenchError: what ended it before there were results.
     """
     config = bench_config(ns, os.environ)
-    _open_outputs(ns, config.run.stats_file)
+    _check_outputs(ns, config.run.stats_file)
     stop = Stop()
-    with (
-        Signals(stop, hold=True),
-        make_progress(ns.progress, quiet=ns.quiet) as progress,
-        profiled(ns.profile, "master", progress.message),
-    ):
-        lines = MinuteLines()
-        lines.config = config
-        result, emptied = run_bench(config, [lines, progress], stop)
+    try:
+        with (
+            Signals(stop, hold=True),
+            make_progress(ns.progress, quiet=ns.quiet) as progress,
+            profiled(ns.profile, "master", progress.message),
+        ):
+            lines = MinuteLines()
+            lines.config = config
+            result, emptied = run_bench(config, [lines, progress], stop)
+    except Aborted as aborted:
+        _tell_where(ns, aborted.result)
+        raise
     tell_outcome(config, result, emptied)
     write_outputs(ns.csv, ns.csv_over_time, config, result)
+    _tell_where(ns, result)
+    return tell_status(result.reasons)
+
+
+def _tell_where(ns: argparse.Namespace, result: RunResult) -> None:
     if not ns.quiet and result.has_results:
         tell(f"INFO:Results saved to {result.path}")
-    return tell_status(result.reasons)
 
 
 def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchConfig:
@@ -92,8 +100,8 @@ def _run_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfig
     return replace(run, workers=min(os.cpu_count() or 1, ns.users))
 
 
-def _open_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
-    """Create the CSV files before the run, so that a wrong path costs no run.
+def _check_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
+    """Check the CSV files before the run, so that a wrong path costs no run.
 
     :raises SsbenchError: one can't be written.
     """
@@ -103,7 +111,7 @@ def _open_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
         if stats_file and os.path.exists(stats_file) and not os.path.isfile(stats_file):
             raise UsageError(f"{option} needs stored results: {stats_file} keeps none")
         if path != "-":
-            write_result([], path)
+            check_writable(path)
 
 
 class MinuteLines:
@@ -163,7 +171,7 @@ class MinuteLines:
 
 
 def suite(ns: argparse.Namespace) -> ExitStatus:
-    """Run all steps of the suite; prints a table of the rates at the end.
+    """Run all steps of the suite; prints a table of the rates at the end, however it ends.
 
     :raises SsbenchError: what ended the first step before there were results.
     """
@@ -181,39 +189,45 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
     )
     outputs = {step.name: os.path.join(ns.csv_dir, f"bench{step.name}.csv") for step in steps}
     for path in outputs.values():
-        write_result([], path)
+        check_writable(path)
     stop = Stop()
     rates: dict[str, float] = {}
     reasons: dict[ExitStatus, str] = {}
-    with (
-        Signals(stop, hold=True),
-        make_progress(ns.progress, quiet=ns.quiet) as progress,
-        profiled(ns.profile, "master", progress.message),
-        ExitStack() as stack,
-    ):
-        lines = MinuteLines()
-        scenarios = [step.config.scenario for step in steps]
-        session = open_session(
-            steps[0].config.run, scenarios, stack, [lines, progress], stop, is_series=True
-        )
-        for step in steps:
-            pause(session, step.pause_s)
-            if stop.requested:
-                break
-            lines.config = step.config
-            try:
-                result, emptied = run_in(session, step.config)
-            except SsbenchError as error:
-                if not rates:
-                    raise
-                reasons.setdefault(error.exit_status, f"{step.name}: {error}")
-                break
-            tell_outcome(step.config, result, emptied)
-            write_outputs(outputs[step.name], None, step.config, result)
-            rates[step.name] = rate_of(result)
-            for status, why in result.reasons.items():
-                reasons.setdefault(status, f"{step.name}: {why}")
-    write_result(suite_table(steps, rates))
+    try:
+        with (
+            Signals(stop, hold=True),
+            make_progress(ns.progress, quiet=ns.quiet) as progress,
+            profiled(ns.profile, "master", progress.message),
+            ExitStack() as stack,
+        ):
+            lines = MinuteLines()
+            scenarios = [step.config.scenario for step in steps]
+            session = open_session(
+                steps[0].config.run, scenarios, stack, [lines, progress], stop, is_series=True
+            )
+            for step in steps:
+                pause(session, step.pause_s)
+                if stop.requested:
+                    break
+                lines.config = step.config
+                try:
+                    result, emptied = run_in(session, step.config)
+                except SsbenchError as error:
+                    if not rates:
+                        raise
+                    reasons.setdefault(error.exit_status, f"{step.name}: {error}")
+                    break
+                rates[step.name] = rate_of(result)
+                tell_outcome(step.config, result, emptied)
+                write_outputs(outputs[step.name], None, step.config, result)
+                for status, why in result.reasons.items():
+                    reasons.setdefault(status, f"{step.name}: {why}")
+    except Aborted as aborted:
+        _tell_where(ns, aborted.result)
+        raise
+    finally:
+        if rates:
+            write_result(suite_table(steps, rates))
     return tell_status(reasons)
 
 

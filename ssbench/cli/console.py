@@ -70,16 +70,42 @@ def write_result(parts: Iterable[str], path: str | None = None) -> None:
             if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
                 raise SsbenchError(f"cannot print the report: {error.strerror}") from error
         return
+    _spare_stat_file(path)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(parts)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def check_writable(path: str) -> None:
+    """Check that ``write_result`` can write a file, and leave everything as it is.
+
+    :raises UsageError, SsbenchError: as ``write_result``.
+    """
+    _spare_stat_file(path)
+    is_new = not os.path.lexists(path)
+    if not is_new and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        return  # a pipe: opening it would wait for a reader, and closing end that
+    try:
+        with open(path, "ab"):
+            pass
+        if is_new:
+            os.unlink(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _spare_stat_file(path: str) -> None:
     with suppress(OSError):  # writing will report it
         if Path(path).is_file():
             with open(path, "rb") as old:
                 if old.read(len(_GZIP)) == _GZIP:
                     raise UsageError(f"{path}: is a stat file and is not overwritten")
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines(parts)
-    except OSError as error:
-        raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error
+
+
+def _unwritable(path: str, error: OSError) -> SsbenchError:
+    return SsbenchError(f"{path}: can't be written: {error.strerror}")
 
 
 def discard(stream: TextIO) -> None:

@@ -1,0 +1,100 @@
+"""bench and its suite without a store: statuses, and what becomes of their files."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssbench.cli import bench_commands
+from ssbench.cli.console import check_writable
+from ssbench.cli.master import main
+from ssbench.core.errors import SsbenchError
+from ssbench.runner.bench import BenchConfig, run_bench, run_in, suite_steps
+from ssbench.runner.session import Session
+from ssbench.runner.single_run import Aborted
+from tests.ports import held_port
+
+
+@pytest.fixture(autouse=True)
+def _two_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4KBput1 and 4KBput2."""
+    monkeypatch.setattr(bench_commands, "suite_steps", lambda config: suite_steps(config)[:2])
+
+
+def command(tmp_path: Path, *words: str) -> int:
+    ports = [f"--zmq-{name}-port={held_port()}" for name in ("work", "results", "control")]
+    stats_file = tmp_path / "x.stat.gz"
+    return main(["bench", *words, "--noop", "-s", str(stats_file), "--force", *ports])
+
+
+def suite(tmp_path: Path, *more: str) -> int:
+    return command(
+        tmp_path, "suite", "--count", "5", "--containers", "1", "-u", "1", "--pause", "0",
+        "--csv-dir", str(tmp_path), *more,
+    )  # fmt: skip
+
+
+def test_a_run_that_fails_before_it_has_results_leaves_earlier_files(tmp_path: Path) -> None:
+    for name in ("ops.csv", "over.csv", "bench4KBput1.csv", "bench4KBput2.csv"):
+        (tmp_path / name).write_text("precious")
+    nowhere = ["--storage", "file", "--path", str(tmp_path / "nowhere")]
+    ports = [f"--zmq-{name}-port={held_port()}" for name in ("work", "results", "control")]
+    outputs = ["--csv", str(tmp_path / "ops.csv"), "--csv-over-time", str(tmp_path / "new.csv")]
+    assert main(["bench", "put", "c", *outputs, *nowhere, *ports]) in (1, 2)
+    assert main(["bench", "suite", "--csv-dir", str(tmp_path), "-u1", *nowhere, *ports]) in (1, 2)
+    assert {path.read_text() for path in tmp_path.glob("*.csv")} == {"precious"}
+    assert not (tmp_path / "new.csv").exists()
+
+
+def test_a_pipe_is_not_opened_before_there_are_results(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    check_writable(str(tmp_path / "pipe"))
+    for path in (tmp_path, tmp_path / "none" / "x.csv"):
+        with pytest.raises(SsbenchError, match="can't be written"):
+            check_writable(str(path))
+
+
+def test_an_aborted_run_says_where_its_results_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def aborted(config: BenchConfig, *rest: Any) -> None:
+        raise Aborted("interrupted by SIGINT", run_bench(config, *rest)[0])
+
+    monkeypatch.setattr(bench_commands, "run_bench", aborted)
+    assert command(tmp_path, "put", "c", "--count", "5") == 5
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-2:] == [
+        f"INFO:Results saved to {tmp_path / 'x.stat.gz'}",
+        "ssbench-master: interrupted by SIGINT",
+    ]
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError])
+def test_the_suite_prints_its_finished_steps_however_it_ends(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    failure: type[BaseException],
+) -> None:
+    finished: list[str] = []
+
+    def run_once(session: Session, config: BenchConfig) -> Any:
+        result, emptied = run_in(session, config)
+        if finished and failure is OSError:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        if finished:
+            raise Aborted("interrupted by SIGINT", result)
+        finished.append(result.path)
+        return result, emptied
+
+    monkeypatch.setattr(bench_commands, "run_in", run_once)
+    assert suite(tmp_path) == (5 if failure is KeyboardInterrupt else 1)
+    out, err = capsys.readouterr()
+    rows = [line.split() for line in out.split("Successes per second")[1].splitlines()[2:4]]
+    assert [(row[0], len(row)) for row in rows] == [("4KBput1", 4), ("4KBput2", 3)]
+    path = tmp_path / "x.4KBput2.stat.gz"
+    assert (f"INFO:Results saved to {path}" in err) is (failure is KeyboardInterrupt)
