@@ -157,7 +157,6 @@ def run_bench(
         result, emptied = run_in(
             open_session(config.run, [scenario], stack, observers, stop), config
         )
-    judge(config.run, result)
     return result, emptied
 
 
@@ -169,6 +168,7 @@ def run_in(session: Session, config: BenchConfig) -> tuple[RunResult, EmptiedCon
     if config.method.removes and not config.run.keep_objects and not session.stop.requested:
         with session.workers_kept():
             emptied = delete_emptied(session, config)
+    session.meanwhile(lambda: judge(config.run, result))
     return result, emptied
 
 
@@ -296,7 +296,10 @@ class SuiteStep:
 
 
 def suite_steps(config: SuiteConfig) -> list[SuiteStep]:
-    """The steps in their order, each with a stat file of its own."""
+    """The steps in their order, each with a stat file of its own.
+
+    :raises UsageError: a threshold on what a step does not have.
+    """
     steps: list[SuiteStep] = []
     turns = [(method, turn) for method in REPEATED for turn in (1, 2)]
     for series, count in zip(SERIES, config.counts, strict=True):
@@ -318,6 +321,10 @@ def suite_steps(config: SuiteConfig) -> list[SuiteStep]:
                 headers=config.headers,
                 run=replace(config.run, stats_file=_step_path(config.run.stats_file, name)),
             )
+            try:
+                check_thresholds(step.run, step.scenario)
+            except UsageError as error:
+                raise UsageError(f"{name}: {error}") from error
             pause_s = config.pause_s if turn == 2 else config.long_pause_s
             steps.append(SuiteStep(name, series, number, pause_s if steps else 0.0, step))
     return steps

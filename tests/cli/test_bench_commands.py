@@ -38,6 +38,23 @@ def suite(tmp_path: Path, *more: str) -> int:
     )  # fmt: skip
 
 
+def test_each_step_of_the_suite_is_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert suite(tmp_path, "--threshold", "rate > 1000000000/s") == 3
+    assert "4KBput1: missed rate" in capsys.readouterr().err
+    assert len((tmp_path / "bench4KBput2.csv").read_text().splitlines()) == 6
+    assert suite(tmp_path, "--threshold", "errors < 1%") == 0
+
+
+def test_a_threshold_that_a_step_cannot_meet_is_rejected_before_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert suite(tmp_path, "--threshold", "p99(READ) < 1s") == 2
+    assert "4KBput1: " in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_a_run_that_fails_before_it_has_results_leaves_earlier_files(tmp_path: Path) -> None:
     for name in ("ops.csv", "over.csv", "bench4KBput1.csv", "bench4KBput2.csv"):
         (tmp_path / name).write_text("precious")
