@@ -128,7 +128,7 @@ def test_a_container_of_others_is_neither_used_nor_deleted(bench: Bench, account
     account.put("theirs", "bench-1", b"precious")
     for method in ("put", "post", "delete"):
         line = bench(method, "theirs", "--count", 3).one_line()
-        assert 'container "theirs" holds ' in line
+        assert re.search(r'container "theirs" (holds \d|may hold objects)', line)
         assert line.endswith("use it with --use-existing")
     _, headers, body = account("GET", "theirs/bench-1")
     assert (body, headers["X-Object-Meta-Ssbench-Post"]) == (b"precious", None)
