@@ -208,6 +208,7 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
             for step in steps:
                 pause(session, step.pause_s)
                 if stop.requested:
+                    reasons.setdefault(ExitStatus.INTERRUPTED, stop.reason)
                     break
                 lines.config = step.config
                 try:

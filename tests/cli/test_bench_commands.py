@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,21 @@ def test_each_step_of_the_suite_is_judged(
     assert "4KBput1: missed rate" in capsys.readouterr().err
     assert len((tmp_path / "bench4KBput2.csv").read_text().splitlines()) == 6
     assert suite(tmp_path, "--threshold", "errors < 1%") == 0
+
+
+def test_an_interrupt_between_two_steps_is_status_5(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def pause(session: Session, seconds: float) -> None:
+        if (tmp_path / "bench4KBput1.csv").exists():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(bench_commands, "pause", pause)
+    assert suite(tmp_path) == 5
+    said = capsys.readouterr()
+    assert "interrupted by SIGINT" in said.err
+    assert "4 KiB" in said.out or "4KB" in said.out  # the table of the finished step
+    assert not (tmp_path / "bench4KBput2.csv").exists()
 
 
 def test_a_threshold_that_a_step_cannot_meet_is_rejected_before_the_first(
