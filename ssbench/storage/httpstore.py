@@ -1,16 +1,17 @@
-"""What the drivers that speak HTTP share: the run's objects as request bodies."""
+"""What the drivers that speak HTTP share: their account, and objects as request bodies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
+from typing import Generic, Literal, Protocol, TypeVar
 
 from ssbench.core import operations
 from ssbench.core.content import source_of
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.naming import naming_of
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import Action
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.verify import Verifier
@@ -56,6 +57,40 @@ def actions_of(driver: object, settings: StorageSettings) -> dict[int, Action]:
         for operation, name in methods.items()
         if hasattr(driver, name)
     }
+
+
+class _Account(Protocol):
+    @property
+    def serial(self) -> int: ...
+
+    def set_credentials(self, credentials: Credentials) -> None: ...
+
+    def close(self) -> None: ...
+
+
+_AnyAccount = TypeVar("_AnyAccount", bound=_Account)
+
+
+class AccountClient(Generic[_AnyAccount]):
+    """What both halves of a driver do with their account."""
+
+    concurrency: Literal["greenlets", "threads"] = "greenlets"
+
+    def __init__(self, account: _AnyAccount) -> None:
+        self._account = account
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._account!r}>"
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        self._account.set_credentials(credentials)
+
+    @property
+    def credentials_serial(self) -> int:
+        return self._account.serial
+
+    def close(self) -> None:
+        self._account.close()
 
 
 class ObjectBodies:

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass
 from hashlib import md5, sha256
 from time import time
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 import gevent
@@ -22,7 +22,7 @@ from ssbench.core.text import printable
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import UnsignedRequest
-from ssbench.storage.httpstore import LISTING_MAX
+from ssbench.storage.httpstore import LISTING_MAX, AccountClient
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.s3parse import (
     S3Error,
@@ -297,23 +297,8 @@ def listing_query(
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items() if value)
 
 
-class S3Client:
-    """What both halves of the driver do with their account."""
-
-    concurrency: Literal["greenlets", "threads"] = "greenlets"
+class S3Client(AccountClient[S3Account]):
+    """Opened with the settings of a store and the seed of the choice among its URLs."""
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        self._account = S3Account(settings, seed)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._account!r}>"
-
-    def set_credentials(self, credentials: Credentials) -> None:
-        self._account.set_credentials(credentials)
-
-    @property
-    def credentials_serial(self) -> int:
-        return self._account.serial
-
-    def close(self) -> None:
-        self._account.close()
+        super().__init__(S3Account(settings, seed))

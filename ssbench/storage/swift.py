@@ -27,12 +27,12 @@ from ssbench.storage.httpstore import (
     ObjectBodies,
     actions_of,
 )
-from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, AccountClient
+from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, SwiftClient
 from ssbench.storage.swiftlarge import LargeObjects
 from ssbench.storage.swiftparse import NameCounter, bulk_error, bulk_result, is_initial
 
 
-class SwiftStorage(AccountClient):
+class SwiftStorage(SwiftClient):
     """Implements ``ssbench.storage.base.ObjectStore``.
 
     :param seed: of the choice among several storage URLs.

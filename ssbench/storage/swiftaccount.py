@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from copy import copy
-from typing import Literal
 from urllib.parse import quote
 
 from ssbench.core.errors import StorageError, UsageError
@@ -13,6 +12,7 @@ from ssbench.core.naming import LETTERS_HEADER, RUN_HEADER
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpstore import AccountClient
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.sites import open_pools, parse_storage_url
 
@@ -119,26 +119,11 @@ class Account:
         return self.pools[timing.url].status_error(method, timing, self._token)
 
 
-class AccountClient:
-    """What both halves of the Swift driver do with their account."""
-
-    concurrency: Literal["greenlets", "threads"] = "greenlets"
+class SwiftClient(AccountClient[Account]):
+    """Opened with the settings of a store and the seed of the choice among its URLs."""
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        self._account = Account(settings, seed)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._account!r}>"
-
-    def set_credentials(self, credentials: Credentials) -> None:
-        self._account.set_credentials(credentials)
-
-    @property
-    def credentials_serial(self) -> int:
-        return self._account.serial
-
-    def close(self) -> None:
-        self._account.close()
+        super().__init__(Account(settings, seed))
 
 
 def _upload_headers(settings: StorageSettings) -> str:

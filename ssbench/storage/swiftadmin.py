@@ -14,7 +14,7 @@ from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, Sto
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
 from ssbench.storage.sites import quoted_name
-from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, AccountClient
+from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, SwiftClient
 from ssbench.storage.swiftparse import (
     Listing,
     bulk_result,
@@ -25,7 +25,7 @@ from ssbench.storage.swiftparse import (
 )
 
 
-class SwiftAdmin(AccountClient):
+class SwiftAdmin(SwiftClient):
     """Implements ``ssbench.storage.base.StoreAdmin``.
 
     :raises UsageError: a storage URL, token, policy or certificate is invalid.
