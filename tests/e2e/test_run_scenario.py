@@ -126,7 +126,7 @@ def test_an_updated_and_posted_object_does_not_count_as_initial(
     assert {f"{r.container}/{r.object}" for r in uploads} == changed
 
 
-def test_a_second_run_uploads_no_initial_object_but_missing_and_wrong_ones(
+def test_a_second_run_uploads_no_initial_object(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base, crud_profile=[1, 2, 0, 0])
@@ -139,30 +139,41 @@ def test_a_second_run_uploads_no_initial_object_but_missing_and_wrong_ones(
     assert second.stats.phase(Phase.POPULATE).count == 10
     assert second.counted() == (60, 0, 0)
 
+
+def test_missing_or_wrong_initial_objects_are_uploaded(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    path = commands.scenario(container_base=base, crud_profile=[0, 1, 0, 0], operation_count=20)
+    commands.run("-f", path, *login(embedded_swift)).fine()
     account = Account(embedded_swift)
     missing, wrong, *_ = account.objects(base)
     account("DELETE", missing)
     account("PUT", wrong, b"")
     before = len(requests(embedded_swift, base))
-    third = commands.run("-f", path, *login(embedded_swift)).fine()
-    seen = [r for r in requests(embedded_swift, base)[before:] if r.method == "PUT"]
-    uploads = {f"{r.container}/{r.object}" for r in seen if is_initial(r)}
-    assert uploads == {missing, wrong}
-    assert third.counted() == (60, 0, 0)
+    ended = commands.run("-f", path, *login(embedded_swift)).fine()
+    uploads = [r for r in requests(embedded_swift, base)[before:] if r.method == "PUT" and r.object]
+    assert {f"{r.container}/{r.object}" for r in uploads} == {missing, wrong}
+    assert ended.counted() == (20, 0, 0)
 
 
-def test_created_objects_stay_with_keep_objects(
-    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+@pytest.mark.parametrize("keep", [False, True], ids=["deletes", "keeps"])
+def test_created_objects_are_deleted_unless_kept_by_option(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str, keep: bool
 ) -> None:
     path = commands.scenario(container_base=base, crud_profile=[2, 1, 0, 1])
-    stats = commands.run("-f", path, "-k", *login(embedded_swift)).fine().stats
+    options = ["-k"] if keep else []
+    stats = commands.run("-f", path, *options, *login(embedded_swift)).fine().stats
     kept = Account(embedded_swift).created(base, stats.run.run_id)
     of_the_run = f"_{stats.run.run_id}_"
     seen = [r for r in requests(embedded_swift, base) if of_the_run in r.object]
     made = {r.object for r in seen if r.method == "PUT"}
     gone = {r.object for r in seen if r.method == "DELETE"}
     assert {name.partition("/")[2] for name in kept} == made - gone
-    assert stats.run.left_behind == len(kept) > 0
+    assert stats.run.left_behind == len(kept)
+    if keep:
+        assert kept
+    else:
+        assert made == gone
 
 
 def test_containers_get_the_policy(
@@ -176,6 +187,18 @@ def test_containers_get_the_policy(
     names = [f"{base}_000000_silver", f"{base}_000001_silver"]
     assert account.containers(base) == names
     assert [account("HEAD", name)[1]["X-Storage-Policy"] for name in names] == ["silver"] * 2
+    commands.run("-f", path, "-p", "gold", *login(embedded_swift)).fine()
+    assert account("HEAD", f"{base}_000000_gold")[1]["X-Storage-Policy"] == "gold"
+
+
+def test_the_default_policy_has_no_suffix(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    path = commands.scenario(container_base=base, container_count=1, operation_count=10)
+    commands.run("-f", path, *login(embedded_swift)).fine()
+    account = Account(embedded_swift)
+    assert account.containers(base) == [f"{base}_000000"]
+    assert account("HEAD", f"{base}_000000")[1]["X-Storage-Policy"] == "gold"
 
 
 def test_an_unknown_policy_is_reported_before_any_change(
@@ -221,6 +244,35 @@ def test_a_run_by_seconds(commands: Commands, embedded_swift: EmbeddedSwift, bas
     assert stats.run.lost == 0
 
 
+def test_run_seconds_override_operation_count(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    keys = {"container_base": base, "crud_profile": [0, 1, 0, 0], "run_seconds": 1}
+    path = commands.scenario(**keys, operation_count=1)
+    assert commands.run("-f", path, *login(embedded_swift)).fine().counted()[0] > 4
+    ended = commands.run("-f", path, "-o", "7", *login(embedded_swift)).fine()
+    assert ended.counted() == (7, 0, 0)
+
+
+def test_one_operation(commands: Commands, embedded_swift: EmbeddedSwift, base: str) -> None:
+    path = commands.scenario(container_base=base, operation_count=1, crud_profile=[0, 1, 0, 0])
+    assert commands.run("-f", path, *login(embedded_swift)).fine().counted() == (1, 0, 0)
+
+
+def test_the_same_seed_draws_the_same_operations(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    counts = []
+    for number in range(2):
+        # So many objects that none is ever wanting: which one is taken is a matter of time.
+        keys = {"container_base": f"{base}x{number}", "initial_files": {"tiny": 60}}
+        path = commands.scenario(**keys, operation_count=80)
+        ended = commands.run("-f", path, "--seed", "7", *login(embedded_swift)).fine()
+        counts.append(finished(ended.stats))
+        assert "Seed: 7 " in ended.out
+    assert counts[0] == counts[1]
+
+
 def test_a_quiet_run_can_be_reported_later(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
@@ -256,6 +308,32 @@ def test_the_embedded_swift_needs_no_credentials_and_is_removed(
     assert started.wait().fine().counted() == (60, 0, 0)
     assert not swift.is_running()
     assert list(commands.place.glob("ssbench-swift-*")) == []
+
+
+def test_a_noop_run(commands: Commands) -> None:
+    ended = commands.run("-f", "very_small", "-u", "24", "-o", "3000", "--noop").fine()
+    assert ended.counted() == (3000, 0, 0)
+    stats = ended.stats
+    assert stats.run.header is not None
+    assert stats.run.header.driver == "noop"
+    assert stats.errors == {}
+
+
+def test_missing_credentials_list_the_ways_to_give_them(commands: Commands) -> None:
+    path = commands.scenario()
+    said = commands.run("-f", path).fine(2).err
+    for word in ("-A", "OS_AUTH_URL", "--embedded-swift"):
+        assert word in said
+
+
+def test_credentials_of_the_environment(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    swift = embedded_swift
+    environment = {"ST_AUTH": swift.auth_url, "ST_USER": swift.user, "ST_KEY": swift.key}
+    path = commands.scenario(container_base=base)
+    ended = commands.run("-f", path, environment=environment)
+    assert ended.fine().counted() == (60, 0, 0)
 
 
 def test_a_given_token_and_storage_url_need_no_login(

@@ -140,7 +140,6 @@ def reported_payload(data: bytes) -> None:
 PAYLOADS = [gzip.decompress(data) for data in recorded("statfiles")]
 
 
-@pytest.mark.parametrize("engine", ["zlib"], indirect=True)  # which inflates the same
 @fuzzed(PAYLOADS, MSGPACK_WORDS)
 def test_forged_files(data: bytes) -> None:
     """Invariant: that of ``reported``."""

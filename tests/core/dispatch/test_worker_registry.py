@@ -397,9 +397,9 @@ def test_a_repeated_hello_is_handled_once_a_second() -> None:
 
 _HELLO = struct.Struct("<BBBBQ")  # worker id, incarnation, previous, what, milliseconds
 HELLOS = [
-    b"".join(_HELLO.pack(n % names, n % 51, n % back, n % 7, 5) for n in range(60))
-    for names in (1, 3, 50)
-    for back in (1, 2, 40)
+    b"".join(_HELLO.pack(n % names, n % 251, n % back, n % 7, 5) for n in range(300))
+    for names in (1, 3, 250)
+    for back in (1, 2, 200)
 ]
 
 
