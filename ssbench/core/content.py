@@ -1,4 +1,4 @@
-"""Where the content of objects comes from (``SOURCES``): slices of a block of pseudo-random bytes.
+"""The content of objects: slices of a block of pseudo-random bytes.
 
 A store must not gain by compression or deduplication, and the client must not spend time on making
 bytes. So there is one block, the same in every run, on every host and Python. An object's content
@@ -8,10 +8,9 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import shake_128
-from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from ssbench.core.settings import StorageSettings
@@ -31,38 +30,6 @@ def block() -> bytes:
     return shake_128(_SEED).digest(PERIOD)
 
 
-class Extent(NamedTuple):
-    """The part of an open file that is an object's content."""
-
-    descriptor: int
-    offset: int
-    length: int  #: bytes
-
-
-class ObjectSource(Protocol):
-    """What objects contain, by name and version."""
-
-    block_size: int  #: bytes of the longest piece
-
-    def prepare(self) -> object:
-        """Do what would otherwise be part of the first operation."""
-
-    def size(self, name: bytes, version: int) -> int | None:
-        """Bytes of an object; None: as many as its job says."""
-
-    def piece(self, name: bytes, version: int, size: int) -> memoryview:
-        """The whole content of an object of at most ``block_size`` bytes."""
-
-    def pieces(self, name: bytes, version: int, size: int) -> Iterator[memoryview]:
-        """The content of an object: whole blocks and, last, the rest. Nothing for size 0."""
-
-    def checksum(self, name: bytes, version: int, size: int) -> str | None:
-        """Its MD5 in hexadecimal, if it is known without reading the content."""
-
-    def extent(self, name: bytes, version: int, size: int) -> Extent | None:
-        """Where the content is in a file, for sendfile; None: nowhere."""
-
-
 class SyntheticSource:
     """Bodies in pieces of at most ``block_size`` bytes; no piece is a copy.
 
@@ -73,15 +40,6 @@ class SyntheticSource:
         self.block_size = block_size
         self._compressible = compressible
         self._ready: memoryview | None = None
-
-    def size(self, name: bytes, version: int) -> int | None:
-        return None
-
-    def checksum(self, name: bytes, version: int, size: int) -> str | None:
-        return None
-
-    def extent(self, name: bytes, version: int, size: int) -> Extent | None:
-        return None
 
     def offset(self, name: bytes, version: int) -> int:
         """Offset in the block at which this object begins."""
@@ -160,19 +118,10 @@ def _first_difference(whole: bytes, begin: int, piece: memoryview) -> int:
     return right
 
 
-#: ``kind`` in StorageSettings.contents -> source, from the settings and the longest piece in bytes.
-SOURCES: dict[str, Callable[[StorageSettings, int], SyntheticSource]] = {
-    "synthetic": lambda settings, block_size: SyntheticSource(
-        block_size, compressible=settings.compressible
-    ),
-}
-
-
 def source_of(settings: StorageSettings, least_block: int = 0) -> SyntheticSource:
-    """The source that the settings name.
+    """The source of a run's settings.
 
     :param least_block: bytes that a piece may have even if the settings' block size is smaller.
-    :raises KeyError: the settings name no source.
     """
-    kind = settings.contents.get("kind", "synthetic")
-    return SOURCES[kind](settings, max(settings.block_size, least_block))
+    block_size = max(settings.block_size, least_block)
+    return SyntheticSource(block_size, compressible=settings.compressible)

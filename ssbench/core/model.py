@@ -61,6 +61,7 @@ class ErrorKind(IntEnum):
     NO_SPACE = 18  #: the store is full, or a quota is used up
     ACCESS_DENIED = 19  #: these credentials, or this user, may not do that
     IO = 20  #: the store's device or file system failed
+    SOURCE_FILE = 21  #: the file to be sent is missing, unreadable or was changed
 
     @property
     def label(self) -> str:

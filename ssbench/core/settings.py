@@ -52,7 +52,7 @@ class StorageSettings:
     source_addresses: tuple[str, ...] = ()  #: to connect from, in turn; each worker fills it in
     large_object: LargeObject | None = None  #: objects in parts; None: none
     names: Mapping[str, Any] = field(default_factory=dict)  #: as core.naming.NAMINGS; {}: by run
-    #: As core.content.SOURCES; files also have "directory" (storage.directory).
+    #: Of real files, as storage.directory.FileContents; {}: made up (core.content).
     contents: Mapping[str, Any] = field(default_factory=dict)
     store: Mapping[str, Any] = field(default_factory=dict)
     #: Those that are valid, the newest last. Before the last but one expire, the last arrive: a

@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +31,7 @@ from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run, RunPlan
 from ssbench.runner.stop import Stop
 from ssbench.storage.base import StoreAdmin
+from ssbench.storage.directory import FileContents
 from ssbench.storage.filetree import MARKER
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_admin
@@ -264,14 +265,13 @@ class _Measurement:
         return SizeClass("file", min(sizes), max(sizes), (), files)
 
     def _plan(self, files: int) -> RunPlan:
-        contents = {}
+        contents: dict[str, object] = {}
         if self.config.method == "copy":
-            contents = {
-                "kind": "directory", "path": str(self.source.parent), "folder": self.source.name
-            }  # fmt: skip
+            newest_ns = max((self.source / _name(n)).lstat().st_ctime_ns for n in range(files))
+            contents = asdict(FileContents(str(self.source), newest_ns=newest_ns))
         operation = CREATE if self.writes else READ
         names = {"kind": "numbered", "prefix": _PREFIX, "suffix": _SUFFIX}
-        work = NumberedWorkload(operation, self._size_class(files), files)
+        work = NumberedWorkload(operation, self._size_class(files), files, sizes=self.sizes)
         return RunPlan(names, self.writes, work, contents)
 
     def _delete(self, session: Session, *, container: bool = False) -> None:

@@ -14,9 +14,10 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import md5
 from itertools import count
 from secrets import token_hex
 from time import perf_counter_ns
@@ -24,13 +25,13 @@ from typing import Literal, cast
 
 from ssbench.core import operations as ops
 from ssbench.core.bodycheck import BodyCheck, expected_content
-from ssbench.core.content import ObjectSource, source_of
+from ssbench.core.content import source_of
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import Action
-from ssbench.storage.directory import DirectorySource
+from ssbench.storage.directory import DirectorySource, file_contents
 from ssbench.storage.fileoptions import file_settings
 from ssbench.storage.filetree import (
     ATTRIBUTE,
@@ -79,12 +80,10 @@ class FileStorage:
         own = file_settings(settings)
         self._settings, self._own = settings, own
         self._naming = naming_of(settings)
-        from_files = settings.contents.get("kind") == "directory"
-        made_up = {} if from_files else settings.contents
-        self._content = source_of(replace(settings, block_size=own.io_buffer, contents=made_up))
-        self._source: ObjectSource = (
-            DirectorySource(settings, own.io_buffer) if from_files else self._content
-        )
+        self._content = source_of(replace(settings, block_size=own.io_buffer))
+        #: Real files; None: contents are made up.
+        self._contents = contents = file_contents(settings)
+        self._files = DirectorySource(settings, contents) if contents and contents.path else None
         self._most = [size.size_max + _OVERLONG for size in settings.sizes]
         self._serial = settings.newest.serial
         self._tree = FileTree(own.path)
@@ -123,7 +122,8 @@ class FileStorage:
         return self._serial
 
     def connect(self, count: int) -> None:
-        self._source.prepare()
+        if self._contents is None:
+            self._content.prepare()
         if self._own.page_cache == "drop-all":
             drop_all_caches()
 
@@ -138,6 +138,8 @@ class FileStorage:
         return self._receive(job, deadline_ns)
 
     def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        if self._contents is not None:
+            return self._read_hashed(job, deadline_ns, self._contents.checksum(job.object))
         size_class = self._settings.sizes[job.size_class]
         name = self._naming.object(job.size_class, job.object)
         check = BodyCheck(self._content, expected_content(size_class, name, job, *_range_of(job)))
@@ -146,6 +148,17 @@ class FileStorage:
         if fault:
             text = f"{self._where(job)}: {fault.text}"
             raise StorageError(fault.kind, text, status=timing.status, timing=timing)
+        return timing
+
+    def _read_hashed(self, job: Job, deadline_ns: int, known: str) -> Timing:
+        """Compare with the MD5 of a real file; "": there is none."""
+        digest = md5(usedforsecurity=False)
+        timing = self._receive(job, deadline_ns, digest.update if known else None)
+        if known and digest.hexdigest() != known:
+            text = (
+                f"{self._where(job)}: its MD5 is {digest.hexdigest()}, and that of the file {known}"
+            )
+            raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
         return timing
 
     def _receive(
@@ -246,20 +259,27 @@ class FileStorage:
             os.close(source)
 
     def _write(self, job: Job, deadline_ns: int, *, is_new: bool) -> Timing:
-        folder, name = self._locate(job, make=True)
+        if self._files is not None:
+            with self._files.open(job) as file:
+                timing = self._write_pieces(job, deadline_ns, file.pieces(), is_new=is_new)
+                file.check_unchanged(timing)
+            return timing
         content = self._naming.object(job.size_class, job.object).encode()
+        pieces = self._content.pieces(content, job.version, job.size)
+        return self._write_pieces(job, deadline_ns, pieces, is_new=is_new)
 
-        sent = 0
+    def _write_pieces(
+        self, job: Job, deadline_ns: int, pieces: Iterator[memoryview], *, is_new: bool
+    ) -> Timing:
+        folder, name = self._locate(job, make=True)
 
         def fill(fd: int) -> None:
-            nonlocal sent
-            for piece in self._source.pieces(content, job.version, job.size):
+            for piece in pieces:
                 self._send(fd, piece)
-                sent += len(piece)
                 self._check_time(job, deadline_ns)
 
         timing = self._make_file(job, folder, name, fill, is_new=is_new)
-        return timing._replace(bytes_moved=sent)
+        return timing._replace(bytes_moved=job.size)
 
     def _make_file(
         self, job: Job, folder: Folder, name: str, fill: Callable[[int], None], *, is_new: bool

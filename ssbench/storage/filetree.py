@@ -115,16 +115,17 @@ class Found(NamedTuple):
 class FileTree:
     """The folders below ``path``. Its methods may be called in any thread.
 
+    :param title: of the path, in the message of the error.
     :raises UsageError: there is no such directory, or it can't be opened.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, title: str = "--path") -> None:
         try:
             # Only here a link is followed: the user names this directory.
             self.root = Folder(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise UsageError(f"--path {printable(path)}: {reason}") from error
+            raise UsageError(f"{title} {printable(path)}: {reason}") from error
         self.path = path
         self._open: dict[str, Folder] = {}
 

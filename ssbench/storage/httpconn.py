@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from gevent import Timeout
 
@@ -44,16 +44,33 @@ _PIECES_PER_SEND = 16  #: pieces of a large body sent by one system call
 _timing = tuple.__new__  # Timing(...) without the cost of keyword arguments
 
 
+class SendableFile(Protocol):
+    """A file whose bytes the kernel can send."""
+
+    size: int
+    sent: int  #: bytes, in the present attempt
+
+    def rewind(self) -> None:
+        """Begin an attempt."""
+
+    def send_to(self, socket_fd: int) -> int:
+        """Send the next bytes, without waiting; returns how many."""
+
+
 class Upload(NamedTuple):
     """A request's body: its first piece, and a factory of the others (called per attempt).
 
     :param expects: the request says ``Expect: 100-continue``; then ``rest`` is the whole body.
+    :param one_by_one: a piece of ``rest`` is valid until the next one.
+    :param file: has the same bytes as ``rest``, which is the whole body.
     """
 
     size: int
     first: memoryview | bytes
     rest: Callable[[], Iterator[memoryview]] | None = None
     expects: bool = False
+    one_by_one: bool = False
+    file: SendableFile | None = None
 
 
 class Disconnected(StorageError):
@@ -217,18 +234,48 @@ class Connection:
         self._interim = 0
         self._any_sent = sent > 0
         parts: Iterator[Any] = iter((head,))
-        if upload is not None and upload.expects:
-            if not (self._send_views([memoryview(head)]) and self._await_continue()):
+        if upload is not None and (upload.expects or upload.file):
+            is_wanted = self._send_views([memoryview(head)]) and (
+                not upload.expects or self._await_continue()
+            )
+            if not is_wanted:
                 self.reusable = False
+                return
+            descriptor = self.stream.descriptor
+            if upload.file and descriptor is not None:
+                self.reusable = self._send_file(upload.file, descriptor) and self.reusable
                 return
             parts = upload.rest() if upload.rest else iter(())
         elif upload is not None:
             parts = chain((head, upload.first), upload.rest() if upload.rest else ())
-        while views := [memoryview(part) for part in islice(parts, _PIECES_PER_SEND)]:
+        per_send = 1 if upload is not None and upload.one_by_one else _PIECES_PER_SEND
+        while views := [memoryview(part) for part in islice(parts, per_send)]:
             sent = _skip(views, sent)
             if not self._send_views(views):
                 self.reusable = False
                 return
+
+    def _send_file(self, file: SendableFile, descriptor: int) -> bool:
+        """As _send_views."""
+        file.rewind()
+        while file.sent < file.size:
+            try:
+                file.send_to(descriptor)
+                self.alive = self._any_sent = True
+            except BlockingIOError:
+                pass
+            except OSError:
+                if self._is_answered():
+                    return False
+                raise
+            # Other users have their turn, even if the send buffer is not full.
+            if file.sent < file.size and self.stream.wait_writable() and self._read_early():
+                return False
+        return True
+
+    def _is_answered(self) -> bool:
+        """Whether the server sent a response before it closed the connection."""
+        return self._abort_cause is None and self._read_early() and bool(self._early)
 
     def _send_views(self, views: list[memoryview]) -> bool:
         """False: a response (or the end of the stream) arrived before everything was sent."""
@@ -239,8 +286,7 @@ class Connection:
             except BlockingIOError:
                 pass
             except OSError:
-                # The server may have sent a response before it closed the connection.
-                if self._abort_cause is None and self._read_early() and self._early:
+                if self._is_answered():
                     return False
                 raise
             # The socket's send buffer is full: wait before the next attempt.

@@ -8,13 +8,17 @@ from itertools import islice
 from typing import Generic, Literal, Protocol, TypeVar
 
 from ssbench.core import operations
+from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.content import source_of
-from ssbench.core.model import Job, SizeClass
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, SizeClass, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import Action
+from ssbench.storage.directory import PIECE, DirectorySource, file_contents
+from ssbench.storage.httpbody import Collector, HeaderCollector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.verify import Verifier
+from ssbench.storage.verify import ContentVerifier, FileVerifier, Verifier
 
 RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of a response body that is kept
 LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrives
@@ -49,14 +53,39 @@ _VERIFIED = {
 }
 
 
-def actions_of(driver: object, settings: StorageSettings) -> dict[int, Action]:
+class Driver(Protocol):
+    """What the operations on real files need of a driver."""
+
+    _bodies: ObjectBodies
+
+    def checksum_lines(self, checksum: str) -> str:
+        """Header lines by which the store refuses an upload of another MD5."""
+
+    def _write(
+        self,
+        job: Job,
+        deadline_ns: int,
+        response: Collector | None = None,
+        upload: Upload | None = None,
+        lines: str = "",
+    ) -> Timing:
+        """
+        :param upload: None: the made-up content of the job's object.
+        :param lines: further header lines.
+        """
+
+
+def actions_of(driver: Driver, settings: StorageSettings) -> dict[int, Action]:
     """The bound methods of a driver."""
     methods = {**METHODS, **(_VERIFIED if settings.verify else {})}
-    return {
+    actions: dict[int, Action] = {
         operation: getattr(driver, name)
         for operation, name in methods.items()
         if hasattr(driver, name)
     }
+    if driver._bodies.files is not None:
+        actions[operations.CREATE] = FileUploads(driver, driver._bodies.files).create
+    return actions
 
 
 class _Account(Protocol):
@@ -99,13 +128,22 @@ class ObjectBodies:
     def __init__(self, settings: StorageSettings) -> None:
         self.naming = naming_of(settings)
         self.content = source_of(settings, _PIECE)
-        self.verifier = Verifier(settings, self.naming, self.content)
+        contents = file_contents(settings)
+        #: Real files to send; None: contents are made up, or nothing is sent.
+        self.files = DirectorySource(settings, contents) if contents and contents.path else None
+        self.verifier: ContentVerifier = (
+            FileVerifier(settings, self.naming, contents)
+            if contents
+            else Verifier(settings, self.naming, self.content)
+        )
         #: Bytes of the longest object of each size class.
         self.longest = [size.size_max for size in settings.sizes]
-        self._expects = settings.expect_continue
+        self.expects = settings.expect_continue
         #: ``upload(job)``: the content of the job's object.
         self.upload = self._expecting_upload if settings.expect_continue else self._upload
-        self._is_needed = settings.verify or any(map(_is_written, settings.sizes))
+        self._is_needed = not contents and (
+            settings.verify or any(map(_is_written, settings.sizes))
+        )
 
     def prepare(self) -> None:
         """Make the content, if the run needs it."""
@@ -116,7 +154,7 @@ class ObjectBodies:
         """A part of the content of the job's object, from an offset on."""
         name = self.naming.object(job.size_class, job.object).encode()
         pieces = partial(self.content.pieces, name, job.version, size, start)
-        if self._expects and job.operation != operations.ENSURE:
+        if self.expects and job.operation != operations.ENSURE:
             return Upload(size, b"", pieces, expects=True)
         if size <= self.content.block_size:
             return Upload(size, next(pieces(), b""))
@@ -140,6 +178,56 @@ class ObjectBodies:
         name = self.naming.object(job.size_class, job.object).encode()
         pieces = partial(self.content.pieces, name, job.version, job.size)
         return Upload(job.size, b"", pieces, expects=True)
+
+
+class FileUploads:
+    """CREATE with the content of real files, by whatever way the checksum and the stream allow."""
+
+    def __init__(self, driver: Driver, files: DirectorySource) -> None:
+        self._driver, self._files = driver, files
+        self._hashes = files.contents.hashes
+        self._checks = self._hashes or bool(files.contents.md5)
+
+    def create(self, job: Job, deadline_ns: int) -> Timing:
+        """Upload a file. Reading it is part of the operation's time, comparing checksums is not.
+
+        :raises StorageError: SOURCE_FILE, or CORRUPT: the store has another MD5.
+        """
+        driver = self._driver
+        with self._files.open(job) as file:
+            known = "" if self._hashes else file.checksum
+            lines = driver.checksum_lines(known) if known else ""
+            response = HeaderCollector(RESPONSE_MAX) if self._checks else None
+            expects = driver._bodies.expects
+            if job.size <= PIECE and not expects:
+                upload = Upload(job.size, next(file.pieces(), b""))
+            else:
+                sendable = None if self._hashes else file
+                upload = Upload(job.size, b"", file.pieces, expects, True, sendable)
+            try:
+                timing = driver._write(job, deadline_ns, response, upload, lines)
+            except StorageError as error:
+                if error.timing is not None:
+                    file.check_unchanged(error.timing)
+                if known and is_wrong_checksum(error):
+                    error.kind = ErrorKind.CORRUPT
+                    error.detail = f"{file.where}: the store received another MD5 than {known}"
+                raise
+            file.check_unchanged(timing)
+            stored = claimed_md5(response.headers) if response else None
+            if stored is None:
+                return timing
+            if stored == file.checksum:
+                return timing._replace(items=1)
+            text = (
+                f"{file.where}: the store's MD5 is {stored}, and that of the file {file.checksum}"
+            )
+            raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
+
+
+def is_wrong_checksum(error: StorageError) -> bool:
+    """Whether the store refused an upload because of its checksum: Swift by 422, S3 by a code."""
+    return error.status == 422 or (error.status == 400 and "BadDigest" in error.detail)
 
 
 def _is_written(size: SizeClass) -> bool:

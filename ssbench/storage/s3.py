@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Collection, Mapping
 from copy import copy
 from functools import partial
@@ -22,6 +23,7 @@ from ssbench.storage.httpbody import (
     StreamingCollector,
     check_range,
 )
+from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import UnsignedRequest
 from ssbench.storage.httpstore import (
     LISTING_MAX,
@@ -32,7 +34,6 @@ from ssbench.storage.httpstore import (
 )
 from ssbench.storage.s3account import META, RUN_HEADER, Place, S3Client, listing_query
 from ssbench.storage.s3parse import ItemCounter, Xml
-from ssbench.storage.verify import CheckedBody
 
 #: How core.naming's names of object metadata begin.
 _NEUTRAL = "x-object-meta-"
@@ -133,20 +134,30 @@ class S3Storage(S3Client):
         self._verify(job, body, timing)
         return timing
 
-    def _verify(self, job: Job, body: CheckedBody, timing: Timing) -> None:
+    def _verify(self, job: Job, body: Collector, timing: Timing) -> None:
         body.headers = {name.replace(META, _NEUTRAL): text for name, text in body.headers.items()}
         self._verifier.check_read(job, body, timing)
 
-    def _write(self, job: Job, deadline_ns: int, response: Collector | None = None) -> Timing:
+    def checksum_lines(self, checksum: str) -> str:
+        return f"content-md5: {b64encode(bytes.fromhex(checksum)).decode()}\r\n"
+
+    def _write(
+        self,
+        job: Job,
+        deadline_ns: int,
+        response: Collector | None = None,
+        upload: Upload | None = None,
+        lines: str = "",
+    ) -> Timing:
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         size_class, number = job.size_class, job.object
         place = self._places[url][self._container(size_class, number)]
         version = f"{_VERSION}: {job.version}\r\n" if job.version else ""
-        upload = self._upload(job)
+        upload = upload or self._upload(job)
         timing = self._pools[url].request_signed(
             UnsignedRequest(
                 "PUT", place.path + self._object(size_class, number), "",
-                f"{place.headers}{self._metadata}{version}", self._payload_hash(upload),
+                f"{place.headers}{lines}{self._metadata}{version}", self._payload_hash(upload),
                 f"{self._agent}Content-Length: {job.size}\r\n",
             ),
             upload, deadline_ns, response,

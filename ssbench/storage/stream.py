@@ -71,6 +71,11 @@ class PlainStream:
         #: long before. Call it before the next wait.
         self.arrived_ns: Callable[[], int] = self._timestamps.now
 
+    @property
+    def descriptor(self) -> int | None:
+        """The socket that bytes of a file can be sent to as they are; None: they can't."""
+        return self._sock.fileno()
+
     def recv_into(self, buffer: Any) -> int:
         """Wait for bytes, then receive what is there; returns 0 at the end of the stream."""
         while True:
@@ -250,6 +255,10 @@ class TlsStream(PlainStream):
         self._ancillary: AncillaryData = []  #: timestamp of what is in ``_incoming``
         self.send = self._send
         self.send_parts = self._send_parts
+
+    @property
+    def descriptor(self) -> int | None:
+        return None
 
     def handshake(self) -> None:
         """Perform the handshake, and verify the server's certificate.

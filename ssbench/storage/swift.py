@@ -20,6 +20,7 @@ from ssbench.storage.httpbody import (
     StreamingCollector,
     check_range,
 )
+from ssbench.storage.httpconn import Upload
 from ssbench.storage.httpstore import (
     LISTING_MAX,
     METHODS,
@@ -115,13 +116,23 @@ class SwiftStorage(SwiftClient):
         self._verifier.check_write(job, response, timing)
         return timing
 
-    def _write(self, job: Job, deadline_ns: int, response: Collector | None = None) -> Timing:
+    def checksum_lines(self, checksum: str) -> str:
+        return f"ETag: {checksum}\r\n"
+
+    def _write(
+        self,
+        job: Job,
+        deadline_ns: int,
+        response: Collector | None = None,
+        upload: Upload | None = None,
+        lines: str = "",
+    ) -> Timing:
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
         timing = self._pools[url].request(
             f"PUT {self._sites[url].base}{self._path(job)}{self._upload_suffixes[url]}"
-            f"{version}Content-Length: {job.size}\r\n\r\n".encode(),
-            self._upload(job),
+            f"{version}{lines}Content-Length: {job.size}\r\n\r\n".encode(),
+            upload or self._upload(job),
             deadline_ns,
             response,
         )

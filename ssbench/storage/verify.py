@@ -7,6 +7,7 @@ store reports one. An operation's time ends with its last byte; checks after tha
 from __future__ import annotations
 
 from hashlib import md5
+from typing import Any, Protocol
 
 import gevent
 
@@ -16,10 +17,34 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import Naming
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.httpbody import Collector
+from ssbench.storage.directory import FileContents
+from ssbench.storage.httpbody import Collector, HeaderCollector
 
 #: Bytes to hash before yielding to other greenlets: a millisecond or two.
 _HASH_SLICE = 1024 * 1024
+
+
+class ContentVerifier(Protocol):
+    """Checks the responses to a driver's requests."""
+
+    def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> Collector:
+        """The collector for the body of a GET.
+
+        :param offset: of the part that was requested; ``length``: its bytes, None: all.
+        """
+
+    def check_read(self, job: Job, body: Any, timing: Timing) -> None:
+        """Check a successful response to a GET.
+
+        :param body: of ``read_collector``.
+        :raises StorageError: CORRUPT or STALE.
+        """
+
+    def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
+        """Check the response to a PUT.
+
+        :raises StorageError: CORRUPT: its ETag isn't the MD5 of the body that was sent.
+        """
 
 
 class CheckedBody(Collector):
@@ -54,7 +79,7 @@ class CheckedBody(Collector):
 
 
 class Verifier:
-    """Checks the responses to a driver's requests.
+    """A ContentVerifier of made-up content.
 
     :param content: of any block size.
     """
@@ -65,20 +90,12 @@ class Verifier:
         self._content = content
 
     def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> CheckedBody:
-        """The collector for the body of a GET.
-
-        :param offset: of the part that was requested; ``length``: its bytes, None: all.
-        """
         size_class = self._sizes[job.size_class]
         name = self._naming.object(job.size_class, job.object)
         expected = expected_content(size_class, name, job, offset, length)
         return CheckedBody(size_class.size_max, BodyCheck(self._content, expected))
 
     def check_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:
-        """Check a successful response to a GET.
-
-        :raises StorageError: CORRUPT or STALE.
-        """
         finding, etag_mismatch = body.check.finding(body.headers), body.etag_mismatch()
         if finding is None and not etag_mismatch:
             return
@@ -91,15 +108,11 @@ class Verifier:
         )
 
     def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
-        """Check the response to a PUT.
-
-        :raises StorageError: CORRUPT: its ETag isn't the MD5 of the body that was sent.
-        """
         claimed = claimed_md5(response.headers)
         if claimed is None:
             return
         name = self._naming.object(job.size_class, job.object).encode()
-        sent = self._content.checksum(name, job.version, job.size) or self._md5_of(name, job)
+        sent = self._md5_of(name, job)
         if sent != claimed:
             etag_mismatch = f"the ETag is {claimed}, and the MD5 of what was sent {sent}"
             raise self._failure(job, ErrorKind.CORRUPT, etag_mismatch, timing)
@@ -119,3 +132,38 @@ class Verifier:
         naming, (size_class, number) = self._naming, (job.size_class, job.object)
         where = f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"
         return StorageError(kind, f"{where}: {text}", status=timing.status, timing=timing)
+
+
+class _Md5Body(Collector):
+    """Hashes a body instead of collecting it."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.hash = md5(usedforsecurity=False)
+
+    def add(self, part: memoryview) -> None:
+        self.hash.update(part)
+
+
+class FileVerifier:
+    """A ContentVerifier of real files, by their MD5."""
+
+    def __init__(self, settings: StorageSettings, naming: Naming, contents: FileContents) -> None:
+        self._sizes, self._naming, self._contents = settings.sizes, naming, contents
+
+    def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> Collector:
+        size_max = self._sizes[job.size_class].size_max
+        known = self._contents.checksum(job.object)
+        return _Md5Body(size_max) if known else HeaderCollector(size_max)
+
+    def check_read(self, job: Job, body: Collector, timing: Timing) -> None:
+        known = self._contents.checksum(job.object)
+        if not isinstance(body, _Md5Body) or body.hash.hexdigest() == known:
+            return
+        naming, (size_class, number) = self._naming, (job.size_class, job.object)
+        where = f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"
+        text = f"{where}: its MD5 is {body.hash.hexdigest()}, and that of the file {known}"
+        raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
+
+    def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
+        """Nothing: uploads of files compare while the file is open."""

@@ -94,12 +94,23 @@ class WebdavStorage(WebdavClient):
         self._verifier.check_read(job, body, timing)
         return timing
 
-    def _write(self, job: Job, deadline_ns: int, response: Collector | None = None) -> Timing:
+    def checksum_lines(self, checksum: str) -> str:
+        """Of ownCloud and those that follow it; WebDAV itself has none."""
+        return f"OC-Checksum: MD5:{checksum}\r\n"
+
+    def _write(
+        self,
+        job: Job,
+        deadline_ns: int,
+        response: Collector | None = None,
+        upload: Upload | None = None,
+        lines: str = "",
+    ) -> Timing:
         path = self._path(job)
         if path.count("/") > 1:
             self._make_folders(path, deadline_ns)
-        length = f"Content-Length: {job.size}\r\n"
-        timing = self._send("PUT", path, deadline_ns, self._upload(job), response, length)
+        lines += f"Content-Length: {job.size}\r\n"
+        timing = self._send("PUT", path, deadline_ns, upload or self._upload(job), response, lines)
         if 200 <= timing.status < 300:
             return timing
         if timing.status in _NO_FOLDER:

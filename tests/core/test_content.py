@@ -4,7 +4,6 @@ import time
 from hashlib import sha256
 from zlib import compress
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -108,11 +107,7 @@ def test_agreement_ends_at_the_first_byte_that_differs(
     assert content.agreement(at, memoryview(part)) == wrong % size
 
 
-def test_settings_name_the_source() -> None:
+def test_settings_name_the_letter_and_the_longest_piece() -> None:
     settings = StorageSettings(block_size=100, compressible=True)
     assert bytes(source_of(settings).piece(b"x", 0, 5)) == b"AAAAA"
     assert (source_of(settings).block_size, source_of(settings, 500).block_size) == (100, 500)
-    source = source_of(StorageSettings(contents={"kind": "synthetic"}))
-    assert source.size(b"x", 0) is source.checksum(b"x", 0, 5) is source.extent(b"x", 0, 5) is None
-    with pytest.raises(KeyError):
-        source_of(StorageSettings(contents={"kind": "other"}))

@@ -23,21 +23,32 @@ class NumberedWorkload(Workload):
 
     :param size_class: its sizes are those of the objects; None: nothing is known of their sizes.
     :param iterations: how often each object has its turn.
+    :param sizes: of the objects, by number, in place of those that follow from the class.
     """
 
     phase = Phase.RUN
 
     def __init__(
-        self, operation: int, size_class: SizeClass | None, count: int, iterations: int = 1
+        self,
+        operation: int,
+        size_class: SizeClass | None,
+        count: int,
+        iterations: int = 1,
+        sizes: Sequence[int] | None = None,
     ) -> None:
         self.total: int = count * iterations
         self._operation, self._size_class, self._count = int(operation), size_class, count
+        self._sizes = sizes
 
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         begin = self.taken
         self.taken = min(begin + limit, self.total)
         numbers = [turn % self._count for turn in range(begin, self.taken)]
-        return _jobs(self._operation, self._size_class, numbers, first_number, 0)
+        if self._sizes is None:
+            sizes: Iterable[int] = _sizes(self._size_class, numbers)
+        else:
+            sizes = [self._sizes[number] for number in numbers]
+        return _jobs(self._operation, sizes, numbers, first_number, 0)
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         """Does nothing, as do the methods of the other outcomes."""
@@ -108,7 +119,8 @@ class MixedWorkload(Workload):
             numbers = self._to_use(limit, group)
             self._busy.update(numbers)
         self.taken += len(numbers)
-        return _jobs(int(row), self._size_class, numbers, first_number, group)
+        sizes = _sizes(self._size_class, numbers)
+        return _jobs(int(row), sizes, numbers, first_number, group)
 
     def _to_remove(self, limit: int) -> list[int]:
         closed = self._closed
@@ -191,18 +203,20 @@ class MixedCleanup(ListWorkload):
         self._mixed.removed += len(list(jobs))
 
 
+def _sizes(size_class: SizeClass | None, numbers: Sequence[int]) -> list[int]:
+    size = 0 if size_class is None else size_class.size_min
+    if size_class is None or size_class.size_max == size:
+        return [size] * len(numbers)
+    return [initial_size(size_class, number) for number in numbers]
+
+
 def _jobs(
     operation: int,
-    size_class: SizeClass | None,
+    sizes: Iterable[int],
     numbers: Sequence[int],
     first_number: int,
     group: int,
 ) -> list[Job]:
-    size = 0 if size_class is None else size_class.size_min
-    if size_class is None or size_class.size_max == size:
-        sizes: Iterable[int] = [size] * len(numbers)
-    else:
-        sizes = [initial_size(size_class, number) for number in numbers]
     return [
         _new(Job, (job, operation, 0, number, 0, size, NONE_NS, (), (), group))
         for job, (number, size) in enumerate(zip(numbers, sizes, strict=True), first_number)
