@@ -45,6 +45,7 @@ from tests.fakes.http_server import FakeSwift
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.servers.dictstore import DRIVER, DictStore
 from tests.servers.s3 import S3Server, SwiftS3, VersityGW
+from tests.servers.swift import swift_options
 from tests.servers.webdav import Apache, DavServer, Nginx, WsgiDav
 
 SIZES = (
@@ -93,7 +94,7 @@ def on_fake_swift() -> Iterator[Subject]:
 
 
 def on_real_swift() -> Iterator[Subject]:
-    with EmbeddedSwift() as swift:
+    with EmbeddedSwift(swift_options()) as swift:
         given = {"token": token_of(swift), "urls": (swift.storage_url,)}
         yield Subject(lambda **changes: WholeDriver(settings(**{**given, **changes})))
 

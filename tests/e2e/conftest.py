@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.embedded import EmbeddedSwift, SwiftOptions
+from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Commands
 from tests.servers.certificates import Certificates, make_certificates
 from tests.servers.four_process import FourProcessSwift
 from tests.servers.keystone import KeystoneSwift
+from tests.servers.swift import swift_options
 
 HERE = Path(__file__).parent
 
@@ -32,7 +33,7 @@ def commands(tmp_path: Path) -> Iterator[Commands]:
 @pytest.fixture(scope="session")
 def embedded_swift() -> Iterator[EmbeddedSwift]:
     """A Swift that all tests share: take container names that are your own."""
-    with EmbeddedSwift() as swift:
+    with EmbeddedSwift(swift_options()) as swift:
         yield swift
 
 
@@ -40,20 +41,20 @@ def embedded_swift() -> Iterator[EmbeddedSwift]:
 def fresh_swift() -> Iterator[Callable[..., EmbeddedSwift]]:
     """``fresh_swift(**options)``: an empty Swift for this test alone; options of EmbeddedSwift."""
     with ExitStack() as opened:
-        yield lambda **options: opened.enter_context(EmbeddedSwift(SwiftOptions(**options)))
+        yield lambda **options: opened.enter_context(EmbeddedSwift(swift_options(**options)))
 
 
 @pytest.fixture
 def four_process_swift() -> Iterator[FourProcessSwift]:
     """A Swift whose servers can be killed one by one."""
-    with FourProcessSwift() as swift:
+    with FourProcessSwift(swift_options()) as swift:
         yield swift
 
 
 @pytest.fixture(scope="session")
 def ipv6_swift() -> Iterator[EmbeddedSwift]:
     """A shared Swift on ::1."""
-    with EmbeddedSwift(SwiftOptions(host="::1")) as swift:
+    with EmbeddedSwift(swift_options(host="::1")) as swift:
         yield swift
 
 
@@ -66,7 +67,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture(scope="session")
 def tls_swift(certificates: Certificates) -> Iterator[EmbeddedSwift]:
     """A shared Swift that speaks https with a certificate that nobody trusts by default."""
-    options = SwiftOptions(tls_cert=certificates.certificate, tls_key=certificates.key)
+    options = swift_options(tls_cert=certificates.certificate, tls_key=certificates.key)
     with EmbeddedSwift(options) as swift:
         yield swift
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssbench.embedded import EmbeddedSwift, SwiftOptions
+from ssbench.embedded import EmbeddedSwift
 from ssbench.embedded.launcher import bound_socket
 from ssbench.embedded.plan import PIPELINE
 from ssbench.host.process import child_environment
+from tests.servers.swift import swift_options
 
 START_TIMEOUT_S = 60.0
 ADMIN_PASSWORD = "keystone-admin"
@@ -58,7 +59,7 @@ class KeystoneSwift:
             opened.callback(self._end)
             listener.close()
             self.swift = opened.enter_context(
-                EmbeddedSwift(SwiftOptions(proxy_conf=proxy_conf(self.auth_url)))
+                EmbeddedSwift(swift_options(proxy_conf=proxy_conf(self.auth_url)))
             )
             self._api = self._wait_until_ready(f"{top}/output")
             self._furnish()

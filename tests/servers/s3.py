@@ -13,9 +13,10 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from ssbench.embedded import EmbeddedSwift, SwiftOptions
+from ssbench.embedded import EmbeddedSwift
 from tests.ports import held_port
 from tests.servers.programs import path_of
+from tests.servers.swift import swift_options
 
 START_TIMEOUT_S = 30.0
 REGION = "us-east-1"
@@ -125,7 +126,7 @@ class SwiftS3(S3Server):
             "filter:s3api": {"storage_domain": "127.0.0.1"},
             "filter:tempauth": {"user_test_tester": f"{secret_key} .admin"},
         }
-        self.swift = EmbeddedSwift(SwiftOptions(proxy_conf=conf, **options))
+        self.swift = EmbeddedSwift(swift_options(proxy_conf=conf, **options))
 
     def __enter__(self) -> S3Server:
         self.swift.start()
