@@ -23,10 +23,10 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
 from ssbench.runner import check_thresholds, judge, open_session
-from ssbench.runner.config import RunConfig
+from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.methods import MIXED, REPEATED, Method
 from ssbench.runner.session import Session
-from ssbench.runner.single_run import Run, RunPlan, RunResult
+from ssbench.runner.single_run import Run, RunResult
 from ssbench.runner.stop import Stop
 from ssbench.storage.registry import open_admin
 from ssbench.storage.retrying_client import RetryingClient

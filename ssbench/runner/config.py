@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ssbench.core.errors import UsageError
 
 if TYPE_CHECKING:
     from ssbench.core.stats.thresholds import Threshold
+    from ssbench.core.workload.workload import Workload
     from ssbench.runner.scenarios import ScenarioText
     from ssbench.storage.options import StoreOptions
 
@@ -115,3 +116,20 @@ class RunConfig:
             raise UsageError(
                 f"--abort-on-threshold needs a --threshold that it can watch: {WATCHED}"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run does around its operations. The default: all that a scenario needs.
+
+    :param names: StorageSettings.names; {}: by the run's id.
+    :param contents: StorageSettings.contents; {}: made-up bytes.
+    :param uploads: containers are made, and the scenario's sizes are those of uploads.
+    :param workload: of the run phase, which has no populate phase then; None: the scenario's
+        operations on its initial objects and those that the run creates.
+    """
+
+    names: Mapping[str, Any] = field(default_factory=dict)
+    uploads: bool = True
+    workload: Workload | None = None
+    contents: Mapping[str, Any] = field(default_factory=dict)

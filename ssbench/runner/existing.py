@@ -19,8 +19,8 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.population import Population
+from ssbench.runner.config import RunPlan
 from ssbench.runner.deletions import page_size, pages
-from ssbench.runner.single_run import RunPlan
 from ssbench.storage.base import ObjectEntry
 from ssbench.storage.retrying_client import RetryingClient
 

@@ -25,10 +25,10 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
 from ssbench.core.workload.numbered import NumberedWorkload
 from ssbench.runner import open_session
-from ssbench.runner.config import RunConfig, TransportConfig
+from ssbench.runner.config import RunConfig, RunPlan, TransportConfig
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.session import Session
-from ssbench.runner.single_run import Run, RunPlan
+from ssbench.runner.single_run import Run
 from ssbench.runner.stop import Stop
 from ssbench.storage.base import StoreAdmin
 from ssbench.storage.directory import FileContents

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ssbench import __version__, statfile
 from ssbench.core.dispatch.dispatcher import MAX_BATCH
@@ -30,9 +30,11 @@ from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.stats.threshold_watch import ThresholdWatch
 from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs
-from ssbench.core.workload.workload import InitialWorkload, Workload, initial_jobs
+from ssbench.core.workload.workload import InitialWorkload, initial_jobs
 from ssbench.host import info
 from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.runner.config import RunPlan
+from ssbench.runner.existing import check_existing, list_existing
 from ssbench.runner.prepare import check, check_marks, make_containers
 from ssbench.runner.session import CountedPhase, Session
 from ssbench.statfile import StatFileWriter
@@ -85,23 +87,6 @@ class Aborted(KeyboardInterrupt):
     def __init__(self, reason: str, result: RunResult) -> None:
         super().__init__(reason)
         self.result = result
-
-
-@dataclass(frozen=True, slots=True)
-class RunPlan:
-    """What a run does around its operations. The default: all that a scenario needs.
-
-    :param names: StorageSettings.names; {}: by the run's id.
-    :param contents: StorageSettings.contents; {}: made-up bytes.
-    :param uploads: containers are made, and the scenario's sizes are those of uploads.
-    :param workload: of the run phase, which has no populate phase then; None: the scenario's
-        operations on its initial objects and those that the run creates.
-    """
-
-    names: Mapping[str, Any] = field(default_factory=dict)
-    uploads: bool = True
-    workload: Workload | None = None
-    contents: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Run:
@@ -189,8 +174,6 @@ class Run:
 
         :raises UsageError: the scenario has operations that change objects.
         """
-        from ssbench.runner.existing import check_existing, list_existing  # needs RunPlan
-
         check_existing(self.scenario)
         session = self.session
         if session.existing is None:

@@ -31,7 +31,7 @@ from itertools import repeat
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import initial_size
 from ssbench.core.operations import Effect, Target, row_of
-from ssbench.core.workload.choice import AgeIndex
+from ssbench.core.workload.age_index import AgeIndex
 
 NOWHERE = 0xFFFFFFFF  #: the position of a number that is no member
 #: A created object is not in the store; is; is or is not.
