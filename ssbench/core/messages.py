@@ -106,6 +106,9 @@ class Ready(NamedTuple):
     stopped: bool
     #: The phase's start on the worker's clock, the origin of its offsets. None: unknown.
     origin_ns: Clock | None = None
+    #: The work socket is open. A worker without users opens none, and closes it when the control
+    #: state is ``closing``; either way it sends another Ready.
+    receiving: bool = True
 
 
 class Host(NamedTuple):
@@ -196,6 +199,7 @@ class ControlState(NamedTuple):
     #: incarnation -> its users by group; {} if the run has no groups of users
     groups: Annotated[Mapping[Natural, Sequence[Natural]], Meta(max_length=MAX_PEERS)] = {}
     job_schemas: Schemas = JOB_SCHEMAS  #: of the batches of jobs
+    closing: bool = False  #: no jobs are on their way: workers without users close their sockets
 
     @property
     def is_goodbye(self) -> bool:

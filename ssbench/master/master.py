@@ -460,7 +460,7 @@ class Master:
                 self._phase.receive_heartbeat(heartbeat, now_ns)
 
     def _on_ready(self, ready: Ready, now_ns: int) -> None:
-        worker = self._manager.receive_ready(ready)
+        worker = self.registry.receive_ready(ready)
         if worker:
             self._hosts.check_clock(worker)
 

@@ -155,13 +155,16 @@ class PhaseMachine:
                 self._advance(now_ns)
         elif self.state is PhaseState.DRAINING:
             self._drain(now_ns)
-        self._manager.ending = self.dispatcher.ending
-        self._manager.stopping = self.dispatcher.stopping
+        manager, dispatcher = self._manager, self.dispatcher
         if self.state is PhaseState.SENDING and not self.outbox:
-            run, phase = self._manager.settings.run_id, self._plan.phase
-            for batch in self.dispatcher.to_send(now_ns, _SENDS_PER_STEP):
+            run, phase = manager.settings.run_id, self._plan.phase
+            for batch in dispatcher.to_send(now_ns, _SENDS_PER_STEP):
                 message = Jobs(run, phase, batch.number, now_ns, pack_jobs(batch.jobs))
                 self.outbox.append(encode(message))
+        manager.ending, manager.stopping = dispatcher.ending, dispatcher.stopping
+        if dispatcher.closing is not manager.closing:
+            manager.closing = dispatcher.closing
+            manager.state_changed = True
 
     def wait_s(self, now_ns: int) -> float:
         """How long until the next step, at most."""

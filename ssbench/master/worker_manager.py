@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ssbench.core.dispatch.worker_registry import MAX_NAMES, SECOND, WorkerRegistry, WorkerState
 from ssbench.core.errors import FewerWorkersError, NoWorkersError
-from ssbench.core.messages import Bye, ControlState, Expired, Hello, Ready
+from ssbench.core.messages import Bye, ControlState, Expired, Hello
 from ssbench.core.model import Phase, WorkerExit
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.master.phases import Limits
@@ -84,7 +84,8 @@ class WorkerManager:
         self.phase = Phase.IDLE
         self.start_ns = 0  #: of the phase
         self.live = False  #: heartbeats are to carry latencies
-        self.ending = self.stopping = self.quit = False  #: as in ControlState
+        #: As in ControlState.
+        self.ending = self.stopping = self.closing = self.quit = False
         self.state_changed = True
         self.warnings: list[str] = []  #: for the user; the caller removes them
         self.newest_hello_ns = 0
@@ -111,7 +112,7 @@ class WorkerManager:
     def enter(self, phase: Phase, *, live: bool = False) -> None:
         """Another phase, or IDLE, from the next control state on."""
         self.phase, self.live = phase, live
-        self.ending = self.stopping = False
+        self.ending = self.stopping = self.closing = False
         self.state_changed = True
 
     def allocate_users(self, users: int) -> None:
@@ -157,16 +158,6 @@ class WorkerManager:
             self.newest_hello_ns = now_ns
             events.append(WorkerJoined(worker))
         return events
-
-    def receive_ready(self, ready: Ready) -> WorkerState | None:
-        """A worker is connected, or has stopped. Returns it; None if it is unknown."""
-        worker = self.registry.workers.get(ready.incarnation)
-        if worker is None:
-            return None
-        if worker.ready[:2] != (ready.run, ready.phase):
-            worker.origin_ns = ready.origin_ns  # once: no phase begins twice
-        worker.ready = (ready.run, ready.phase, ready.stopped)
-        return worker
 
     def receive_expired(self, expired: Expired) -> None:
         """The store rejected credentials."""
@@ -249,6 +240,7 @@ class WorkerManager:
             self.quit,
             *(self._limits.think_s if in_run else (0.0, 0.0)),
             self.registry.group_assignments(),
+            closing=self.closing,
         )
 
     def _gap(self, now_ns: int) -> int:

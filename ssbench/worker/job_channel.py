@@ -46,12 +46,16 @@ class JobChannel:
             self.listen(True)
 
     def close(self) -> None:
-        """Close the work socket; messages in it are dropped."""
+        """Close the work socket. Jobs in it are returned, or dropped if they are not of the
+        machine's phase."""
         if self._watcher is not None:
+            self._receive_all()
             self.listen(False)
             self._watcher.close()
             self._watcher = None
         self._transport.close_work()
+        self._machine.acknowledge()
+        self.flush()
 
     def listen(self, on: bool) -> None:
         """Watch the descriptor or not. It stays readable until all messages have been read: if
@@ -66,6 +70,14 @@ class JobChannel:
 
     def fetch(self) -> int:
         """Receive jobs as far as the machine wants them; returns how many are to be started."""
+        count = self._receive_all()
+        self._machine.acknowledge()
+        self.flush()
+        if count and self._on_jobs:
+            self._on_jobs(count)
+        return count
+
+    def _receive_all(self) -> int:
         machine, receive = self._machine, self._transport.receive
         count = 0
         while machine.wants_jobs:
@@ -74,10 +86,6 @@ class JobChannel:
                 self.listen(True)
                 break
             count += machine.receive_jobs(data, self.clock())
-        machine.acknowledge()
-        self.flush()
-        if count and self._on_jobs:
-            self._on_jobs(count)
         return count
 
     def report(self) -> None:

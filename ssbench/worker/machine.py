@@ -197,6 +197,7 @@ class WorkerPhase:
     held: HeldJobs
     connected: int = 0  #: users for whom the store has connections
     wanted: int = 0  #: users by the newest control state; their connections may not be there yet
+    receiving: bool = False  #: the work socket is open
     ready: bool = False  #: the store is connected
     ending: bool = False  #: the master has no more jobs
     stopping: bool = False  #: start nothing more
@@ -212,7 +213,8 @@ class OpenJobs(NamedTuple):
 
 
 class CloseJobs(NamedTuple):
-    """Close the work socket; messages in it are dropped."""
+    """Close the work socket, after ``receive_jobs`` of what is in it as long as ``wants_jobs``.
+    Before that, nothing of the outbox is sent."""
 
 
 class Connect(NamedTuple):
@@ -364,8 +366,12 @@ class WorkerMachine:
         self._stop_reported = False
         # Before the store's connections take the descriptors that there are. A worker without
         # users must receive no jobs: its socket may be open from the phase before.
-        self.actions.append(OpenJobs(state.pipe) if users else CloseJobs())
+        self._receive(self.phase, users > 0, state.pipe)
         self.actions.append(Connect(self.phase, users))
+
+    def _receive(self, phase: WorkerPhase, on: bool, pipe: int) -> None:
+        phase.receiving = on
+        self.actions.append(OpenJobs(pipe) if on else CloseJobs())
 
     def _follow(self, state: ControlState) -> None:
         """Apply a control state of the present phase, once the store is connected."""
@@ -374,21 +380,25 @@ class WorkerMachine:
             return
         users = sum(self._groups(state))
         phase.held.share = users / max(sum(each for each, _ in state.workers.values()), 1)
+        closes = phase.receiving and not users and state.closing
+        if closes or (users and not phase.receiving):
+            self._receive(phase, users > 0, state.pipe)
+            self._send_ready(phase)
         if users != phase.wanted:
             phase.wanted = users
-            self.actions.append(OpenJobs(state.pipe) if users else CloseJobs())
             if users <= phase.connected:
                 self._resize(phase, users)
             else:  # later: no latency may include the making of a connection
                 self.actions.append(Connect(phase, users))
         self._live, phase.ending = state.live, state.ending
         phase.stopping = phase.stopping or state.stopping
-        if phase.stopping or phase.ending:
-            self._return(phase.held.remove_unstarted(keep_for_idle=not phase.stopping))
+        if self.returns_jobs:
+            keep = not self._starts_nothing(phase)
+            self._return(phase.held.remove_unstarted(keep_for_idle=keep))
         if phase.stopping and not self._stop_reported:
             self._stop_reported = True
             self.report()
-            self._send_ready(phase, stopped=True)
+            self._send_ready(phase)
 
     def connected(self, phase: WorkerPhase, users: int) -> None:
         """The store is connected for so many users of this phase."""
@@ -401,7 +411,7 @@ class WorkerMachine:
             return
         phase.ready = True
         log.info("%s of run %s with %d users", phase.phase.name.lower(), phase.run, users)
-        self._send_ready(phase, stopped=False)
+        self._send_ready(phase)
         if self._state is not None:
             newest = newest_credentials(self._state.settings)
             if newest is not None:
@@ -419,8 +429,11 @@ class WorkerMachine:
         phase.held.users = groups if len(groups) == 1 + others else [users] + [0] * others
         self.actions.append(Resize(phase))
 
-    def _send_ready(self, phase: WorkerPhase, *, stopped: bool) -> None:
-        ready = Ready(phase.incarnation, phase.run, phase.phase, stopped, phase.origin_ns)
+    def _send_ready(self, phase: WorkerPhase) -> None:
+        ready = Ready(
+            phase.incarnation, phase.run, phase.phase, self._stop_reported, phase.origin_ns,
+            phase.receiving,
+        )  # fmt: skip
         self.outbox.append(ready)
 
     # Jobs in, results out --------------------------------------------------------------------
@@ -428,15 +441,20 @@ class WorkerMachine:
     @property
     def returns_jobs(self) -> bool:
         """Whether messages with jobs must be read at once, because most jobs go back."""
-        return self.phase is not None and (self.phase.stopping or self.phase.ending)
+        phase = self.phase
+        return phase is not None and (phase.ending or self._starts_nothing(phase))
+
+    def _starts_nothing(self, phase: WorkerPhase) -> bool:
+        """Whether all jobs go back."""
+        return phase.stopping or not phase.wanted or self._exit is not None
 
     @property
     def wants_jobs(self) -> bool:
         """Whether to receive another message with jobs now."""
         phase = self.phase
-        if phase is None or not phase.ready or self._exit:
+        if phase is None or not phase.ready:
             return False
-        return phase.stopping or phase.ending or phase.held.wants_more
+        return phase.held.wants_more or self.returns_jobs
 
     def receive_jobs(self, data: bytes, now_ns: int) -> int:
         """A message arrived on the work socket; returns how many of its jobs will be started.
@@ -460,7 +478,8 @@ class WorkerMachine:
         self._unacked.append(message.batch)
         stale = self._clock_sync.is_stale(message.sent_ns, now_ns)
         known = jobs[0].group < len(phase.held.queues)
-        if message.phase != phase.phase or phase.stopping or stale or not known:
+        other = message.phase != phase.phase
+        if other or stale or not known or self._starts_nothing(phase):
             self._refused += [job.number for job in jobs]
             return 0
         if phase.ending:
@@ -475,6 +494,8 @@ class WorkerMachine:
 
         Results take the acknowledgement along if there are any.
         """
+        if self.phase and self.phase.ready and self._starts_nothing(self.phase):
+            self._refused += self.phase.held.remove_unstarted()  # users put some back
         if self._unacked:
             self.report()
         if self._unacked:

@@ -66,20 +66,25 @@ class ThreadUserPool(UserPool):
     def resize(self) -> None:
         """Follow ``HeldJobs.users``; threads above it end with their current operation."""
         change = sum(self._held.users) - self._threads
+        if not sum(self._held.users):
+            self._recall()  # no thread will begin these
         for _ in range(change):
-            arguments = (
-                self._storage.actions, self._clock, self._timeout_ns, self._held,
-                self._tasks, self._outcomes, self._arrived.send,
-            )  # fmt: skip
-            Thread(target=_user, args=arguments, name="ssbench-user", daemon=True).start()
+            self._start_thread()
         for _ in range(-change):
             self._tasks.put(None)
         self._threads += change
-        self._living += max(change, 0)
         for group, users in enumerate(self._held.users):
             self._free[group] += users - self._sizes[group]
         self._sizes = [*self._held.users]
         self.start_jobs()
+
+    def _start_thread(self) -> None:
+        arguments = (
+            self._storage.actions, self._clock, self._timeout_ns, self._held,
+            self._tasks, self._outcomes, self._arrived.send,
+        )  # fmt: skip
+        Thread(target=_user, args=arguments, name="ssbench-user", daemon=True).start()
+        self._living += 1
 
     def close(self) -> None:
         if not self.closed:
@@ -126,7 +131,8 @@ class ThreadUserPool(UserPool):
         loop. Not if groups have users of their own: these would take turns of others.
         """
         held, queue = self._held, self._held.queues[group]
-        ahead = 0 if self._pause_s or len(held.queues) > 1 else held.quick
+        quick = self._threads and not self._pause_s and len(held.queues) == 1
+        ahead = held.quick if quick else 0
         while queue and self._free[group] + ahead > 0 and not self.closed:
             if self._clock() > held.lease_expires_ns:
                 self._expire_lease()
@@ -188,6 +194,9 @@ class ThreadUserPool(UserPool):
             return StorageError(ErrorKind.RESET, "closed by us", sent=False)
         waiter: AsyncResult = AsyncResult()
         self._tasks.put(_Task(job, start_ns, waiter))
+        if not self._threads:  # the users went away between two attempts
+            self._start_thread()
+            self._tasks.put(None)
         outcome = waiter.get()
         return outcome if type(outcome) is Timing else self._as_storage_error(outcome)
 

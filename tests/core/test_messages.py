@@ -225,6 +225,7 @@ def test_a_message_too_long_is_rejected_undecoded() -> None:
                 0,
                 {},
                 [],
+                False,
             ],
             "control: settings that are no map",
         ),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ssbench import __version__
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import ControlState, Heartbeat, Message
-from ssbench.core.model import Job, Phase, Timing, WorkerExit
+from ssbench.core.model import Job, Phase, Stage, Timing, WorkerExit
 from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits, PhaseOutcome
@@ -33,6 +33,7 @@ from tests.core.workload.fleet import Ledger
 
 SECOND = 1_000_000_000
 STEP_NS = SECOND // 100
+JOBS_NS = 2 * STEP_NS  #: the way of a message with jobs
 PIPE = 2
 _START_NS = 10_000 * SECOND
 _MAX_S = 600  #: simulated seconds; a run that takes longer hangs
@@ -72,7 +73,8 @@ class SimWorker:
         self.connected = True  #: its links are up
         self.running = True  #: False: SIGSTOP
         self.alive = True
-        self.pipe: deque[bytes] = deque()  #: messages with jobs that it has not read
+        #: Messages with jobs that it has not read, and when each arrives.
+        self.pipe: deque[tuple[int, bytes]] = deque()
         self.takes_jobs = False  #: its work socket is open
         self._cluster = cluster
         self._settings = WorkerSettings(
@@ -129,7 +131,7 @@ class SimWorker:
             self._answer(state, now_ns)
         machine.tick(now_ns)
         self._act()
-        self._fetch(now_ns)
+        self._fetch()
         self._work(now_ns)
         self._send()
         hello = machine.hello(now_ns)
@@ -159,14 +161,16 @@ class SimWorker:
             elif isinstance(action, OpenJobs):
                 self.takes_jobs = True
             elif isinstance(action, CloseJobs):
+                self._fetch()
                 self.takes_jobs = False
                 self.pipe.clear()
             elif isinstance(action, EndPhase):
                 self._in_flight.clear()
 
-    def _fetch(self, now_ns: int) -> None:
-        while self.machine.wants_jobs and self.pipe:
-            self.machine.receive_jobs(self.pipe.popleft(), now_ns)
+    def _fetch(self) -> None:
+        at_ns = self._cluster.now_ns
+        while self.machine.wants_jobs and self.pipe and self.pipe[0][0] <= at_ns:
+            self.machine.receive_jobs(self.pipe.popleft()[1], at_ns + self.ahead_ns)
         if self.machine.phase:
             self.machine.acknowledge()
 
@@ -234,11 +238,17 @@ class Cluster:
 
     # A run -------------------------------------------------------------------------------------
 
-    def run(self, total: int = 400, users: int = 12, seconds: float | None = None) -> PhaseOutcome:
+    def run(
+        self,
+        total: int = 400,
+        users: int = 12,
+        seconds: float | None = None,
+        stages: Sequence[Stage] = (),
+    ) -> PhaseOutcome:
         """Wait for the workers, run the phase, check the accounts."""
         self.ledger = Ledger(total)
         self.master.wait_for_workers(users, len(self.workers))
-        outcome = self.master.run_phase(Phase.RUN, self.ledger, users, seconds)
+        outcome = self.master.run_phase(Phase.RUN, self.ledger, users, seconds, stages=stages)
         self.check(outcome)
         return outcome
 
@@ -291,7 +301,7 @@ class Cluster:
             self._turn += 1
             worker = self.workers[self._turn % len(self.workers)]
             if worker.can_take:
-                worker.pipe.append(data)
+                worker.pipe.append((self.now_ns + JOBS_NS, data))
                 return True
         return False
 

@@ -63,7 +63,7 @@ class Scene(test_worker_manager.Scene):
 
     def ready(self, *, stopped: bool = False, incarnation: int = 1) -> None:
         run, phase = self.manager.settings.run_id, self.manager.phase
-        self.manager.receive_ready(Ready(incarnation, run, phase, stopped, 0))
+        self.manager.registry.receive_ready(Ready(incarnation, run, phase, stopped, 0))
 
     def turn(self) -> None:
         """What the master's loop does, in no time but that of the wait."""

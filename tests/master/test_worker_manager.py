@@ -149,16 +149,18 @@ def test_the_phase_is_ready_when_all_workers_are() -> None:
     here.manager.allocate_users(2)
     for incarnation in (1, 2, 3):
         assert not here.manager.ready()
-        worker = here.manager.receive_ready(Ready(incarnation, "run1", Phase.RUN, False, 50))
+        worker = here.manager.registry.receive_ready(
+            Ready(incarnation, "run1", Phase.RUN, False, 50)
+        )
         assert worker is not None
         assert worker.origin_ns == 50
     assert here.manager.ready()
     assert not here.manager.ready(stopped=True)
-    here.manager.receive_ready(Ready(1, "run1", Phase.RUN, True, 60))
-    here.manager.receive_ready(Ready(2, "run1", Phase.RUN, True, 60))
+    here.manager.registry.receive_ready(Ready(1, "run1", Phase.RUN, True, 60))
+    here.manager.registry.receive_ready(Ready(2, "run1", Phase.RUN, True, 60))
     assert here.manager.ready(stopped=True)
     assert here.manager.registry.workers[1].origin_ns == 50  # no phase begins twice
-    assert here.manager.receive_ready(Ready(99, "run1", Phase.RUN, False, 1)) is None
+    assert here.manager.registry.receive_ready(Ready(99, "run1", Phase.RUN, False, 1)) is None
 
 
 # Local workers -----------------------------------------------------------------------------

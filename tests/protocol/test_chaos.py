@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.errors import SsbenchError
+from ssbench.core.model import Stage
 from tests.fakes.cluster import Chaos, Cluster, SimWorker
 
 
@@ -56,6 +57,26 @@ def test_whatever_happens_to_workers_no_job_runs_twice(
     assert cluster.too_late == []
     if not any(fault == "cut" for _, _, fault in script):
         assert max(cluster.begun.values(), default=0) <= 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.floats(0.1, 3), st.integers(1, 12)), min_size=1, max_size=6), SCRIPTS)
+def test_whatever_users_there_are_in_each_stage_no_job_runs_twice(
+    stages: list[tuple[float, int]], script: list[tuple[float, int, str]]
+) -> None:
+    """Invariants: as above; and without faults, all jobs are done."""
+    cluster = Cluster(drain_timeout_s=5.0)
+    play(cluster, script)
+    try:
+        outcome = cluster.run(10**6, stages=[Stage(seconds, users) for seconds, users in stages])
+    except SsbenchError:
+        return
+    assert cluster.too_late == []
+    if not any(fault == "cut" for _, _, fault in script):
+        assert max(cluster.begun.values(), default=0) <= 1
+    if not script:
+        assert outcome.counts.lost == outcome.counts.failed == 0
+        assert sum(cluster.begun.values()) == outcome.counts.done
 
 
 @settings(max_examples=40, deadline=None)

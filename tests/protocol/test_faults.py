@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from ssbench.core.errors import ExitStatus
+from ssbench.core.model import Stage
 from tests.fakes.cluster import Cluster
 
 
@@ -131,6 +132,29 @@ def test_a_worker_told_to_exit_loses_nothing() -> None:
     assert (outcome.counts.done, outcome.counts.lost) == (6000, 0)
     assert max(cluster.begun.values()) == 1
     assert any("left before the end: SIGTERM" in text for text in cluster.messages)
+
+
+def starts_per_s(cluster: Cluster, since_s: float, until_s: float) -> list[float]:
+    """Operations that begin per second in this time; filled in by the run."""
+    rates: list[float] = []
+    counts: list[int] = []
+    cluster.at(since_s, lambda: counts.append(sum(cluster.begun.values())))
+    cluster.at(
+        until_s,
+        lambda: rates.append((sum(cluster.begun.values()) - counts[0]) / (until_s - since_s)),
+    )
+    return rates
+
+
+def test_a_worker_without_users_returns_its_jobs_at_once() -> None:
+    cluster = Cluster()
+    alone = starts_per_s(cluster, 3.1, 7)
+    after = starts_per_s(cluster, 7.1, 10)
+    outcome = cluster.run(10**6, stages=[Stage(3, 12), Stage(4, 1), Stage(3, 12)])
+    assert (outcome.counts.lost, outcome.counts.failed) == (0, 0)
+    assert alone[0] == pytest.approx(33, rel=0.25)  # one user, 30 ms an operation
+    assert after[0] == pytest.approx(400, rel=0.25)
+    assert max(cluster.begun.values()) == 1
 
 
 def test_all_workers_killed_end_the_run_with_a_reason() -> None:

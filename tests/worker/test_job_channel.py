@@ -58,6 +58,7 @@ class Sockets:
 
     def close_work(self) -> None:
         self.closed += 1
+        self.sent_at_close = len(self.sent)
 
     def receive(self) -> bytes | None:
         if not self._messages:
@@ -146,6 +147,17 @@ def test_what_the_master_does_not_take_now_is_sent_later_in_order(here: Scene) -
     here.sockets.room = 9
     here.channel.flush()
     assert here.sockets.sent == [b"one", b"two", b"results"]
+
+
+def test_closing_receives_what_is_in_the_socket_and_sends_after_it(here: Scene) -> None:
+    here.channel.open(3, here.on_readable)
+    here.machine.wanted = 0
+    here.sockets.arrive(b"123", b"4")
+    turn()
+    here.machine.wanted = 100
+    here.channel.close()
+    assert here.machine.taken == [b"123", b"4"]
+    assert here.sockets.sent[here.sockets.sent_at_close :] == [b"ack"]
 
 
 def test_it_can_be_closed_and_opened_again(here: Scene) -> None:

@@ -158,6 +158,10 @@ def at_work(users: int = 2, **settings: Any) -> Script:
     return here
 
 
+def due(number: int, due_ns: int = NONE_NS) -> Job:
+    return jobs(number)[0]._replace(due_ns=due_ns)
+
+
 # Joining -----------------------------------------------------------------------------------
 
 
@@ -282,8 +286,66 @@ def test_without_users_the_work_socket_is_closed() -> None:
     here.join(0)
     assert here.acted[0] == CloseJobs()
     assert not here.all_of(OpenJobs)
-    assert len(here.all_of(Ready)) == 1
-    assert not here.machine.wants_jobs
+    assert [ready.receiving for ready in here.all_of(Ready)] == [False]
+
+
+def test_users_that_go_away_while_the_store_connects_leave_the_socket_open() -> None:
+    here = Script()
+    here.connects = False
+    incarnation = here.join(4)
+    here.control(workers={incarnation: (0, None)})
+    (connect,) = here.all_of(Connect)
+    here.machine.connected(connect.phase, connect.users)
+    here.settle()
+    assert [ready.receiving for ready in here.all_of(Ready)] == [True]
+    here.arrive(1)
+    assert here.sent[-1] == Returned(incarnation, RUN, [1])
+
+
+def test_without_users_in_a_phase_jobs_are_returned_until_none_is_on_its_way() -> None:
+    here = at_work(2)
+    own = here.machine.incarnation
+    here.arrive(1, 2, 3)
+    here.arrive(4)
+    busy, _ = here.start(2)
+    here.sent.clear()
+    here.control(workers={own: (0, None)})
+    assert here.sent == [Returned(own, RUN, [3, 4])]
+    assert here.all_of(CloseJobs) == []
+    assert here.machine.returns_jobs
+    batch = here.arrive(5, 6)
+    assert here.sent[1:] == [Ack(own, RUN, [batch]), Returned(own, RUN, [5, 6])]
+    here.control(closing=True)
+    here.control()
+    assert len(here.all_of(CloseJobs)) == 1
+    assert [ready.receiving for ready in here.all_of(Ready)] == [False]
+    here.finish(busy)
+    here.machine.report()
+    here.settle()
+    assert [row.number for row in rows_of(here.all_of(Results)[0])] == [1]
+    here.control(workers={own: (2, None)})
+    assert here.acted[-2:] == [OpenJobs(3), Resize(here.phase)]
+    assert [ready.receiving for ready in here.all_of(Ready)] == [False, True]
+    here.arrive(7)
+    here.work(1)
+    assert here.started == [1, 2, 7]
+
+
+def test_jobs_for_later_are_returned_without_users() -> None:
+    here = at_work(2)
+    here.phase.held.add([due(1, 30), due(2, 40)])
+    here.control(workers={here.machine.incarnation: (0, None)})
+    assert sorted(here.all_of(Returned)[0].numbers) == [1, 2]
+
+
+def test_jobs_that_users_put_back_are_returned_without_users() -> None:
+    here = at_work(2)
+    here.arrive(1, 2)
+    put_back = here.start(2)
+    here.control(workers={here.machine.incarnation: (0, None)})
+    here.phase.held.add(put_back)
+    here.receive()
+    assert here.all_of(Returned)[0].numbers == [1, 2]
 
 
 def test_more_users_wait_for_connections_and_fewer_do_not() -> None:
@@ -299,7 +361,7 @@ def test_more_users_wait_for_connections_and_fewer_do_not() -> None:
     here.control(workers={incarnation: (3, None)})
     assert here.phase.held.users == [3]
     here.control(workers={incarnation: (0, None)})
-    assert (here.phase.held.users, here.acted[-2]) == ([0], CloseJobs())
+    assert here.phase.held.users == [0]
     here.control(workers={incarnation: (4, None)})  # their connections are still there
     assert here.phase.held.users == [4]
     assert len(here.all_of(Connect)) == 1
@@ -451,10 +513,6 @@ def test_stopping_returns_what_was_not_started_reports_and_says_so_once() -> Non
 
 
 # HeldJobs ------------------------------------------------------------------------------------
-
-
-def due(number: int, due_ns: int = NONE_NS) -> Job:
-    return jobs(number)[0]._replace(due_ns=due_ns)
 
 
 def test_jobs_with_due_times_are_queued_in_their_order() -> None:
@@ -722,7 +780,8 @@ def test_stop_returns_jobs_waits_for_operations_in_flight_and_says_bye() -> None
     here.settle()
     assert here.sent[-1] == Returned(here.machine.incarnation, RUN, [3])
     assert here.acted == [CloseJobs()]
-    assert not here.machine.wants_jobs
+    here.arrive(4)  # it was in the socket
+    assert here.sent[-1] == Returned(here.machine.incarnation, RUN, [4])
     here.control(stopping=True)
     here.wait(1, step_s=0.02)
     assert here.machine.status is None

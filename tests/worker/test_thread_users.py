@@ -215,6 +215,28 @@ def test_what_waits_for_threads_is_taken_back_when_the_store_becomes_slow(
     assert [job.number for job in here.held.queues[0]] == [*range(2, 21)]
 
 
+def test_without_users_what_waits_for_threads_is_taken_back(team: Callable[..., Team]) -> None:
+    here = ahead(team)
+    here.resize(0)
+    assert [job.number for job in here.held.queues[0]] == [*range(2, 21)]
+    here.until(lambda: not here.held.busy)
+    assert here.driver.begun == 1
+    here.resize(2)
+    assert here.results(20) == [(number, 0) for number in range(1, 21)]
+
+
+def test_without_users_an_operation_in_flight_is_retried(team: Callable[..., Team]) -> None:
+    here = team(2)
+    here.driver.seconds = 0.05
+    here.driver.faults = {1: [DOWN]}
+    here.add(1)
+    here.until(lambda: here.driver.in_flight == 1)
+    here.resize(0)
+    assert here.results(1) == [(1, 0)]
+    assert [row.retries for row in here.channel.rows] == [1]
+    here.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
+
+
 def test_what_waits_for_threads_is_not_begun_after_the_lease(team: Callable[..., Team]) -> None:
     here = ahead(team)
     here.held.lease_expires_ns = 1

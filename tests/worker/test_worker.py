@@ -223,6 +223,30 @@ def test_shares_grow_and_shrink_within_a_phase() -> None:
             seen += len(rows_of(master.expect(Results)))
 
 
+def test_without_users_in_a_phase_jobs_are_returned_until_the_socket_closes() -> None:
+    gate = Gate()
+    with at_work(1, open_driver=gate.driver) as (master, incarnation):
+        batches = [master.send(jobs(number)) for number in (1, 2, 3, 4)]
+        master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 1))
+        master.broadcast(workers={incarnation: (0, None)})
+        returned: list[int] = []
+        while len(returned) < 3:
+            returned += master.expect(Returned).numbers
+        assert returned == [2, 3, 4]
+        assert {number for ack in master.all_of(Ack) for number in ack.batches} == {*batches}
+        master.send(jobs(5))
+        master.broadcast(closing=True)
+        assert master.expect(Returned).numbers == [5]
+        master.expect(Ready, lambda ready: not ready.receiving)
+        master.wait_until_nobody_takes_jobs()
+        gate.open = True
+        assert [row.number for row in rows_of(master.expect(Results))] == [1]
+        master.broadcast(workers={incarnation: (1, None)})
+        master.expect(Ready, lambda ready: ready.receiving)
+        master.send(jobs(6))
+        assert [row.number for row in rows_of(master.expect(Results))] == [6]
+
+
 def test_when_stopping_unstarted_jobs_are_returned() -> None:
     gate = Gate()
     with at_work(2, open_driver=gate.driver) as (master, _):

@@ -46,6 +46,9 @@ QUICK_BATCH = 128
 IN_TRANSIT_NS = SECOND // 10
 #: How long jobs may be unevenly distributed at the end of a phase before workers return them.
 REBALANCE_AFTER_NS = SECOND // 4
+#: The longest pause of sending while workers that have lost their users return their jobs. Half of
+#: it may pass until nothing is in transit, as busy workers read their sockets late.
+DRAIN_NS = SECOND
 #: Populate and cleanup: failures without a success in between; cleanup also: so many network
 #: timeouts without a success.
 FAILURES_IN_A_ROW = 20
@@ -157,6 +160,7 @@ class Dispatcher:
     counts: JobCounts = field(default_factory=JobCounts)
     ending: bool = False  #: no more jobs to send: workers return those that no idle user can take
     stopping: bool = False  #: the time is over, or the user interrupted the run
+    closing: bool = False  #: nothing is in transit: workers without users close their sockets
     first_error: str = ""  #: detail of the first failed operation; "" for none
     rejection: str = ""  #: why the newest rejected results are impossible; "": not held, or late
     failures_in_a_row: int = 0  #: failures since the last success
@@ -172,6 +176,8 @@ class Dispatcher:
     _last_message_ns: dict[int, int] = field(default_factory=dict)  # by incarnation
     _ahead: int = 0  # jobs that may wait at workers for their due time
     _drained_ns: int | None = None  # since when the workload has no more jobs
+    _draining: frozenset[int] = frozenset()  # workers for which sending pauses, or has paused
+    _paused_ns: int = 0  # since when
 
     def __post_init__(self) -> None:
         groups, dues = self.workload.groups, self.workload.dues
@@ -227,7 +233,7 @@ class Dispatcher:
         :param most_batches: of one group.
         """
         batches: list[Batch] = []
-        if self.stopping:
+        if self.stopping or self._is_paused(now_ns):
             return batches
         workers = self.registry.workers_with_users
         for group, load in enumerate(self._loads):
@@ -256,6 +262,25 @@ class Dispatcher:
         if not batches and self._drained_ns is None and self.workload.finished:
             self._drained_ns = now_ns
         return batches
+
+    def _is_paused(self, now_ns: int) -> bool:
+        """Whether to send nothing because a worker has no users any more.
+
+        ZeroMQ sends jobs to every open socket, and what is on its way to a socket that closes is
+        lost: it would come back after the worker timeout. So such a worker first returns what it
+        gets, and closes its socket when nothing is in transit.
+        """
+        draining = self.registry.draining
+        if not draining <= self._draining:
+            self._paused_ns, self.closing = now_ns, False
+        self._draining = draining
+        if not draining:
+            self.closing = False
+            return False
+        paused_ns = now_ns - self._paused_ns
+        if paused_ns > DRAIN_NS // 2 or not any(load.in_transit for load in self._loads):
+            self.closing = True
+        return paused_ns < DRAIN_NS
 
     def _take(self, group: int, limit: int, now_ns: int) -> list[Job]:
         resend = self._loads[group].resend

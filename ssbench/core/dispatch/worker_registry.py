@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ssbench.core.columns import ResultLayout, layouts
-from ssbench.core.messages import Heartbeat, Hello, in_clock_range
+from ssbench.core.messages import Heartbeat, Hello, Ready, in_clock_range
 from ssbench.core.model import Phase
 from ssbench.core.records import ClockRecord
 from ssbench.core.text import plural
@@ -66,6 +66,7 @@ class WorkerState:
     answered_serial: int = 0  #: serial of the newest control state that it answered
     #: the newest Ready: run, phase, and whether it has stopped there
     ready: tuple[str, int, bool] = ("", 0, False)
+    receiving: bool = False  #: its work socket is open, by the newest Ready
     jobs: int = 0  #: jobs queued or in flight, by its newest heartbeat
     empty_since_ns: int | None = None  #: since when its heartbeats report no jobs
     #: of each schema of its results; None: can't be used
@@ -97,6 +98,7 @@ class WorkerRegistry:
         self.assigned_users = 0  #: users that are assigned to workers
         self.assigned_groups = [0]  #: the same by group
         self.workers_with_users = 0  #: number of workers with at least one user
+        self.draining: frozenset[int] = frozenset()  #: workers without users that still get jobs
         self.serial = 0  #: of the newest control state
         self._sent_ns: dict[int, int] = {}  # serial -> when that control state was sent
         self._names: dict[str, tuple[int, _Quota]] = {}  # worker id -> index
@@ -225,6 +227,20 @@ class WorkerRegistry:
             worker.wall_offset_ns = in_clock_range(apart_ns + worker.offset_ns)
         return worker
 
+    def receive_ready(self, ready: Ready) -> WorkerState | None:
+        """A worker is connected, has stopped, or has opened or closed its work socket. Returns it;
+        None if it is unknown."""
+        worker = self.workers.get(ready.incarnation)
+        if worker is None:
+            return None
+        if worker.ready[:2] != (ready.run, ready.phase):
+            worker.origin_ns = ready.origin_ns  # once: no phase begins twice
+        worker.ready = (ready.run, ready.phase, ready.stopped)
+        worker.receiving = ready.receiving
+        drains = {ready.incarnation} if ready.receiving and not worker.users else ()
+        self.draining = self.draining.difference([ready.incarnation]).union(drains)
+        return worker
+
     def remove(self, incarnation: int) -> WorkerState | None:
         """Remove a worker that left or was dropped; None if it was not present."""
         self._forget_refusal(incarnation)
@@ -253,6 +269,9 @@ class WorkerRegistry:
         self.assigned_groups = assigned if self.users else [0] * max(len(self.groups), 1)
         self.assigned_users = sum(assigned)
         self.workers_with_users = sum(1 for worker in self.workers.values() if worker.users)
+        self.draining = frozenset(
+            [i for i, worker in self.workers.items() if worker.receiving and not worker.users]
+        )
 
     def assignments(self) -> dict[int, tuple[int, int | None]]:
         """Content of the control state: incarnation -> users and clock offset."""
@@ -265,8 +284,7 @@ class WorkerRegistry:
     def all_ready(self, run: str, phase: int, *, stopped: bool = False) -> bool:
         """Whether every worker is connected for the phase (or, with users, stopped in it).
 
-        One without users counts, too: until then it may receive jobs, which are lost with its
-        socket when it learns that it has no users.
+        One without users counts, too: its socket may be open from the phase before.
         """
         workers = self.workers.values()
         return all(w.ready == (run, phase, stopped) for w in workers if w.users or not stopped)

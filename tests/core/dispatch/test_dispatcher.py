@@ -277,6 +277,53 @@ def test_batches_swallowed_by_a_stopped_worker_block_no_other() -> None:
     fleet.check()
 
 
+def one_of_two_users() -> tuple[Fleet, SimWorker, SimWorker]:
+    """Two workers with jobs; the second has just lost its users."""
+    fleet = Fleet(100)
+    workers = fleet.hello("one", 4), fleet.hello("none", 4)
+    for worker in workers:
+        worker.ready()
+        fleet.deliver(worker)
+        fleet.send(worker)
+    fleet.set_users(1)
+    return fleet, *workers
+
+
+def test_sending_pauses_until_a_worker_without_users_has_closed_its_socket() -> None:
+    fleet, one, none = one_of_two_users()
+    assert fleet.send(one) is None
+    assert not fleet.dispatcher.closing  # it may still get jobs
+    none.take()
+    none.give_back()
+    fleet.deliver(none)
+    fleet.round(one)
+    assert fleet.send(one) is None
+    assert fleet.dispatcher.closing
+    none.ready(receiving=False)
+    fleet.deliver(none)
+    assert [job.object for batch in fleet.send_all(one) for job in batch.jobs] == [2, 3, 4]
+    assert not fleet.dispatcher.closing
+    fleet.check()
+
+
+def test_a_worker_that_does_not_close_its_socket_delays_others_by_a_second() -> None:
+    fleet, one, none = one_of_two_users()
+    fleet.round(one)
+    for waited_s, closing in ((0, False), (0.05, False), (0.5, True), (0.4, True)):
+        fleet.wait(waited_s)
+        assert fleet.send(one) is None
+        assert fleet.dispatcher.closing is closing
+    fleet.wait(0.1)
+    assert fleet.send(one) is not None
+    third = fleet.hello("third", 4, users=3)
+    third.ready()
+    fleet.deliver(third)
+    fleet.set_users(1)
+    assert fleet.roster.draining == {none.incarnation, third.incarnation}
+    assert fleet.send(one) is None  # for this one, the second begins anew
+    fleet.check()
+
+
 def test_stopping_withdraws_unstarted_jobs() -> None:
     fleet = Fleet(100)
     worker = fleet.hello("w", 4)
@@ -568,6 +615,15 @@ class AnySchedule(RuleBasedStateMachine):
     @rule(data=st.data(), count=st.integers(1, 9))
     def give_back(self, data: st.DataObject, count: int) -> None:
         self.worker(data).give_back(count)
+
+    @precondition(lambda self: self.fleet.workers)
+    @rule(data=st.data(), receiving=st.booleans())
+    def open_or_close(self, data: st.DataObject, receiving: bool) -> None:
+        self.worker(data).ready(receiving=receiving)
+
+    @rule(users=st.integers(0, 9))
+    def change_users(self, users: int) -> None:
+        self.fleet.set_users(users)
 
     @precondition(lambda self: self.fleet.workers)
     @rule(data=st.data())

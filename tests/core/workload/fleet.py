@@ -12,7 +12,17 @@ from dataclasses import dataclass, field
 from ssbench.core.columns import pack_results
 from ssbench.core.dispatch.dispatcher import Batch, Dispatcher
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
-from ssbench.core.messages import Ack, Bye, Heartbeat, Hello, Message, Results, Returned, pack
+from ssbench.core.messages import (
+    Ack,
+    Bye,
+    Heartbeat,
+    Hello,
+    Message,
+    Ready,
+    Results,
+    Returned,
+    pack,
+)
 from ssbench.core.model import ErrorKind, Failure, Job, Phase, Result
 from ssbench.core.operations import READ
 from ssbench.core.workload.workload import Workload
@@ -100,6 +110,10 @@ class SimWorker:
             took = along.batches if isinstance(along, Ack) else []
             self.said.append(Results(self.incarnation, RUN, Phase.RUN, took, data))
 
+    def ready(self, *, receiving: bool = True) -> None:
+        """Its work socket is open, or no longer."""
+        self.said.append(Ready(self.incarnation, RUN, Phase.RUN, False, 0, receiving))
+
     def give_back(self, count: int = 1000) -> None:
         """Return unstarted jobs."""
         jobs, self.queue = self.queue[:count], self.queue[count:]
@@ -147,6 +161,11 @@ class Fleet:
     def here(self, worker: SimWorker) -> bool:
         return worker.incarnation in self.roster.workers
 
+    def set_users(self, users: int) -> None:
+        """Another stage."""
+        self.roster.users = users
+        self.roster.allocate_users()
+
     def send(self, worker: SimWorker) -> Batch | None:
         """The next batch, if there is one now, goes to this worker's pipe."""
         batches = self.dispatcher.to_send(self.now_ns)
@@ -184,6 +203,8 @@ class Fleet:
             dispatcher.returned(message.incarnation, message.numbers)
         elif isinstance(message, Heartbeat):
             self.roster.heartbeat(message, now_ns)
+        elif isinstance(message, Ready):
+            self.roster.receive_ready(message)
         elif isinstance(message, Bye):
             self.roster.remove(message.incarnation)
             dispatcher.worker_lost(message.incarnation)

@@ -31,12 +31,12 @@ READS = {
 
 
 def start(
-    commands: Commands, store: PacedSwift, names: list[str], *options: object
+    commands: Commands, store: PacedSwift, names: list[str], *options: object, **keys: object
 ) -> tuple[Started, dict[str, Started]]:
     """A run with workers of these names, each good for as many users; and the workers."""
     ports = free_ports()
     workers = {name: commands.worker("-c", USERS, *ports, name) for name in names}
-    path = commands.scenario(user_count=USERS * len(names), **READS)
+    path = commands.scenario(**{"user_count": USERS * len(names), **READS, **keys})
     words = ["-S", store.url, "-T", "token", "--expect-workers", len(names)]
     started = commands.start_run("-f", path, *words, *options, workers=None, ports=ports)
     return started, workers
@@ -149,6 +149,28 @@ def _finished(begun: tuple[Started, dict[str, Started]]) -> Ended:
         worker.process.terminate()
     until("they have ended", lambda: all(w.process.poll() is not None for w in workers.values()))
     return ended
+
+
+@pytest.mark.fault("a stage with fewer users than workers")
+@spoilable
+def test_workers_without_users_in_a_stage_hold_up_nobody(commands: Commands, row: Row) -> None:
+    stages = [{"seconds": 2, "users": 18}, {"seconds": 3, "users": 1}, {"seconds": 2, "users": 18}]
+    names = ["anna", "berta", "clara"]
+    with PacedSwift(SIZE, DELAY_S).listening() as store:
+        keys = {"stages": stages, "operation_count": None, "user_count": None}
+        started, _ = start(commands, store, names, **keys)
+        ended = started.wait().fine()
+    account = row.accounted(ended.stats)
+    assert (account.failed, account.lost) == (0, 0)
+    spans = [span for each in spans_by_worker(ended.results).values() for span in each]
+    first_s = min(begin for begin, _ in spans)
+    rates = [
+        in_flight(spans, first_s + begin_s, first_s + end_s)
+        for begin_s, end_s in ((0.5, 1.8), (2.3, 4.8), (5.3, 6.5))
+    ]
+    assert rates[1] == pytest.approx(1, abs=0.1), rates
+    assert rates[2] >= 0.9 * rates[0], rates
+    row.saw(f"{rates[0]:.1f}, {rates[1]:.1f} and {rates[2]:.1f} operations in flight")
 
 
 @pytest.mark.fault("a slow worker at the end of a run of so many operations")
