@@ -94,7 +94,6 @@ class Operation(int):
     parameters: tuple[Parameter, ...]  #: keys of a scenario for ``draw`` and ``set_key``
     #: Bytes that an object must have for this operation: a scenario with smaller ones is invalid.
     least_size: int
-    in_parts: bool  #: can be applied to large objects (StorageSettings.large_object)
     set_size: int  #: objects that an operation on Target.OBJECTS reserves at most
     set_key: str  #: the parameter that says so instead; "": none
     alias: str  #: another name that users may give, in capitals; "" if there is none
@@ -115,7 +114,6 @@ class Operation(int):
         draw: Draw | None = None,
         parameters: tuple[Parameter, ...] = (),
         least_size: int = 0,
-        in_parts: bool = True,
         set_size: int = 10,
         set_key: str = "",
         alias: str = "",
@@ -127,7 +125,6 @@ class Operation(int):
         row.name, row.effect, row.target, row.body = name, effect, target, body
         row.not_found, row.phase, row.progress = not_found, phase, progress
         row.arguments, row.draw, row.parameters = arguments, draw, parameters
-        row.in_parts = in_parts
         row.least_size, row.set_size, row.set_key = least_size, min(set_size, MAX_SET), set_key
         row.alias, row.crud = alias, crud
         return row
@@ -242,7 +239,7 @@ REMOVE = register(Operation(
     5, "REMOVE", Effect.REMOVES, not_found=NotFound.SUCCESS, phase=Phase.CLEANUP,
 ))
 HEAD = register(Operation(6, "HEAD", Effect.NONE))
-POST = register(Operation(7, "POST", Effect.TOUCHES, in_parts=False))
+POST = register(Operation(7, "POST", Effect.TOUCHES))
 #: One page of a container's listing. Timing.items: its entries, subdirectories included.
 LIST = register(Operation(
     8, "LIST", Effect.NONE, target=Target.CONTAINER,
@@ -257,7 +254,7 @@ LIST = register(Operation(
     ),
 ))
 #: The store copies the object to the new one, ``Job.others[0]``; no content passes the client.
-COPY = register(Operation(9, "COPY", Effect.CREATES, target=Target.PAIR, in_parts=False))
+COPY = register(Operation(9, "COPY", Effect.CREATES, target=Target.PAIR))
 #: A part of an object. Any other part than the one asked for is an error.
 RANGE_READ = register(Operation(
     10, "RANGE_READ", Effect.NONE, body=Body.RECEIVED, progress=FIRST_BYTE, least_size=1,
@@ -271,7 +268,7 @@ RANGE_READ = register(Operation(
 BULK_DELETE = register(Operation(
     11, "BULK_DELETE", Effect.REMOVES, target=Target.OBJECTS, not_found=NotFound.ERROR,
     parameters=(Parameter("bulk_count", 100, 1, MAX_SET, store_limit="bulk_delete_max"),),
-    set_key="bulk_count", in_parts=False,
+    set_key="bulk_count",
 ))
 # fmt: on
 

@@ -233,6 +233,15 @@ def _large_objects(limits: StoreLimits, scenario: Scenario) -> Iterator[str]:
         known = ", ".join(kinds) or "none"
         yield f'large_object.kind: the store has no "{printable(kind)}"; those it has: {known}'
         return
+    least, most_parts = (
+        limits.min_part_size,
+        max(large.count(size.size_max) for size in scenario.sizes),
+    )
+    if least is not None and most_parts > 1 and large.segment < least:
+        yield (
+            f"large_object.segment: {large.segment} is less than the {least} bytes that this store"
+            " demands of each part of an object but the last"
+        )
     for index, size in enumerate(scenario.sizes):
         if large.count(size.size_max) > kinds[kind]:
             yield (

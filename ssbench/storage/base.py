@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from ssbench.core.model import Job, Timing
 from ssbench.core.settings import Credentials
@@ -40,6 +40,14 @@ class ObjectEntry(NamedTuple):
     size: int  #: bytes
 
 
+class OpenUpload(NamedTuple):
+    """An upload of an object in parts that was neither completed nor aborted."""
+
+    name: str  #: of the object
+    id: str
+    begun_at: float = 0.0  #: Unix time, by the store's clock; 0: not reported
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerInfo:
     """Metadata of a container."""
@@ -60,6 +68,7 @@ class StoreLimits:
     policies: Sequence[str] | None = None  #: storage policies, aliases included
     #: Ways to store large objects, as in ``large_object`` -> most parts of one.
     large_objects: Mapping[str, int] | None = None
+    min_part_size: int | None = None  #: bytes of a part of a large object, unless it is the last
     bulk_delete_max: int | None = None  #: names per request; 0: there is no bulk delete
 
 
@@ -194,3 +203,15 @@ class StoreAdmin(OpenStore, Protocol):
 
         :raises StorageError: status 409 if the container isn't empty.
         """
+
+
+@runtime_checkable
+class UploadAdmin(Protocol):
+    """What the cold half also has if uploads of objects in parts stay open until they end."""
+
+    def open_uploads(self, container: str, after: OpenUpload | None) -> list[OpenUpload]:
+        """One page of the container's open uploads, sorted by name, after this one; [] at the
+        end."""
+
+    def abort_upload(self, container: str, upload: OpenUpload) -> bool:
+        """True: it was aborted; False: it was not open."""

@@ -69,7 +69,7 @@ ROWS = {
             options="ssbench.storage.s3options:OPTIONS",
             credentials="ssbench.storage.s3login:S3Login",
             urls="s3_endpoints",
-            features=("headers", "expect_continue", "keep_alive", *_PAGES),
+            features=("large_object", "headers", "expect_continue", "keep_alive", *_PAGES),
         ),
         StoreRow(
             "webdav",

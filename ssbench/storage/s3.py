@@ -12,7 +12,7 @@ from urllib.parse import quote
 from ssbench.core import operations
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
-from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, naming_of
+from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import Action
@@ -32,18 +32,19 @@ from ssbench.storage.httpstore import (
     ObjectBodies,
     actions_of,
 )
-from ssbench.storage.s3account import META, RUN_HEADER, Place, S3Client, listing_query
+from ssbench.storage.s3account import (
+    META,
+    NEUTRAL,
+    POST,
+    VERSION,
+    Place,
+    S3Client,
+    is_initial,
+    listing_query,
+    upload_metadata,
+)
+from ssbench.storage.s3large import LargeObjects
 from ssbench.storage.s3parse import ItemCounter, Xml
-
-#: How core.naming's names of object metadata begin.
-_NEUTRAL = "x-object-meta-"
-
-
-def _meta(name: str) -> str:
-    return name.lower().replace(_NEUTRAL, META)
-
-
-_VERSION, _POST, _LETTERS = map(_meta, (VERSION_HEADER, POST_HEADER, LETTERS_HEADER))
 
 
 class S3Storage(S3Client):
@@ -74,16 +75,16 @@ class S3Storage(S3Client):
             for url in range(self._url_count)
         ]
         #: Signed header lines of uploads, beside those of all requests.
-        self._metadata = f"{RUN_HEADER}: {quote(settings.run_id)}\r\n" if settings.run_id else ""
-        if settings.compressible:
-            self._metadata += f"{_LETTERS}: yes\r\n"
-        self._compressible = settings.compressible
+        self._metadata = upload_metadata(settings)
+        self._signed = ""  #: further signed header lines of all requests
         self._verifier = self._bodies.verifier
-        self._verifies = settings.verify
+        self._settings = settings
+        large = settings.large_object
+        self._connections = large.parallel if large else 1  #: per user
         self.actions: Mapping[int, Action] = {
-            **actions_of(self, settings),
+            **self._actions(),
             **{
-                operation: actions_of(self._with_headers(lines), settings)[operation]
+                operation: self._with_headers(lines)._actions()[operation]
                 for operation, lines in settings.headers
                 if operation in METHODS
             },
@@ -103,11 +104,21 @@ class S3Storage(S3Client):
             {name: at._replace(headers=at.headers + signed) for name, at in places.items()}
             for places in self._places
         ]
+        view._signed = signed
         return view
+
+    def _actions(self) -> dict[int, Action]:
+        settings, whole = self._settings, actions_of(self, self._settings)
+        if settings.large_object is None:
+            return whole
+        large = LargeObjects(
+            self._account, self._bodies, settings, settings.large_object, whole, self._signed
+        )
+        return {**whole, **large.actions}
 
     def connect(self, count: int) -> None:
         self._bodies.prepare()
-        self._account.connect(count)
+        self._account.connect(count * self._connections)
 
     # --- Hot path: operations on objects
 
@@ -135,7 +146,7 @@ class S3Storage(S3Client):
         return timing
 
     def _verify(self, job: Job, body: Collector, timing: Timing) -> None:
-        body.headers = {name.replace(META, _NEUTRAL): text for name, text in body.headers.items()}
+        body.headers = {name.replace(META, NEUTRAL): text for name, text in body.headers.items()}
         self._verifier.check_read(job, body, timing)
 
     def checksum_lines(self, checksum: str) -> str:
@@ -152,7 +163,7 @@ class S3Storage(S3Client):
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         size_class, number = job.size_class, job.object
         place = self._places[url][self._container(size_class, number)]
-        version = f"{_VERSION}: {job.version}\r\n" if job.version else ""
+        version = f"{VERSION}: {job.version}\r\n" if job.version else ""
         upload = upload or self._upload(job)
         timing = self._pools[url].request_signed(
             UnsignedRequest(
@@ -209,8 +220,8 @@ class S3Storage(S3Client):
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """Set new metadata: S3's way is a copy onto itself, which replaces all of it."""
-        version = f"{_VERSION}: {job.version}\r\n" if job.version else ""
-        more = f"{version}{_POST}: {job.number}\r\n"
+        version = f"{VERSION}: {job.version}\r\n" if job.version else ""
+        more = f"{version}{POST}: {job.number}\r\n"
         return self._copy_to(job.object, job, deadline_ns, more)[0]
 
     # --- Hot path: operations on containers, several objects, parts of objects
@@ -234,7 +245,7 @@ class S3Storage(S3Client):
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
         timing, etag = self._copy_to(job.others[0], job, deadline_ns)
-        if self._verifies:
+        if self._settings.verify:
             response = Collector(0)
             response.headers["etag"] = etag
             self._verifier.check_write(job, response, timing)
@@ -324,7 +335,7 @@ class S3Storage(S3Client):
         # updated.
         found = Collector(RESPONSE_MAX, bodiless=True)
         head = self._bodiless("HEAD", job, deadline_ns, found)
-        if head.status != 404 and self._is_initial(found.headers, job.size):
+        if head.status != 404 and is_initial(found.headers, job.size, self._settings.compressible):
             return head._replace(status=200)
         try:
             timing = self._write(job, deadline_ns)
@@ -332,8 +343,3 @@ class S3Storage(S3Client):
             error.reconnects += head.reconnects
             raise
         return timing._replace(reconnects=timing.reconnects + head.reconnects)
-
-    def _is_initial(self, headers: Mapping[str, str], size: int) -> bool:
-        """Whether a response to HEAD shows an unmodified initial object of this size."""
-        other = (_LETTERS in headers) is not self._compressible
-        return headers.get("content-length") == str(size) and _VERSION not in headers and not other

@@ -17,12 +17,14 @@ import gevent
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, SEGMENTS_HEADER, VERSION_HEADER
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import printable
+from ssbench.storage.base import OpenUpload
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import UnsignedRequest
-from ssbench.storage.httpstore import LISTING_MAX, AccountClient
+from ssbench.storage.httpstore import LISTING_MAX, RESPONSE_MAX, AccountClient
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.s3parse import (
     S3Error,
@@ -31,14 +33,22 @@ from ssbench.storage.s3parse import (
     delete_request,
     error_of,
     malformed,
+    name_in,
     seconds_ahead,
+    time_of,
 )
 from ssbench.storage.s3sign import UNSIGNED_PAYLOAD, Signer
 from ssbench.storage.sites import open_pools, parse_storage_url, quoted_name
 
 RUN_HEADER = "x-amz-meta-ssbench-run"
-#: Metadata of an object (see core.naming), as S3 names them.
 META = "x-amz-meta-"
+#: How core.naming's names of object metadata begin.
+NEUTRAL = "x-object-meta-"
+#: Metadata of an object (see core.naming), as S3 names them.
+VERSION, POST, LETTERS, SEGMENTS = (
+    name.lower().replace(NEUTRAL, META)
+    for name in (VERSION_HEADER, POST_HEADER, LETTERS_HEADER, SEGMENTS_HEADER)
+)
 #: Codes that new credentials may cure.
 REJECTED = frozenset(
     {
@@ -48,6 +58,7 @@ REJECTED = frozenset(
 )  # fmt: skip
 #: Bytes to hash before yielding to other greenlets: about a millisecond.
 _HASH_SLICE = 1024 * 1024
+_UPLOADS_PAGE = 1000  #: open uploads of a listing page: S3's maximum
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
 
@@ -179,6 +190,10 @@ class S3Account:
             bucket_path, prefix, f"{path}{quoted}", f"Host: {netloc}\r\n", f"/{bucket}/{quoted}"
         )
 
+    def any_url(self) -> int:
+        """The index of an endpoint, by chance."""
+        return 0 if len(self.pools) == 1 else int(self.random() * len(self.pools))
+
     def payload_hash(self, upload: Upload) -> str:
         """What the signature covers of a body."""
         if not self.signs_payload:
@@ -204,18 +219,22 @@ class S3Account:
         headers: str,
         collector: Collector,
         deadline_ns: int,
-        body: bytes | None = None,
+        body: Upload | bytes | None = None,
     ) -> Timing:
         """Send a request; the collector gets the response, whatever its status.
 
         :param query: in canonical form (see ``Signer``).
         :param headers: signed lines, with Host.
+        :param body: bytes are signed even where the content of objects is not.
         """
         upload, others, payload_hash = None, self.agent, None
-        if body is not None:
-            others += f"Content-Length: {len(body)}\r\n"
+        if isinstance(body, bytes):
             upload = Upload(len(body), body)
             payload_hash = sha256(body).hexdigest()
+        elif body is not None:
+            upload, payload_hash = body, self.payload_hash(body)
+        if upload is not None:
+            others += f"Content-Length: {upload.size}\r\n"
         unsigned = UnsignedRequest(method, path, query, headers, payload_hash, others)
         return self.pools[url].request_signed(unsigned, upload, deadline_ns, collector)
 
@@ -244,6 +263,48 @@ class S3Account:
         if not failures.keys() <= set(keys):
             raise malformed("errors of the keys that were requested", timing)
         return timing, failures
+
+    def open_uploads(
+        self, container: str, prefix: str, after: OpenUpload | None, deadline_ns: int
+    ) -> list[OpenUpload]:
+        """A page of the open multipart uploads of objects whose names have this prefix, sorted by
+        name, after one; [] at the end, and where there is no such bucket."""
+        place, response = self.place(container, 0), Xml(_UPLOADS_PAGE, self.signer.token)
+        collector = StreamingCollector(LISTING_MAX, response.feed)
+        query = uploads_query(place.prefix, prefix, after, _UPLOADS_PAGE)
+        timing = self.request(
+            "GET", 0, place.bucket_path, query, place.headers, collector, deadline_ns
+        )
+        if timing.status == 404:
+            return []
+        if not 200 <= timing.status < 300:
+            raise self.status_error("GET", timing)
+        listing = response.check("ListMultipartUploadsResult", timing)
+        return [
+            OpenUpload(
+                name_in(listing, record.get("Key", "")).removeprefix(place.prefix),
+                record.get("UploadId", ""),
+                time_of(record.get("Initiated", "")),
+            )
+            for record in listing.of("Upload")
+        ]
+
+    def abort_upload(
+        self, container: str, upload: OpenUpload, deadline_ns: int, headers: str = ""
+    ) -> bool:
+        """Abort a multipart upload; False if it was not open.
+
+        :param headers: signed lines, beside those of all requests.
+        """
+        place = self.place(container, 0)
+        timing = self.request(
+            "DELETE", 0, place.path + quoted_name(upload.name, "/"),
+            f"uploadId={quote(upload.id, safe='')}", place.headers + headers,
+            Collector(RESPONSE_MAX), deadline_ns,
+        )  # fmt: skip
+        if timing.status // 100 != 2 and timing.status != 404:
+            raise self.status_error("DELETE", timing)
+        return timing.status != 404
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response. Call it before any other wait."""
@@ -295,6 +356,37 @@ def listing_query(
         "list-type": "2", "max-keys": str(limit), "prefix": prefix, "start-after": after,
     }  # fmt: skip
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items() if value)
+
+
+def uploads_query(container_prefix: str, prefix: str, after: OpenUpload | None, limit: int) -> str:
+    """The query of a page of open multipart uploads, in canonical form."""
+    values = {
+        "encoding-type": "url", "key-marker": container_prefix + after.name if after else "",
+        "max-uploads": str(limit), "prefix": container_prefix + prefix,
+        "upload-id-marker": after.id if after else "", "uploads": "",
+    }  # fmt: skip
+    return "&".join(
+        f"{name}={quote(value, safe='')}"
+        for name, value in values.items()
+        if value or name == "uploads"
+    )
+
+
+def upload_metadata(settings: StorageSettings) -> str:
+    """The signed header lines with the metadata of all uploads."""
+    lines = f"{RUN_HEADER}: {quote(settings.run_id)}\r\n" if settings.run_id else ""
+    return f"{lines}{LETTERS}: yes\r\n" if settings.compressible else lines
+
+
+def is_initial(
+    headers: Mapping[str, str], size: int, compressible: bool, segments: str = ""
+) -> bool:
+    """Whether a response to HEAD shows an unmodified initial object of this size.
+
+    :param segments: the value of its SEGMENTS metadata; "": it must have none.
+    """
+    other = (LETTERS in headers) is not compressible or headers.get(SEGMENTS, "") != segments
+    return headers.get("content-length") == str(size) and VERSION not in headers and not other
 
 
 class S3Client(AccountClient[S3Account]):

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, OpenUpload, StoreLimits
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
 from ssbench.storage.s3account import RUN_HEADER, Place, S3Client, container_of, listing_query
@@ -22,13 +22,15 @@ from ssbench.storage.sites import quoted_name
 
 _PAGE = 1000  #: entries of a listing page, and names of a multi-delete: S3's maximum
 _BUCKETS_MAX = 100_000  #: in one response; S3 does not page them unless asked
-_OBJECT_MAX = 5 * 1024**3  #: bytes of one PUT
+_OBJECT_MAX = 5 * 1024**3  #: bytes of one PUT, or of a part
+_PART_MIN = 5 * 1024**2  #: bytes of a part that is not the last
+_PARTS_MAX = 10_000
 _KEY_MAX = 1024  #: bytes
 _BUCKET_NAME_MAX = 63
 
 
 class S3Admin(S3Client):
-    """Implements ``ssbench.storage.base.StoreAdmin``.
+    """Implements ``StoreAdmin`` and ``UploadAdmin`` of ``ssbench.storage.base``.
 
     :raises UsageError: an endpoint, a bucket, the credentials or a certificate is invalid; or a
         storage policy is asked for.
@@ -49,6 +51,8 @@ class S3Admin(S3Client):
             max_container_name_length=None if self._bucket else _BUCKET_NAME_MAX,
             listing_limit=_PAGE,
             policies=(),
+            large_objects={"multipart": _PARTS_MAX},
+            min_part_size=_PART_MIN,
             bulk_delete_max=_PAGE,
         )
 
@@ -59,10 +63,12 @@ class S3Admin(S3Client):
         place = self._place(container)
         found, is_whole = self._page(place, "", 2)
         names = [entry.name for entry in found]
-        if self._bucket and not names:
-            raise StorageError(ErrorKind.STATUS, f"there is no {place.path}", status=404)
-        marked = MARK in names or self._has_mark(place)
+        marked = MARK in names or (bool(names or not self._bucket) and self._has_mark(place))
         count = len([name for name in names if name != MARK]) if is_whole else None
+        if not marked and count == 0 and self._leftovers(container):
+            count = None  # another client is at work here
+        elif self._bucket and not names:
+            raise StorageError(ErrorKind.STATUS, f"there is no {place.path}", status=404)
         return ContainerInfo(policy=None, marked=marked, object_count=count)
 
     def make_container(
@@ -200,6 +206,8 @@ class S3Admin(S3Client):
         if found.object_count != 0:
             raise StorageError(ErrorKind.STATUS, f"{place.path} is not empty", status=409)
         if found.marked:
+            while sum(self.abort_upload(container, each) for each in self._leftovers(container)):
+                pass  # by pages
             self._is_there("DELETE", place, place.path + MARK)
         if self._bucket:
             return True
@@ -208,6 +216,21 @@ class S3Admin(S3Client):
         except StorageError:
             if found.marked:  # or no cleanup would take it for ours any more
                 self._put_mark(place)
+            raise
+
+    def open_uploads(self, container: str, after: OpenUpload | None) -> list[OpenUpload]:
+        return self._account.open_uploads(container, "", after, self._deadline_ns())
+
+    def abort_upload(self, container: str, upload: OpenUpload) -> bool:
+        return self._account.abort_upload(container, upload, self._deadline_ns())
+
+    def _leftovers(self, container: str) -> list[OpenUpload]:
+        """A page of open uploads; [] if the store has none, or these keys may not list them."""
+        try:
+            return self.open_uploads(container, None)
+        except StorageError as error:
+            if error.status in (400, 403, 405, 501) and error.kind is ErrorKind.STATUS:
+                return []
             raise
 
     def _place(self, container: str) -> Place:

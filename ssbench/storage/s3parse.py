@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import timezone
+from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from html import unescape
 from typing import NamedTuple
@@ -28,6 +28,7 @@ MARK = ".ssbench"
 _LISTED = re.compile(
     rb"</(?:Contents|CommonPrefixes)>|((?:<Key>|/|%%2F)%s</Key>)" % re.escape(MARK).encode()
 )
+_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _REST_MAX = 256  #: bytes; longer than any tag
 _ERROR_FIELDS = ("Code", "Message", "Region", "Endpoint")
 _SHOWN = 200  #: characters of an error's message
@@ -224,6 +225,25 @@ def size_of(record: Mapping[str, str]) -> int:
     if not (size.isascii() and size.isdigit() and len(size) < 19):
         raise malformed("an object's entry")
     return int(size)
+
+
+def time_of(text: str) -> float:
+    """The Unix time of a time in a listing; 0 if it is none."""
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def complete_request(etags: Sequence[str]) -> bytes:
+    """The body that makes an object of its parts."""
+    parts = "".join(
+        f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(etag)}</ETag></Part>"
+        for number, etag in enumerate(etags, start=1)
+    )
+    return (
+        f'<CompleteMultipartUpload xmlns="{_NAMESPACE}">{parts}</CompleteMultipartUpload>'.encode()
+    )
 
 
 def delete_request(keys: Sequence[str]) -> bytes:

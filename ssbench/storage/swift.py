@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from copy import copy
 from functools import partial
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, Timing
@@ -28,9 +28,9 @@ from ssbench.storage.httpstore import (
     ObjectBodies,
     actions_of,
 )
-from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, SwiftClient
+from ssbench.storage.swiftaccount import SwiftClient
 from ssbench.storage.swiftlarge import LargeObjects
-from ssbench.storage.swiftparse import NameCounter, bulk_error, bulk_result, is_initial
+from ssbench.storage.swiftparse import NameCounter, is_initial
 
 
 class SwiftStorage(SwiftClient):
@@ -244,21 +244,7 @@ class SwiftStorage(SwiftClient):
 
     def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:
         paths = [self._path(job._replace(object=each)) for each in (job.object, *job.others)]
-        response = Collector(RESPONSE_MAX)
-        timing = self._account.request(
-            "POST", BULK_DELETE, response, deadline_ns, BULK_HEADERS, "\n".join(paths).encode()
-        )
-        timing = timing._replace(bytes_moved=0)
-        if not 200 <= timing.status < 300:
-            raise self._account.status_error("POST", timing)
-        try:
-            result = bulk_result(bytes(response.body))
-        except StorageError as error:
-            error.timing = timing
-            raise
-        if not result.failures and result.deleted + result.not_found == len(paths):
-            return timing._replace(items=result.deleted)
-        raise bulk_error(result, [unquote(path) for path in paths], timing)
+        return self._account.bulk_delete(paths, deadline_ns)
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         # HEAD first: initial objects survive runs, so a second run uploads only what an earlier one

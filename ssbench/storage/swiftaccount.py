@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from copy import copy
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import Timing
@@ -12,9 +13,10 @@ from ssbench.core.naming import LETTERS_HEADER, RUN_HEADER
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpstore import AccountClient
+from ssbench.storage.httpstore import RESPONSE_MAX, AccountClient
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.sites import open_pools, parse_storage_url
+from ssbench.storage.swiftparse import bulk_error, bulk_result
 
 BULK_DELETE = "?bulk-delete"  #: of a POST to the account; the body has a name a line
 BULK_HEADERS = "Content-Type: text/plain\r\nAccept: application/json\r\n"
@@ -113,6 +115,28 @@ class Account:
             base = base.rstrip("/")
         head = f"{method} {base}{path}{self.header_suffixes[url]}{headers}\r\n".encode()
         return self.pools[url].request(head, upload, deadline_ns, collector)
+
+    def bulk_delete(self, paths: Sequence[str], deadline_ns: int) -> Timing:
+        """Delete many objects by one request; ``Timing.items`` counts those that were there.
+
+        :raises StorageError: not all were deleted. Its timing has their statuses, unless the
+            request failed as a whole.
+        """
+        response = Collector(RESPONSE_MAX)
+        timing = self.request(
+            "POST", BULK_DELETE, response, deadline_ns, BULK_HEADERS, "\n".join(paths).encode()
+        )
+        timing = timing._replace(bytes_moved=0)
+        if not 200 <= timing.status < 300:
+            raise self.status_error("POST", timing)
+        try:
+            result = bulk_result(bytes(response.body))
+        except StorageError as error:
+            error.timing = timing
+            raise
+        if not result.failures and result.deleted + result.not_found == len(paths):
+            return timing._replace(items=result.deleted)
+        raise bulk_error(result, [unquote(path) for path in paths], timing)
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response. Call it before any other wait."""

@@ -2,44 +2,47 @@
 
 The segments of an object are in its container, named ``<object>_<version>_<index>``. So the names
 follow from the object's, whatever became of its upload, and cleanup finds them. No two versions
-share a segment: a reader of the earlier version never gets bytes of the next one.
+share a segment, and no two objects: a copy has segments of its own. A reader of the earlier version
+never gets bytes of the next one.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from hashlib import md5
-from typing import TypeVar
 from urllib.parse import quote
 
-from gevent.pool import Pool
-
 from ssbench.core import operations
-from ssbench.core.bodycheck import claimed_md5
+from ssbench.core.content import version_of_copy
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
-from ssbench.core.naming import SEGMENT_SUFFIX, SEGMENTS_HEADER, VERSION_HEADER, segment_name
+from ssbench.core.naming import (
+    POST_HEADER,
+    SEGMENT_SUFFIX,
+    SEGMENTS_HEADER,
+    VERSION_HEADER,
+    segment_name,
+)
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import Action
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httpstore import RESPONSE_MAX, ObjectBodies
+from ssbench.storage.parts import ObjectsInParts, store_is_changed
 from ssbench.storage.swiftaccount import Account
 from ssbench.storage.swiftparse import bulk_result, is_initial
 
 #: Names in the listing of an object's segments: as many as one version can have, by the six digits
 #: of their index.
 _LISTED_MAX = 1_000_000
+_EMPTY = Upload(0, b"")
 _quoted = partial(quote, safe="")
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
-class LargeObjects:
+class LargeObjects(ObjectsInParts):
     """Actions for objects above a size. Each passes smaller objects on.
 
     :param whole: the actions for objects that are stored as one.
@@ -53,37 +56,33 @@ class LargeObjects:
         large: LargeObject,
         whole: Mapping[int, Action],
     ) -> None:
+        super().__init__(bodies, settings, large, whole)
         self._account = account
-        self._bodies = bodies
-        self._settings = settings
-        self._large = large
-        self._whole = whole
         self._static = large.kind != "dlo"
         self._layout = f"{'slo' if self._static else 'dlo'} {large.segment}"
-        self.actions: Mapping[int, Action] = {
-            operations.CREATE: self._create,
+        self._write_update = self._routed(operations.UPDATE, self._write)
+        self.actions = {
+            operations.CREATE: self._routed(operations.CREATE, self._write),
             operations.UPDATE: self._update,
-            operations.DELETE: self._delete_slo if self._static else self._delete_dlo,
-            operations.ENSURE: self._ensure,
+            operations.DELETE: self._routed(
+                operations.DELETE, self._delete_slo if self._static else self._delete_dlo
+            ),
+            operations.POST: self._routed(operations.POST, self._post),
+            operations.COPY: self._routed(operations.COPY, self._copy),
+            operations.BULK_DELETE: self._bulk_delete,
+            operations.ENSURE: self._routed(operations.ENSURE, self._ensure),
             operations.REMOVE: self._remove,
         }
 
     # Operations
 
-    def _create(self, job: Job, deadline_ns: int) -> Timing:
-        if not self._large.count(job.size):
-            return self._whole[job.operation](job, deadline_ns)
-        return self._write(job, deadline_ns)
-
     def _update(self, job: Job, deadline_ns: int) -> Timing:
         """Its time ends when the new version is there; then the earlier segments are deleted."""
-        timing = self._create(job, deadline_ns)
+        timing = self._write_update(job, deadline_ns)
         self._tidy(job, deadline_ns)
         return timing
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
-        if not self._large.count(job.size):
-            return self._whole[job.operation](job, deadline_ns)
         if self._settings.delete_after_s is None:
             head = Collector(RESPONSE_MAX, bodiless=True)
             timing = self._account.request("HEAD", self._path(job), head, deadline_ns)
@@ -94,12 +93,33 @@ class LargeObjects:
                 head.headers, job.size, compressible, self._layout
             ):
                 return timing._replace(status=200, bytes_moved=0)
-        return self._update(job, deadline_ns)
+        timing = self._write(job, deadline_ns)
+        self._tidy(job, deadline_ns)
+        return timing
+
+    def _post(self, job: Job, deadline_ns: int) -> Timing:
+        """POST of the manifest: it replaces all metadata, so it repeats the manifest's. Segments
+        have no metadata of interest, but an expiry of their own, which must not come first."""
+        if self._settings.delete_after_s is not None:
+            self._all(
+                lambda path: self._send("POST", path, _EMPTY, deadline_ns),
+                self._paths(job, self._names(job)),
+            )
+        headers = f"{self._manifest_headers(job)}{POST_HEADER}: {job.number}\r\n"
+        timing, _ = self._send("POST", self._path(job), _EMPTY, deadline_ns, headers)
+        return timing
+
+    def _copy(self, job: Job, deadline_ns: int) -> Timing:
+        """Copy each segment on the server, and make a manifest of the copies."""
+        name = self._bodies.naming.object(job.size_class, job.others[0])
+        version = 0
+        if self._settings.verify:
+            version = version_of_copy(self._name(job).encode(), job.version, name.encode())
+        copy = job._replace(object=job.others[0], version=version)
+        return self._write(copy, deadline_ns, source=job)._replace(bytes_moved=0)
 
     def _delete_slo(self, job: Job, deadline_ns: int) -> Timing:
         """One request deletes manifest and segments; it tells of failures inside a 200."""
-        if not self._large.count(job.size):
-            return self._whole[job.operation](job, deadline_ns)
         response = Collector(RESPONSE_MAX)
         path = f"{self._path(job)}?multipart-manifest=delete"
         timing = self._account.request(
@@ -128,12 +148,9 @@ class LargeObjects:
 
     def _delete_dlo(self, job: Job, deadline_ns: int) -> Timing:
         """First the manifest, then each segment, also where an earlier attempt began with it."""
-        count = self._large.count(job.size)
-        if not count:
-            return self._whole[job.operation](job, deadline_ns)
         timing = self._whole[operations.REMOVE](job, deadline_ns)
-        names = [segment_name(self._name(job), job.version, index) for index in range(count)]
-        done = self._delete_all(job, names, deadline_ns)
+        with store_is_changed():
+            done = self._delete_all(self._paths(job, self._names(job)), deadline_ns)
         if all(each.status == 404 for each in (timing, *done)):
             raise StorageError(
                 ErrorKind.STATUS, "the object is not there", status=404, timing=timing
@@ -142,90 +159,131 @@ class LargeObjects:
         status = min(each.status for each in (timing, *done))
         return timing._replace(status=status, last_byte_ns=last_ns)
 
+    def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:
+        """Segments first, as many with each request as there are objects; then the objects.
+
+        The job does not tell versions and sizes of the other objects: listings name the segments.
+        What is left of an object is unknown (status 0) if a part of it could not be deleted.
+        """
+        whole = self._whole[job.operation]
+        if not self._may_have_parts(job.size_class):
+            return whole(job, deadline_ns)
+        jobs = [job._replace(object=each) for each in (job.object, *job.others)]
+        listed = self._all(lambda each: self._segments(each, deadline_ns), jobs)
+        owned = [
+            (path, each.object)
+            for each, names in zip(jobs, listed, strict=True)
+            for path in self._paths(each, names)
+        ]
+        rounds = [owned[at : at + len(jobs)] for at in range(0, len(owned), len(jobs))]
+        rounds.append([(self._path(each), each.object) for each in jobs])
+        failed: dict[int, StorageError] = {}
+        reconnects = 0
+        with store_is_changed():
+            for pairs in rounds:
+                left = [(path, number) for path, number in pairs if number not in failed]
+                if not left:
+                    continue
+                try:
+                    timing = self._account.bulk_delete([path for path, _ in left], deadline_ns)
+                except StorageError as error:
+                    if error.timing is None or not error.timing.statuses:
+                        raise
+                    timing = error.timing
+                    for (_, number), status in zip(left, timing.statuses, strict=True):
+                        if status // 100 != 2:
+                            failed[number] = error
+                reconnects += timing.reconnects
+            timing = timing._replace(reconnects=reconnects)
+            if failed:
+                first = next(iter(failed.values()))
+                statuses = tuple(0 if each.object in failed else 200 for each in jobs)
+                timing = timing._replace(items=statuses.count(200), statuses=statuses)
+                raise StorageError(first.kind, first.detail, status=first.status, timing=timing)
+        return timing
+
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
         """What an upload may have left, whether it was completed or not."""
         timing = self._whole[job.operation](job, deadline_ns)
-        if self._large.count(self._bodies.longest[job.size_class]):
-            self._delete_all(job, self._segments(job, deadline_ns), deadline_ns)
+        with store_is_changed():
+            if self._may_have_parts(job.size_class):
+                names = self._segments(job, deadline_ns)
+                self._delete_all(self._paths(job, names), deadline_ns)
         return timing
 
     # Uploads
 
-    def _write(self, job: Job, deadline_ns: int) -> Timing:
-        large, name = self._large, self._name(job)
+    def _write(self, job: Job, deadline_ns: int, source: Job | None = None) -> Timing:
+        """Upload the job's object.
+
+        :param source: copy this object's segments instead.
+        """
         container = self._bodies.naming.container(job.size_class, job.object)
-        count = large.count(job.size)
+        names = self._names(job)
+        paths = self._paths(job, names)
+        sources = self._paths(source, self._names(source)) if source else []
 
         def put_segment(index: int) -> tuple[Timing, str]:
-            start = index * large.segment
-            upload = self._bodies.part(job, start, min(large.segment, job.size - start))
-            place = f"{container}/{segment_name(name, job.version, index)}"
-            return self._put(_quoted_path(place), upload, deadline_ns, check=place)
+            content = self._part(source or job, index)
+            if sources:
+                headers = f"X-Copy-From: /{sources[index]}\r\nX-Fresh-Metadata: true\r\n"
+                timing, etag = self._send("PUT", paths[index], _EMPTY, deadline_ns, headers)
+            else:
+                timing, etag = self._send("PUT", paths[index], content, deadline_ns)
+            self._check_part(f"{container}/{names[index]}", content, etag, timing)
+            return timing, etag
 
-        parts = self._all(put_segment, range(count))
-        version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
-        headers = f"{version}{SEGMENTS_HEADER}: {self._layout}\r\n"
         path, body = self._path(job), b""
-        if self._static:
-            path += "?multipart-manifest=put"
-            body = json.dumps([
-                {
-                    "path": f"/{container}/{segment_name(name, job.version, index)}",
-                    "etag": etag,
-                    "size_bytes": min(large.segment, job.size - index * large.segment),
-                }
-                for index, (_, etag) in enumerate(parts)
-            ]).encode()  # fmt: skip
-        else:
-            prefix = segment_name(name, job.version, 0).removesuffix("000000")
-            headers += f"X-Object-Manifest: {_quoted(container)}/{_quoted(prefix)}\r\n"
-        try:
-            timing, _ = self._put(path, Upload(len(body), body), deadline_ns, headers)
-        except StorageError as error:
-            error.partly_done = True
-            raise
+        with store_is_changed():
+            parts = self._all(put_segment, range(len(names)))
+            if self._static:
+                path += "?multipart-manifest=put"
+                last = job.size - (len(names) - 1) * self._large.segment
+                sizes = [self._large.segment] * (len(names) - 1) + [last]
+                body = json.dumps([
+                    {"path": f"/{container}/{name}", "etag": etag, "size_bytes": size}
+                    for name, (_, etag), size in zip(names, parts, sizes, strict=True)
+                ]).encode()  # fmt: skip
+            headers = self._manifest_headers(job)
+            timing, _ = self._send("PUT", path, Upload(len(body), body), deadline_ns, headers)
         reconnects = timing.reconnects + sum(part.reconnects for part, _ in parts)
         return timing._replace(bytes_moved=job.size, reconnects=reconnects)
 
-    def _put(
-        self, path: str, upload: Upload, deadline_ns: int, headers: str = "", check: str = ""
-    ) -> tuple[Timing, str]:
-        """PUT; returns the ETag as well.
+    def _manifest_headers(self, job: Job) -> str:
+        """The header lines of a manifest, beside those of all uploads."""
+        headers = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
+        headers += f"{SEGMENTS_HEADER}: {self._layout}\r\n"
+        if not self._static:
+            prefix = segment_name(self._path(job), job.version, 0).removesuffix("000000")
+            headers += f"X-Object-Manifest: {prefix}\r\n"
+        return headers
 
-        :param check: under --verify, the ETag must be the body's MD5; the name for errors.
-        """
+    def _send(
+        self, method: str, path: str, upload: Upload, deadline_ns: int, headers: str = ""
+    ) -> tuple[Timing, str]:
+        """A request with the header lines of an upload; returns the ETag as well."""
         account = self._account
         url = 0 if len(account.pools) == 1 else int(account.random() * len(account.pools))
         head = (
-            f"PUT {account.sites[url].base}{path}{account.upload_header_suffixes[url]}{headers}"
-            f"Content-Length: {upload.size}\r\n\r\n"
+            f"{method} {account.sites[url].base}{path}{account.upload_header_suffixes[url]}"
+            f"{headers}Content-Length: {upload.size}\r\n\r\n"
         )
         response = Collector(RESPONSE_MAX)
         timing = account.pools[url].request(head.encode(), upload, deadline_ns, response)
         if not 200 <= timing.status < 300:
-            raise account.status_error("PUT", timing)
-        etag = claimed_md5(response.headers) or ""
-        if check and self._settings.verify:
-            digest = md5(upload.first, usedforsecurity=False)
-            for piece in upload.rest() if upload.rest else ():
-                digest.update(piece)
-            if etag != digest.hexdigest():
-                wrong = f"{check}: the ETag is {etag}, and the MD5 of what was sent"
-                raise StorageError(
-                    ErrorKind.CORRUPT, f"{wrong} {digest.hexdigest()}",
-                    status=timing.status, timing=timing,
-                )  # fmt: skip
-        return timing, etag
+            raise account.status_error(method, timing)
+        return timing, response.headers.get("etag", "").strip('"')
 
     # Segments
 
     def _tidy(self, job: Job, deadline_ns: int) -> None:
         """Delete segments of other versions, if the class has large objects."""
-        if self._large.count(self._bodies.longest[job.size_class]):
-            name, count = self._name(job), self._large.count(job.size)
-            kept = {segment_name(name, job.version, index) for index in range(count)}
+        if not self._may_have_parts(job.size_class):
+            return
+        with store_is_changed():
+            kept = {*self._names(job)}
             others = [each for each in self._segments(job, deadline_ns) if each not in kept]
-            self._delete_all(job, others, deadline_ns)
+            self._delete_all(self._paths(job, others), deadline_ns)
 
     def _segments(self, job: Job, deadline_ns: int) -> list[str]:
         """The names of the object's segments that its container lists, of any version."""
@@ -234,18 +292,14 @@ class LargeObjects:
         container = self._bodies.naming.container(job.size_class, job.object)
         found: list[str] = []
         marker, count = "", 0
-        try:
-            while names := self._page(container, name + "_", marker, deadline_ns):
-                count += len(names)
-                if count > _LISTED_MAX:
-                    raise StorageError(
-                        ErrorKind.PROTOCOL, f"a listing of more than {_LISTED_MAX:,} segments"
-                    )
-                found += filter(is_segment, names)
-                marker = names[-1]
-        except StorageError as error:
-            error.partly_done = True
-            raise
+        while names := self._page(container, name + "_", marker, deadline_ns):
+            count += len(names)
+            if count > _LISTED_MAX:
+                raise StorageError(
+                    ErrorKind.PROTOCOL, f"a listing of more than {_LISTED_MAX:,} segments"
+                )
+            found += filter(is_segment, names)
+            marker = names[-1]
         return found
 
     def _page(self, container: str, prefix: str, marker: str, deadline_ns: int) -> list[str]:
@@ -275,60 +329,32 @@ class LargeObjects:
             marker = name
         return names
 
-    def _delete_all(self, job: Job, names: Iterable[str], deadline_ns: int) -> list[Timing]:
+    def _delete_all(self, paths: Iterable[str], deadline_ns: int) -> list[Timing]:
         """Delete segments; a missing one is no failure."""
-        container = self._bodies.naming.container(job.size_class, job.object)
 
-        def delete(name: str) -> Timing:
+        def delete(path: str) -> Timing:
             response = Collector(RESPONSE_MAX)
-            path = _quoted_path(f"{container}/{name}")
             timing = self._account.request("DELETE", path, response, deadline_ns)
             if timing.status // 100 != 2 and timing.status != 404:
                 raise self._account.status_error("DELETE", timing)
             return timing
 
-        return self._all(delete, names)
-
-    def _all(self, request: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """The results of requests, ``parallel`` at once, in order.
-
-        :raises StorageError: the first failure, when none is in flight any more. The store may
-            have been changed.
-        """
-        failures: list[StorageError] = []
-
-        def attempt(item: Item) -> Result | None:
-            # Returned, not raised: gevent prints exceptions that leave a greenlet.
-            try:
-                return request(item)
-            except StorageError as error:
-                failures.append(error)
-                return None
-
-        def wanted() -> Iterable[Item]:
-            for item in items:
-                if failures:
-                    return
-                yield item
-
-        pool = Pool(self._large.parallel)
-        results = list(pool.imap(attempt, wanted(), maxsize=self._large.parallel))
-        if failures:
-            failures[0].partly_done = True
-            raise failures[0]
-        return [each for each in results if each is not None]
+        return self._all(delete, paths)
 
     # Names
 
     def _name(self, job: Job) -> str:
         return self._bodies.naming.object(job.size_class, job.object)
 
+    def _names(self, job: Job) -> list[str]:
+        """The names of its segments; none if it is stored as one."""
+        name, count = self._name(job), self._large.count(job.size)
+        return [segment_name(name, job.version, index) for index in range(count)]
+
     def _path(self, job: Job) -> str:
-        container = self._bodies.naming.container(job.size_class, job.object)
-        return _quoted_path(f"{container}/{self._name(job)}")
+        return self._paths(job, [self._name(job)])[0]
 
-
-def _quoted_path(place: str) -> str:
-    """``container/object`` for a URL."""
-    container, _, name = place.partition("/")
-    return f"{_quoted(container)}/{_quoted(name)}"
+    def _paths(self, job: Job, names: Iterable[str]) -> list[str]:
+        """``container/name``, quoted, of names in the container of the job's object."""
+        container = _quoted(self._bodies.naming.container(job.size_class, job.object))
+        return [f"{container}/{_quoted(name)}" for name in names]

@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 import pytest
 from _pytest.mark import ParameterSet
 
+from ssbench.core.content import version_of_copy
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass
 from ssbench.core.operations import (
     BULK_DELETE,
     COPY,
@@ -73,6 +74,8 @@ class Subject(NamedTuple):
     refused: Collection[Operation] = ()  #: operations that this server doesn't support
     states_limits: bool = True
     has_folders: bool = False  #: names with slashes are in folders, and listings have no pages
+    part: int = 0  #: bytes of the parts of large objects in these tests; 0: there are none
+    kinds: tuple[str, ...] = ()  #: of large objects
 
 
 def on_noop() -> Iterator[Subject]:
@@ -96,7 +99,11 @@ def on_fake_swift() -> Iterator[Subject]:
 def on_real_swift() -> Iterator[Subject]:
     with EmbeddedSwift(swift_options()) as swift:
         given = {"token": token_of(swift), "urls": (swift.storage_url,)}
-        yield Subject(lambda **changes: WholeDriver(settings(**{**given, **changes})))
+        yield Subject(
+            lambda **changes: WholeDriver(settings(**{**given, **changes})),
+            part=60,
+            kinds=("slo", "dlo"),
+        )
 
 
 def on_s3(server: S3Server, **own: str) -> Iterator[Subject]:
@@ -115,7 +122,7 @@ def on_s3(server: S3Server, **own: str) -> Iterator[Subject]:
 
         yield Subject(
             open_driver, policies=(), rejection=403, tells_missing=False,
-            lists_missing="s3_bucket" in own,
+            lists_missing="s3_bucket" in own, part=5 << 20, kinds=("multipart",),
         )  # fmt: skip
 
 
@@ -530,3 +537,109 @@ def test_bulk_delete_is_an_operation(subject: Subject, storage: Any) -> None:
         assert 3 <= timing.items <= 4
         for number in (3, 4, 5):
             assert refused(storage, READ, number).status == 404
+
+
+KINDS = ("slo", "dlo", "multipart")
+
+
+def in_parts(subject: Subject, kind: str, **changes: Any) -> Any:
+    """A driver that stores objects of more than 50 bytes in parts."""
+    profile = tuple((int(operation), 0.125) for operation in (CREATE, READ, UPDATE, DELETE))
+    sizes = (SizeClass("large", 1, 3 * subject.part, profile, 2),)
+    large = LargeObject(50, subject.part, kind, 2)
+    return subject.open(**{"verify": True, "sizes": sizes, "large_object": large, **changes})
+
+
+def listed(storage: Any) -> list[str]:
+    containers = [f"contract_{index:06d}" for index in range(3)]
+    return [entry.name for name in containers for entry in storage.list_objects(name, "", 1000)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_object_in_parts_is_used_as_a_whole(subject: Subject, storage: Any, kind: str) -> None:
+    if kind not in subject.kinds:
+        return
+    driver, size = in_parts(subject, kind), subject.part + 20
+    act = driver.actions
+    assert act[CREATE](job(CREATE, size=size), 0).bytes_moved == size
+    assert driver.object_run_id("contract_000000", "large_run1_000003") == "run1"
+    read = act[READ](job(READ, size=size), 0)
+    assert abs(read.headers_ns) <= abs(read.first_byte_ns) <= read.last_byte_ns
+    assert read.bytes_moved == size
+    across = job(RANGE_READ, size=size)._replace(arguments=(subject.part - 10, 20))
+    assert act[RANGE_READ](across, 0).bytes_moved == 20
+    assert act[HEAD](job(HEAD, size=size), 0).bytes_moved == 0
+    for number in (1, 2):
+        post = job(POST, size=size)._replace(number=number)
+        assert act[POST](post, 0).bytes_moved == 0
+        assert act[READ](job(READ, size=size), 0).bytes_moved == size
+    assert driver.object_run_id("contract_000000", "large_run1_000003") == "run1"
+    for version, update in enumerate((size + 5, 10, size), start=1):
+        given = job(UPDATE, size=update)._replace(version=version)
+        assert act[UPDATE](given, 0).bytes_moved == update
+        assert act[READ](given._replace(operation=READ), 0).bytes_moved == update
+    assert act[DELETE](job(DELETE, size=size)._replace(version=3), 0).status // 100 == 2
+    assert listed(storage) == []
+    driver.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_of_an_object_in_parts_has_parts_of_its_own(
+    subject: Subject, storage: Any, kind: str
+) -> None:
+    if kind not in subject.kinds:
+        return
+    driver, size = in_parts(subject, kind), subject.part + 20
+    act = driver.actions
+    act[CREATE](job(CREATE, size=size), 0)
+    copy = job(COPY, size=size)._replace(others=(13,))
+    assert act[COPY](copy, 0).bytes_moved == 0
+    assert driver.object_run_id("contract_000001", "large_run1_000013") == "run1"
+    assert act[DELETE](job(DELETE, size=size), 0).status // 100 == 2
+    version = version_of_copy(b"large_run1_000003", 0, b"large_run1_000013")
+    reading = job(READ, 13, size)._replace(version=version)
+    assert act[READ](reading, 0).bytes_moved == size
+    assert act[POST](reading._replace(operation=POST), 0).status // 100 == 2
+    assert act[READ](reading, 0).bytes_moved == size
+    assert act[DELETE](reading._replace(operation=DELETE), 0).status // 100 == 2
+    assert listed(storage) == []
+    with pytest.raises(StorageError) as caught:
+        act[COPY](copy, 0)
+    assert caught.value.status == 404
+    driver.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bulk_delete_and_clean_up_leave_no_part(subject: Subject, storage: Any, kind: str) -> None:
+    if kind not in subject.kinds:
+        return
+    driver, size = in_parts(subject, kind, verify=False), subject.part + 20
+    act = driver.actions
+    for number, each in ((3, size), (4, 10), (5, size), (6, size)):
+        act[CREATE](job(CREATE, number, each), 0)
+    act[UPDATE](job(UPDATE, 5, size)._replace(version=1), 0)
+    timing = act[BULK_DELETE](job(BULK_DELETE, 3, size)._replace(others=(4, 5, 9)), 0)
+    assert 3 <= timing.items <= 4
+    assert {each.rpartition("_0_")[0] or each for each in listed(storage)} == {"large_run1_000006"}
+    assert act[REMOVE](job(REMOVE, 6, 0), 0).status // 100 == 2
+    assert listed(storage) == []
+    driver.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_initial_objects_are_stored_as_the_scenario_says(
+    subject: Subject, storage: Any, kind: str
+) -> None:
+    if kind not in subject.kinds:
+        return
+    driver, size = in_parts(subject, kind), subject.part + 20
+    ensure = driver.actions[ENSURE]
+    whole = in_parts(subject, kind, large_object=None)
+    assert whole.actions[ENSURE](job(ENSURE, 0, size), 0).bytes_moved == size
+    assert ensure(job(ENSURE, 0, size), 0).bytes_moved == size
+    assert ensure(job(ENSURE, 0, size), 0).bytes_moved == 0
+    assert driver.actions[READ](job(READ, 0, size), 0).bytes_moved == size
+    assert driver.actions[DELETE](job(DELETE, 0, size), 0).status // 100 == 2
+    assert listed(storage) == []
+    for each in (driver, whole):
+        each.close()

@@ -265,25 +265,14 @@ def read_large_object(raw: object, faults: ValidationErrors) -> LargeObject | No
 
 
 def check_large_object(
-    large: LargeObject | None,
-    sizes: Sequence[SizeClass],
-    groups: Sequence[Group],
-    faults: ValidationErrors,
+    large: LargeObject | None, sizes: Sequence[SizeClass], faults: ValidationErrors
 ) -> None:
-    """Add an error for each operation that can't be applied to the large objects of its class."""
+    """Add an error for each class whose objects are named like segments of another class's."""
     names = [each.name for each in sizes if large]
     for at, name in enumerate(names):
         if any(re.fullmatch(re.escape(other) + _LIKE_A_SEGMENT, name) for other in names):
             wrong = f"objects of {preview(name)} would be named like segments of another size's"
             faults.add(f"sizes[{at}].name", wrong, "another name")
-    of_groups = {each for group in groups for each, _ in group.profile}
-    for at, each in enumerate(sizes if large else ()):
-        if large and each.initial_files and each.size_max > large.above:
-            numbers = of_groups if groups else {number for number, _ in each.profile}
-            for row in map(row_of, sorted(numbers)):
-                if not row.in_parts:
-                    wrong = f"{row.name.lower()} can't be applied to objects above {large.above}"
-                    faults.add(f"sizes[{at}]", wrong, "leave it out, or smaller objects")
 
 
 _SIZE_BYTES = size(0)

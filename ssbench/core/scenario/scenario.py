@@ -283,7 +283,7 @@ def _read_file(
     )
     values["stages"] = read_stages(given.get("stages"), faults)
     values["large_object"] = read_large_object(given.get("large_object"), faults)
-    check_large_object(values["large_object"], values["sizes"], groups, faults)
+    check_large_object(values["large_object"], values["sizes"], faults)
     there = read_keys({key: given[key] for key in own if key in given}, own, "", faults)
     values["parameters"] = check_parameters(there, values["sizes"], groups, faults)
     return values

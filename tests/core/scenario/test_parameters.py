@@ -87,13 +87,6 @@ def test_a_fault_in_a_large_object_names_its_place(large: object, fault: str) ->
     assert line.startswith(f"x.scenario: {fault}")
 
 
-@pytest.mark.parametrize("operation", ["post", "copy", "bulk_delete"])
-def test_some_operations_can_not_be_applied_to_objects_in_parts(operation: str) -> None:
-    scenario({operation: 1}, large_object={"above": 100, "segment": 10})
-    with pytest.raises(ScenarioError, match=rf"sizes\[0\]: {operation} can't be applied to"):
-        scenario({operation: 1}, large_object={"above": 99, "segment": 10})
-
-
 @pytest.mark.parametrize("name", ["tiny_000001_0", "tiny_0123456789_000001_22"])
 def test_no_size_may_be_named_like_segments_of_another(name: str) -> None:
     sizes = [{"name": each, "size_min": 1, "size_max": 9} for each in ("tiny", name)]

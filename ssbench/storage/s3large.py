@@ -1,0 +1,232 @@
+"""Large objects of S3: multipart uploads.
+
+An upload that is neither completed nor aborted stays open, and keeps its parts, without being
+listed among the objects. So one that fails is aborted at once. Clean-up finds those of a killed
+worker by the key of their object.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from functools import partial
+from time import perf_counter_ns
+from urllib.parse import quote
+
+from ssbench.core import operations
+from ssbench.core.errors import StorageError
+from ssbench.core.model import Job, LargeObject, Timing
+from ssbench.core.naming import naming_of
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import Action, OpenUpload
+from ssbench.storage.httpbody import Collector, StreamingCollector
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpstore import RESPONSE_MAX, ObjectBodies
+from ssbench.storage.parts import ObjectsInParts, store_is_changed
+from ssbench.storage.s3account import (
+    POST,
+    SEGMENTS,
+    VERSION,
+    S3Account,
+    is_initial,
+    upload_metadata,
+)
+from ssbench.storage.s3parse import Xml, complete_request, malformed
+
+#: How the signed header lines begin that every request about an upload has. The others belong to
+#: the object (its storage class, say), and to the request that opens the upload.
+_OF_ALL_REQUESTS = (
+    "x-amz-copy-source-", "x-amz-expected-bucket-owner:", "x-amz-request-payer:",
+    "x-amz-server-side-encryption-customer-",
+)  # fmt: skip
+#: Uploads to abort later, at most: those of one worker while the store rejects every request.
+_OPEN_MAX = 10_000
+
+
+class LargeObjects(ObjectsInParts):
+    """Actions for objects above a size. Each passes smaller objects on.
+
+    :param whole: the actions for objects that are stored as one.
+    :param signed: further signed header lines of all requests.
+    """
+
+    def __init__(
+        self,
+        account: S3Account,
+        bodies: ObjectBodies,
+        settings: StorageSettings,
+        large: LargeObject,
+        whole: Mapping[int, Action],
+        signed: str = "",
+    ) -> None:
+        super().__init__(bodies, settings, large, whole)
+        self._account = account
+        self._object = naming_of(settings, partial(quote, safe="/")).object
+        self._signed = signed
+        self._signed_of_all = "".join(
+            line for line in signed.splitlines(True) if line.lower().startswith(_OF_ALL_REQUESTS)
+        )
+        self._layout = f"multipart {large.segment}"
+        self._metadata = f"{upload_metadata(settings)}{SEGMENTS}: {self._layout}\r\n"
+        self._abort_timeout_ns = int(settings.network_timeout_s * 1e9)
+        #: Uploads that could not be aborted, by job and id.
+        self._open: deque[tuple[Job, str]] = deque(maxlen=_OPEN_MAX)
+        self.actions = {
+            operations.CREATE: self._routed(operations.CREATE, self._write),
+            operations.UPDATE: self._routed(operations.UPDATE, self._write),
+            operations.POST: self._routed(operations.POST, self._post),
+            operations.COPY: self._routed(operations.COPY, self._copy),
+            operations.ENSURE: self._routed(operations.ENSURE, self._ensure),
+            operations.REMOVE: self._remove,
+        }
+
+    # Operations
+
+    def _ensure(self, job: Job, deadline_ns: int) -> Timing:
+        found = Collector(RESPONSE_MAX, bodiless=True)
+        timing = self._request("HEAD", job, "", deadline_ns, found)
+        if timing.status // 100 != 2 and timing.status != 404:
+            raise self._account.status_error("HEAD", timing)
+        compressible = self._settings.compressible
+        if timing.status != 404 and is_initial(found.headers, job.size, compressible, self._layout):
+            return timing._replace(status=200, bytes_moved=0)
+        return self._write(job, deadline_ns)
+
+    def _post(self, job: Job, deadline_ns: int) -> Timing:
+        """Set new metadata: a copy onto itself."""
+        return self._write(job, deadline_ns, job, f"{POST}: {job.number}\r\n")
+
+    def _copy(self, job: Job, deadline_ns: int) -> Timing:
+        """Copy each part on the server. As of any copy, no metadata of the source's is kept."""
+        copy = job._replace(object=job.others[0], version=0)
+        return self._write(copy, deadline_ns, job)
+
+    def _remove(self, job: Job, deadline_ns: int) -> Timing:
+        """Also abort the uploads of the object that are open."""
+        timing = self._whole[job.operation](job, deadline_ns)
+        if self._may_have_parts(job.size_class):
+            container, name = self._place(job)
+            with store_is_changed():
+                for upload in self._account.open_uploads(container, name, None, deadline_ns):
+                    if upload.name == name:
+                        self._account.abort_upload(container, upload, deadline_ns)
+        return timing
+
+    # Uploads
+
+    def _write(
+        self, job: Job, deadline_ns: int, source: Job | None = None, more: str = ""
+    ) -> Timing:
+        """Upload the job's object.
+
+        :param source: copy this object's content instead, part by part.
+        :param more: signed header lines.
+        """
+        version = f"{VERSION}: {job.version}\r\n" if job.version else ""
+        response = Xml(1, self._account.signer.token)
+        collector = StreamingCollector(RESPONSE_MAX, response.feed)
+        headers = f"{self._signed}{self._metadata}{version}{more}"
+        timing = self._request("POST", job, "uploads=", deadline_ns, collector, headers, b"")
+        if not 200 <= timing.status < 300:
+            raise self._account.status_error("POST", timing)
+        upload_id = response.check("InitiateMultipartUploadResult", timing).values.get("UploadId")
+        if not upload_id:
+            raise malformed("an upload with an id", timing)
+
+        def put_part(index: int) -> tuple[Timing, str]:
+            return self._put_part(job, upload_id, index, deadline_ns, source)
+
+        try:
+            parts = self._all(put_part, range(self._large.count(job.size)))
+            timing = self._complete(job, upload_id, [etag for _, etag in parts], deadline_ns)
+        except StorageError as error:
+            error.partly_done = not self._abort(job, upload_id)
+            raise
+        if self._open:
+            self._abort(*self._open.popleft())
+        reconnects = timing.reconnects + sum(part.reconnects for part, _ in parts)
+        moved = job.size if source is None else 0
+        return timing._replace(bytes_moved=moved, reconnects=reconnects)
+
+    def _put_part(
+        self, job: Job, upload_id: str, index: int, deadline_ns: int, source: Job | None
+    ) -> tuple[Timing, str]:
+        """Upload a part, or copy it from another object; returns its ETag as well."""
+        content = self._part(source or job, index)
+        query = f"partNumber={index + 1}&uploadId={quote(upload_id, safe='')}"
+        copied = Xml(1, self._account.signer.token)
+        if source is None:
+            response, headers, body = Collector(RESPONSE_MAX), self._signed_of_all, content
+        else:
+            response = StreamingCollector(RESPONSE_MAX, copied.feed)
+            headers = f"{self._signed_of_all}x-amz-copy-source: {self._source(source)}\r\n"
+            if job.size > self._large.segment:  # Amazon's S3 takes no range of a small object
+                start = index * self._large.segment
+                headers += f"x-amz-copy-source-range: bytes={start}-{start + content.size - 1}\r\n"
+            body = Upload(0, b"")
+        timing = self._request("PUT", job, query, deadline_ns, response, headers, body)
+        if not 200 <= timing.status < 300:
+            raise self._account.status_error("PUT", timing)
+        etag = response.headers.get("etag", "")
+        if source is not None:
+            etag = copied.check("CopyPartResult", timing).values.get("ETag", "")
+        if not etag:
+            raise malformed("a part with an ETag", timing)
+        container, name = self._place(job)
+        self._check_part(f"{container}/{name}, part {index + 1}", content, etag, timing)
+        return timing, etag
+
+    def _complete(self, job: Job, upload_id: str, etags: list[str], deadline_ns: int) -> Timing:
+        """Make an object of the parts. The response may be an error in spite of its status."""
+        response = Xml(1, self._account.signer.token)
+        timing = self._request(
+            "POST", job, f"uploadId={quote(upload_id, safe='')}", deadline_ns,
+            StreamingCollector(RESPONSE_MAX, response.feed), self._signed_of_all,
+            complete_request(etags),
+        )  # fmt: skip
+        if not 200 <= timing.status < 300:
+            raise self._account.status_error("POST", timing)
+        response.check("CompleteMultipartUploadResult", timing)
+        return timing
+
+    def _abort(self, job: Job, upload_id: str) -> bool:
+        """Abort an upload. One that can't be aborted now is tried again after a later upload."""
+        container, name = self._place(job)
+        upload = OpenUpload(name, upload_id)
+        try:
+            deadline_ns = perf_counter_ns() + self._abort_timeout_ns
+            self._account.abort_upload(container, upload, deadline_ns, self._signed_of_all)
+        except StorageError:
+            self._open.append((job, upload_id))
+            return False
+        return True
+
+    # Requests
+
+    def _place(self, job: Job) -> tuple[str, str]:
+        """Container and name of the job's object."""
+        naming, size_class, number = self._bodies.naming, job.size_class, job.object
+        return naming.container(size_class, number), naming.object(size_class, number)
+
+    def _source(self, job: Job) -> str:
+        """The job's object in x-amz-copy-source."""
+        container, _ = self._place(job)
+        return self._account.place(container, 0).source + self._object(job.size_class, job.object)
+
+    def _request(
+        self,
+        method: str,
+        job: Job,
+        query: str,
+        deadline_ns: int,
+        collector: Collector,
+        headers: str = "",
+        body: Upload | bytes | None = None,
+    ) -> Timing:
+        """A request for the job's object; the arguments are those of ``S3Account.request``."""
+        url = self._account.any_url()
+        place = self._account.place(self._place(job)[0], url)
+        path = place.path + self._object(job.size_class, job.object)
+        return self._account.request(
+            method, url, path, query, place.headers + headers, collector, deadline_ns, body
+        )
