@@ -28,7 +28,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, islice, repeat
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
@@ -262,10 +262,15 @@ def layouts(schemas: Sequence[Schema], make: Callable[[Schema], _Layout]) -> lis
     found: list[_Layout | None] = []
     for schema in schemas:
         try:
-            found.append(make(schema))
+            found.append(_layout_of(make, schema))
         except MessageError:
             found.append(None)
     return found
+
+
+@lru_cache(maxsize=8)  # the workers of a run have the same, or that of another release
+def _layout_of(make: Callable[[Schema], _Layout], schema: Schema) -> _Layout:
+    return make(schema)
 
 
 def layout(found: Sequence[_Layout | None], number: int) -> _Layout:

@@ -105,7 +105,7 @@ def test_each_command_finds_the_objects_of_another(
     assert {c: account.contents()[c] for c in account.containers("turns-")} == {
         "turns-1": ["bench-mine"], "turns-2": ["bench-40"],
     }  # fmt: skip
-    assert "Left alone: 1 container: other objects" in ended.err
+    assert "Left alone: 2 containers: other objects" in ended.err
     ended = bench("delete", *common, "--retries", 0, "--csv", tmp_path / "again.csv").fine(1)
     assert "WARNING: 40 of 40 DELETEs failed" in ended.err
     rows = table(tmp_path / "again.csv")

@@ -259,6 +259,9 @@ class WorkerRegistry:
 
         A job goes to any worker with users, so with groups each of these has users of each group.
         """
+        if not self.users and not self.workers_with_users:  # none to assign, and none to take back
+            self.assigned_groups = [0] * max(len(self.groups), 1)
+            return
         capacities = {i: worker.hello.concurrency for i, worker in self.workers.items()}
         groups = self.groups if self.users else ()
         by_group = split_groups(groups, capacities) if groups else [split(self.users, capacities)]

@@ -420,6 +420,7 @@ def bounded(data: bytes) -> None:
                 worker_registry.remove(incarnation)
             elif what == 1:
                 worker_registry.control_state_sent(now_ns)
+                assert set(said(worker_registry).workers) == set(worker_registry.workers)
             else:
                 worker, replaced = worker_registry.register(
                     hello(incarnation, f"w{name}", previous=previous), now_ns
@@ -433,7 +434,7 @@ def bounded(data: bytes) -> None:
             assert len(worker_registry.refused) <= 4
             assert worker_registry.refused.keys() == worker_registry._refused_ns.keys()
             assert len(worker_registry._departed) <= 8
-            assert set(said(worker_registry).workers) == set(worker_registry.workers)
+        assert set(said(worker_registry).workers) == set(worker_registry.workers)
 
 
 @fuzzed(HELLOS)

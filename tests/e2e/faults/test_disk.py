@@ -24,8 +24,10 @@ from tests.e2e.faults.matrix import Row
 from tests.e2e.namespaces import Namespace
 from tests.e2e.test_output import noop_run, shell
 
-SMALL = 1 << 20  #: seconds of a run without a store
-ROOM_S = "60"
+SMALL = 1 << 20  #: bytes
+ROOM_S = "60"  #: seconds of a run that is to end earlier
+#: Under a limit Python would leave cut-off .pyc files, which break each later start.
+NO_PYC = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def test_a_file_size_limit_ends_the_run_cleanly(commands: Commands, row: Row) ->
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, SMALL))
 
-    ended = filled(commands, commands.place / "run.stat.gz", preexec_fn=limit)
+    ended = filled(commands, commands.place / "run.stat.gz", preexec_fn=limit, environment=NO_PYC)
     assert "too large" in ended.err
     assert sum(finished(stats_of(ended.results, damaged=True)).values()) > 100
     row.saw("as a full disk")
@@ -83,7 +85,7 @@ def test_created_objects_are_deleted_after_a_full_disk(
 
     path = commands.scenario(container_base="fulldisk", crud_profile=[2, 1, 0, 0])
     options = ["-r", ROOM_S, *login(embedded_swift)]
-    ended = commands.run("-f", path, *options, preexec_fn=limit).fine(1)
+    ended = commands.run("-f", path, *options, preexec_fn=limit, environment=NO_PYC).fine(1)
     assert ended.took_s < 45
     assert "could not be deleted" not in ended.err
     stats = stats_of(ended.results, damaged=True)
@@ -108,7 +110,8 @@ def test_at_the_header(commands: Commands, embedded_swift: EmbeddedSwift, row: R
 def test_at_the_footer(commands: Commands, embedded_swift: EmbeddedSwift, row: Row) -> None:
     keys = {"container_count": 2000, "container_concurrency": 1}
     path = commands.scenario(container_base="atfooter", **keys)
-    started = commands.start_run("-f", path, *login(embedded_swift), workers=1)
+    words = ["-f", path, *login(embedded_swift)]
+    started = commands.start_run(*words, workers=1, environment=NO_PYC)
     until("containers", lambda: len(requests(embedded_swift, "atfooter")) > 5)
     assert started.stat_file is not None
     size = started.stat_file.stat().st_size
