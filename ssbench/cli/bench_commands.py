@@ -12,7 +12,6 @@ from ssbench import report, statfile
 from ssbench.cli.config import base_config
 from ssbench.cli.console import check_writable, tell, tell_status, write_result
 from ssbench.cli.options import BENCH_PREFIX
-from ssbench.cli.profile import profiled
 from ssbench.cli.progress import make_progress
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
@@ -51,7 +50,6 @@ def bench(ns: argparse.Namespace) -> ExitStatus:
         with (
             Signals(stop, hold=True),
             make_progress(ns.progress, quiet=ns.quiet) as progress,
-            profiled(ns.profile, "master", progress.message),
         ):
             lines = MinuteLines()
             lines.config = config
@@ -197,7 +195,6 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
         with (
             Signals(stop, hold=True),
             make_progress(ns.progress, quiet=ns.quiet) as progress,
-            profiled(ns.profile, "master", progress.message),
             ExitStack() as stack,
         ):
             lines = MinuteLines()

@@ -206,8 +206,8 @@ _ERRORS = (
     row("--embedded-swift", "embedded_swift", bool, _EXECUTION,
         "run against a temporary Swift on this host; requires ssbench[embedded]", default=False,
         exclusive="store"),
-    row("--profile", "profile", bool, _EXECUTION,
-        "profile the master with cProfile, and print the profile's path", default=False),
+    _field("--profile", "profile", bool, _EXECUTION,
+           "sample where master and workers spend CPU time in the run, and report it"),
 )
 _PERCENTILE = row("--pctile", "percentiles", types.percentile, _RESULTS,
         "latency percentile to report, such as 99.9; may be repeated [default: 95]",
@@ -309,8 +309,12 @@ REPORT_SCENARIO = (
     row("--operations", "operations_file", str, "",
         "write each operation of the run to this file, as CSV; - for standard output instead of "
         "the report", metavar="FILE"),
-    row("--profile", "profile", bool, "", "profile the report's generation with cProfile",
-        default=False),
+    row("--profile", "profile", bool, "",
+        "sample where the report's generation spends CPU time, and print it", default=False),
+    row("--profile-file", "profile_file", str, "",
+        "write the profile of a run with --profile to this file, as collapsed stacks, which "
+        "speedscope and flamegraph.pl read; - for standard output instead of the report",
+        metavar="FILE"),
 )
 COMPARE = (
     row("", "stats_files", str, "",

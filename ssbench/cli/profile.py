@@ -1,48 +1,43 @@
-"""cProfile files for ``--profile`` and ``-p``, and a text with their ten hottest functions."""
+"""Profiles of a process that no run records: of a report, and of ``ssbench-worker -p``."""
 
 from __future__ import annotations
 
-import io
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from ssbench.cli.console import tell
+from ssbench.core.cpu_profile import CpuProfile, collapsed, hot_functions
 from ssbench.host.private_files import new_file
-
-if TYPE_CHECKING:
-    import cProfile
-
+from ssbench.host.sampler import Sampler
 
 HOTTEST = 10
 
 
 @contextmanager
-def profiled(wanted: bool, what: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Profile the block, then say where the profile is and which functions took most time."""
-    if not wanted:
-        yield
-        return
-    import cProfile
-
-    profile = cProfile.Profile()
-    profile.enable()
+def profiled(wanted: bool, what: str) -> Iterator[None]:
+    """Sample the block, then say which functions took most CPU time."""
+    sampler = Sampler()
+    if wanted:
+        sampler.start()
     try:
         yield
     finally:
-        profile.disable()
-        say(save(profile, what))
+        profile = sampler.stop()
+        if wanted:
+            tell_profile(profile, what)
 
 
-def save(profile: cProfile.Profile, what: str) -> str:
-    """Write a profile to a new file; returns text with its path and its hottest functions."""
-    fd, path = new_file(f"ssbench-{what}-", ".prof")
-    os.close(fd)
-    profile.dump_stats(path)
-    import pstats
-
-    text = io.StringIO()
-    stats = pstats.Stats(profile, stream=text)
-    stats.strip_dirs().sort_stats("tottime").print_stats(HOTTEST)
-    lines = [line.rstrip() for line in text.getvalue().splitlines() if line.strip()]
-    return "\n".join([f"Profile of the {what}: {path} (python -m pstats reads it)", *lines])
+def tell_profile(profile: CpuProfile, what: str) -> None:
+    """Write a profile to a new file; say where it is, and which functions are its hottest."""
+    fd, path = new_file(f"ssbench-{what}-", ".stacks")
+    with open(fd, "w", encoding="utf-8") as file:
+        file.writelines(collapsed(what, profile.stacks))
+    cpu_ns = sum(profile.stacks.values())
+    lines = [
+        f"Profile of the {what}: {path} (for speedscope or flamegraph.pl)",
+        f"{cpu_ns / 1e9:.2f} s of CPU time in {profile.samples} samples;"
+        f" sampling took {profile.overhead_ns / 1e6:.1f} ms more",
+    ]
+    for each in hot_functions(profile.stacks)[:HOTTEST]:
+        lines.append(f"{100 * each.self_ns / cpu_ns:6.1f} %  {each.function}")
+    tell("\n".join(lines))

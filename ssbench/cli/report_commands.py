@@ -32,21 +32,26 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         "--time-series": ns.time_series,
         "--host-stats": ns.host_stats,
         "--operations": ns.operations_file,
+        "--profile-file": ns.profile_file,
     }.items():
         if other and _same_file(other, path):
             raise UsageError(f"{option} {other}: this is the stat file itself; name another file")
     texts = ns.thresholds or ()
     parse_thresholds(texts, known=None)  # before the file is read, which may take long
-    with profiled(ns.profile, "report", tell):
+    with profiled(ns.profile, "report"):
         stats = read_stats(path, tell)
         wanted = parse_thresholds(texts, known=stats.run.operations)
         check_thresholds(wanted, stats.run.scenario)
+        if ns.profile_file and not stats.run.profiles:
+            raise UsageError(f"--profile-file: {path} has no profile: run with --profile")
         made = report.of_run(stats, percentiles(ns), wanted)
-        if ns.operations_file != "-" or ns.report_file:
+        if "-" not in (ns.operations_file, ns.profile_file) or ns.report_file:
             write_result([report.render(made, ns.format or "text")], ns.report_file)
         if ns.operations_file:
             with statfile.read(path) as reader:
                 write_result(report.operation_rows(reader), ns.operations_file)
+        if ns.profile_file:
+            write_result(report.collapsed_stacks(stats.run), ns.profile_file)
         if ns.rps_histogram:
             write_result([report.rps_csv(made)], ns.rps_histogram)
         if ns.time_series:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ssbench import runner
 from ssbench.cli.config import run_config, search_config
 from ssbench.cli.console import tell, tell_status, write_result
-from ssbench.cli.profile import profiled
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus
@@ -77,12 +76,8 @@ def _config(ns: argparse.Namespace) -> RunConfig:
 
 @contextmanager
 def _running(ns: argparse.Namespace, stop: Stop) -> Iterator[NoProgress]:
-    """Signals, the progress display, and a profile if it is wanted."""
-    with (
-        Signals(stop, hold=True),
-        make_progress(ns.progress, quiet=ns.quiet) as progress,
-        profiled(ns.profile, "master", progress.message),
-    ):
+    """Signals, and the progress display."""
+    with Signals(stop, hold=True), make_progress(ns.progress, quiet=ns.quiet) as progress:
         yield progress
 
 

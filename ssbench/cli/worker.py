@@ -29,6 +29,7 @@ from ssbench.host.process import (
     host_limits,
     tune_garbage_collector,
 )
+from ssbench.host.sampler import Sampler
 from ssbench.storage.registry import open_store
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_address import MasterAddress, read_address
@@ -37,8 +38,6 @@ from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 
 if TYPE_CHECKING:
-    import cProfile
-
     from ssbench.core.settings import StorageSettings
     from ssbench.storage.base import ObjectStore
 
@@ -75,7 +74,7 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
         address = MasterAddress(ns.address, ports, key)
     host, ports, key = address
     transport = WorkerTransport(host, ports, key)
-    counter = _JobProfile(ns.profile_count)
+    counter = _JobProfile(ns.profile_count or 0)
     settings = local_settings(
         worker_id,
         concurrency=concurrency,
@@ -140,29 +139,27 @@ def _end_with_parent(fd: int, worker: Worker) -> None:
 class _JobProfile:
     """Profiles the worker until it was sent so many jobs."""
 
-    def __init__(self, jobs: int | None) -> None:
-        self._left = jobs or 0
-        self._profile: cProfile.Profile | None = None
+    def __init__(self, jobs: int) -> None:
+        self._left = jobs
+        self._sampler: Sampler | None = None  # while it runs
 
     def count(self, jobs: int) -> None:
         """Jobs arrived."""
-        if self._profile is None and self._left > 0:
-            import cProfile
-
-            self._profile = cProfile.Profile()
-            self._profile.enable()
+        if self._left > 0 and self._sampler is None:
+            self._sampler = Sampler()
+            self._sampler.start()
         self._left -= jobs
         if self._left <= 0:
             self.finish()
 
     def finish(self) -> None:
-        """Stop profiling, if it was started, and print the profile's path."""
-        if self._profile is not None and self._left > -1 << 60:
-            self._profile.disable()
-            self._left = -1 << 61
-            from ssbench.cli import profile
+        """Stop profiling, if it was started, and print the hottest functions."""
+        if self._sampler is not None:
+            profile = self._sampler.stop()
+            self._sampler = None
+            from ssbench.cli.profile import tell_profile
 
-            print(profile.save(self._profile, "worker"), file=sys.stderr, flush=True)
+            tell_profile(profile, "worker")
 
 
 if __name__ == "__main__":

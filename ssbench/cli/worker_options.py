@@ -81,7 +81,7 @@ WORKER = (
         "ignored: accepted for compatibility; the master's value counts", default="auto",
         metavar="COUNT"),
     row("-p --profile-count", "profile_count", types.count, "",
-        "profile the first COUNT jobs with cProfile, and print the profile's path",
+        "sample where the first COUNT jobs spend CPU time, and print it",
         metavar="COUNT"),
     row("--allow-driver", "allowed_drivers", str, "",
         "load this module if a master runs a storage driver of your own from it; may be repeated. "

@@ -14,6 +14,7 @@ results   worker -> master, results    completed operations
 returned  worker -> master, results    jobs that were not started
 expired   worker -> master, results    the store rejected the token of this serial
 host      worker -> master, results    metrics of the host and process, per second
+profiled  worker -> master, results    where it spent CPU time in the run phase
 bye       worker -> master, results    the worker exits (sent after all its results)
 jobs      master -> worker, work       a batch of jobs
 control   master -> worker, control    the control state: all a worker must know; sent once
@@ -22,7 +23,8 @@ control   master -> worker, control    the control state: all a worker must know
 
 History: protocol 1 (ssbench 1.0, before its release); 2: heartbeat, ack and control were called
 pulse, took and beat; columns have names: a hello and a control state carry schemas, and each batch
-the number of its own; jobs are msgpack within the message, a row each.
+the number of its own; jobs are msgpack within the message, a row each; a control state may ask for
+profiles.
 
 In every protocol a hello begins with the seven fields that it has in protocol 1, so that a master
 can name a worker of another version.
@@ -38,6 +40,7 @@ from msgspec.msgpack import Decoder, Encoder
 
 from ssbench.core import unpacking
 from ssbench.core.columns import JOB_SCHEMAS, RESULT_SCHEMAS, Schemas
+from ssbench.core.cpu_profile import MAX_STACK_TEXT, MAX_STACKS
 from ssbench.core.errors import MessageError, ProtocolError
 from ssbench.core.text import printable
 
@@ -65,6 +68,7 @@ Number = Annotated[float, Meta(ge=0, le=MAX_NUMBER)]
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Name = Annotated[str, Meta(max_length=MAX_NAME)]
 FigureName = Annotated[str, Meta(max_length=64)]
+StackText = Annotated[str, Meta(max_length=MAX_STACK_TEXT)]
 
 
 class Hello(NamedTuple):
@@ -118,6 +122,16 @@ class Host(NamedTuple):
     at_ns: Clock  #: the worker's clock at the end of the second
     boot_id: Name  #: the same for all processes on a host; "" if unknown
     figures: Annotated[Mapping[FigureName, Number], Meta(max_length=MAX_FIGURES)]
+
+
+class Profiled(NamedTuple):
+    """A worker's CpuProfile of the run phase; sent at its end, if a control state asked for it."""
+
+    incarnation: Natural
+    run: Text
+    stacks: Annotated[Mapping[StackText, Duration], Meta(max_length=MAX_STACKS)]
+    samples: Natural
+    overhead_ns: Duration
 
 
 class Ack(NamedTuple):
@@ -200,6 +214,7 @@ class ControlState(NamedTuple):
     groups: Annotated[Mapping[Natural, Sequence[Natural]], Meta(max_length=MAX_PEERS)] = {}
     job_schemas: Schemas = JOB_SCHEMAS  #: of the batches of jobs
     closing: bool = False  #: no jobs are on their way: workers without users close their sockets
+    profile: bool = False  #: sample where the workers spend CPU time in this phase
 
     @property
     def is_goodbye(self) -> bool:
@@ -220,6 +235,7 @@ Message = (
     | Returned
     | Expired
     | Bye
+    | Profiled
 )
 
 

@@ -158,6 +158,16 @@ class ClockRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileRecord:
+    """The CpuProfile of a process in the run phase."""
+
+    worker: int  #: MASTER: the master's own
+    stacks: Mapping[str, int]
+    samples: int = 0
+    overhead_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunFooter:
     """How the run ended. Absent where it was cut off."""
 
@@ -186,5 +196,6 @@ Record = (
     | ClockRecord
     | ResultBatch
     | HostRecord
+    | ProfileRecord
     | RunFooter
 )

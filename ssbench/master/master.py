@@ -24,19 +24,21 @@ from ssbench.core.messages import (
     Hello,
     Host,
     Message,
+    Profiled,
     Ready,
     Results,
     Returned,
 )
 from ssbench.core.model import Phase, Result, Stage
 from ssbench.core.observer import Observer
-from ssbench.core.records import WorkerRecord
+from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.stats.threshold_watch import ThresholdWatch
 from ssbench.core.text import printable
 from ssbench.core.workload.workload import Workload
 from ssbench.host.live import HostLive
+from ssbench.host.sampler import Sampler
 from ssbench.master.host_metrics import HostMetricsRecorder
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhasePlan, PhaseState
 from ssbench.master.phases import Limits, PhaseOutcome
@@ -59,6 +61,7 @@ _TICK_NS = SECOND // 20
 _SHOW_NS = SECOND // 4
 _MAX_RELEASES = 16  #: workers of another release that are named in warnings
 _WORKERS_NAMED = 1000  #: at most, in warnings of a run and among its lost workers
+_PROFILES_NS = 5 * SECOND  #: wait for the profiles of workers, at most
 _POLL_NS = 999_999  #: polls take whole milliseconds
 _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
           ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
@@ -73,6 +76,8 @@ class MasterOptions:
     :param warn: called with what the user must know; None: the observers' ``message``.
     :param host: samples the master's machine, and is running.
     :param children: local worker processes; one that exits is given up at once.
+    :param profile: sample where this process and the workers spend CPU time in a run phase, and
+        record it; this process only if it runs the phase in its main thread.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -81,6 +86,7 @@ class MasterOptions:
     warn: Callable[[str], None] | None = None
     host: HostLive | None = None
     children: Children | None = None
+    profile: bool = False
 
 
 class Master:
@@ -121,6 +127,8 @@ class Master:
         self.registry = self._manager.registry
         self._hosts = HostMetricsRecorder(options.host, self.recorder.write, self._warn_of_worker)
         self._phase: PhaseMachine | None = None
+        self._profile = options.profile
+        self._profiled: set[int] = set()  # indexes of workers, in this run
         self._needs_workers = False  # from when all have joined until they are released
         self._lost_between_runs: list[str] = []  # workers, since the last run's end
         self._other_releases: set[tuple[str, str, str]] = set()  # warned of: id, host, release
@@ -136,6 +144,7 @@ class Master:
             Heartbeat: self._on_heartbeat,
             Ready: self._on_ready,
             Host: self._on_host,
+            Profiled: self._on_profiled,
             Ack: self._on_ack,
             Results: self._on_results,
             Returned: self._on_returned,
@@ -181,6 +190,7 @@ class Master:
         self.recorder.begin(recorder)
         self.workers_lost, self._lost_between_runs = self._lost_between_runs, []
         self._worker_warnings = 0
+        self._profiled.clear()
         self._refused = 0
         self._refused_before = self._transport.refused
         for worker in self.registry.workers.values():
@@ -237,13 +247,16 @@ class Master:
         plan = PhasePlan(phase, workload, users, seconds, stages, steady_state, watch)
         wanted = watch is not None or any(o.wants_latencies for o in self._observers)
         live = phase is Phase.RUN and wanted
-        self._manager.enter(phase, live=live)
+        profile = phase is Phase.RUN and self._profile
+        self._manager.enter(phase, live=live, profile=profile)
         counts = any(observer.wants_counts for observer in self._observers)
         machine = PhaseMachine(plan, self._manager, self.limits, self._numbers, counts=counts)
         self._phase = machine
         for observer in self._observers:
             observer.start_phase(phase, workload.total, title)
+        sampler = Sampler()
         try:
+            sampled = profile and sampler.start()
             now_ns = self._next_tick_ns = self._clock()
             machine.announce(now_ns, time.time())
             self._hosts.enter(self.settings.run_id, phase, now_ns)
@@ -254,8 +267,21 @@ class Master:
             while machine.state is not PhaseState.OVER:
                 self._poll(WAIT_S)
         finally:
+            own = sampler.stop()
             self._end_phase(machine)
+        if sampled:
+            self.recorder.write(ProfileRecord(MASTER, *own))
+        if profile:
+            self._wait_for_profiles()
         return machine.outcome()
+
+    def _wait_for_profiles(self) -> None:
+        """The run phase is over: wait until all workers that are here have reported theirs."""
+        deadline_ns = self._clock() + _PROFILES_NS
+        while self._clock() < deadline_ns:
+            if all(each.index in self._profiled for each in self.registry.workers.values()):
+                break
+            self._poll(WAIT_S)
 
     def _end_phase(self, machine: PhaseMachine) -> None:
         self._drain_machines()
@@ -468,6 +494,14 @@ class Master:
         worker = self.registry.workers.get(host.incarnation)
         if worker:  # not one that was dropped
             self._hosts.on_host(worker, host, now_ns)
+
+    def _on_profiled(self, profiled: Profiled, now_ns: int) -> None:
+        worker = self.registry.workers.get(profiled.incarnation)
+        known = profiled.run == self.settings.run_id and self._profile
+        if worker and known and worker.index not in self._profiled:
+            self._profiled.add(worker.index)
+            _, _, stacks, samples, overhead_ns = profiled
+            self.recorder.write(ProfileRecord(worker.index, stacks, samples, overhead_ns))
 
     # Workers -----------------------------------------------------------------------------------
 

@@ -84,6 +84,7 @@ class WorkerManager:
         self.phase = Phase.IDLE
         self.start_ns = 0  #: of the phase
         self.live = False  #: heartbeats are to carry latencies
+        self.profile = False  #: workers are to sample where they spend CPU time
         #: As in ControlState.
         self.ending = self.stopping = self.closing = self.quit = False
         self.state_changed = True
@@ -109,9 +110,9 @@ class WorkerManager:
 
     # Phases and users --------------------------------------------------------------------------
 
-    def enter(self, phase: Phase, *, live: bool = False) -> None:
+    def enter(self, phase: Phase, *, live: bool = False, profile: bool = False) -> None:
         """Another phase, or IDLE, from the next control state on."""
-        self.phase, self.live = phase, live
+        self.phase, self.live, self.profile = phase, live, profile
         self.ending = self.stopping = self.closing = False
         self.state_changed = True
 
@@ -241,6 +242,7 @@ class WorkerManager:
             *(self._limits.think_s if in_run else (0.0, 0.0)),
             self.registry.group_assignments(),
             closing=self.closing,
+            profile=self.profile,
         )
 
     def _gap(self, now_ns: int) -> int:

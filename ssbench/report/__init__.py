@@ -14,6 +14,7 @@ from ssbench.report.as_text import render_text, series_head, series_row, thresho
 from ssbench.report.comparison import of_comparison
 from ssbench.report.model import Report, all_percentiles
 from ssbench.report.operations import operation_rows, over_time_rows
+from ssbench.report.profile import collapsed_stacks
 from ssbench.report.run import of_run
 from ssbench.report.series import SeriesSettings, of_series
 
@@ -22,6 +23,7 @@ __all__ = [
     "Report",
     "SeriesSettings",
     "all_percentiles",
+    "collapsed_stacks",
     "host_columns",
     "host_rows",
     "of_comparison",

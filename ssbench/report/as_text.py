@@ -14,6 +14,7 @@ from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report.comparison import MANY_TIMES
 from ssbench.report.model import (
     WALL_CLOCK,
+    WORD,
     Actual,
     Column,
     Distribution,
@@ -376,6 +377,9 @@ def _table(
     lines = [[_heading(column) for column in columns]]
     lines += [[_cell(row[column.key], column) for column in columns] for row in rows]
     widths = [max(map(len, cells)) + 2 for cells in zip(*lines, strict=True)]
+    if columns[-1].unit is WORD:  # text, at the end: aligned on the left
+        lines = [[*cells[:-1], f"  {cells[-1]}"] for cells in lines]
+        widths[-1] = 0
     if title:
         yield title
     yield from (_padded(cells, widths) for cells in lines)

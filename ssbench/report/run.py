@@ -36,6 +36,7 @@ from ssbench.report.model import (
     all_percentiles,
     fact,
 )
+from ssbench.report.profile import profile_section
 
 SCHEMA_VERSION = 1
 
@@ -99,6 +100,7 @@ def of_run(
         Section("clocks", tables=[Table.of("clocks", list(_clocks(stats)), formats="json")]),
         _verified(stats),
         _counters(stats),
+        *([profile_section(stats.run)] if stats.run.profiles else []),
         Section("ending", notes=notes.ending_notes(stats), formats="text"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]

@@ -83,6 +83,8 @@ class RunConfig:
     thresholds: tuple[Threshold, ...] = ()
     abort_window_s: int | None = None  #: None: thresholds are judged when the run has ended
     auto_stop: AutoStop | None = None  #: None: run as long as the scenario says
+    #: Sample where master and workers spend CPU time; the master's only in the main thread.
+    profile: bool = False
 
     def __post_init__(self) -> None:
         if self.workers and self.expect_workers and self.expect_workers < self.workers:

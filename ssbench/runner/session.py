@@ -140,6 +140,7 @@ class Session:
                     warn=self.warn,
                     host=self.stack.enter_context(HostLive()),
                     children=self._local,
+                    profile=self.config.profile,
                 ),
             )
             if self.is_series:

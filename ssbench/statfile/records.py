@@ -28,6 +28,7 @@ from ssbench.core.records import (
     HostRecord,
     MarkRecord,
     PhaseRecord,
+    ProfileRecord,
     Record,
     ResultBatch,
     RunFooter,
@@ -51,6 +52,7 @@ _RECORD_TYPES: dict[int, type[Any]] = {
     5: RunFooter,
     6: MarkRecord,
     7: ClockRecord,
+    10: ProfileRecord,
 }
 _PHASES = {int(phase): phase for phase in Phase}
 _CODES = {record: code for code, record in _RECORD_TYPES.items()}

@@ -39,6 +39,7 @@ from ssbench.core.columns import (
     schema_number,
 )
 from ssbench.core.completed import Completed, latencies_ns, pack_completed
+from ssbench.core.cpu_profile import CpuProfile
 from ssbench.core.errors import ExitStatus, MessageError
 from ssbench.core.live import buckets
 from ssbench.core.membership import ClockSync, Membership, MembershipStatus
@@ -51,6 +52,7 @@ from ssbench.core.messages import (
     Hello,
     Jobs,
     Message,
+    Profiled,
     Ready,
     Results,
     Returned,
@@ -201,6 +203,7 @@ class WorkerPhase:
     ready: bool = False  #: the store is connected
     ending: bool = False  #: the master has no more jobs
     stopping: bool = False  #: start nothing more
+    profile: bool = False  #: the master wants to know where CPU time goes
 
     def __repr__(self) -> str:
         return f"<WorkerPhase {self.phase.name} {self.held}>"
@@ -362,6 +365,7 @@ class WorkerMachine:
             self.incarnation, state.run, Phase(state.phase), state.start_ns + offset_ns,
             state.settings, state.operation_timeout_s, (state.think_min_s, state.think_max_s),
             HeldJobs(self._clock_sync.lease_expires_ns, len(self._groups(state))),
+            profile=state.profile,
         )  # fmt: skip
         self._stop_reported = False
         # Before the store's connections take the descriptors that there are. A worker without
@@ -524,6 +528,10 @@ class WorkerMachine:
     def _return(self, numbers: list[int]) -> None:
         if numbers:
             self.outbox.append(Returned(self.incarnation, self._joined[0], numbers))
+
+    def report_profile(self, phase: WorkerPhase, profile: CpuProfile) -> None:
+        """Report where this process spent CPU time in a phase, which is over."""
+        self.outbox.append(Profiled(phase.incarnation, phase.run, *profile))
 
     # Credentials -----------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.messages import MAX_NAME, ControlState
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
+from ssbench.host.sampler import Sampler
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import open_store
 from ssbench.transport.sockets import TransportError
@@ -37,6 +38,7 @@ from ssbench.worker.machine import (
     Resize,
     SetCredentials,
     WorkerMachine,
+    WorkerPhase,
     WorkerSettings,
 )
 from ssbench.worker.store import WorkerStore
@@ -70,6 +72,7 @@ class Worker:
         self._channel = JobChannel(self._machine, transport, clock, on_jobs)
         self._store = WorkerStore(self._machine, self._channel, open_driver)
         self._pool: UserPool | None = None
+        self._sampled: tuple[WorkerPhase, Sampler] | None = None  # of a phase with a profile
         self._newest: tuple[ControlState, int] | None = None  # that the machine has
         self._wake = Event()
         self._hub = get_hub()
@@ -182,6 +185,9 @@ class Worker:
             if phase is machine.phase and not phase.ready:
                 kind = ThreadUserPool if storage.concurrency == "threads" else UserPool
                 self._pool = kind(machine, phase, storage, self._channel, self._store, self._wake)
+                sampler = Sampler()
+                if phase.profile and sampler.start():
+                    self._sampled = phase, sampler
             machine.connected(phase, action.users)
         self._act()
         if self._pool:
@@ -192,6 +198,13 @@ class Worker:
         if self._pool:
             self._pool.close()
             self._pool = None
+        self._end_profile()
+
+    def _end_profile(self) -> None:
+        if self._sampled:
+            phase, sampler = self._sampled
+            self._sampled = None
+            self._machine.report_profile(phase, sampler.stop())
 
     def _on_error(self, context: object, kind: type[BaseException], error: Any, tb: Any) -> None:
         """An error that nothing caught ends the worker: it may have been in the middle of
@@ -208,6 +221,7 @@ class Worker:
         for watcher in (self._lag_timer, self._state_arrived):
             watcher.stop()
             watcher.close()
+        self._end_profile()
         machine.close()
         self._act()
         self._channel.flush()

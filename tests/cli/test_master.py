@@ -294,6 +294,17 @@ def test_a_profile_of_the_report(shell: Shell, done: Path) -> None:
     said = shell("report-scenario", "-s", done, "--profile")
     assert said.status == 0
     assert "Profile of the report: " in said.err
+    path = said.err.split("Profile of the report: ")[1].split()[0]
+    assert Path(path).read_text().startswith("report;")
+    assert os.stat(path).st_mode & 0o077 == 0
+
+
+def test_a_profile_file_of_a_run_without_a_profile(
+    shell: Shell, done: Path, tmp_path: Path
+) -> None:
+    said = shell("report-scenario", "-s", done, "--profile-file", tmp_path / "stacks")
+    assert (said.status, "has no profile: run with --profile" in said.err) == (2, True)
+    assert not (tmp_path / "stacks").exists()
 
 
 def test_files_other_than_stat_files(shell: Shell, tmp_path: Path) -> None:

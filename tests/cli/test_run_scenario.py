@@ -184,9 +184,27 @@ def test_log_paths_of_local_workers_are_printed(
         assert "Worker local-" in Path(log).read_text()
 
 
-def test_a_profile_of_the_master(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(scenario(tmp_path), tmp_path, "--workers", "1", "-R", "--profile")
-    assert "Profile of the master: " in capsys.readouterr().err
+def test_a_profile_of_master_and_workers_is_in_the_report_and_the_stat_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = scenario(tmp_path, operation_count=20_000)
+    status, results = run(path, tmp_path, "--workers", "2", "--profile", "-q")
+    text = capsys.readouterr().out
+    assert status is ExitStatus.OK
+    section = text[text.index("PROFILE") :]
+    assert "Calls of the master" in section
+    assert "Calls of the workers" in section
+    assert "reported no profile" not in section
+    stacks = tmp_path / "run.stacks"
+    command = ["report-scenario", "-s", str(results), "--profile-file", str(stacks)]
+    assert main(command) == 0
+    assert capsys.readouterr().out == text
+    lines = stacks.read_text().splitlines()
+    for line in lines:
+        stack, _, count = line.rpartition(" ")
+        assert stack.split(";")[0] in ("master", "workers")
+        assert int(count) > 0
+    assert any("ssbench/worker/user_pool.py" in line for line in lines)
 
 
 def test_an_existing_file_is_overwritten_only_with_force(

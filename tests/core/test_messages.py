@@ -28,6 +28,7 @@ from ssbench.core.messages import (
     Host,
     Jobs,
     Message,
+    Profiled,
     Ready,
     Results,
     Returned,
@@ -75,7 +76,10 @@ ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
         ControlState, natural, natural, clock, text, natural, clock, shares,
         st.dictionaries(natural, text, max_size=3), st.dictionaries(text, plain, max_size=4),
         span, span, natural, *[st.booleans()] * 4, span, span,
-        st.dictionaries(natural, naturals, max_size=3), schemas,
+        st.dictionaries(natural, naturals, max_size=3), schemas, *[st.booleans()] * 2,
+    ),
+    Profiled: st.builds(
+        Profiled, natural, text, st.dictionaries(text, span_ns, max_size=4), natural, span_ns
     ),
 }  # fmt: skip
 any_message = st.one_of(*ANY_MESSAGE.values())
@@ -225,7 +229,7 @@ def test_a_message_too_long_is_rejected_undecoded() -> None:
                 0,
                 {},
                 [],
-                False,
+                *[False] * 2,
             ],
             "control: settings that are no map",
         ),

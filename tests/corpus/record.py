@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import msgpack
 
 from ssbench.core.columns import pack_results
-from ssbench.core.messages import Bye, Results, encode, pack
+from ssbench.core.messages import Bye, Profiled, Results, encode, pack
 from ssbench.core.model import RESULT_NUMBERS, Result
 from ssbench.embedded import EmbeddedSwift, SwiftOptions
 from ssbench.transport.key import CurveKey
@@ -82,6 +82,8 @@ def frames_and_stat_file() -> None:
         failed = Result(*[7] * RESULT_NUMBERS, b"", "h: GET answered 404\N{SNOWMAN}")
         some = [pack_results([failed._replace(number=n) for n in range(count)]) for count in (1, 3)]
         put("frames", "bye", encode(Bye(1 << 62, "the master says so")))
+        stacks = {"main (a.py:1);run (b.py:22)": 12_345_678, "(other threads)": 1 << 40}
+        put("frames", "profiled", encode(Profiled(1 << 62, "r", stacks, 300, 12_345)))
         for number, packed in enumerate(some):
             put("frames", f"failed-{number}", encode(Results(5, "r", 2, [1, 300], pack(packed))))
         for path in (HERE / "frames").iterdir():

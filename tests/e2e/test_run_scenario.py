@@ -344,3 +344,17 @@ def test_a_given_token_and_storage_url_need_no_login(
     options = ["--os-auth-token", account.token, "--os-storage-url", account.url]
     ended: Ended = commands.run("-f", path, *options)
     assert ended.fine().counted() == (60, 0, 0)
+
+
+def test_a_profile_shows_where_master_and_workers_spend_cpu_time(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    path = commands.scenario(container_base=base, operation_count=300)
+    ended = commands.run("-f", path, "--profile", *login(embedded_swift)).fine()
+    section = ended.out[ended.out.index("PROFILE") :]
+    assert "reported no profile" not in section
+    overheads = re.findall(r"^ *(?:master|workers) .* ([0-9.]+)$", section, re.MULTILINE)
+    assert len(overheads) == 2
+    assert all(0 < float(percent) < 10 for percent in overheads)
+    assert "Hub.run (gevent/hub.py:" in section
+    assert {index for _run_id, index in ended.stats.run.profiles} == {-1, 0, 1}

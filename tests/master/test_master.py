@@ -41,7 +41,15 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
-from ssbench.core.records import MarkRecord, PhaseRecord, Record, ResultBatch, WorkerRecord
+from ssbench.core.records import (
+    MASTER,
+    MarkRecord,
+    PhaseRecord,
+    ProfileRecord,
+    Record,
+    ResultBatch,
+    WorkerRecord,
+)
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.workload.pacing import DueTimes
 from ssbench.master import renewal as renewal_module
@@ -295,6 +303,43 @@ def test_another_run_goes_on_with_the_same_workers() -> None:
         assert [type(record) for record in second.records[:2]] == [WorkerRecord, PhaseRecord]
         assert second.records[0] == here.told(WorkerRecord)[0]
         assert second.batches > 0
+
+
+def test_a_run_with_a_profile_records_it_for_each_process_that_is_left() -> None:
+    with scene(QUICK, profile=True) as here:
+        dying, _ = here.process_worker("dying"), here.process_worker("living")
+        here.when(2000, dying.kill)
+        outcome = here.run(Ledger(10_000), expected=2)
+        assert outcome.counts.done + outcome.counts.lost == 10_000
+        index = {worker.worker_id: worker.index for worker in here.told(WorkerRecord)}
+        profiles = {record.worker: record for record in here.told(ProfileRecord)}
+        assert set(profiles) == {MASTER, index["living"]}
+        for record in profiles.values():
+            assert record.samples > 0
+            assert 0 < record.overhead_ns < 0.2 * sum(record.stacks.values())
+        assert any("UserPool._user" in stack for stack in profiles[index["living"]].stacks)
+        assert any("Master.run_phase" in stack for stack in profiles[MASTER].stacks)
+
+
+def test_a_worker_that_reports_no_profile_is_not_waited_for_long() -> None:
+    def answer(worker: ScriptedWorker, message: Jobs, batch: list[Job]) -> None:
+        acked = [message.batch]
+        rows = packed(batch)
+        worker.transport.send(Results(worker.incarnation, RUN, Phase.RUN, acked, rows))
+
+    with scene(profile=True) as here:
+        here.scripted(answer)
+        assert here.run(Ledger(20), users=4).ended == "complete"
+        assert [record.worker for record in here.told(ProfileRecord)] == [MASTER]
+
+
+def test_only_the_run_phase_is_profiled() -> None:
+    with scene(profile=True) as here:
+        here.process_worker("w")
+        here.master.wait_for_workers(4, 1)
+        for phase in (Phase.POPULATE, Phase.CLEANUP):
+            assert here.master.run_phase(phase, Ledger(100), 4).counts.done == 100
+        assert here.told(ProfileRecord) == []
 
 
 def test_a_phase_without_jobs() -> None:

@@ -14,6 +14,7 @@ from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
 from ssbench.core.records import (
     HostRecord,
     PhaseRecord,
+    ProfileRecord,
     Record,
     ResultBatch,
     RunFooter,
@@ -39,6 +40,7 @@ HEADER = RunHeader(
 WORKER = WorkerRecord(0, "w-0", "one", 42, 64, "1.0.0")
 PHASE = PhaseRecord(Phase.RUN, 1.7e9 + 1, 4)
 HOST = HostRecord(-1, 2.0, {"cpu": 0.5})
+PROFILE = ProfileRecord(0, {"main (a.py:1);run (b.py:2)": 12_000_000}, 2, 50_000)
 FOOTER = RunFooter(
     ended_at=1.7e9 + 9,
     ended="complete",
@@ -118,6 +120,7 @@ RECORDS: list[Record] = [
     batch([result(1), result(2, error=1, status=503, detail="no room")]),
     HOST,
     batch([result(3)]),
+    PROFILE,
     FOOTER,
 ]
 

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ssbench.core.operations import OPERATIONS, Operation, rows_of
-from ssbench.core.records import MarkRecord, RunFooter, RunHeader, WorkerRecord
+from ssbench.core.records import (
+    MarkRecord,
+    ProfileRecord,
+    RunFooter,
+    RunHeader,
+    WorkerRecord,
+)
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.windows import SECOND_NS, Span, joined, load_end_ns, spans
 
@@ -42,6 +48,7 @@ class RunRecords:
         self.headers: dict[str, RunHeader] = {}  #: by run id
         self.footers: dict[str, RunFooter] = {}  #: by run id
         self.workers: dict[tuple[str, int], WorkerRecord] = {}  #: by run id and index
+        self.profiles: dict[tuple[str, int], ProfileRecord] = {}  #: by run id and worker
         #: What is missing or unreadable, one line each; also added to by the reader.
         self.damage: list[str] = []
         self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
@@ -52,7 +59,9 @@ class RunRecords:
     def __repr__(self) -> str:
         return f"<RunRecords {len(self.headers)} runs, {len(self.workers)} workers>"
 
-    def add(self, record: RunHeader | WorkerRecord | MarkRecord | RunFooter) -> None:
+    def add(
+        self, record: RunHeader | WorkerRecord | MarkRecord | ProfileRecord | RunFooter
+    ) -> None:
         """Keep one record."""
         if isinstance(record, RunHeader):
             self.run_id = record.run_id
@@ -63,6 +72,8 @@ class RunRecords:
             self.workers[self.run_id, record.index] = record
         elif isinstance(record, MarkRecord):
             self.marks.setdefault(self.run_id, []).append(record)
+        elif isinstance(record, ProfileRecord):
+            self.profiles[self.run_id, record.worker] = record
         else:
             self.footers[self.run_id] = record
 
@@ -84,6 +95,7 @@ class RunRecords:
         self._add_operations()
         self.footers.update(other.footers)
         self.workers.update(other.workers)
+        self.profiles.update(other.profiles)
         self.marks.update(other.marks)
         self.damage += other.damage
 

@@ -24,6 +24,7 @@ from ssbench.core.records import (
     HostRecord,
     MarkRecord,
     PhaseRecord,
+    ProfileRecord,
     Record,
     ResultBatch,
     RunFooter,
@@ -145,7 +146,7 @@ class RunStats:
             self._shifts[record.worker] = record.shift_ns
             if record.phase is Phase.RUN:
                 self.clocks[self.run.run_id, record.worker] = record
-        elif isinstance(record, RunHeader | WorkerRecord | RunFooter | MarkRecord):
+        elif isinstance(record, RunHeader | WorkerRecord | RunFooter | MarkRecord | ProfileRecord):
             self.run.add(record)
             if isinstance(record, RunHeader):
                 view = self.run.scenario_of(record.run_id)

@@ -1,0 +1,103 @@
+"""Where processes spent CPU time: stacks of functions, with the time that was sampled in each.
+
+A stack is text in the collapsed form of flamegraph.pl and py-spy: ``function (file:line)`` of each
+call, the outermost first, separated by semicolons. It has neither arguments nor values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+#: Stacks of one process, and characters of all of them. Those with the least time are merged.
+MAX_STACKS, MAX_STACK_TEXT, MAX_STACKS_TEXT = 4096, 1 << 14, 1 << 20
+#: In place of a stack: time in stacks that were merged, and in threads that run no Python code (as
+#: ZeroMQ's) or ended before the next sample.
+OTHER_STACKS, OTHER_THREADS = "(other stacks)", "(other threads)"
+
+
+class CpuProfile(NamedTuple):
+    """One process."""
+
+    stacks: Mapping[str, int]  #: CPU time in ns
+    samples: int
+    overhead_ns: int  #: CPU time that sampling itself took; in no stack
+
+    @classmethod
+    def of(cls, stacks: Mapping[str, int], samples: int, overhead_ns: int) -> CpuProfile:
+        """Within the bounds."""
+        kept: Counter[str] = Counter()
+        length = 0
+        for stack, cpu_ns in sorted(stacks.items(), key=lambda item: (-item[1], item[0])):
+            length += len(stack)
+            fits = len(stack) <= MAX_STACK_TEXT and length <= MAX_STACKS_TEXT
+            kept[stack if fits and len(kept) < MAX_STACKS - 1 else OTHER_STACKS] += cpu_ns
+        return cls(kept, samples, overhead_ns)
+
+
+class FunctionTime(NamedTuple):
+    """A function in all stacks, or one call of the call tree."""
+
+    function: str
+    self_ns: int  #: in the function itself
+    total_ns: int  #: with the functions that it called
+    depth: int = 0  #: in the call tree
+
+
+def merged(profiles: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    """The time of each stack in all of these processes."""
+    found: Counter[str] = Counter()
+    for stacks in profiles:
+        found.update(stacks)
+    return found
+
+
+def hot_functions(stacks: Mapping[str, int]) -> list[FunctionTime]:
+    """The functions, those with the most self time first."""
+    own: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for stack, cpu_ns in stacks.items():
+        frames = stack.split(";")
+        own[frames[-1]] += cpu_ns
+        for function in set(frames):
+            total[function] += cpu_ns
+    found = [FunctionTime(function, own[function], total[function]) for function in total]
+    return sorted(found, key=lambda each: (-each.self_ns, -each.total_ns, each.function))
+
+
+def call_tree(stacks: Mapping[str, int], least_ns: float) -> Iterator[FunctionTime]:
+    """The calls that took at least so long, callers before what they called, the longest first.
+
+    A call that spent all its time in one other call is left out: that one stands in its place.
+    """
+    own: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    calls: dict[str, set[str]] = {}
+    for stack, cpu_ns in stacks.items():
+        own[stack] += cpu_ns
+        path = stack
+        while True:
+            total[path] += cpu_ns
+            caller = path.rpartition(";")[0]
+            calls.setdefault(caller, set()).add(path)
+            if not caller:
+                break
+            path = caller
+    waiting = [("", -1)]
+    while waiting:
+        path, depth = waiting.pop()
+        below = sorted(calls.get(path, ()), key=lambda each: (total[each], each))
+        passes_on = len(below) == 1 and total[below[0]] == total[path]
+        if path and not passes_on:
+            yield FunctionTime(path.rpartition(";")[2], own[path], total[path], depth)
+        next_depth = depth if path and passes_on else depth + 1
+        waiting += [(each, next_depth) for each in below if total[each] >= least_ns]
+
+
+def collapsed(process: str, stacks: Mapping[str, int]) -> Iterator[str]:
+    """Lines that flamegraph.pl and speedscope read: the stack below ``process``, and microseconds
+    of CPU time."""
+    for stack, cpu_ns in sorted(stacks.items()):
+        if cpu_ns >= 500:
+            yield f"{process};{stack} {round(cpu_ns / 1000)}\n"

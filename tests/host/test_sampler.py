@@ -1,0 +1,125 @@
+"""Where this process spends CPU time: what a sampler says of work whose shares are known."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import pytest
+
+from ssbench.core.cpu_profile import CpuProfile, hot_functions
+from ssbench.host.sampler import Sampler
+
+
+def sampled(work: Callable[[], object]) -> CpuProfile:
+    sampler = Sampler()
+    assert sampler.start()
+    try:
+        work()
+    finally:
+        profile = sampler.stop()
+    return profile
+
+
+def share(profile: CpuProfile, name: str) -> float:
+    """Of all CPU time, of a function and what it calls."""
+    total_ns = sum(profile.stacks.values())
+    found = hot_functions(profile.stacks)
+    return sum(each.total_ns for each in found if name in each.function) / total_ns
+
+
+def burn(cpu_s: float) -> None:
+    end_s = time.thread_time() + cpu_s
+    while time.thread_time() < end_s:
+        sum(range(100))
+
+
+def much(times: int) -> None:
+    for _ in range(times):
+        burn(0.006)
+        gevent.sleep(0)
+
+
+def little(times: int) -> None:
+    for _ in range(times):
+        burn(0.002)
+        gevent.sleep(0)
+
+
+def test_greenlets_have_their_shares_of_the_time() -> None:
+    profile = sampled(lambda: gevent.joinall([gevent.spawn(much, 120), gevent.spawn(little, 120)]))
+    assert share(profile, "much (") == pytest.approx(0.75, abs=0.15)
+    assert share(profile, "little (") == pytest.approx(0.25, abs=0.15)
+    (stack,) = {each for each in profile.stacks if "little (" in each and "burn (" in each}
+    first = little.__code__.co_firstlineno
+    assert stack.split(";")[-2:] == [
+        f"little (tests/host/test_sampler.py:{first})",
+        f"burn (tests/host/test_sampler.py:{burn.__code__.co_firstlineno})",
+    ]
+
+
+def hash_much(cpu_s: float) -> None:
+    data, end_s = bytes(1 << 20), time.thread_time() + cpu_s
+    while time.thread_time() < end_s:
+        hashlib.sha1(data).digest()
+
+
+def test_the_time_of_other_threads_is_theirs() -> None:
+    def work() -> None:
+        thread = threading.Thread(target=hash_much, args=(0.5,))
+        thread.start()
+        while thread.is_alive():
+            gevent.sleep(0.01)
+
+    profile = sampled(work)
+    assert share(profile, "hash_much") + share(profile, "(other threads)") > 0.75
+    assert share(profile, "hash_much") > 0.5
+
+
+def test_waiting_takes_no_time() -> None:
+    profile = sampled(lambda: gevent.sleep(0.3))
+    assert sum(profile.stacks.values()) < 100_000_000
+
+
+def test_it_takes_the_cpu_time_that_there_was_and_little_of_its_own() -> None:
+    began_s = time.process_time()
+    profile = sampled(lambda: burn(0.4))
+    spent_s = time.process_time() - began_s
+    assert sum(profile.stacks.values()) / 1e9 == pytest.approx(spent_s, rel=0.15)
+    assert profile.samples >= 20
+    assert 0 < profile.overhead_ns < 0.05 * spent_s * 1e9
+
+
+def test_one_runs_at_a_time_and_only_in_the_main_thread() -> None:
+    first, second, elsewhere = Sampler(), Sampler(), list[bool]()
+    assert first.start()
+    assert not second.start()
+    second.stop()
+    burn(0.05)
+    assert first.stop().samples > 0
+    thread = threading.Thread(target=lambda: elsewhere.append(Sampler().start()))
+    thread.start()
+    thread.join()
+    assert elsewhere == [False]
+    assert second.start()
+    second.stop()
+
+
+def test_nothing_is_left_behind_but_an_ignored_signal() -> None:
+    sampled(lambda: burn(0.02))
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+    signal.raise_signal(signal.SIGPROF)  # one that was on its way does not end the process
+
+
+def test_values_of_variables_are_in_no_stack() -> None:
+    def work(password: Any) -> None:
+        burn(0.1 if password else 0)
+
+    profile = sampled(lambda: work("s3cret"))
+    assert profile.stacks
+    assert "s3cret" not in repr(profile)
