@@ -259,6 +259,7 @@ class Master:
             sampled = profile and sampler.start()
             now_ns = self._next_tick_ns = self._clock()
             machine.announce(now_ns, time.time())
+            self._drain_machines()  # the phase's record comes before those of its workers
             self._hosts.enter(self.settings.run_id, phase, now_ns)
             while machine.state is PhaseState.CONNECTING:
                 self._poll(WAIT_S)
