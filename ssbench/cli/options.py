@@ -209,6 +209,14 @@ _ERRORS = (
     _field("--profile", "profile", bool, _EXECUTION,
            "sample where master and workers spend CPU time in the run, and report it"),
 )
+_WIDE = row("--wide", "format", bool, "",
+        "text with tables of any width instead of 100 columns, and what only fits there",
+        const="wide", exclusive="format")
+_LAYOUTS = (
+    _WIDE,
+    row("--classic", "format", bool, "", "text in the layout of ssbench 0.3.9, without a summary",
+        const="classic", exclusive="format"),
+)
 _PERCENTILE = row("--pctile", "percentiles", types.percentile, _RESULTS,
         "latency percentile to report, such as 99.9; may be repeated [default: 95]",
         metavar="PERCENTILE", repeat=True)
@@ -231,6 +239,7 @@ _RESULT_FILES = (
     row("--csv", "format", bool, _RESULTS, "print the report as CSV", const="csv",
         exclusive="format"),
     row("--json", "format", bool, _RESULTS, "print it as JSON", const="json", exclusive="format"),
+    *(replace(option, group=_RESULTS) for option in _LAYOUTS),
     _PERCENTILE,
     row("--progress", "progress", str, _RESULTS,
         "chars: one character per operation; live: a status line, updated in place; none [default: "
@@ -298,6 +307,7 @@ REPORT_SCENARIO = (
     replace(_THRESHOLD, group=""),
     row("--csv", "format", bool, "", "two lines of CSV", const="csv", exclusive="format"),
     row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format"),
+    *_LAYOUTS,
     row("-r --rps-histogram", "rps_histogram", str, "",
         "write the number of requests of each second to this file, as CSV", metavar="FILE"),
     row("--time-series", "time_series", str, "",
@@ -326,7 +336,8 @@ COMPARE = (
     row("--pctile", "percentiles", types.percentile, "",
         "latency percentile to compare, such as 99.9; may be repeated [default: 50, 90, 95, 99 and "
         "99.9]", metavar="PERCENTILE", repeat=True),
-    row("--json", "format", bool, "", "all statistics, as JSON", const="json"),
+    row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format"),
+    _WIDE,
     row("--seed", "seed", types.count_or_none, "",
         "seed of the resampling for intervals; the same seed repeats them", default=1,
         metavar="NUMBER"),

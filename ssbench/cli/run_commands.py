@@ -92,7 +92,9 @@ def _report(ns: argparse.Namespace, config: RunConfig, result: RunResult) -> Non
 
         for line in result.stats.run.damage:
             tell(f"{result.path}: {line}")
-        made = report.of_run(result.stats, config.percentiles, config.thresholds)
+        made = report.of_run(
+            result.stats, config.percentiles, config.thresholds, stats_file=result.path
+        )
         if ns.no_default_report:
             for line in report.threshold_lines(made):
                 tell(line)

@@ -8,9 +8,16 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 
+from ssbench.report.as_classic import render_classic
 from ssbench.report.as_csv import host_columns, host_rows, render_csv, series_csv
 from ssbench.report.as_json import render_json
-from ssbench.report.as_text import render_text, series_head, series_row, threshold_lines
+from ssbench.report.as_text import (
+    render_text,
+    render_wide,
+    series_head,
+    series_row,
+    threshold_lines,
+)
 from ssbench.report.comparison import of_comparison
 from ssbench.report.model import Report, all_percentiles
 from ssbench.report.operations import operation_rows, over_time_rows
@@ -42,6 +49,8 @@ __all__ = [
 #: Name -> renderer. To add a format, write the function and add its row.
 FORMATS: dict[str, Callable[[Report], str]] = {
     "text": render_text,
+    "wide": render_wide,
+    "classic": render_classic,
     "csv": render_csv,
     "json": render_json,
 }

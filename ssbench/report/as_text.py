@@ -1,18 +1,19 @@
-"""Reports for people: the layout of ssbench 0.3.9, and more lines where there is more to say.
+"""Reports for people: the layout of ssbench 0.3.9 with units, and a summary that ends it.
 
-A section with a title needs no layout here: a run's follow what is said of the load generator.
+Tables fit 100 columns: wider ones continue below, under the same first column. A section with a
+title needs no layout here: a run's follow what is said of the load generator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
 from ssbench.core.stats.scenario_view import other_operations
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.report.comparison import MANY_TIMES
 from ssbench.report.model import (
+    LATENCY,
     WALL_CLOCK,
     WORD,
     Actual,
@@ -24,41 +25,73 @@ from ssbench.report.model import (
     Row,
     Section,
     Table,
+    change_text,
+    latency_text,
     percent_text,
     time_text,
 )
+from ssbench.report.summary import TOPIC_WIDTH, WIDTH
 
 
 def render_text(report: Report) -> str:
-    """The report for people, ending with a newline."""
-    return {"run": _run, "series": _series, "comparison": _comparison}[report.kind](report)
+    """The report for people, ending with a newline; its tables fit 100 columns."""
+    return _rendered(report, COLUMNS)
+
+
+def render_wide(report: Report) -> str:
+    """The same with a line for each row of a table, and with what only fits there."""
+    return _rendered(report, None)
+
+
+def _rendered(report: Report, most: int | None) -> str:
+    """:param most: columns of a table; None: as many as it takes."""
+    if report.kind == "series":
+        text = _series(report, most)
+    elif report.kind == "comparison":
+        text = _comparison(report, most)
+    else:
+        text = run_text(report, most, _block)
+    return "\n".join([text, *summary_lines(report)]) + "\n"
+
+
+def summary_lines(report: Report) -> Iterator[str]:
+    """The report's last lines: at most eight."""
+    for row in report["summary"].tables[0].rows:
+        topic, text = row["topic"], row["text"]
+        fits = TOPIC_WIDTH + len(text) <= WIDTH or topic != "Results"
+        yield f"{topic:{TOPIC_WIDTH}}{text}" if fits else text
 
 
 # A run
 
+COLUMNS = 100  #: of a table
+RATE_TITLE = "Average requests per second:"
 _RULE = "-" * 69
-_RATE = "Average requests per second:"
+
+#: Lays out the figures of an operation, in at most so many columns.
+Block = Callable[[Report, Row, int | None], Iterator[str]]
 
 
-def _run(report: Report) -> str:
+def run_text(report: Report, most: int | None, block: Block) -> str:
+    """A run but for its summary, ending with a newline."""
     lines = ["", *_header(report), "", *_scenario_table(report)]
     for row in (
         {"operation": "TOTAL", **report["total"].row},
         *report["operations"].tables[0].rows,
     ):
-        lines += ["", row["operation"], *_block(report, row)]
+        lines += ["", row["operation"], *block(report, row, most)]
     populate, cleanup = report["phase_errors"].tables
     others = [section for section in report.sections if section.title]
     for part in (
-        _stages(report),
+        _stages(report, most),
         _errors("POPULATE ERRORS", populate),
         _errors("ERRORS", report["errors"].tables[0]),
         _errors("CLEAN-UP ERRORS", cleanup),
-        _section(report["counters"]),
+        _section(report["counters"], most),
         _workers(report["workers"]),
         [*_notes(report["steadiness"].notes), *_notes(report["notes"].notes)],
         _notes(report["load_generator"].notes),
-        *map(_section, others),
+        *(_section(section, most) for section in others),
         _notes(report["warnings"].notes),
         threshold_lines(report),
     ):
@@ -171,67 +204,69 @@ def _size(count: int | None) -> str:
     return f"{count:3}  B"
 
 
-def _block(report: Report, row: Row) -> Iterator[str]:
+_TITLES = {"first_byte_latency": "First-byte latency", "last_byte_latency": "Last-byte  latency"}
+_STATISTICS = ("min", "max", "mean", "std_dev")
+_INDENT = " " * 7
+
+
+def _block(report: Report, row: Row, most: int | None) -> Iterator[str]:
     """The figures of an operation."""
-    yield _count_line(row, throughput=not report.legacy)
     percent = report.percentile
+    yield from _counts(row, most, throughput=not report.legacy)
     column = f"{percent_text(percent)}%-ile"
-    yield f"{'':28}min       max      avg      std_dev  {column:26}Worst latency TX ID"
+    headings = "".join(f"{name:>11}" for name in ("min", "max", "avg", "std_dev", column))
+    yield f"{_INDENT}{'':19}{headings}" + ("" if most else f"{'':19}Worst latency TX ID")
     parts = [(row, "all obj sizes")]
     for of_class in row["size_classes"].rows:
         parts.append((of_class, f"{printable(of_class['size_class']):>8} objs"))
     for part, label in parts:
-        first, last = part["first_byte_latency"], part["last_byte_latency"]
-        yield _latency_line("First-byte latency", first, percent, label)
-        yield _latency_line("Last-byte  latency", last, percent, label)
-    if row.get("items"):
-        rate = _number(row["items_per_s"], 1)
-        yield f"       Items: {row['items']}  Average items per second: {rate}"
+        for key, title in _TITLES.items():
+            found: Distribution = part[key]
+            if key == "first_byte_latency" and not row["receives"]:
+                continue  # a response without a body has no first byte
+            values = [*(getattr(found, name) for name in _STATISTICS), found.percentiles[percent]]
+            cells = "".join(f"{latency_text(value):>11}" for value in values)
+            worst = "" if most else f"  {printable(found.worst_id or '')}"
+            yield f"{_INDENT}{title}:{cells}  ({label}){worst}".rstrip()
     service, response = row["last_byte_latency"], row["response_time"]
-    title = "Service time (from start)" if response else "Last-byte"
-    for name, found in ((title, service), ("Response time (from due)", response)):
-        if found and found.count:
-            yield f"       {name} percentiles: {_percentiles(found)}"
+    if service.count:
+        title = "Service time (from start)" if response else "Last-byte"
+        shown = {f"{title} percentiles:": service}
+        if response:
+            shown["Response time (from due) percentiles:"] = response
+        longest = max(map(len, shown))
+        lines = [["".ljust(longest), *map(_percentile_name, service.percentiles)]]
+        for title, found in shown.items():
+            values = [f"{latency_text(value):>9}" for value in found.percentiles.values()]
+            lines.append([title.ljust(longest), *values])
+        yield from (f"{_INDENT[2:]}{line}" for line in _aligned(lines, most and most - 5))
+    if most and service.worst_id:
+        yield f"{_INDENT}Worst latency TX ID: {printable(service.worst_id)}"
 
 
-def _count_line(row: Row, *, throughput: bool) -> str:
-    rate, retried = row["requests_per_s"], row["retry_percent"]
-    rate_text = "  N/A" if rate is None else f"{rate:5.1f}"
+def _counts(row: Row, most: int | None, *, throughput: bool) -> Iterator[str]:
+    """What succeeded and failed, and the rates; in one line where any width will do."""
+    retried = row["retry_percent"]
     retried_text = "   N/A" if retried is None else f"{retried:5.2f}%"
-    line = (
-        f"       Count: {row['count']:5} ({row['errors']:5} error; {row['retries']:5} retries: "
-        f"{retried_text})  {_RATE} {rate_text}"
+    count = (
+        f"Count: {row['count']:5} ({row['errors']:5} error; {row['retries']:5} retries: "
+        f"{retried_text})"
     )
-    if not throughput:  # 0.3.9 does not store the size of what was read
-        return line
-    return f"{line}  Throughput: {_number(row['moved_bytes_per_s'], 2, 1e6, ' MB/s')}"
+    rates = f"{RATE_TITLE} {_number(row['requests_per_s'], 1)}"
+    if throughput:  # 0.3.9 does not store the size of what was read
+        rates += f"  Throughput: {_number(row['moved_bytes_per_s'], 2, 1e6, ' MB/s')}"
+    yield from (f"{_INDENT}{line}" for line in ([count, rates] if most else [f"{count}  {rates}"]))
+    if row.get("items"):
+        yield f"{_INDENT}{items_text(row)}"
 
 
-def _latency_line(title: str, found: Distribution, percent: float, label: str) -> str:
-    worst = "" if found.worst_id is None else printable(found.worst_id) or "None"
-    return (
-        f"       {title}: {_seconds(found.min, 6)} - {_seconds(found.max, 7)}  "
-        f"{_seconds(found.mean, 7)}  ({_seconds(found.std_dev, 7)})  "
-        f"{_seconds(found.percentiles[percent], 7)}  ({label})  {worst}"
-    )
+def items_text(row: Row) -> str:
+    """Entries listed and objects handled by an operation."""
+    return f"Items: {row['items']}  Average items per second: {_number(row['items_per_s'], 1)}"
 
 
-def _seconds(value_ns: float | None, width: int) -> str:
-    """Seconds with three decimals, or a centred N/A as ssbench has always shown it."""
-    if value_ns is None:
-        return "  N/A  "[7 - width :]
-    return f"{value_ns / 1e9:{width}.3f}"
-
-
-def _percentiles(found: Distribution) -> str:
-    return ", ".join(
-        f"{'max' if percent == 100 else f'{percent_text(percent)}%'} {_milliseconds(value)}"
-        for percent, value in found.percentiles.items()
-    )
-
-
-def _milliseconds(value_ns: float | None) -> str:
-    return _number(value_ns, 3, 1e6, " ms")
+def _percentile_name(percent: float) -> str:
+    return "max" if percent == 100 else f"{percent_text(percent)}%"
 
 
 def _number(value: float | None, digits: int, divisor: float = 1, unit: str = "") -> str:
@@ -241,16 +276,15 @@ def _number(value: float | None, digits: int, divisor: float = 1, unit: str = ""
 _STAGE_HEADINGS = (
     "#", "Seconds", "Users", "Rate/s", "Count", "Errors", "Ops/s", "MB/s", "p50", "p99", "max",
 )  # fmt: skip
-_STAGE_WIDTHS = (3, 9, 9, 9, 10, 8, 11, 10, 15, 15, 15)
 
 
-def _stages(report: Report) -> Iterator[str]:
+def _stages(report: Report, most: int | None) -> Iterator[str]:
     """A line for each stage of the load, where there is more than one."""
     (table,) = report["stages"].tables
     if len(table.rows) < 2:
         return
     yield table.title
-    yield _padded(_STAGE_HEADINGS, _STAGE_WIDTHS)
+    lines: list[Sequence[str]] = [_STAGE_HEADINGS]
     for number, row in enumerate(table.rows, 1):
         latencies = (row["response_time"] or row["last_byte_latency"]).percentiles
         cells = (
@@ -262,13 +296,29 @@ def _stages(report: Report) -> Iterator[str]:
             str(row["errors"]),
             _number(row["requests_per_s"], 1),
             _number(row["moved_bytes_per_s"], 2, 1e6),
-            *(_milliseconds(latencies[percent]) for percent in (50, 99, 100)),
+            *(latency_text(latencies[percent]) for percent in (50, 99, 100)),
         )
-        yield _padded(cells, _STAGE_WIDTHS)
+        lines.append(cells)
+    yield from _aligned(lines, most)
 
 
 def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+
+
+def _aligned(lines: Sequence[Sequence[str]], most: int | None) -> Iterator[str]:
+    """Lines of aligned cells; columns that do not fit ``most`` follow below, behind the first."""
+    widths = [max(map(len, cells)) + 2 for cells in zip(*lines, strict=True)]
+    parts, used = [[0]], widths[0]
+    for at, width in enumerate(widths[1:], 1):
+        if most and used + width > most and len(parts[-1]) > 1:
+            parts.append([0])
+            used = widths[0]
+        parts[-1].append(at)
+        used += width
+    for part in parts:
+        for cells in lines:
+            yield _padded([cells[at] for at in part], [widths[at] for at in part]).rstrip()
 
 
 def _users(asked: int | None, stage: Row) -> str:
@@ -350,7 +400,7 @@ def _actual(actual: Actual) -> str:
 # What has no layout of its own
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: Section, most: int | None) -> Iterator[str]:
     if "text" not in section.formats:
         return
     if section.title:
@@ -361,14 +411,14 @@ def _section(section: Section) -> Iterator[str]:
             column = fact.column
             yield f"{column.title or column.key}: {_cell(fact.value, column, symbol=True)}"
     for table in section.tables:
-        yield from _table(table.title, table.columns, table.rows, table.formats)
+        yield from _table(table.title, table.columns, table.rows, table.formats, most)
     for series in section.series:
         columns = (series.x, *series.y)
-        yield from _table(series.title, columns, list(series.rows), series.formats)
+        yield from _table(series.title, columns, list(series.rows), series.formats, most)
 
 
 def _table(
-    title: str, columns: Sequence[Column], rows: Sequence[Row], formats: str
+    title: str, columns: Sequence[Column], rows: Sequence[Row], formats: str, most: int | None
 ) -> Iterator[str]:
     """Headings with their units above aligned figures."""
     if "text" not in formats or not rows:
@@ -376,13 +426,13 @@ def _table(
     columns = [column for column in columns if "text" in column.formats]
     lines = [[_heading(column) for column in columns]]
     lines += [[_cell(row[column.key], column) for column in columns] for row in rows]
-    widths = [max(map(len, cells)) + 2 for cells in zip(*lines, strict=True)]
-    if columns[-1].unit is WORD:  # text, at the end: aligned on the left
-        lines = [[*cells[:-1], f"  {cells[-1]}"] for cells in lines]
-        widths[-1] = 0
+    if columns[-1].unit is WORD:  # text, at the end: aligned on the left, of any width
+        longest = max(len(cells[-1]) for cells in lines)
+        lines = [[*cells[:-1], cells[-1].ljust(longest)] for cells in lines]
+        most = None
     if title:
         yield title
-    yield from (_padded(cells, widths) for cells in lines)
+    yield from _aligned(lines, most)
 
 
 def _heading(column: Column) -> str:
@@ -398,7 +448,10 @@ def _cell(value: Any, column: Column, *, symbol: bool = False) -> str:
     if isinstance(value, Actual):
         return _actual(value)
     if isinstance(value, Distribution):
-        return _percentiles(value)
+        return ", ".join(
+            f"{_percentile_name(percent)} {latency_text(each)}"
+            for percent, each in value.percentiles.items()
+        )
     if isinstance(value, bool):
         return "yes" if value else "no"
     if unit is WALL_CLOCK:
@@ -418,55 +471,79 @@ def _notes(notes: Sequence[Note] | None) -> Iterator[str]:
 
 # A series
 
-_STEP_WIDTHS = {"users": 12, "rate": 9, "seconds": 9, "operations": 11, "errors": 8,
-                "operations_per_s": 11, "bytes_per_s": 10}  # fmt: skip
-_LATENCY_WIDTH = 12  #: also of a threshold's value, or as wide as its name
+_STEP_WIDTHS = {"users": 8, "rate": 8, "seconds": 9, "operations": 9, "errors": 7,
+                "operations_per_s": 9, "bytes_per_s": 8}  # fmt: skip
+_LATENCY_WIDTH = 9
+_LEAST_WIDTH = 8  #: of a threshold's value
+_ONLY_WIDE = ("seconds",)  #: the same for most steps
 
 
-def _series(report: Report) -> str:
+def _series(report: Report, most: int | None) -> str:
     top = report[""]
     table = top["steps"]
-    others = [list(_section(section)) for section in report.sections[1:]]
+    others = [list(_section(each, most)) for each in report.sections if each.title and each.key]
     remarks = list(_notes([note for note in top.notes or () if note.level.value]))
     found = list(_notes([note for note in top.notes or () if not note.level.value]))
     blocks = ["\n".join(["", *part, ""]) for part in (*others, remarks, found) if part]
-    return "".join([series_head(report), *(_step(table, row) for row in table.rows), *blocks])
+    rows = (_step(table, row, most) for row in table.rows)
+    return "".join([series_head(report, most), *rows, *blocks])
 
 
-def series_head(report: Report) -> str:
+def series_head(report: Report, most: int | None = COLUMNS) -> str:
     """What stands above the rows of a series."""
     top = report[""]
     lines = ["", top.title]
     if top["thresholds"]:
         lines.append(f"Thresholds: {' and '.join(map(printable, top['thresholds']))}")
-    headings = "".join(f"{name:>{width}}" for name, width in _step_columns(top["steps"]))
+    shown, _rest = _step_columns(top["steps"], most)
+    headings = "".join(f"{printable(column.title):>{width}}" for column, width in shown)
     return "\n".join([*lines, headings]) + "\n"
 
 
-def series_row(report: Report) -> str:
+def series_row(report: Report, most: int | None = COLUMNS) -> str:
     """The row of a series' newest step."""
     table = report[""]["steps"]
-    return _step(table, table.rows[-1])
+    return _step(table, table.rows[-1], most)
 
 
-def _step_columns(table: Table) -> list[tuple[str, int]]:
-    """Headings and widths of all columns but the remarks."""
-    columns = [c for c in table.columns if "text" in c.formats and c.key != "remarks"]
-    names = [printable(column.title) for column in columns]
-    return [
-        (name, _STEP_WIDTHS.get(column.key) or max(_LATENCY_WIDTH, len(name) + 2))
-        for name, column in zip(names, columns, strict=True)
-    ]
+def _step_columns(table: Table, most: int | None) -> tuple[list[tuple[Column, int]], list[Column]]:
+    """The columns but the remarks, with their widths; and those that do not fit."""
+    shown, rest, used = list[tuple[Column, int]](), list[Column](), 0
+    for column in table.columns:
+        if "text" not in column.formats or column.key == "remarks":
+            continue
+        if most and column.key in _ONLY_WIDE:
+            continue
+        least = _LATENCY_WIDTH if column.unit is LATENCY else _LEAST_WIDTH
+        own = max(least, len(printable(column.title)) + 2)
+        width = _STEP_WIDTHS.get(column.key) or own
+        used += width
+        if rest or (most and used > most):
+            rest.append(column)
+        else:
+            shown.append((column, width))
+    return shown, rest
 
 
-def _step(table: Table, row: Row) -> str:
-    load, *columns = [c for c in table.columns if "text" in c.formats and c.key != "remarks"]
-    load_text = f"{row[load.key]:g}"
+def _step(table: Table, row: Row, most: int | None) -> str:
+    """A line; what is left for people to read of it follows, on a line of its own if it must."""
+    shown, rest = _step_columns(table, most)
+    load = shown[0][0]
+    cells = [_cell(row[column.key], column) for column, _width in shown]
+    for at, (column, width) in enumerate(shown):
+        if column.unit is LATENCY and len(cells[at]) >= width:  # from 10 s on
+            cells[at] = f"{row[column.key] / column.unit.divisor:.0f}"
+    cells[0] = f"{row[load.key]:g}"
     if load.key == "users" and not row["counts"]:
-        load_text = f"{row['users_ran']} of {load_text}"
-    cells = [load_text, *(_cell(row[column.key], column) for column in columns)]
-    widths = [width for _name, width in _step_columns(table)]
-    return f"{_padded(cells, widths)}  {printable(row['remarks'])}".rstrip() + "\n"
+        cells[0] = f"{row['users_ran']} of {cells[0]}"
+    line = _padded(cells, [width for _column, width in shown])
+    words = [f"{printable(column.title)} {_cell(row[column.key], column)}" for column in rest]
+    words += [printable(row["remarks"])] if row["remarks"] else []
+    remark = "; ".join(words)
+    if not remark:
+        return f"{line}\n"
+    fits = most is None or len(line) + 2 + len(remark) <= most
+    return f"{line}  {remark}\n" if fits else f"{line}\n{'':{shown[0][1]}}  {remark}\n"
 
 
 # A comparison
@@ -474,23 +551,24 @@ def _step(table: Table, row: Row) -> str:
 _MOST_SETTINGS = 20  #: that are named
 _LONGEST_VALUE = 40
 _VERDICTS = {verdict.name.lower(): verdict.value for verdict in ChangeVerdict}
-_COMPARISON_WIDTHS = (-24, 14, 24, 14, 24, 10, 20)
+_WIDE = (-24, 14, 24, 14, 24, 10, 20)  #: widths of a figure's columns; negative: to the left
+_NARROW = (-22, 12, 12, 9, 20)  #: the same without the intervals of the runs
 
 
-def _comparison(report: Report) -> str:
+def _comparison(report: Report, most: int | None) -> str:
     runs = report["runs"].tables[0].rows
     lines = [*_settings(report["differing_settings"].tables[0]), ""]
     for number, run in enumerate(runs, 1):
         lines += _run_of_comparison(number, run)
-    lines += ["", *_notes(report["summary"].notes)]
+    lines += ["", *_notes(report["changes"].notes)]
     total = report["total"].row
     parts = [{"operation": "TOTAL", **total}] if total else []
     for other in range(1, len(runs)):
         for part in (*parts, *report["operations"].tables[0].rows):
-            lines += ["", *_changes(part, other)]
+            lines += ["", *_changes(part, other, wide=most is None)]
     others = [section for section in report.sections if section.title]
     for section in (*others, report["remarks"], report["closing"]):
-        found = list(_section(section))
+        found = list(_section(section, most))
         lines += ["", *found] if found else []
     return "\n".join(lines) + "\n"
 
@@ -535,32 +613,37 @@ def _run_of_comparison(number: int, run: Row) -> Iterator[str]:
     yield from (f"  {line}" for line in _notes(run["notes"]))
 
 
-def _changes(part: Row, other: int) -> Iterator[str]:
+def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
     """The figures of an operation: of the first run, of another, and the change."""
     sure = f"{CONFIDENCE:.0%} interval"
-    yield _columns(part["operation"], "Run 1", sure, f"Run {other + 1}", sure, "Change", sure)
+    own = [sure] if wide else []
+    yield _columns(part["operation"], "Run 1", *own, f"Run {other + 1}", *own, "Change", sure)
     for row in part["figures"].rows:
         if row["figure"] == "moved_bytes_per_s" and not any(each.value for each in row["runs"]):
             continue  # nothing was moved
         change = row["changes_against_first"][other - 1]
+        first, second = (_interval(row["runs"][at]) for at in (0, other))
         yield _columns(
             row["title"],
-            *_interval(row["runs"][0]),
-            *_interval(row["runs"][other]),
-            _change(change["ratio"]),
-            _between(_change(change["low"]), _change(change["high"])),
+            *(first if wide else first[:1]),
+            *(second if wide else second[:1]),
+            change_text(change["ratio"]),
+            _between(change_text(change["low"]), change_text(change["high"])),
             _VERDICTS[change["verdict"]],
         )
     failed, done = part["errors"], part["operations"]
-    first, second = (f"{failed[at]} of {done[at]}" for at in (0, other))
-    yield _columns("Errors", first, "", second)
+    counts = [f"{failed[at]} of {done[at]}" for at in (0, other)]
+    yield _columns(
+        "Errors", *([counts[0], "", counts[1], "", "", ""] if wide else [*counts, "", ""])
+    )
 
 
 def _columns(*cells: str) -> str:
     """A title to the left, figures to the right, and a last word."""
+    widths = _WIDE if len(cells) >= len(_WIDE) else _NARROW
     padded = [
         f"{cell:<{-width}}" if width < 0 else f"{cell:>{width}}"
-        for cell, width in zip(cells, _COMPARISON_WIDTHS, strict=False)
+        for cell, width in zip(cells, widths, strict=False)
     ]
     return "".join([*padded, *(f"  {word}" for word in cells[len(padded) :])]).rstrip()
 
@@ -577,9 +660,3 @@ def _interval(found: Interval) -> tuple[str, str]:
 
 def _between(low: str, high: str) -> str:
     return "" if "N/A" in (low, high) else f"{low} to {high}"
-
-
-def _change(ratio: float | None) -> str:
-    if ratio is None:
-        return "N/A"
-    return f"{ratio - 1:+.1%}" if ratio < MANY_TIMES else f"x {ratio:,.1f}"

@@ -8,9 +8,11 @@ from typing import NamedTuple
 from ssbench.core.stats import compare as stats
 from ssbench.core.stats.compare import CONFIDENCE, RESAMPLES, Change, ChangeVerdict, Measure
 from ssbench.core.stats.compare import Row as Compared
+from ssbench.report import summary
 from ssbench.report.model import (
     COUNT,
     LATENCY,
+    MANY_TIMES,
     RATE,
     SECONDS,
     THROUGHPUT,
@@ -31,7 +33,6 @@ from ssbench.report.notes import notes_of_compared, steadiness_notes
 from ssbench.report.run import host_table
 
 SCHEMA_VERSION = 1
-MANY_TIMES = 5  #: a ratio from which on a change is a factor: "+1,190 %" is hard to read
 
 _HIGHEST_PERCENT = 99.0  #: in the sentences at the top; above it a percentile depends on few values
 _CLOSING = (
@@ -89,10 +90,13 @@ def of_comparison(found: stats.Comparison) -> Report:
         Section("differing_settings", tables=[Table.of("differing_settings", settings)]),
         Section("total", facts=parts.get(None, ())),
         Section("operations", tables=[Table.of("operations", operations, by="operation")]),
-        Section("summary", notes=list(_summary(found)), formats="text"),
+        Section("changes", notes=list(_summary(found)), formats="text"),
         Section("remarks", notes=_remarks(found), formats="text"),
         Section("closing", notes=[plain_note(line) for line in _CLOSING], formats="text"),
     ]
+    by_key = {section.key: section for section in sections}
+    rows = by_key["runs"].tables[0].rows
+    sections.append(summary.of_comparison(rows, by_key["total"].row, len(settings)))
     lines = [line for part in found.sections for line in _lines(found, part, parts)]
     return Report("comparison", sections, rows=Table.of("figures", lines))
 
@@ -101,6 +105,7 @@ def _run(run: stats.Run) -> list[Fact]:
     of_run, header = run.stats, run.stats.run.header
     ran, short = of_run.run.users_ran, of_run.run.short_of_users
     steadiness = [note for note in steadiness_notes(of_run) if "json" in note.formats]
+    generator = of_run.verdict().headroom.value
     wrong = notes_of_compared(of_run, run.hosts)
     return [
         fact("file", run.name, WORD, "its stat file"),
@@ -113,6 +118,7 @@ def _run(run: stats.Run) -> list[Fact]:
         fact("duration_s", of_run.duration_s, SECONDS, "to the last completion"),
         fact("whole_seconds", run.seconds, COUNT, "that intervals are computed from"),
         fact("steadiness", steadiness, WORD, "what speaks against quoting an average", "json"),
+        fact("load_generator", generator, WORD, "whether it was the limit", "json"),
         fact("hosts", host_table(run.hosts), WORD, "of its master and workers"),
         fact("short", run.short, WORD, "whether it is too short for intervals", "text"),
         fact("notes", wrong, WORD, "what is wrong with it", "text"),
@@ -204,8 +210,8 @@ def _summary(found: stats.Comparison) -> Iterator[Note]:
             measure = _MEASURES[row.measure.name]
             what = _named(measure.words, row.measure)
             yield plain_note(
-                f"Run {other + 1} against run 1: {_difference(measure, change)}{what}:"
-                f" {change.verdict.value}."
+                f"Run {other + 1} against run 1: {_difference(measure, change)}{what}"
+                f"{_ratio(change)}: {change.verdict.value}."
             )
         taken = [str(at + 1) for at in (0, other) if found.runs[at].disturbed]
         if taken:
@@ -222,6 +228,12 @@ def _difference(measure: _Measure, change: Change) -> str:
         return f"{change.ratio:,.1f} times the "
     word = measure.more if change.ratio >= 1 else measure.less
     return f"{abs(change.ratio - 1):.1%} {word} "
+
+
+def _ratio(change: Change) -> str:
+    """What was seen, where no verdict says whether it means anything."""
+    seen = change.verdict is ChangeVerdict.UNKNOWN and change.ratio is not None
+    return f" (ratio {change.ratio:.3g})" if seen else ""
 
 
 def _remarks(found: stats.Comparison) -> list[Note]:

@@ -234,6 +234,7 @@ class Report:
         raise KeyError(key)
 
 
+MANY_TIMES = 5  #: a ratio from which on a change is a factor: "+1,190 %" is hard to read
 #: In every report, whatever else is asked for.
 USUAL_PERCENTILES = (50.0, 95.0, 99.0, 99.9, 100.0)
 
@@ -254,6 +255,20 @@ def all_percentiles(asked: Sequence[float]) -> tuple[float, ...]:
 def percent_text(percent: float) -> str:
     """``95``, ``99.9``: as a user writes it, and as keys have it."""
     return str(int(percent)) if percent == int(percent) else repr(float(percent))
+
+
+def latency_text(value_ns: float | None) -> str:
+    """``4.742 ms``, and from a second on ``1.234 s``; N/A for None."""
+    if value_ns is None:
+        return "N/A"
+    return f"{value_ns / 1e6:.3f} ms" if value_ns < 999_999_500 else f"{value_ns / 1e9:.3f} s"
+
+
+def change_text(ratio: float | None) -> str:
+    """``+20.0%``, or ``x 11.9`` where a per cent would be hard to read; N/A for None."""
+    if ratio is None:
+        return "N/A"
+    return f"{ratio - 1:+.1%}" if ratio < MANY_TIMES else f"x {ratio:,.1f}"
 
 
 def time_text(seconds: float | None) -> str:

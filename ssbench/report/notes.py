@@ -496,5 +496,10 @@ def error_label(kind: int) -> str:
     return ErrorKind(kind).label if kind in set(ErrorKind) else f"error {kind}"
 
 
+def cause_text(kind: int, status: int) -> str:
+    """``status 503``, and of other causes the label alone."""
+    return f"{error_label(kind)} {status}" if kind == ErrorKind.STATUS else error_label(kind)
+
+
 def _note(name: str, sentence: str, level: Level = Level.NOTE, **figures: float | None) -> Note:
     return Note(level, sentence, {"note": name, **figures})

@@ -7,13 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 from ssbench.core.model import Phase
+from ssbench.core.operations import Body, row_of
 from ssbench.core.stats.headroom import Cause, Finding, HostLoad
 from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
 from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult, metric_of
-from ssbench.report import notes
+from ssbench.report import notes, summary
 from ssbench.report.model import (
     BYTES,
     COUNT,
@@ -55,11 +56,14 @@ def of_run(
     stats: RunStats,
     percentiles: Sequence[float] = (95.0,),
     thresholds: Sequence[Threshold] = (),
+    *,
+    stats_file: str | None = None,
 ) -> Report:
     """The report of a run.
 
     :param percentiles: beside the usual ones; the first is the column of the text's tables.
     :param thresholds: conditions that the run is judged by.
+    :param stats_file: path of its results, for the summary.
     :raises ValueError: as ``all_percentiles``.
     """
     percents = all_percentiles(percentiles)
@@ -104,6 +108,7 @@ def of_run(
         Section("ending", notes=notes.ending_notes(stats), formats="text"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
+    sections.append(summary.of_run({each.key: each for each in sections}, stats_file))
     return Report("run", sections, percentiles[0], stats.run.legacy)
 
 
@@ -203,7 +208,13 @@ def _operation(stats: RunStats, operation: int | None, percents: Sequence[float]
     ]  # fmt: skip
     table = Table.of("size_classes", rows, by="size_class")
     figures = _tally(stats.total(operation), percents)
-    return [*figures, fact("size_classes", table, WORD, "the same by size class")]
+    those = stats.operations if operation is None else [operation]
+    receives = any(row_of(each, stats.run.operations).body is Body.RECEIVED for each in those)
+    return [
+        *figures,
+        fact("size_classes", table, WORD, "the same by size class"),
+        fact("receives", receives, WORD, "whether responses can have a body", "text"),
+    ]
 
 
 def _tally(tally: Tally, percents: Sequence[float]) -> list[Fact]:

@@ -9,6 +9,7 @@ from ssbench.core.stats.headroom import Headroom
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.text import printable
+from ssbench.report import summary
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -28,7 +29,7 @@ from ssbench.report.model import (
     percent_text,
     plain_note,
 )
-from ssbench.report.notes import NO_STORE
+from ssbench.report.notes import NO_STORE, cause_text
 from ssbench.report.run import threshold_facts
 
 SCHEMA_VERSION = 1
@@ -93,7 +94,15 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
         ]
         notes += map(plain_note, _search_lines(search, settings, complete=complete))
     title = f"{printable(settings.name)}, by {over} (latencies in ms: {which})"
-    return Report("series", [Section("", title, facts=facts, notes=notes)], rows=table)
+    top = Section("", title, facts=facts, notes=notes)
+    ending = summary.of_series(
+        table.rows,
+        over=over,
+        name=settings.name,
+        slo=" and ".join(map(str, thresholds)),
+        search=top.row if search is not None else None,
+    )
+    return Report("series", [top, ending], rows=table)
 
 
 def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
@@ -103,6 +112,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
     kept = None if step.short_of_users else int(step.kept)
     counts, store = int(not step.short_of_users), int(not step.no_store)
     judged = Table.of("judged", [threshold_facts(verdict) for verdict in step.verdicts])
+    causes = {cause_text(*cause): count for cause, count in step.causes.items()}
     remarks = "; ".join(_remarks(step, judged=bool(thresholds)))
     return [
         fact(over, step.load, load, "load that was asked for", title=_HEADINGS[over]),
@@ -122,6 +132,8 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("load_generator", step.generator.value, WORD, "whether it was the limit", _DATA),
         fact("stats_file", step.path, WORD, "the run's stat file", _DATA),
         fact("store_involved", store, COUNT, "0 with --noop", _DATA),
+        fact("steady", step.steady, WORD, "whether its rate was; null: unknown", "json"),
+        fact("errors_by_cause", causes, COUNT, "failures by cause", "json"),
         fact("missed", list(map(str, step.missed)), WORD, "thresholds missed", "json"),
         fact("judged", judged, WORD, "the thresholds, one by one", "json"),
         *_shown_latencies(step, percentiles),

@@ -44,8 +44,8 @@ def test_an_open_loop_has_both_times_under_their_names() -> None:
     assert "Load: open loop, 50 operations/s due (poisson arrivals)" in lines
     service = next(line for line in lines if "Service time (from start)" in line)
     response = next(line for line in lines if "Response time (from due)" in line)
-    assert "max 100.000 ms" in service
-    assert "max 600.000 ms" in response
+    assert service.endswith("  100.000 ms")
+    assert response.endswith("  600.000 ms")
     assert not any("Last-byte percentiles" in line for line in lines)
 
 
@@ -120,8 +120,8 @@ def test_warm_ups_of_stages_are_excluded_from_stages_and_total() -> None:
         ["17.0", "2"],
     ]
     # 10 s and 17 s.
-    count = next(line for line in lines if line.startswith("       Count:     4 "))
-    assert "Average requests per second:   0.1  Throughput: 0.15 MB/s" in count
+    at = next(at for at, line in enumerate(lines) if line.startswith("       Count:     4 "))
+    assert lines[at + 1] == "       Average requests per second: 0.1  Throughput: 0.15 MB/s"
     assert (
         "Rates: over 27.000 s, from the start of the load to the end of the load, without the"
         " warm-ups in between; successes count at their due time"

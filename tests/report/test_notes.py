@@ -228,7 +228,7 @@ def judged(verdict: HeadroomVerdict) -> RunStats:
 
 def verdict_lines(verdict: HeadroomVerdict) -> list[str]:
     """The block that follows the run's own notes."""
-    text = render("text", judged(verdict))
+    text = render("classic", judged(verdict))
     *_, block, _warnings = text.split("\n\n")
     return block.splitlines()
 

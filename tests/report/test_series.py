@@ -36,13 +36,15 @@ class Series:
         self.settings = replace(SeriesSettings("own", over, PERCENTILES), **changes)
 
     def head(self) -> str:
-        return series_head(of_series(self.settings, [step()]))
+        return series_head(of_series(self.settings, [step()]), None)
 
     def row(self, made: Step) -> str:
-        return series_row(of_series(self.settings, [made]))
+        return series_row(of_series(self.settings, [made]), None)
 
     def text(self, *steps: Step, complete: bool = True) -> str:
-        return render(of_series(self.settings, steps, complete=complete), "text")
+        """With --wide, without its summary."""
+        text = render(of_series(self.settings, steps, complete=complete), "wide")
+        return text.partition("\nThroughput  ")[0]
 
     def csv(self, *steps: Step) -> list[dict[str, str]]:
         return list(csv.DictReader(io.StringIO(render(of_series(self.settings, steps), "csv"))))

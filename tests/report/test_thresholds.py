@@ -36,7 +36,8 @@ def test_each_threshold_has_its_verdict_and_value() -> None:
 def test_thresholds_end_the_text_report() -> None:
     stats, thresholds = RunStats.of(runs.normal()), [Threshold.parse("errors == 0")]
     text = render("text", stats, thresholds=thresholds)
-    assert text.endswith("\n\nTHRESHOLDS\n  FAIL  errors == 0  20\n")
+    assert "\n\nTHRESHOLDS\n  FAIL  errors == 0  20\n\nThroughput  " in text
+    assert text.endswith("\nThresholds  missed 1 of 1: errors == 0\n")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import SECOND_NS, Second
-from ssbench.core.stats.steady import Stalled, SteadinessFinding, check
+from ssbench.core.stats.steady import Stalled, SteadinessFinding, TooShort, check
 from ssbench.core.stats.windows import joined
 
 #: Longest silence after the last completion, and longest run, in seconds: a damaged file that says
@@ -92,6 +92,12 @@ def steadiness(stats: RunStats) -> list[Noted]:
     Each stage is judged on its own, because stages are meant to differ.
     """
     return list(_noted(stats)) if stats.total().count else []
+
+
+def steady(stats: RunStats) -> bool | None:
+    """Whether an average of the run can be quoted; None: it is too short to tell."""
+    kinds = [isinstance(noted.finding, TooShort) for noted in steadiness(stats)]
+    return None if kinds and all(kinds) else not kinds
 
 
 def _noted(stats: RunStats) -> Iterator[Noted]:

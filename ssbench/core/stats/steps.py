@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ssbench.core.stats.headroom import Headroom
@@ -52,6 +52,9 @@ class Step:
     users_asked: int | None = None  #: of the stage that ran the fewest users; None: unknown
     users_ran: int | None = None  #: the fewest that ran at any time
     no_store: bool = False  #: ``--noop``
+    steady: bool | None = None  #: whether an average can be quoted; None: too short to tell
+    #: (ErrorKind, HTTP status) -> failures.
+    causes: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -66,6 +69,8 @@ class Step:
 
         :param percentiles: 100 is the maximum.
         """
+        from ssbench.core.stats.findings import steady  # loads numpy
+
         total, run = stats.total(), stats.run
         short = run.short_of_users
         fewest = min(run.stage_users, key=lambda users: users.least, default=None)
@@ -92,6 +97,8 @@ class Step:
             users_asked=fewest.asked if fewest else None,
             users_ran=fewest.least if fewest else None,
             no_store=run.no_store,
+            steady=steady(stats),
+            causes={cause: tally.count for cause, tally in sorted(stats.errors.items())},
         )
 
     @property

@@ -1,0 +1,83 @@
+"""A run in the layout of ssbench 0.3.9; of its files, exactly what it printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ssbench.core.text import printable
+from ssbench.report.as_text import RATE_TITLE, items_text, render_wide, run_text
+from ssbench.report.model import Distribution, Report, Row, percent_text
+
+
+def render_classic(report: Report) -> str:
+    """The report for people and their scripts, ending with a newline.
+
+    0.3.9 had runs alone: a series or a comparison is as with --wide.
+    """
+    return run_text(report, None, _block) if report.kind == "run" else render_wide(report)
+
+
+def _block(report: Report, row: Row, _most: int | None) -> Iterator[str]:
+    """The figures of an operation."""
+    yield _count_line(row, throughput=not report.legacy)
+    percent = report.percentile
+    column = f"{percent_text(percent)}%-ile"
+    yield f"{'':28}min       max      avg      std_dev  {column:26}Worst latency TX ID"
+    parts = [(row, "all obj sizes")]
+    for of_class in row["size_classes"].rows:
+        parts.append((of_class, f"{printable(of_class['size_class']):>8} objs"))
+    for part, label in parts:
+        # Operations of 0.3.9 --noop took 0 s: no figure has them, but their id is shown.
+        zeros = report.legacy and part["count"] and not part["last_byte_latency"].count
+        for title, key in (("First-byte", "first_byte"), ("Last-byte ", "last_byte")):
+            found: Distribution = part[f"{key}_latency"]
+            # An empty id was Python's None.
+            nothing = "None" if zeros or found.worst_id is not None else ""
+            worst = printable(found.worst_id or "") or nothing
+            yield f"{_latency_line(title, found, percent, label)}{worst}"
+    if row.get("items"):
+        yield f"       {items_text(row)}"
+    if report.legacy:
+        return
+    service, response = row["last_byte_latency"], row["response_time"]
+    title = "Service time (from start)" if response else "Last-byte"
+    for name, found in ((title, service), ("Response time (from due)", response)):
+        if found and found.count:
+            yield f"       {name} percentiles: {_percentiles(found)}"
+
+
+def _count_line(row: Row, *, throughput: bool) -> str:
+    rate, retried = row["requests_per_s"], row["retry_percent"]
+    rate_text = "  N/A" if rate is None else f"{rate:5.1f}"
+    retried_text = "   N/A" if retried is None else f"{retried:5.2f}%"
+    line = (
+        f"       Count: {row['count']:5} ({row['errors']:5} error; {row['retries']:5} retries: "
+        f"{retried_text})  {RATE_TITLE} {rate_text}"
+    )
+    if not throughput:  # 0.3.9 does not store the size of what was read
+        return line
+    moved = row["moved_bytes_per_s"]
+    return f"{line}  Throughput: {'N/A' if moved is None else f'{moved / 1e6:.2f} MB/s'}"
+
+
+def _latency_line(title: str, found: Distribution, percent: float, label: str) -> str:
+    return (
+        f"       {title} latency: {_seconds(found.min, 6)} - {_seconds(found.max, 7)}  "
+        f"{_seconds(found.mean, 7)}  ({_seconds(found.std_dev, 7)})  "
+        f"{_seconds(found.percentiles[percent], 7)}  ({label})  "
+    )
+
+
+def _seconds(value_ns: float | None, width: int) -> str:
+    """Seconds with three decimals, or a centred N/A."""
+    if value_ns is None:
+        return "  N/A  "[7 - width :]
+    return f"{value_ns / 1e9:{width}.3f}"
+
+
+def _percentiles(found: Distribution) -> str:
+    return ", ".join(
+        f"{'max' if percent == 100 else f'{percent_text(percent)}%'}"
+        f" {'N/A' if value is None else f'{value / 1e6:.3f} ms'}"
+        for percent, value in found.percentiles.items()
+    )

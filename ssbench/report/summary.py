@@ -1,0 +1,471 @@
+"""The summary that ends a report: what a reader wants to know first, in eight lines at most.
+
+It is made from the report's other sections, and computes no figure of its own.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ssbench.core.stats.compare import ChangeVerdict
+from ssbench.core.text import plural, printable
+from ssbench.report.model import (
+    COUNT,
+    RATE,
+    SECONDS,
+    THROUGHPUT,
+    WORD,
+    Distribution,
+    Fact,
+    Note,
+    Row,
+    Section,
+    Table,
+    change_text,
+    fact,
+    latency_text,
+)
+
+WIDTH = 80  #: of a line, its topic included
+TOPIC_WIDTH = 12
+_ROOM = WIDTH - TOPIC_WIDTH
+
+_NO_LATENCY = "none: no operation succeeded"
+
+
+def of_run(sections: Mapping[str, Section], stats_file: str | None) -> Section:
+    """The summary of a run.
+
+    :param sections: those of its report, by key.
+    :param stats_file: where its results are; None: no line says so.
+    """
+    run, total = sections["run"].row, sections["total"].row
+    generator = sections["load_generator"].row
+    errors = sections["errors"].tables[0].rows
+    thresholds = sections["thresholds"].tables[0].rows
+    stages = sections["stages"].tables[0].rows
+    is_open = total["response_time"] is not None
+    latency: Distribution = total["response_time"] or total["last_byte_latency"]
+    name = "response time" if is_open else "service time"
+    p50, p99, worst = (latency.percentiles[percent] for percent in (50, 99, 100))
+    steady, steadiness = _steadiness(sections["steadiness"].notes or ())
+    missed = [row for row in thresholds if not row["passed"]]
+    lines = [
+        ("Throughput", _throughput(total, [stage["rate_per_s"] for stage in stages])),
+        ("Latency", f"{_latency(p50, p99, worst)} ({name})" if latency.count else _NO_LATENCY),
+        ("Steadiness", steadiness if total["count"] else "unknown: no operation succeeded"),
+        ("Failures", _failures(run, total, errors)),
+        ("Bottleneck", _bottleneck(run, generator, _behind(sections), is_open=is_open)),
+        ("Run", _run(run, sections["settings"].row, total, stages)),
+    ]
+    if thresholds:
+        lines.append(("Thresholds", _thresholds(thresholds, missed)))
+    figures = [
+        fact("operations_per_s", total["requests_per_s"], RATE, "successes per second", "json"),
+        fact("moved_bytes_per_s", total["moved_bytes_per_s"], THROUGHPUT, "by these", "json"),
+        fact("latency", name, WORD, "which latency the next three are of", "json"),
+        *_in_seconds(p50, p99, worst),
+        fact("steady", steady, WORD, "whether the rate was; null: unknown", "json"),
+        fact("operations", total["count"] + total["errors"], COUNT, "failed or not", "json"),
+        fact("errors", total["errors"], COUNT, "failures", "json"),
+        fact("load_generator", generator["verdict"], WORD, "whether it was the limit", "json"),
+        fact("users", run["users"], COUNT, "users asked for", "json"),
+        fact("users_ran", run["users_ran"], COUNT, "the fewest that ran at any time", "json"),
+        fact("missed", [row["threshold"] for row in missed], WORD, "thresholds missed", "json"),
+    ]
+    return _section(lines, figures, stats_file)
+
+
+def _section(
+    lines: Sequence[tuple[str, str]], figures: Sequence[Fact], results: str | None
+) -> Section:
+    rows = [(topic, _fitted(printable(text))) for topic, text in lines]
+    if results is not None:
+        rows.append(("Results", printable(results)))  # a path that is cut is of no use
+    table = [
+        [fact("topic", topic, WORD, "what the line is about"), fact("text", text, WORD, "it")]
+        for topic, text in rows
+    ]
+    figures = [*figures, fact("stats_file", results, WORD, "where the results are", "json")]
+    return Section("summary", facts=figures, tables=[Table.of("lines", table)], formats="text json")
+
+
+def _fitted(text: str) -> str:
+    return text if len(text) <= _ROOM else f"{text[: _ROOM - 3]}..."
+
+
+def _listed(parts: Sequence[str], room: int) -> str:
+    """As many of the parts as fit, and how many more there are."""
+    shown = ""
+    for at, part in enumerate(parts):
+        longer = f"{shown}, {part}" if shown else part
+        more = f" and {len(parts) - at} more"
+        if at and len(longer) > room - (len(more) if at + 1 < len(parts) else 0):
+            return f"{shown}{more}"
+        shown = longer
+    return shown
+
+
+# A run
+
+
+def _throughput(row: Row, due: Sequence[float | None] = ()) -> str:
+    """``93.1 operations/s (100 due), 4.21 MB/s``; bytes only where they are known."""
+    rate, moved = row["requests_per_s"], row["moved_bytes_per_s"]
+    known = {rate for rate in due if rate}
+    target = f" ({known.pop():g} due)" if len(known) == 1 else ""
+    return f"{_per_s(rate)}{target}{_megabytes(moved)}"
+
+
+def _per_s(rate: float | None) -> str:
+    return "unknown rate" if rate is None else f"{rate:,.1f} operations/s"
+
+
+def _megabytes(moved: float | None) -> str:
+    return "" if moved is None else f", {moved / 1e6:,.2f} MB/s"
+
+
+def _latency(p50: float | None, p99: float | None, worst: float | None) -> str:
+    return f"p50 {latency_text(p50)}, p99 {latency_text(p99)}, worst {latency_text(worst)}"
+
+
+def _in_seconds(p50: float | None, p99: float | None, worst: float | None) -> Iterator[Fact]:
+    rows = (("p50_s", p50, "median"), ("p99_s", p99, "99th percentile"), ("max_s", worst, "worst"))
+    for key, value, meaning in rows:
+        yield fact(key, None if value is None else value / 1e9, SECONDS, f"its {meaning}", "json")
+
+
+def _steadiness(notes: Sequence[Note]) -> tuple[bool | None, str]:
+    """Whether the rate was steady, None for unknown; and the gravest finding in words."""
+    found = [note.figures for note in notes if "finding" in note.figures]
+    grave = [each for each in found if each["finding"] != "too_short"]
+    if not found:
+        return True, "steady: no stall, drift or jump of the rate"
+    first = (grave or found)[0]
+    if not grave and first["stage"] is not None:
+        return None, f"unknown: run each stage for {first['wanted'] + 2} s or more to tell"
+    of_stage = "" if first["stage"] is None else f"stage {first['stage']}: "
+    more = f" (and {len(grave) - 1} more)" if len(grave) > 1 else ""
+    return (False if grave else None), f"{of_stage}{_finding(first)}{more}"
+
+
+def _finding(finding: Row) -> str:
+    kind = finding["finding"]
+    if kind == "too_short":
+        return f"unknown: run for {finding['wanted'] + 2} s or more to tell"
+    if kind == "stalled":
+        return (
+            f"stalled in {finding['stalled']} of {finding['seconds']} s"
+            f" (longest {finding['longest']} s)"
+        )
+    what = finding["what"]
+    if kind == "drifted":
+        word = "rose" if finding["change"] > 0 else "fell"
+        return f"{what}/s {word} by {abs(finding['change']):.0%} during the run"
+    if kind == "two_levels":
+        return f"{what}/s had two levels: {finding['low']:,.0f} and {finding['high']:,.0f}"
+    return f"{what}/s varied by {finding['spread']:.0%} from second to second"
+
+
+def _failures(run: Row, total: Row, errors: Sequence[Row]) -> str:
+    """``12 of 3,456 operations (0.35 %): 10 status 503, 2 network timeout``."""
+    counts = Counter[str]()
+    for row in errors:
+        status = f" {row['status']}" if row["status"] and row["kind"] == "status" else ""
+        counts[f"{row['kind']}{status}"] += row["count"]
+    text = _failed(total["errors"], total["count"] + total["errors"])
+    others = [
+        f"{run[key]:,} {words}"
+        for key, words in (("lost", "lost"), ("late", "never started"))
+        if run[key]
+    ]
+    rest = f"; {', '.join(others)}" if others else ""
+    if counts:
+        causes = [f"{count:,} {printable(cause)}" for cause, count in counts.most_common()]
+        text = f"{text}: {_listed(causes, _ROOM - len(text) - len(rest) - 2)}"
+    return text + rest
+
+
+def _failed(errors: int, operations: int) -> str:
+    if not errors:
+        return f"none of {plural(operations, 'operation')}"
+    percent = 100 * errors / operations
+    share = (
+        "below 0.01" if percent < 0.01 else f"{percent:.2f}" if percent < 10 else f"{percent:.0f}"
+    )
+    return f"{errors:,} of {plural(operations, 'operation')} ({share} %)"
+
+
+def _behind(sections: Mapping[str, Section]) -> Row | None:
+    """The figures of the note that the load fell behind its rate."""
+    notes = sections["notes"].notes or ()
+    return next((n.figures for n in notes if n.figures.get("note") == "behind"), None)
+
+
+#: Cause of a finding -> what was short, with the process in front.
+_SHORT = {
+    "core": "{who} used {percent:.0f} % of a core",
+    "cores": "others used its cores (it waited {percent:.0f} %)",
+    "late": "{who} ran its timers late",
+    "network": "the network of {who} was {percent:.0f} % full",
+    "memory": "{who} had {percent:.1f} % of its memory left",
+}
+
+
+def _bottleneck(run: Row, generator: Row, behind: Row | None, *, is_open: bool) -> str:
+    """Whose limit it was, as far as the host metrics tell."""
+    findings, hosts = generator["findings"].rows, generator["hosts"].rows
+    taken = next((host for host in hosts if host["taken_by_others"]), None)
+    if not run["store_involved"]:
+        return "ssbench itself: no store was involved (--noop)"
+    if generator["own_failures"]:
+        return "the load generator: out of descriptors, ports or memory"
+    if generator["verdict"] == "unknown":
+        return "unknown: no metrics of the load generator's hosts"
+    if findings:
+        finding = findings[0]
+        by_host = finding["cause"] in ("network", "memory")
+        process = f"worker {finding['worker_id']}" if finding["worker_id"] else "the master"
+        words = _SHORT[finding["cause"]].format(
+            who=f"host {finding['host']}" if by_host else process, percent=finding["percent"] or 0
+        )
+        at_times = " at times" if generator["verdict"] == "limit at times" else ""
+        return f"the load generator{at_times}: {words}"
+    loop = generator["busiest_loop_percent"]
+    used = "ssbench had cores left" if loop is None else f"ssbench used {loop:.0f} % of a core"
+    if taken:
+        return (
+            f"other processes used {taken['other_work_percent']:.0f} % of {taken['host']}; {used}"
+        )
+    if behind:
+        return f"the store, or too few users for this rate; {used}"
+    if is_open:
+        return f"none: the store kept up with the rate; {used}"
+    return f"the store, or the number of users; {used}"
+
+
+def _run(run: Row, settings: Row, total: Row, stages: Sequence[Row]) -> str:
+    """``2 of 50 users on 1 worker, 10.0 s, interrupted: Small test scenario``."""
+    asked = sorted({stage["users"] for stage in stages if stage["users"] is not None})
+    users = "unknown users" if run["users"] is None else plural(run["users"], "user")
+    if run["short_of_users"]:
+        users = f"{run['users_ran']} of {users}"
+    elif len(asked) > 1:
+        users = f"{asked[0]} to {users}"
+    if len(stages) > 1:
+        users = f"{users} in {len(stages)} stages"
+    seconds = total["rate_window_s"]
+    parts = [f"{users} on {plural(settings['worker_count'], 'worker')}"]
+    parts += [] if seconds is None else [f"{seconds:.1f} s"]
+    parts += [] if run["ended"] == "complete" else [run["ended"]]
+    return f"{', '.join(parts)}: {settings['scenario_name']}"
+
+
+def _thresholds(rows: Sequence[Row], missed: Sequence[Row]) -> str:
+    if not missed:
+        return "met" if len(rows) == 1 else f"all {len(rows)} met"
+    names = [printable(row["threshold"]) for row in missed]
+    text = f"missed {len(missed)} of {len(rows)}: "
+    return text + _listed(names, _ROOM - len(text))
+
+
+# A series
+
+
+def of_series(
+    rows: Sequence[Row], *, over: str, name: str, slo: str, search: Row | None
+) -> Section:
+    """The summary of a series; its figures are those of the best step.
+
+    :param rows: its steps.
+    :param over: users or rate.
+    :param slo: the thresholds in words; "" for none.
+    :param search: largest_kept, smallest_broken and complete, where the load was searched for.
+    """
+    counted = [row for row in rows if row["counts"]]
+    kept = [row for row in counted if row["kept"]] if slo else counted
+    if search is not None:
+        kept = [row for row in kept if row[over] == search["largest_kept"]]
+    best = max(kept, key=lambda row: row["operations_per_s"] or 0, default=None)
+    p50, p99, worst = (_of_step(best, percent) for percent in ("p50", "p99", "max"))
+    ours = [row[over] for row in rows if row["load_generator"] in ("limit", "limit at times")]
+    unsteady = [row[over] for row in rows if row["steady"] is False]
+    unknown = sum(row["steady"] is None for row in rows)
+    least, most = min(row[over] for row in rows), max(row[over] for row in rows)
+    short = len(rows) - len(counted)
+    lines = [
+        ("Throughput", _best_throughput(best, over)),
+        ("Latency", _latency(p50, p99, worst) if best else "no step met the thresholds"),
+        ("Steadiness", _of_steps(unsteady, rows, over, "not steady", "all steps steady", unknown)),
+        ("Failures", _step_failures(rows)),
+        ("Bottleneck", _of_generators(rows, ours, over)),
+        (
+            "Run",
+            f"{plural(len(rows), 'step')}, {_loads((least, most), over)}"
+            + (f", {short} not counted (users missing)" if short else "")
+            + f": {name}",
+        ),
+    ]
+    if search is not None:
+        lines.append(("Limit", _limit(search, over, slo)))
+    elif slo:
+        met = [row[over] for row in kept]
+        where = f": {_loads(met, over)}" if met else ""
+        lines.append(("Thresholds", f"met in {len(met)} of {len(rows)} steps{where}"))
+    figures = [
+        fact("best", best and best[over], COUNT, "load of the highest rate that counts", "json"),
+        fact("operations_per_s", best and best["operations_per_s"], RATE, "there", "json"),
+        fact("moved_bytes_per_s", best and best["bytes_per_s"], THROUGHPUT, "there", "json"),
+        *_in_seconds(p50, p99, worst),
+    ]
+    files = [row["stats_file"] for row in rows]
+    folder = posixpath.dirname(files[0]) or "."
+    return _section(lines, figures, f"{folder}/ ({plural(len(set(files)), 'stat file')})")
+
+
+def _of_step(step: Row | None, percent: str) -> float | None:
+    """A response time where there is one, else a service time."""
+    if step is None:
+        return None
+    found: float | None = step.get(f"response_{percent}_s")
+    return step.get(f"service_{percent}_s") if found is None else found
+
+
+def _loads(loads: Sequence[float], over: str) -> str:
+    """``20, 40 users``, ``100 operations/s``."""
+    unit = "operations/s" if over == "rate" else "user" if loads == [1] else "users"
+    several = f"{loads[0]:g} to {loads[-1]:g}" if isinstance(loads, tuple) else ""
+    return f"{several or _listed([f'{load:g}' for load in loads], 30)} {unit}"
+
+
+def _best_throughput(best: Row | None, over: str) -> str:
+    if best is None:
+        return "no step met the thresholds"
+    rate, moved = best["operations_per_s"], best["bytes_per_s"]
+    return f"{_per_s(rate)}{_megabytes(moved)}, with {_loads([best[over]], over)}"
+
+
+def _of_steps(
+    those: Sequence[float], rows: Sequence[Row], over: str, bad: str, good: str, unknown: int
+) -> str:
+    if those:
+        return f"{bad} in {len(those)} of {len(rows)} steps: {_loads(those, over)}"
+    if unknown:
+        return f"unknown in {unknown} of {len(rows)} steps: too short to tell"
+    return good
+
+
+def _step_failures(rows: Sequence[Row]) -> str:
+    errors = sum(row["errors"] for row in rows)
+    causes = Counter[str]()
+    for row in rows:
+        causes.update(row["errors_by_cause"])
+    found = {"lost": sum(row["lost"] for row in rows), "late": sum(row["late"] for row in rows)}
+    counted = [{"kind": cause, "status": None, "count": n} for cause, n in causes.items()]
+    total = {"errors": errors, "count": sum(row["operations"] for row in rows)}
+    return _failures(found, total, counted)
+
+
+def _of_generators(rows: Sequence[Row], ours: Sequence[float], over: str) -> str:
+    if not all(row["store_involved"] for row in rows):
+        return "ssbench itself: no store was involved (--noop)"
+    unknown = sum(row["load_generator"] == "unknown" for row in rows)
+    good = "the store, or the number of users; never the load generator"
+    if ours or not unknown:
+        return _of_steps(ours, rows, over, "the load generator", good, 0)
+    return f"unknown in {unknown} of {len(rows)} steps: no metrics of the hosts"
+
+
+def _limit(search: Row, over: str, slo: str) -> str:
+    kept, broken = search["largest_kept"], search["smallest_broken"]
+    best = "no load" if kept is None else _loads([kept], over)
+    missed = "" if broken is None else f", missed with {broken:g}"
+    early = "" if search["complete"] else ", ended early"
+    return f"{best} met {slo}{missed}{early}"
+
+
+# A comparison
+
+
+def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int) -> Section:
+    """The summary of a comparison: what changed, over all operations, against the first run.
+
+    :param total: the figures of all operations; empty where only some operations are compared.
+    :param differing: settings in which the runs differ.
+    """
+    figures = {row["figure"]: row for row in total["figures"].rows} if total else {}
+    kind = "response" if "response_p50_s" in figures else "service"
+    rates = {"operations/s": "operations_per_s", "MB/s": "moved_bytes_per_s"}
+    latencies = {f"{kind} p50": f"{kind}_p50_s", "p99": f"{kind}_p99_s"}
+    shorts = [_short_steadiness(run) for run in runs]
+    failures = "see the operations"
+    if total:
+        failures = _of_runs(
+            [_failed(*each) for each in zip(total["errors"], total["operations"], strict=True)]
+        )
+    scenarios = list(dict.fromkeys(run["scenario_name"] for run in runs))
+    settings = f"{plural(differing, 'different setting')}" if differing else "same settings"
+    lines = [
+        ("Throughput", _changes(figures, rates, len(runs))),
+        ("Latency", _changes(figures, latencies, len(runs))),
+        ("Steadiness", _of_runs(shorts)),
+        ("Failures", failures),
+        ("Bottleneck", _of_runs([_whose(run) for run in runs])),
+        ("Run", f"{len(runs)} runs, {settings}: {', '.join(scenarios)}"),
+    ]
+    return _section(lines, [], _listed([run["file"] for run in runs], _ROOM))
+
+
+_VERDICTS = {
+    ChangeVerdict.REAL: "more than noise",
+    ChangeVerdict.NOISE: "noise",
+    ChangeVerdict.UNKNOWN: "too little data",
+    ChangeVerdict.NOT_JUDGED: "not judged",
+}
+_VERDICT_WORDS = {verdict.name.lower(): words for verdict, words in _VERDICTS.items()}
+
+
+def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], runs: int) -> str:
+    """``operations/s +20.0%, MB/s +19.8%: more than noise``, of each further run."""
+    of_runs = []
+    for other in range(runs - 1):
+        found = []
+        for word, key in keys.items():
+            row = figures.get(key)
+            if row and any(each.value for each in row["runs"]):
+                change = row["changes_against_first"][other]
+                verdict = _VERDICT_WORDS[change["verdict"]]
+                found.append((f"{word} {change_text(change['ratio'])}", verdict))
+        verdicts = {verdict for _change, verdict in found}
+        if len(verdicts) == 1:
+            text = f"{', '.join(change for change, _verdict in found)}: {verdicts.pop()}"
+        else:
+            parts = [f"{change} ({verdict})" for change, verdict in found]
+            text = _listed(parts, _ROOM)
+        prefix = f"run {other + 2}: " if runs > 2 else ""
+        of_runs.append(prefix + (text or "not compared"))
+    return _listed(of_runs, _ROOM)
+
+
+def _of_runs(texts: Iterable[str]) -> str:
+    """One text where all runs have the same, else each with the number of its run."""
+    texts = list(texts)
+    if len(set(texts)) == 1:
+        return f"{texts[0]}, in each run"
+    return _listed([f"run {at}: {text}" for at, text in enumerate(texts, 1)], _ROOM)
+
+
+def _short_steadiness(run: Row) -> str:
+    steady, _words = _steadiness(run["steadiness"])
+    return {True: "steady", False: "not steady", None: "too short to tell"}[steady]
+
+
+def _whose(run: Row) -> str:
+    return {
+        "room": "not the load generator",
+        "limit at times": "the load generator at times",
+        "limit": "the load generator",
+    }.get(run["load_generator"], "unknown")

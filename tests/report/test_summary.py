@@ -1,0 +1,210 @@
+"""The summary that ends each report, and the widths of the text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.operations import DELETE, READ
+from ssbench.core.records import MarkRecord, Record
+from ssbench.core.stats.compare import comparison
+from ssbench.core.stats.headroom import Headroom
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.steps import Search, Step
+from ssbench.core.stats.thresholds import Threshold
+from ssbench.report import Report, SeriesSettings, of_comparison, of_run, of_series, render
+from tests.report import runs
+
+PATH = "/tmp/ssbench-results/Small_test_scenario.u4.o1000.r10.2026-11-22_145034.stat.gz"
+
+
+def summary(report: Report) -> dict[str, str]:
+    """Topic -> text."""
+    return {row["topic"]: row["text"] for row in report["summary"].tables[0].rows}
+
+
+def of_records(records: list[Record], *thresholds: str) -> dict[str, str]:
+    judged = [Threshold.parse(text) for text in thresholds]
+    return summary(of_run(runs.stats_of(records), thresholds=judged, stats_file=PATH))
+
+
+def steps(*users: int, path: str = "x/a.stat.gz") -> list[Step]:
+    stats = runs.stats_of(runs.lasting(3, 9))
+    return [Step.of(stats, n, path, (50.0, 95.0, 99.0, 99.9, 100.0)) for n in users]
+
+
+def test_a_run_is_summed_up_in_eight_lines() -> None:
+    assert of_records(runs.normal(), "errors < 50%", "p99(READ) < 1ms") == {
+        "Throughput": "90.3 operations/s, 0.42 MB/s",
+        "Latency": "p50 4.951 ms, p99 34.169 ms, worst 45.755 ms (service time)",
+        "Steadiness": "unknown: run for 12 s or more to tell",
+        "Failures": "20 of 200 operations (10 %): 10 status 503 and 1 more; 3 lost",
+        "Bottleneck": "the load generator: worker alpha used 98 % of a core",
+        "Run": "4 users on 2 workers, 2.0 s: Small test scenario",
+        "Thresholds": "missed 1 of 2: p99(READ) < 1ms",
+        "Results": PATH,
+    }
+
+
+def test_it_ends_the_text_and_a_long_path_has_its_own_line() -> None:
+    report = of_run(runs.stats_of(runs.normal()), stats_file=PATH)
+    text = render(report, "text")
+    assert text.endswith(f": Small test scenario\n{PATH}\n")
+    short = of_run(runs.stats_of(runs.normal()), stats_file="a.stat.gz")
+    assert render(short, "wide").endswith("\nResults     a.stat.gz\n")
+    assert PATH not in render(report, "classic")
+
+
+def test_json_has_its_figures_and_its_lines() -> None:
+    report = of_run(runs.stats_of(runs.normal()), stats_file=PATH)
+    made = json.loads(render(report, "json"))
+    found = made["summary"]
+    assert found["operations_per_s"] == made["total"]["requests_per_s"]
+    latencies = made["total"]["last_byte_latency"]["percentiles_s"]
+    assert (found["p50_s"], found["p99_s"], found["max_s"]) == (
+        latencies["50"], latencies["99"], latencies["100"],
+    )  # fmt: skip
+    assert (found["errors"], found["operations"], found["steady"]) == (20, 200, None)
+    assert (found["load_generator"], found["stats_file"]) == ("limit", PATH)
+    assert [line["topic"] for line in found["lines"]][-1] == "Results"
+
+
+def test_missing_users_are_named() -> None:
+    marks = [MarkRecord(0, "stage", 0, 50), MarkRecord(0, "users", 0, 2)]
+    records = [*runs.normal()[:5], *marks, *runs.normal()[7:]]
+    assert of_records(records)["Run"].startswith("2 of 50 users on 2 workers, ")
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (50, "steady: no stall, drift or jump of the rate"),
+        (lambda second: 0 if second in (7, 8) else 50, "stalled in 1 of 19 s (longest 1 s)"),
+        (lambda second: 50 + 5 * second, "operations/s rose by "),
+        (lambda second: 40 if second % 8 < 4 else 90, "operations/s had two levels: 42 and 88"),
+    ],
+)
+def test_steadiness(rate: object, text: str) -> None:
+    assert of_records(runs.lasting(20, rate))["Steadiness"].startswith(text)  # type: ignore[arg-type]
+
+
+def test_a_run_without_a_success_has_no_latency_and_no_steadiness() -> None:
+    found = of_records(runs.all_errors())
+    assert found["Failures"] == "20 of 20 operations (100 %): 20 status 503"
+    assert found["Latency"] == "none: no operation succeeded"
+    assert found["Steadiness"] == "unknown: no operation succeeded"
+    assert found["Run"].endswith(", failed: Small test scenario")
+
+
+def test_a_run_without_a_store_measures_ssbench_itself() -> None:
+    found = of_records([runs.header(driver="noop"), *runs.normal()[1:]])
+    assert found["Throughput"] == "88.2 operations/s"
+    assert found["Bottleneck"] == "ssbench itself: no store was involved (--noop)"
+
+
+names = st.text(max_size=200)
+
+
+@given(names, names, names, names)
+def test_it_has_eight_lines_of_80_columns(name: str, worker: str, policy: str, path: str) -> None:
+    """Invariant: for any names; only a path may be longer, on a line of its own."""
+    scenario = {**runs.SCENARIO, "name": name, "policy": policy}
+    records = [runs.header(scenario=scenario), runs.worker(0, worker), *runs.normal()[3:]]
+    thresholds = [Threshold.parse(f"p{n}(READ) < 1us") for n in range(1, 30)]
+    made = of_run(RunStats.of(records), thresholds=thresholds, stats_file=path)
+    *lines, last = render(made, "text").partition("\nThroughput  ")[2].splitlines()
+    assert len(lines) == 7
+    assert all(len(line) <= 80 for line in lines[1:])
+    assert len(lines[0]) <= 68
+    assert last.endswith(summary(made)["Results"])
+
+
+def test_first_byte_rows_are_left_out_where_no_response_has_a_body() -> None:
+    rows = [runs.result(1, READ), runs.result(2, DELETE)]
+    text = render(of_run(runs.stats_of([runs.header(), runs.batch(rows)])), "text")
+    blocks = {block.partition("\n")[0]: block for block in text.split("\n\n")}
+    assert "First-byte" in blocks["TOTAL"]
+    assert "First-byte" in blocks["READ"]
+    assert "First-byte" not in blocks["DELETE"]
+    assert "Last-byte" in blocks["DELETE"]
+
+
+def tables(text: str) -> list[str]:
+    """All lines but those of prose, which a terminal may wrap."""
+    prose = ("Worker count", "Rates: ", "Note: ", "Warning: ", "Other processes", "Distribution",
+             "Worker ", "Run ", "  Note: ")  # fmt: skip
+    return [line for line in text.splitlines() if not line.startswith(prose)]
+
+
+def test_tables_fit_100_columns_unless_they_may_be_wide() -> None:
+    stats = runs.stats_of(runs.lasting(14, 50, due=True, begins=(0, 6), rate=50))
+    percentiles = (95.0, 10.0, 20.0, 30.0, 97.5, 99.99)
+    run = of_run(stats, percentiles, [Threshold.parse("p99(READ) < 50ms")])
+    slos = tuple(Threshold.parse(text) for text in ("p99(READ) < 50ms", "errors < 1%"))
+    settings = SeriesSettings("own", "users", (50.0, 95.0, 99.0, 99.9, 100.0), slos)
+    made = [replace(step, operations=1_234_567) for step in steps(1, 1000)]
+    compared = of_comparison(comparison([("a", stats), ("b", stats)], seed=1))
+    for report in (run, of_series(settings, made), compared):
+        assert max(map(len, tables(render(report, "text")))) <= 100
+        assert max(map(len, tables(render(report, "wide")))) > 100
+
+
+def test_columns_that_do_not_fit_follow_below() -> None:
+    percentiles = tuple(float(percent) for percent in range(10, 50, 5))
+    text = render(of_run(runs.stats_of(runs.normal()), percentiles), "text")
+    lines = [line for line in text.splitlines() if line.startswith("       Last-byte percentiles:")]
+    assert len(lines) == 3 * 5, "three lines in each block"
+
+
+def test_a_sweep_is_summed_up_by_its_best_step() -> None:
+    first, second, third = steps(1, 20, 40)
+    made = [
+        replace(first, rate_per_s=100.0, errors=2, causes={(1, 503): 2}),
+        replace(second, rate_per_s=900.0, bytes_per_s=5e6, steady=True),
+        replace(third, rate_per_s=800.0, generator=Headroom.NONE, steady=False),
+    ]
+    found = summary(of_series(SeriesSettings("own", "users", (50.0, 99.0, 100.0)), made))
+    assert found["Throughput"] == "900.0 operations/s, 5.00 MB/s, with 20 users"
+    assert found["Steadiness"] == "not steady in 1 of 3 steps: 40 users"
+    assert found["Failures"] == "2 of 83 operations (2.41 %): 2 status 503"
+    assert found["Bottleneck"] == "the load generator in 1 of 3 steps: 40 users"
+    assert found["Run"] == "3 steps, 1 to 40 users: own"
+    assert found["Results"] == "x/ (1 stat file)"
+
+
+def test_a_search_says_what_it_found() -> None:
+    search = Search(1, 100)
+    search.record(1, kept=True)
+    search.record(2, kept=False)
+    slo = Threshold.parse("p99 < 50ms")
+    settings = SeriesSettings("own", "users", (50.0, 99.0, 100.0), (slo,), search)
+    found = summary(of_series(settings, steps(1, 2)))
+    assert found["Limit"] == "1 user met p99 < 50ms, missed with 2"
+    assert len(found) == 8
+    none = Search(1, 1)
+    none.record(1, kept=False)
+    found = summary(of_series(replace(settings, search=none), steps(1)))
+    assert found["Throughput"] == "no step met the thresholds"
+    assert found["Limit"] == "no load met p99 < 50ms, missed with 1"
+
+
+def test_a_comparison_is_summed_up_by_its_changes() -> None:
+    named = [("a", runs.stats_of(runs.lasting(14, 50))), ("b", runs.stats_of(runs.lasting(14, 60)))]
+    found = summary(of_comparison(comparison(named, seed=1)))
+    assert found["Throughput"] == "operations/s +20.0%, MB/s +20.0%: more than noise"
+    assert found["Latency"].startswith("service p50 ")
+    assert found["Steadiness"] == "steady, in each run"
+    assert found["Failures"] == "run 1: none of 700 operations, run 2: none of 840 operations"
+    assert found["Run"] == "2 runs, same settings: Small test scenario"
+    assert found["Results"] == "a, b"
+
+
+def test_a_comparison_says_what_ratio_it_saw_in_too_little_data() -> None:
+    named = [("a", runs.stats_of(runs.lasting(3, 50))), ("b", runs.stats_of(runs.lasting(3, 60)))]
+    text = render(of_comparison(comparison(named, seed=1)), "text")
+    assert "20.0% more operations/s (ratio 1.2): too little data to tell." in text
+    assert "\nThroughput  operations/s +20.0%, MB/s +20.0%: too little data\n" in text
