@@ -136,7 +136,7 @@ def test_the_highest_load_is_tried_and_marked_as_a_lower_bound(
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[4:8]] == ["1", "2", "3", "3"]
     assert all(line.endswith("  met") for line in lines[4:8])
-    assert lines[-12:-10] == [
+    assert lines[-11:-9] == [
         "Highest load that met p99 < 10s and errors < 1%: 3 users (in 2 of 2 runs)",
         "The limit may be higher: nothing above 3 users was tried (--max-users)",
     ]
