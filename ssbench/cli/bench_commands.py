@@ -6,10 +6,10 @@ import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from ssbench import report, statfile
-from ssbench.cli.config import base_config
+from ssbench.cli.config import base_config, with_local_workers
 from ssbench.cli.console import check_writable, tell, tell_status, write_result
 from ssbench.cli.options import BENCH_PREFIX
 from ssbench.cli.progress import make_progress
@@ -92,10 +92,7 @@ def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchCon
 
 def _run_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfig:
     """As given; without a number of workers, one per CPU of this host."""
-    run = RunConfig(**base_config(ns, environ))
-    if run.workers or run.expect_workers:
-        return run
-    return replace(run, workers=min(os.cpu_count() or 1, ns.users))
+    return with_local_workers(RunConfig(**base_config(ns, environ)), ns.users)
 
 
 def _check_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:

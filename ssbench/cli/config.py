@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ssbench.cli.options import COMMANDS, FEW_ERRORS
@@ -56,6 +57,13 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
         "percentiles": percentiles(ns),
         "thresholds": thresholds(ns),
     }
+
+
+def with_local_workers(run: RunConfig, users: int) -> RunConfig:
+    """The run; without a number of workers, with one per CPU of this host."""
+    if run.workers or run.expect_workers:
+        return run
+    return replace(run, workers=min(os.cpu_count() or 1, users))
 
 
 def search_config(ns: argparse.Namespace) -> SearchConfig:

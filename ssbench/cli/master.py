@@ -142,12 +142,13 @@ _FUNCTIONS = {
     "diff-dirs": "ssbench.cli.files_commands:diff_dirs",
     "bench suite": "ssbench.cli.bench_commands:suite",
     "make-scenario": "ssbench.cli.scenario_commands:make_scenario",
+    "replay": "ssbench.cli.run_commands:replay",
     "make-key": "ssbench.cli.master:make_key",
 }
 
 #: Commands that compute statistics. They load numpy late: a run must not find at its end that
 #: it is missing, as in an environment of an earlier release.
-_STATISTICS = {"run-scenario", "find-limit", "report-scenario", "compare"}
+_STATISTICS = {"run-scenario", "find-limit", "report-scenario", "compare", "replay"}
 
 if __name__ == "__main__":
     sys.exit(main())

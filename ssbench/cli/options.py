@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
 BENCH_PREFIX = "bench-"  #: as in nectar
+REPLAY_BASE = "ssbench_replay"
 PROGRESS = ("chars", "live", "none")
 #: Fast errors would pass as low latencies, so this SLO is added unless one limits errors.
 FEW_ERRORS = "errors < 1%"
@@ -518,16 +519,51 @@ DIFF_DIRS = (
     row("", "first", str, "", "a folder", metavar="A", required=True),
     row("", "second", str, "", "another one", metavar="B", required=True),
 )
+_LOG_FORMAT = row("--log-format", "log_format", str, "",
+        "format of the log's lines [default: found by the lines]",
+        choices=("swift", "s3", "combined"))
 MAKE_SCENARIO = (
     row("--from-container", "containers", str, "",
         "take the sizes of this container's objects; may be repeated", metavar="CONTAINER",
-        repeat=True, required=True),
+        repeat=True, required=True, exclusive="source"),
+    row("--from-access-log", "logs", str, "",
+        "take operations, sizes and rate of this access log: a file, also compressed with gzip, or "
+        "- for stdin; may be repeated", metavar="FILE", repeat=True, required=True,
+        exclusive="source"),
+    _LOG_FORMAT,
     row("--objects", "initial", types.count, "",
-        "initial objects of the scenario [default: as many as were listed, at most 10000]",
+        "initial objects of the scenario [default: as many as were found, at most 10000]",
         metavar="COUNT"),
     row("--output", "output", str, "", "a new file for the scenario [default: standard output]",
         metavar="FILE"),
     *STORE_OPTIONS,
+)
+REPLAY = (
+    row("", "logs", str, "", "access logs: files, also compressed with gzip, or - for stdin",
+        metavar="FILE", repeat=True, required=True),
+    replace(_LOG_FORMAT, group=_WHAT),
+    row("--speed", "speed", types.rate, _WHAT,
+        "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
+        default=1.0, metavar="FACTOR"),
+    row("--start", "start_ns", types.instant, _WHAT,
+        "leave out requests before this time, such as 2026-11-20T08:00 (UTC) or with a zone, as in "
+        "2026-11-20T08:00+01:00", metavar="TIME"),
+    row("--end", "end_ns", types.instant, _WHAT, "leave out requests from this time on",
+        metavar="TIME"),
+    row("--max-requests", "most", types.count, _WHAT,
+        "leave out requests beyond this number, in the order of the lines", metavar="COUNT"),
+    row("-u --user-count", "users", types.count, _WHAT, "most operations in flight", default=64,
+        metavar="COUNT"),
+    row("-c --container-count", "container_count", types.whole(1, 128), _WHAT,
+        "number of containers [default: as many as the log has, at most 128]", metavar="COUNT"),
+    row("--container-base", "container_base", str, _WHAT,
+        "start of the containers' names", default=REPLAY_BASE, metavar="BASE"),
+    replace(_POLICY_OF_BENCH, group=_WHAT),
+    row("--seed", "seed", types.count_or_none, _WHAT,
+        "seed of what a log does not say, such as the place of a part that was read", default=0,
+        metavar="NUMBER"),
+    *(option for option in _HOW if option.name not in ("existing", "verify")),
+    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",
@@ -657,10 +693,21 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "make-scenario": Command(
         MAKE_SCENARIO,
-        "make a scenario of the objects in containers",
+        "make a scenario of the objects in containers, or of access logs",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
-        "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed.",
-        "name containers with --from-container",
+        "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed. "
+        "Or reads access logs of a Swift proxy, S3 or a web server, and writes a scenario with "
+        "their operations, sizes and rate.",
+        "name containers with --from-container, or logs with --from-access-log",
+    ),
+    "replay": Command(
+        REPLAY,
+        "send the requests of access logs again, at their own times",
+        "Reads access logs of a Swift proxy, S3 or a web server, uploads objects of the sizes that "
+        "the requests need to containers of its own, and sends the requests at their own times. "
+        "The report says how late they were sent. Names, addresses and users of the log are not "
+        "kept.",
+        groups=_WORKERS_OF_BENCH,
     ),
     "make-key": Command(
         MAKE_KEY,

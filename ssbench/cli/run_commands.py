@@ -1,4 +1,4 @@
-"""``run-scenario`` and ``find-limit``: from a configuration to a report or a table."""
+"""``run-scenario``, ``find-limit`` and ``replay``: from a configuration to a report or a table."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from ssbench import runner
-from ssbench.cli.config import run_config, search_config
+from ssbench.cli.config import base_config, run_config, search_config, with_local_workers
 from ssbench.cli.console import tell, tell_status, write_result
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus
+from ssbench.core.text import plural, printable
 from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
+    from ssbench.runner.access_log import LogFiles
     from ssbench.runner.series import Series
     from ssbench.runner.single_run import RunResult
 
@@ -65,6 +68,66 @@ def find_limit(ns: argparse.Namespace) -> ExitStatus:
     stop = Stop()
     with _running(ns, stop) as progress:
         return _run_series(ns, LimitSearch(config, how, [progress], stop), progress)
+
+
+def replay(ns: argparse.Namespace) -> ExitStatus:
+    """Send the requests of access logs again.
+
+    :raises SsbenchError: what ended it before there were results.
+    """
+    from ssbench.core.accesslog.requests import RequestLog
+    from ssbench.runner.access_log import read_logs
+    from ssbench.runner.replay import Replay, ReplayConfig
+
+    config = ReplayConfig(
+        run=with_local_workers(RunConfig(**base_config(ns, os.environ)), ns.users),
+        **{
+            each.name: getattr(ns, each.name) for each in fields(ReplayConfig) if each.name != "run"
+        },
+    )
+    requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
+    stop = Stop()
+    try:
+        with _running(ns, stop) as progress:
+            found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
+            made = Replay(config, requests)
+            if not ns.quiet:
+                tell_log(found, len(made.plan))
+                tell(
+                    f"Replaying {plural(len(made.plan), 'request')} in {made.seconds:.3f} s;"
+                    f" {plural(made.plan.prepared, 'object')} must exist before"
+                )
+            result = made.run([progress], stop)
+    except KeyboardInterrupt as interrupt:
+        aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
+        if aborted is not None and aborted.has_results and not ns.quiet:
+            _tell_where(aborted)
+            if not config.run.is_noop:
+                tell(
+                    "Objects of this replay may remain in the store; to delete all of replays:\n"
+                    f"  {sys.argv[0]} cleanup-containers -b {printable(config.container_base)}"
+                )
+        raise
+    _report(ns, config.run, result)
+    counts = result.outcome.counts
+    never = len(made.plan) - (counts.sent - counts.withdrawn)
+    if not ns.quiet:
+        if made.workload.after_failed_upload:
+            count = plural(made.workload.after_failed_upload, "operation")
+            tell(f"{count} failed because an earlier upload of the object had failed")
+        tell(f"Requests of the log that were never sent: {never:,} of {len(made.plan):,}")
+    return tell_status(result.reasons)
+
+
+def tell_log(found: LogFiles, used: int) -> None:
+    """Print what of access logs is used, and what is not."""
+    tell(f"Read {plural(found.lines, 'line')}: {plural(used, 'request')} used")
+    for reason, count in found.left_out.items():
+        tell(f"  left out {count:,}: {reason}")
+    if found.not_understood:
+        tell(f"  not understood {found.not_understood:,}; letters and digits masked:")
+        for example in found.examples:
+            tell(f"    {example}")
 
 
 def _config(ns: argparse.Namespace) -> RunConfig:

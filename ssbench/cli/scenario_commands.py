@@ -1,4 +1,4 @@
-"""``make-scenario``: a scenario of what a store holds."""
+"""``make-scenario``: a scenario of what a store holds, or of what access logs say."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from pathlib import Path
 
 from ssbench.cli.cleanup_commands import open_client
 from ssbench.cli.console import tell
+from ssbench.cli.progress import make_progress
+from ssbench.cli.run_commands import tell_log
+from ssbench.cli.signals import Signals
+from ssbench.core.accesslog.requests import RequestLog
 from ssbench.core.errors import ExitStatus, UsageError
-from ssbench.core.text import plural
-from ssbench.runner.make_scenario import sample_containers, scenario_of
+from ssbench.core.text import bytes_text, plural
+from ssbench.runner.access_log import read_logs
+from ssbench.runner.make_scenario import sample_containers, scenario_of, scenario_of_log
+from ssbench.runner.stop import Stop
 
 
 def make_scenario(ns: argparse.Namespace) -> ExitStatus:
@@ -23,13 +29,18 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
         raise UsageError(f"--output {ns.output}: {error.strerror}") from error
     if exists:
         raise UsageError(f"--output {ns.output}: it exists; name a new file")
-    with open_client(ns) as (client, progress):
-        sizes = sample_containers(client, ns.containers, progress.wait_for)
-        progress.wait_for("")
-        if client.stopping():
-            return ExitStatus.INTERRUPTED
-    names = ", ".join(ns.containers)
-    text = scenario_of(f"Objects like those of {names}"[:200], sizes, ns.initial)
+    if ns.logs:
+        text = _of_logs(ns)
+        made = "with the requests of access logs"
+    else:
+        with open_client(ns) as (client, progress):
+            sizes = sample_containers(client, ns.containers, progress.wait_for)
+            progress.wait_for("")
+            if client.stopping():
+                return ExitStatus.INTERRUPTED
+        names = ", ".join(ns.containers)
+        text = scenario_of(f"Objects like those of {names}"[:200], sizes, ns.initial)
+        made = f"with the sizes of {plural(sizes.count, 'object')} of {names}"
     if not ns.output:
         print(text, end="")
         return ExitStatus.OK
@@ -38,5 +49,28 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
     except OSError as error:
         raise UsageError(f"--output {ns.output}: {error.strerror}") from error
     if not ns.quiet:
-        tell(f"Wrote {ns.output}, with the sizes of {plural(sizes.count, 'object')} of {names}")
+        tell(f"Wrote {ns.output}, {made}")
     return ExitStatus.OK
+
+
+def _of_logs(ns: argparse.Namespace) -> str:
+    log = RequestLog()
+    stop = Stop()
+    with Signals(stop), make_progress("none", quiet=ns.quiet) as progress:
+        found = read_logs(ns.logs, log, ns.log_format or "", progress.wait_for, stop)
+    requests = len(log)
+    made = scenario_of_log("Requests like those of an access log", log, ns.initial)
+    if not ns.quiet:
+        tell_log(found, requests)
+        tell(
+            f"Rate: {made.mean_per_s:,.1f} requests/s on average over {made.seconds:,.0f} s, which"
+            f" the scenario has; {made.peak_per_s:,} in the busiest second"
+        )
+        tell(
+            "Objects are picked uniformly: their popularity does not follow Zipf's law, or has too"
+            " few reads to tell"
+            if made.exponent is None
+            else f"Objects are picked by Zipf's law with exponent {made.exponent:.2f}"
+        )
+        tell(f"The run uploads about {bytes_text(int(made.uploaded_bytes))} before it begins")
+    return made.text

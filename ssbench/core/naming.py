@@ -43,6 +43,8 @@ _SEGMENT = re.compile(f"{SEGMENT_SUFFIX}$")
 #: ``tiny_<run id>_000012``, with the id as group 1.
 _CREATED = re.compile(r".*_([^_/]+)_[0-9]{6,10}", re.DOTALL)
 _RUN_ID = re.compile(f"[0-9a-f]{{{2 * RUN_ID_BYTES}}}")
+#: Containers that the numbers of HashedNaming tell apart.
+HASHED_CONTAINERS = 128
 #: No object has a number of more digits: numbers are 4 bytes.
 _MOST_DIGITS = 10
 _HIGHEST_SIX_DIGITS = 999_999
@@ -278,6 +280,19 @@ class NumberedNaming:
         return f"{self._prefix}{number}{self._suffix}"
 
 
+class HashedNaming:
+    """The number in hexadecimal, which is a hash; its low bits tell the container."""
+
+    def __init__(self, containers: Sequence[str]) -> None:
+        self.containers = containers
+
+    def container(self, size_class: int, number: int) -> str:
+        return self.containers[number % HASHED_CONTAINERS % len(self.containers)]
+
+    def object(self, size_class: int, number: int) -> str:
+        return f"replay_{number:014x}"
+
+
 class ListedNaming:
     """Exactly these names, in containers by turns."""
 
@@ -314,6 +329,10 @@ def _numbered(settings: StorageSettings, quoted: Quote) -> NumberedNaming:
     return NumberedNaming(containers, quoted(names["prefix"]), quoted(names.get("suffix", "")))
 
 
+def _hashed(settings: StorageSettings, quoted: Quote) -> HashedNaming:
+    return HashedNaming(_by_run(settings, quoted).containers)
+
+
 def _listed(settings: StorageSettings, quoted: Quote) -> ListedNaming:
     names = settings.names
     packed = names.get("packed_names")
@@ -345,6 +364,7 @@ def unpack_names(packed: bytes) -> list[str]:
 NAMINGS: dict[str, Callable[[StorageSettings, Quote], Naming]] = {
     "run": _by_run,
     "numbered": _numbered,
+    "hashed": _hashed,
     "listed": _listed,
 }
 

@@ -97,6 +97,10 @@ class Operation(int):
     set_size: int  #: objects that an operation on Target.OBJECTS reserves at most
     set_key: str  #: the parameter that says so instead; "": none
     alias: str  #: another name that users may give, in capitals; "" if there is none
+    #: Requests that access logs show for it, named as in those of S3: ``METHOD RESOURCE``, and
+    #: ``206`` behind if a part of the object was sent. Of two rows with the same request, the
+    #: second is for objects that exist.
+    logged: tuple[str, ...]
     crud: bool  #: has a weight in ``crud_profile`` and a block in every report
 
     def __new__(
@@ -117,6 +121,7 @@ class Operation(int):
         set_size: int = 10,
         set_key: str = "",
         alias: str = "",
+        logged: tuple[str, ...] = (),
         crud: bool = False,
     ) -> Operation:
         if effect not in _EFFECTS.get(target, Effect):
@@ -126,7 +131,7 @@ class Operation(int):
         row.not_found, row.phase, row.progress = not_found, phase, progress
         row.arguments, row.draw, row.parameters = arguments, draw, parameters
         row.least_size, row.set_size, row.set_key = least_size, min(set_size, MAX_SET), set_key
-        row.alias, row.crud = alias, crud
+        row.alias, row.logged, row.crud = alias, logged, crud
         return row
 
     def __repr__(self) -> str:
@@ -200,6 +205,7 @@ def _known(value: object, default: _Value) -> _Value:
 
 
 OPERATIONS: dict[int, Operation] = {}  #: number -> row
+LOGGED: dict[str, list[Operation]] = {}  #: request in access logs -> rows
 RECEIVING: set[int] = set()  #: those that receive content and so have a first-byte latency
 
 
@@ -215,6 +221,8 @@ def register(row: Operation) -> Operation:
         if known == row or {known.name, known.alias} & {row.name, row.alias or row.name}:
             raise ValueError(f"{row!r}: {known!r} has that number or name")
     OPERATIONS[int(row)] = row
+    for request in row.logged:
+        LOGGED.setdefault(request, []).append(row)
     if row.body is Body.RECEIVED:
         RECEIVING.add(int(row))
     return row
@@ -224,12 +232,16 @@ def register(row: Operation) -> Operation:
 # fmt: off
 CREATE = register(Operation(
     0, "CREATE", Effect.CREATES, body=Body.SENT, not_found=NotFound.ERROR, alias="PUT", crud=True,
+    logged=("PUT OBJECT", "POST UPLOAD"),
 ))
 READ = register(Operation(
     1, "READ", Effect.NONE, body=Body.RECEIVED, progress=FIRST_BYTE, alias="GET", crud=True,
+    logged=("GET OBJECT",),
 ))
-UPDATE = register(Operation(2, "UPDATE", Effect.REPLACES, body=Body.SENT, crud=True))
-DELETE = register(Operation(3, "DELETE", Effect.REMOVES, crud=True))
+UPDATE = register(Operation(
+    2, "UPDATE", Effect.REPLACES, body=Body.SENT, crud=True, logged=("PUT OBJECT", "POST UPLOAD"),
+))
+DELETE = register(Operation(3, "DELETE", Effect.REMOVES, crud=True, logged=("DELETE OBJECT",)))
 #: HEAD, and PUT unless an object of the right size is there.
 ENSURE = register(Operation(
     4, "ENSURE", Effect.CREATES, body=Body.SENT, not_found=NotFound.ERROR, phase=Phase.POPULATE,
@@ -238,11 +250,14 @@ ENSURE = register(Operation(
 REMOVE = register(Operation(
     5, "REMOVE", Effect.REMOVES, not_found=NotFound.SUCCESS, phase=Phase.CLEANUP,
 ))
-HEAD = register(Operation(6, "HEAD", Effect.NONE))
-POST = register(Operation(7, "POST", Effect.TOUCHES))
+HEAD = register(Operation(6, "HEAD", Effect.NONE, logged=("HEAD OBJECT", "PROPFIND OBJECT")))
+POST = register(Operation(
+    7, "POST", Effect.TOUCHES, logged=("POST OBJECT", "PROPPATCH OBJECT"),
+))
 #: One page of a container's listing. Timing.items: its entries, subdirectories included.
 LIST = register(Operation(
     8, "LIST", Effect.NONE, target=Target.CONTAINER,
+    logged=("GET BUCKET", "PROPFIND BUCKET"),
     parameters=(
         Parameter("list_prefix", ""),
         Parameter("list_limit", 1000, 1, 1_000_000, store_limit="listing_limit"),
@@ -254,10 +269,14 @@ LIST = register(Operation(
     ),
 ))
 #: The store copies the object to the new one, ``Job.others[0]``; no content passes the client.
-COPY = register(Operation(9, "COPY", Effect.CREATES, target=Target.PAIR))
+#: A log names the source.
+COPY = register(Operation(
+    9, "COPY", Effect.CREATES, target=Target.PAIR, logged=("COPY OBJECT", "COPY OBJECT_GET"),
+))
 #: A part of an object. Any other part than the one asked for is an error.
 RANGE_READ = register(Operation(
     10, "RANGE_READ", Effect.NONE, body=Body.RECEIVED, progress=FIRST_BYTE, least_size=1,
+    logged=("GET OBJECT 206",),
     parameters=(Parameter("range_bytes", 65536, 1, 1 << 40, is_size=True),),
     arguments=("offset", "length"), draw=lambda random, size, *, range_bytes: (
         random.randrange(max(size - range_bytes, 0) + 1), min(range_bytes, size)  # nosec B311 # which part
@@ -268,7 +287,7 @@ RANGE_READ = register(Operation(
 BULK_DELETE = register(Operation(
     11, "BULK_DELETE", Effect.REMOVES, target=Target.OBJECTS, not_found=NotFound.ERROR,
     parameters=(Parameter("bulk_count", 100, 1, MAX_SET, store_limit="bulk_delete_max"),),
-    set_key="bulk_count",
+    set_key="bulk_count", logged=("POST MULTI_OBJECT_DELETE",),
 ))
 # fmt: on
 

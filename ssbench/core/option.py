@@ -12,6 +12,7 @@ import ipaddress
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any
 
 from ssbench.core.errors import UsageError
@@ -122,6 +123,16 @@ def ip_address(text: str) -> str:
         return str(ipaddress.ip_address(text))
     except ValueError:
         raise UsageError(f"{text!r} is not an IP address: give one, as in 192.0.2.7") from None
+
+
+def instant(text: str) -> int:
+    """A time as Unix nanoseconds; in UTC, unless it has a zone."""
+    try:
+        found = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+        found = found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+        return round(found.timestamp() * 1_000_000) * 1000
+    except (ValueError, OverflowError):
+        raise UsageError(f"{text!r} is not a time: give one as in 2026-11-20T08:00:30") from None
 
 
 def rate(text: str) -> float:

@@ -60,6 +60,10 @@ def _load_lines(stats: RunStats) -> Iterator[str]:
         found = arrivals(stats)
         started = f"; {found.started_per_s:,.1f}/s were started" if found else ""
         yield f"Load: open loop, {rates} operations/s due ({model} arrivals){started}"
+        if stats.lateness.count:
+            late = stats.lateness.quantiles([50, 99, 100])
+            p50, p99, worst = (f"{(value or 0) / 1e6:.3f} ms" for value in late)
+            yield f"Lateness (from due to start): 50% {p50}, 99% {p99}, worst {worst}"
     elif view.think_time or stats.stage_count > 1:
         yield (
             "Load: closed loop: each user starts an operation when its previous one has"
@@ -318,8 +322,10 @@ def run_notes(stats: RunStats) -> list[Note]:
     found = [_note("no_store", NO_STORE)] if stats.run.no_store and not stats.run.legacy else []
     behind = arrivals(stats)
     if behind and behind.behind:
-        found.append(_behind(behind))
-    return [*found, *_last_start(stats), *_mix(stats), *_omission(stats), *_wide_seconds(stats)]
+        found.append(_behind(behind))  # then the end of the due times is not that of the load
+    else:
+        found += _last_start(stats)
+    return [*found, *_mix(stats), *_omission(stats), *_wide_seconds(stats)]
 
 
 def _behind(found: Arrivals) -> Note:

@@ -147,6 +147,7 @@ def _run(stats: RunStats) -> Section:
         fact("lost", run.lost, COUNT, "operations lost with their worker", _DATA),
         fact("unaccounted", stats.unaccounted, COUNT, "sent, no result and not lost", _DATA),
         fact("late", run.late, COUNT, "fell due and never started", _DATA),
+        *_lateness(stats),
         fact("refused", run.refused, COUNT, "rejected result messages", _DATA),
         fact("skipped", run.skipped, COUNT, "operations that found no object, by name", "json"),
         fact("out_of_range", stats.out_of_range, COUNT, "with impossible times", _DATA),
@@ -162,6 +163,18 @@ def _run(stats: RunStats) -> Section:
         fact("warnings", run.warnings, WORD, "that the run printed", "json"),
     ]
     return Section("run", facts=facts, prefix="")
+
+
+def _lateness(stats: RunStats) -> list[Fact]:
+    """Nothing in a closed loop."""
+    if not stats.lateness.count:
+        return []
+    p50, p99, worst = stats.lateness.quantiles([50, 99, 100])
+    return [
+        fact("lateness_p50_s", p50, LATENCY, "median time from due to start", "json"),
+        fact("lateness_p99_s", p99, LATENCY, "99th percentile of that", "json"),
+        fact("lateness_max_s", worst, LATENCY, "the longest", "json"),
+    ]
 
 
 def _size(size: dict[str, Any], crud: Sequence[float] | None) -> list[Fact]:

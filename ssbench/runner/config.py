@@ -11,7 +11,7 @@ from ssbench.core.errors import UsageError
 
 if TYPE_CHECKING:
     from ssbench.core.stats.thresholds import Threshold
-    from ssbench.core.workload.workload import Workload
+    from ssbench.core.workload.workload import EnsureWorkload, Workload
     from ssbench.runner.scenarios import ScenarioText
     from ssbench.storage.options import StoreOptions
 
@@ -127,11 +127,13 @@ class RunPlan:
     :param names: StorageSettings.names; {}: by the run's id.
     :param contents: StorageSettings.contents; {}: made-up bytes.
     :param uploads: containers are made, and the scenario's sizes are those of uploads.
-    :param workload: of the run phase, which has no populate phase then; None: the scenario's
-        operations on its initial objects and those that the run creates.
+    :param workload: of the run phase; None: the scenario's operations on its initial objects and
+        those that the run creates.
+    :param prepared: objects that must exist before ``workload``; None: no populate phase.
     """
 
     names: Mapping[str, Any] = field(default_factory=dict)
     uploads: bool = True
     workload: Workload | None = None
     contents: Mapping[str, Any] = field(default_factory=dict)
+    prepared: EnsureWorkload | None = None

@@ -30,7 +30,7 @@ from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.stats.threshold_watch import ThresholdWatch
 from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs
-from ssbench.core.workload.workload import InitialWorkload, initial_jobs
+from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, initial_jobs
 from ssbench.host import info
 from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.runner.config import RunPlan
@@ -365,14 +365,15 @@ class Run:
         self._judge(master)
 
     def _populate_and_run(self, master: Master) -> PhaseOutcome:
-        scenario, auto_stop, initial = self.scenario, self.config.auto_stop, self._workload
+        scenario, auto_stop = self.scenario, self.config.auto_stop
+        initial = self.plan.prepared or self._workload
         if self.stop.requested:
             return PhaseOutcome.nothing("interrupted", self.stop.reason)
+        if isinstance(initial, EnsureWorkload) and not self.session.has_objects:
+            failure = self._populate(master, initial)
+            if failure is not None:
+                return failure
         if isinstance(initial, InitialWorkload):
-            if not self.session.has_objects:
-                failure = self._populate(master, initial)
-                if failure is not None:
-                    return failure
             self._workload = bench_jobs(
                 scenario, self.session.seed, initial.population, self.config.verify, self.run_id
             )
@@ -400,7 +401,7 @@ class Run:
         """Users that populate and clean up: more than one, even for a step with one user."""
         return max(self.scenario.most_users, min(self.session.wanted_users, MAX_SETUP_USERS))
 
-    def _populate(self, master: Master, initial: InitialWorkload) -> PhaseOutcome | None:
+    def _populate(self, master: Master, initial: EnsureWorkload) -> PhaseOutcome | None:
         """Upload initial objects that are missing; returns the outcome if there is no run."""
         populated = master.run_phase(Phase.POPULATE, initial, self._setup_users)
         if populated.ended != "complete":

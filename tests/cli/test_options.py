@@ -137,7 +137,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         "compare": "f g", "make-key": "f", "nectar": "bench-put",
         **{name: "c" for name in COMMANDS if name.startswith("bench ")},
         "bench files": "read d", "gen-files": "d 1 1", "diff-dirs": "a b",
-        "make-scenario": "--from-container c",
+        "make-scenario": "--from-container c", "replay": "f",
     }  # fmt: skip
     line = f"{command} {needed.get(command, '')}"
     assert (master(line).verbose, master(line).quiet) == (False, False)

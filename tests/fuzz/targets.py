@@ -60,6 +60,9 @@ TARGETS: dict[str, Target] = {
     "scenario": Target(
         "core.scenario.test_scenario:run_or_refused", "core.scenario.test_scenario:CANNED"
     ),
+    "access-log": Target(
+        "core.accesslog.test_formats:parsed_or_not_understood", "core.accesslog.test_formats:SEEDS"
+    ),
     "http-head": Target("storage.test_httpparse:head_or_refused", "answers"),
     "http-layouts": Target("storage.test_httpparse:read_alike", "storage.test_httpparse:TWO_HEADS"),
     "http-chunks": Target(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssbench.core.errors import MessageError
-from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.model import NONE_NS, ErrorKind, Phase
 from ssbench.core.operations import CRUD, row_of
 from ssbench.core.records import (
     MASTER,
@@ -32,6 +32,7 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.stats.headroom import HeadroomVerdict, ProcessSeries, Who, judge
+from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.host_metrics import HostSeries
 from ssbench.core.stats.results import Group, Results
 from ssbench.core.stats.run_records import RunRecords
@@ -97,6 +98,8 @@ class RunStats:
         self._hosts: dict[tuple[str, int], HostSeries] = {}
         self._shifts: dict[int, int] = {}  # of the phase, by worker
         self.verified: Verified | None = None  #: None without --verify
+        #: From due to start, of all operations that count; empty in a closed loop.
+        self.lateness = Histogram()
 
     @classmethod
     def of(cls, records: Iterable[Record], end_ns: int | None = None) -> RunStats:
@@ -178,6 +181,7 @@ class RunStats:
         self._requests.update(other._requests)
         self.series.merge(other.series)
         self.clocks.update(other.clocks)
+        self.lateness.merge(other.lateness)
         for of_worker, hosts in other._hosts.items():
             self._hosts.setdefault(of_worker, HostSeries()).merge(hosts)
         if other.verified:
@@ -467,6 +471,10 @@ class RunStats:
                 continue
             tally = self._tallies.of(group.stage, *kind)
             self._count(tally, group, origin_ns)
+            if results.has_due_times:
+                dues_ns, starts_ns = group.column("due_ns"), group.column("start_ns")
+                lateness_ns = np.maximum(starts_ns - dues_ns, 0)
+                self.lateness.record_many(lateness_ns[dues_ns != NONE_NS])
             if group.failed:
                 self.errors.add(group, origin_ns)
             else:

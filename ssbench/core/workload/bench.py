@@ -9,8 +9,8 @@ removed.
 from __future__ import annotations
 
 from bisect import bisect
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable
 from itertools import islice
 from random import Random
 
@@ -78,7 +78,7 @@ class BenchWorkload(Workload):
         self.dues = plan.dues
         self.skipped: Counter[int] = Counter()  #: draws that found no object, by operation
         self._now_s = 0.0
-        population.start(plan.verify, exclusive=plan.exclusive, above=plan.above)
+        population.start(plan.verify, above=plan.above)
         self._pools = population.pools
         self._pickers = [pickers_of(population, plan, at) for at in range(len(plan.groups) or 1)]
         self._tables = [
@@ -312,38 +312,3 @@ def _parts(job: Job) -> list[tuple[Effect, Job]]:
         copies = [(row.effect, job._replace(object=other)) for other in job.others]
         return [(Effect.NONE, job), *copies]
     return [(row.effect, job._replace(object=each)) for each in (job.object, *job.others)]
-
-
-class ReplayWorkload(BenchWorkload):
-    """Jobs and due times from outside, such as a log: an open loop.
-
-    The size classes must have initial objects, and profiles with all operations that come. Jobs
-    are sent in their order at their due times, even if their object is gone.
-
-    :param jobs: ``due_ns`` counts from the begin of the load and rises; ``object`` of an
-        operation that creates is ignored, ``size`` matters where content is written.
-    :param most_per_s: the highest rate of due times.
-    """
-
-    def __init__(self, population: Population, jobs: Iterable[Job], most_per_s: float) -> None:
-        self._given: deque[Job] = deque()  # read from jobs, not yet taken
-        dues = DueTimes(self._offsets(jobs), most_per_s)
-        super().__init__(population, BenchPlan(dues=dues, exclusive=False))
-        self._draws = {picker.index: picker.by_operation for picker in self._every_picker}
-
-    def _offsets(self, jobs: Iterable[Job]) -> Iterator[int]:
-        for job in jobs:
-            self._given.append(job)
-            yield job.due_ns
-
-    @property
-    def exhausted(self) -> str | None:
-        return None
-
-    def _draw(self, jobs: list[Job], number: int, wanted: int, group: int) -> None:
-        for at in range(wanted):
-            given = self._given.popleft()
-            draw = self._draws[given.size_class][given.operation]
-            job = draw(number + at, self._now_s, given.object, given.size)
-            assert type(job) is Job  # nosec B101 # for the type checker
-            jobs.append(job)

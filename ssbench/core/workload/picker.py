@@ -46,7 +46,6 @@ class BenchPlan:
     seed: int = 0
     total: int | None = None  #: operations; None: the run ends by time
     verify: bool = False  #: see Population.start
-    exclusive: bool = True  #: the same
     above: int | None = None  #: the same
     dues: DueTimes | None = None  #: of an open loop
     groups: Sequence[Group] = ()  #: of users, with profiles of their own; (): one group

@@ -58,20 +58,16 @@ class Population:
         lifetime = lifetime_s(delete_after_s) if delete_after_s else None
         self.pools = [ObjectPool(size, lifetime) for size in sizes]
 
-    def start(
-        self, verify: bool = False, *, exclusive: bool = True, above: int | None = None
-    ) -> None:
+    def start(self, verify: bool = False, *, above: int | None = None) -> None:
         """Prepare draws: 0.4 s for 10 million objects, 10 s if they were not populated.
 
         :param verify: contents are verified, so what replaces one excludes all else on the object.
         :param above: bytes; the same for classes with objects above this size, whose parts an
             update replaces one by one.
-        :param exclusive: otherwise nothing excludes anything: jobs come from outside.
         """
         for pool in self.pools:
             in_parts = above is not None and pool.size_class.size_max > above
             pool.start(verify or in_parts)
-            pool.exclusive = pool.exclusive and exclusive
 
     def expire(self, now_s: float) -> None:
         """Remove objects from the population that will expire soon."""

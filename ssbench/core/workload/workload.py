@@ -135,10 +135,21 @@ class ListWorkload(Workload):
         """A job failed, was withdrawn, or was lost twice."""
 
 
-class InitialWorkload(ListWorkload):
-    """Ensures that every initial object exists. Those that may be missing leave the population."""
+class EnsureWorkload(ListWorkload):
+    """Ensures that objects exist before the run."""
 
     phase = Phase.POPULATE
+    missing = 0  #: objects whose existence is not known
+
+    def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
+        """They exist; nothing changes."""
+
+    def _give_up(self, job: Job) -> None:
+        self.missing += 1
+
+
+class InitialWorkload(EnsureWorkload):
+    """Ensures that every initial object exists. Those that may be missing leave the population."""
 
     def __init__(self, population: Population) -> None:
         counts = [pool.size_class.initial_files for pool in population.pools]
@@ -149,7 +160,6 @@ class InitialWorkload(ListWorkload):
         )
         super().__init__(objects, sum(counts))
         self.population = population
-        self.missing = 0  #: initial objects whose existence is not known
 
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         jobs = super().take(first_number, limit, now_s)
@@ -174,7 +184,7 @@ class InitialWorkload(ListWorkload):
 
     def _give_up(self, job: Job) -> None:
         self._pool(job).leave(job.object)
-        self.missing += 1
+        super()._give_up(job)
 
     def _pool(self, job: Job) -> ObjectPool:
         return self.population.pools[job.size_class]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from ssbench.core import operations
 from ssbench.core.content import PERIOD, SyntheticSource, version_of_copy
-from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.model import Failure, Group, Job, SizeClass
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import (
@@ -29,11 +28,10 @@ from ssbench.core.operations import (
     Target,
 )
 from ssbench.core.scenario.fields import mix
-from ssbench.core.workload.bench import BenchWorkload, ReplayWorkload
+from ssbench.core.workload.bench import BenchWorkload
 from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import Population
 from ssbench.core.workload.workload import CleanupWorkload
-from tests.core.workload.fleet import Fleet
 
 BULK_PUT, BULK_UPDATE, BULK_READ = range(500, 503)
 PARAMETERS = {"bulk_count": 3, "list_prefix": "tiny", "list_limit": 7}
@@ -251,44 +249,6 @@ def test_a_source_is_not_replaced_while_it_is_copied() -> None:
     workload = bench(COPY, UPDATE, initial=1)
     jobs = workload.take(1, 50, 0.0)
     assert len({job.operation for job in jobs if job.object == 0}) == 1
-
-
-def test_replayed_jobs_and_due_times_come_from_outside() -> None:
-    profile = tuple((int(each), 0.25) for each in operations.CRUD)
-    population = Population([SizeClass("tiny", 10, 99, profile, 3)])
-    given = [
-        Job(0, READ, 0, 2, 0, 0, 0), Job(0, operations.CREATE, 0, 0, 0, 55, 10**8),
-        Job(0, operations.DELETE, 0, 2, 0, 0, 10**8), Job(0, READ, 0, 2, 0, 0, 3 * 10**8),
-        Job(0, UPDATE, 0, 1, 0, 77, 9 * 10**8),
-    ]  # fmt: skip
-    workload = ReplayWorkload(population, given, 10)
-    fleet = Fleet(workload=workload)
-    worker = fleet.hello("w")
-    assert workload.dues
-    workload.dues.begin(fleet.now_ns / SECOND, 7)
-
-    def sent() -> list[Job]:
-        return [job for batch in fleet.send_all(worker) for job in batch.jobs]
-
-    first = sent()
-    assert [(job.number, job.operation, job.due_ns - 7) for job in first] == [
-        (1, READ, 0), (2, operations.CREATE, 10**8), (3, operations.DELETE, 10**8),
-    ]  # fmt: skip
-    assert (first[1].object, first[1].size) == (3, 55)
-    fleet.now_ns += 3 * SECOND // 10
-    assert [job.object for job in sent()] == [2], "also where the object is gone"
-    fleet.round(worker)
-    fleet.now_ns += 7 * SECOND // 10
-    assert workload.dues.never_started(fleet.now_ns / SECOND) == 1
-    (last,) = sent()
-    assert (last.version, last.size, last.due_ns) == (1, 77, 9 * 10**8 + 7)
-    worker.take()
-    fleet.deliver(worker)
-    fleet.dispatcher.worker_lost(worker.incarnation)
-    assert fleet.dispatcher.finished
-    counts = fleet.dispatcher.counts
-    assert (counts.sent, counts.done, counts.lost) == (5, 4, 1)
-    assert {job.object for job in CleanupWorkload(population).take(1, 9, 0.0)} == {3}
 
 
 def test_groups_draw_operations_of_their_own_on_one_population() -> None:

@@ -1,0 +1,341 @@
+"""Lines of access logs: Swift's proxy log, S3's server access log, the combined log of web servers.
+
+A line is a request, or one that is left out for a stated reason, or it is not understood. Nothing
+but names of containers and objects leaves this module of what identifies users, and
+``accesslog.requests`` keeps hashes of these.
+
+Sources of the formats: the ``log_msg_template`` of Swift's proxy-logging middleware, whose fields
+are quoted and "-" if empty; "Amazon S3 server access log format"; Apache's mod_log_config and
+mod_logio, and nginx's ngx_http_log_module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from ssbench.core.operations import LOGGED
+
+UNKNOWN = -1  #: bytes of an object, or nanoseconds, that a log does not say
+MAX_LINE = 1 << 16  #: bytes; longer lines are not understood
+SECOND_NS = 1_000_000_000
+
+
+class Request(NamedTuple):
+    """A request that is an operation."""
+
+    request: str  #: a key of operations.LOGGED
+    container: bytes
+    name: bytes  #: of the object; b"" for an operation on a container
+    at_ns: int  #: when it began; Unix time
+    size: int  #: bytes of the whole object; UNKNOWN
+    moved: int  #: bytes of content; UNKNOWN
+    duration_ns: int  #: UNKNOWN
+
+
+class LeftOut(NamedTuple):
+    """A request that is none of our operations."""
+
+    reason: str
+    at_ns: int
+
+
+Parsed = Request | LeftOut
+
+_CONTAINERS = "accounts and containers"
+_PARTS = "parts of multipart uploads"
+_MANIFESTS = "manifests of large objects"
+_SERVICE = "logins and service pages"
+_INTERNAL = "requests that the store made itself"
+_OTHER = "other requests"
+
+# What of a query changes a request. Parameters are compared as a whole.
+_QUERY = re.compile(
+    rb"(?:^|&)(?:"
+    rb"(?P<set>(?:bulk-)?delete)|(?P<parts>uploads|uploadId|partNumber)"
+    rb"|(?P<manifest>multipart-manifest=(?:put|get))"
+    rb"|(?P<listing>list-type|prefix|delimiter|max-keys|marker|start-after)"
+    rb"|(?P<other>acl|tagging|policy|versioning|versions|lifecycle|cors|website|logging"
+    rb"|notification|location|encryption|requestPayment|replication|torrent|restore|select"
+    rb"|attributes|object-lock|retention|legal-hold|extract-archive|publicAccessBlock)"
+    rb")(?=[=&]|$)"
+)
+_SWIFT_PATH = re.compile(rb"/v1(?:\.0)?/[^/]+(?:/([^/]*)(?:/(.*))?)?", re.DOTALL)
+_SERVICE_PATH = re.compile(
+    rb"/(?:auth(?:/.*)?|info|healthcheck|endpoints(?:/.*)?|recon(?:/.*)?|crossdomain\.xml"
+    rb"|v[23](?:\.\d)?(?:/.*)?)",
+    re.DOTALL,
+)
+_EPOCH = date(1970, 1, 1).toordinal()
+_LAST_YEAR = 2100  #: later times do not fit into 64 bits
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1
+    )
+}
+
+
+def _reason_for_status(status: bytes) -> str:
+    return f"failed with status {status.decode()}"
+
+
+def _number(text: bytes | None) -> int:
+    """Bytes; "-" stands for 0 in Swift's logs, and for unknown or 0 in others."""
+    return int(text) if text and text.isdigit() and len(text) < 19 else 0
+
+
+@lru_cache(maxsize=64)  # lines of the same second follow each other
+def _second_ns(text: bytes) -> int | None:
+    """Unix time of ``06/Feb/2019:00:00:38 +0100``, also with slashes; None if there is no such."""
+    try:
+        day = date(int(text[7:11]), _MONTHS[text[3:6]], int(text[:2]))
+        hour, minute, second = int(text[12:14]), int(text[15:17]), int(text[18:20])
+    except (ValueError, KeyError):
+        return None
+    if hour > 23 or minute > 59 or second > 60 or day.year > _LAST_YEAR:
+        return None
+    seconds = (day.toordinal() - _EPOCH) * 86400 + hour * 3600 + minute * 60 + second
+    zone = text[21:26]
+    if zone:
+        offset = int(zone[1:3]) * 3600 + int(zone[3:5]) * 60
+        seconds -= -offset if zone[:1] == b"-" else offset
+    return seconds * SECOND_NS
+
+
+@lru_cache(maxsize=1024)
+def _known(method: bytes, resource: str) -> str:
+    """The key of LOGGED for a request; "" if it is none of our operations."""
+    request = f"{method.decode('latin-1')} {resource}"
+    return request if request in LOGGED else ""
+
+
+def _http(
+    method: bytes, path: bytes, query: bytes, status: bytes, at_ns: int,
+    *, sent: int, received: int, duration_ns: int, bucket_alone: bool,
+) -> Parsed:  # fmt: skip
+    """A request by its method and path.
+
+    :param path: without percent encoding.
+    :param received: bytes of the request's body; UNKNOWN.
+    :param bucket_alone: a path of one segment is a container.
+    """
+    if status[:1] != b"2":
+        return LeftOut(_reason_for_status(status), at_ns)
+    in_swift = _SWIFT_PATH.fullmatch(path)
+    if in_swift:
+        container, name = in_swift[1] or b"", in_swift[2] or b""
+    elif _SERVICE_PATH.fullmatch(path):
+        return LeftOut(_SERVICE, at_ns)
+    else:
+        container, _, name = path.lstrip(b"/").partition(b"/")
+        if not bucket_alone and not name:
+            container, name = b"", container or b"/"
+    found = _QUERY.search(query) if query else None
+    kind = found.lastgroup if found else None
+    if kind == "set":
+        resource = "MULTI_OBJECT_DELETE"
+    elif kind == "parts":
+        return LeftOut(_PARTS, at_ns)
+    elif kind == "manifest":
+        return LeftOut(_MANIFESTS, at_ns)
+    elif kind == "other":
+        return LeftOut(_OTHER, at_ns)
+    elif not name or (kind == "listing" and not in_swift):
+        if in_swift and not container:
+            return LeftOut(_CONTAINERS, at_ns)
+        resource, name = "BUCKET", b""
+    elif name.endswith(b"/") and _known(method, "BUCKET") and not _known(method, "OBJECT 206"):
+        resource, name = "BUCKET", b""  # PROPFIND of a folder
+    else:
+        resource = "OBJECT 206" if status == b"206" else "OBJECT"
+    request = _known(method, resource)
+    if not request:
+        no_object = resource == "BUCKET" and _known(method, "OBJECT")
+        return LeftOut(_CONTAINERS if no_object else _OTHER, at_ns)
+    if request.startswith(_RECEIVES):
+        size = moved = received
+    elif request.startswith(_SENDS):
+        size, moved = (UNKNOWN if status == b"206" else sent), sent
+    else:
+        size = moved = UNKNOWN
+    return Request(request, container, name, at_ns, size, moved, duration_ns)
+
+
+def _requests_with(body: str) -> tuple[str, ...]:
+    return tuple(request for request, rows in LOGGED.items() if rows[0].body.value == body)
+
+
+_RECEIVES, _SENDS = _requests_with("sent"), _requests_with("received")
+
+# Swift's proxy log ------------------------------------------------------------------------
+
+_SWIFT = re.compile(
+    rb"(?:^| )(\d\d/[A-Z][a-z]{2}/\d{4}/\d\d/\d\d/\d\d) ([A-Z]+) (\S+) HTTP/[\d.]+ (\d{3})"
+    rb" \S+ \S+ \S+ (\d+|-) (\d+|-) \S+ \S+ \S+ (\d{1,9}(?:\.\d+)?|-)"
+    rb"(?: (\S+)(?: \S+ ([0-3]?\d{1,9}\.\d{1,9}) \d+\.\d+)?)?(?:\s|$)"
+)
+
+
+def _swift(line: bytes) -> Parsed | None:
+    """``log_msg_template`` as it is by default, also that of releases before there was one, which
+    lacks the end; what is before the client's address, as by syslog, does not matter."""
+    found = _SWIFT.search(line)
+    if found is None:
+        return None
+    stamp, method, path, status, received, sent, seconds, source, start = found.groups()
+    duration_ns = UNKNOWN if seconds == b"-" else int(float(seconds[:18]) * SECOND_NS)
+    if start is not None:
+        whole, _, fraction = start.partition(b".")
+        at_ns = int(whole) * SECOND_NS + int(fraction.ljust(9, b"0"))
+    else:
+        end_ns = _second_ns(stamp)
+        if end_ns is None:
+            return None
+        at_ns = end_ns - max(duration_ns, 0)
+    if source not in (None, b"-"):
+        return LeftOut(_INTERNAL, at_ns)
+    # The whole field is quoted, and the path in it was quoted before.
+    path, _, query = (path if b"?" in path else unquote_to_bytes(path)).partition(b"?")
+    return _http(
+        method, unquote_to_bytes(path) if b"%" in path else path, query, status, at_ns,
+        sent=_number(sent), received=_number(received), duration_ns=duration_ns, bucket_alone=True,
+    )  # fmt: skip
+
+
+# S3's server access log -------------------------------------------------------------------
+
+_TIME = rb"(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
+_QUOTED = rb'"(?:[^"\\]|\\.)*"'
+_S3 = re.compile(
+    rb"(?:^| )(\S+) \[" + _TIME + rb"\] \S+ \S+ \S+ ([A-Z0-9]+)\.([A-Z0-9]+\.[A-Z0-9_]+) (\S+) "
+    rb"(?:" + _QUOTED + rb"|-) (\d{3}|-) \S+ (\d+|-) (\d+|-) (\d+|-)(?: |$)"
+)
+#: Operations whose line names another object than ours, or that are other operations.
+_S3_OTHER = {
+    b"COPY.OBJECT": "destinations of copies",
+    b"COPY.PART": _PARTS,
+    b"COPY.PART_GET": _PARTS,
+    b"PUT.PART": _PARTS,
+    b"POST.UPLOADS": _PARTS,
+    b"DELETE.UPLOAD": _PARTS,
+    b"GET.UPLOAD": _PARTS,
+    b"GET.UPLOADS": _PARTS,
+    b"POST.OBJECT": _OTHER,
+    b"HEAD.BUCKET": _CONTAINERS,
+    b"PUT.BUCKET": _CONTAINERS,
+    b"DELETE.BUCKET": _CONTAINERS,
+}
+BATCHED = "objects of bulk deletes"  #: each has a line, beside that of the request
+
+
+def _s3(line: bytes) -> Parsed | None:
+    found = _S3.search(line)
+    if found is None:
+        return None
+    bucket, stamp, source, operation, key, status, sent, size, milliseconds = found.groups()
+    at_ns = _second_ns(stamp)
+    if at_ns is None:
+        return None
+    if source not in (b"REST", b"WEBSITE"):
+        return LeftOut(BATCHED if source == b"BATCH" else _INTERNAL, at_ns)
+    if operation in _S3_OTHER:
+        return LeftOut(_S3_OTHER[operation], at_ns)
+    if status[:1] != b"2":
+        return LeftOut(_reason_for_status(status), at_ns)
+    method, _, resource = operation.partition(b".")
+    target = resource.decode()
+    request = _known(method, f"{target} 206" if status == b"206" else target)
+    has_key = key != b"-"
+    if not request or (target.startswith("OBJECT") and not has_key):
+        return LeftOut(_OTHER, at_ns)
+    if target == "BUCKET" or target.startswith("MULTI"):
+        key = b""
+    size_known = size.isdigit()
+    content = _number(size) if size_known else UNKNOWN
+    if request.startswith(_SENDS):
+        moved = _number(sent)
+        if content == UNKNOWN and status != b"206":
+            content = moved
+    elif request.startswith(_RECEIVES):
+        content = max(content, 0)
+        moved = content
+    else:
+        moved = UNKNOWN
+    duration_ns = _number(milliseconds) * 1_000_000 if milliseconds != b"-" else UNKNOWN
+    return Request(request, bucket, unquote_to_bytes(key), at_ns, content, moved, duration_ns)
+
+
+# The combined log of web servers ----------------------------------------------------------
+
+_COMBINED = re.compile(
+    rb"(?:^| )\[" + _TIME + rb'\] "([A-Z]+) ((?:[^"\\ ]|\\.)+)(?: HTTP/[\d.]+)?" (\d{3}) (\d+|-)'
+    rb"(?: " + _QUOTED + rb" " + _QUOTED + rb"(?: (\d+) (\d+)\s*$)?)?(?:\s|$)"
+)
+
+
+def _combined(line: bytes) -> Parsed | None:
+    """The combined and the common log; with mod_logio's bytes received and sent, uploads have a
+    size, their headers included."""
+    found = _COMBINED.search(line)
+    if found is None:
+        return None
+    stamp, method, path, status, sent, received, _sent = found.groups()
+    at_ns = _second_ns(stamp)
+    if at_ns is None:
+        return None
+    path, _, query = path.partition(b"?")
+    if not path.startswith(b"/"):  # absolute, as sent to a proxy
+        path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
+    return _http(
+        method, unquote_to_bytes(path) if b"%" in path else path, query, status, at_ns,
+        sent=_number(sent), received=UNKNOWN if received is None else _number(received),
+        duration_ns=UNKNOWN, bucket_alone=False,
+    )  # fmt: skip
+
+
+#: ``--log-format``
+FORMATS: dict[str, Callable[[bytes], Parsed | None]] = {
+    "swift": _swift,
+    "s3": _s3,
+    "combined": _combined,
+}
+
+
+class LineParser:
+    """Parses the lines of one log. The format of a line is that of the last one, if it fits.
+
+    :param format_name: a key of FORMATS; "": found by the lines.
+    """
+
+    def __init__(self, format_name: str = "") -> None:
+        names = [format_name] if format_name else list(FORMATS)
+        self._parsers = [FORMATS[name] for name in names]
+
+    def parse(self, line: bytes) -> Parsed | None:
+        """None if no format fits."""
+        for at, parser in enumerate(self._parsers):
+            found = parser(line)
+            if found is not None:
+                if at:
+                    self._parsers.insert(0, self._parsers.pop(at))
+                return found
+        return None
+
+
+_MASK = bytes.maketrans(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+    b"A" * 26 + b"a" * 26 + b"9" * 10,
+)
+_SHOWN = 70
+
+
+def masked(line: bytes) -> str:
+    """The start of a line with letters and digits replaced: its form, and nothing that it says."""
+    start = line[: _SHOWN + 1].rstrip(b"\r\n")
+    text = bytes(each if 32 <= each < 127 else 63 for each in start.translate(_MASK)).decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,128 @@
+"""``replay``: sends the requests of access logs again, at their own times."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from ssbench.core.accesslog.formats import SECOND_NS
+from ssbench.core.accesslog.requests import RequestLog, Requests
+from ssbench.core.errors import UsageError
+from ssbench.core.model import SizeClass
+from ssbench.core.observer import Observer
+from ssbench.core.scenario.fields import MAX_RATE, container_base, profile
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.workload.pacing import LOOKAHEAD_NS
+from ssbench.core.workload.replay import PreparedObjects, ReplayPlan, ReplayWorkload
+from ssbench.runner import check_thresholds, judge, open_session
+from ssbench.runner.config import RunConfig, RunPlan
+from ssbench.runner.single_run import Run, RunResult
+from ssbench.runner.stop import Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayConfig:
+    """A replay of requests.
+
+    :param speed: by which times are divided.
+    :param container_count: None: as many as the log has, up to HASHED_CONTAINERS.
+    :param run: its scenario, and overrides of it, are ignored.
+    :raises UsageError: a name that no container can have.
+    """
+
+    speed: float = 1.0
+    users: int = 64
+    container_base: str = "ssbench_replay"
+    container_count: int | None = None
+    policy: str | None = None
+    seed: int = 0
+    run: RunConfig
+
+    def __post_init__(self) -> None:
+        try:
+            container_base(self.container_base)
+        except ValueError as error:
+            raise UsageError(f"--container-base: {error}") from error
+
+
+class Replay:
+    """Requests of a log, ready to be sent.
+
+    :param log: is empty afterwards.
+    """
+
+    def __init__(self, config: ReplayConfig, log: RequestLog) -> None:
+        self.config = config
+        containers = config.container_count or log.container_count
+        requests = log.arrange()
+        if not len(requests):
+            reasons = ", ".join(f"{why} ({n:,})" for why, n in log.left_out.items())
+            raise UsageError(f"the log has no request that can be sent again: {reasons}")
+        seconds = requests.seconds / config.speed
+        sizes = requests.sizes
+        size_class = SizeClass(
+            "object", int(sizes.min()), int(sizes.max()),
+            profile({row: float(count) for row, count in requests.counts.items()}),
+            len(requests.objects),
+        )  # fmt: skip
+        self.scenario = Scenario(
+            name=f"replay at speed {config.speed:g}",
+            sizes=(size_class,),
+            user_count=config.users,
+            operation_count=len(requests),
+            rate=min(len(requests) / seconds, MAX_RATE),
+            arrivals="replayed",
+            container_base=config.container_base,
+            container_count=containers,
+            policy=config.policy,
+            source="replay",
+        )
+        self.plan = _plan(requests, config.speed, containers)
+        self.workload = ReplayWorkload(self.plan, Random(config.seed))  # nosec B311 # offsets
+
+    @property
+    def seconds(self) -> float:
+        """From the first to the last due time."""
+        return self.plan.due_ns[-1] / SECOND_NS
+
+    def run(self, observers: Sequence[Observer] = (), stop: Stop | None = None) -> RunResult:
+        """Send the requests; returns when the stat file is closed.
+
+        :raises SsbenchError, KeyboardInterrupt, Aborted: as ``runner.run``.
+        """
+        config = self.config.run
+        check_thresholds(config, self.scenario)
+        prepared = PreparedObjects(self.plan) if self.plan.prepared else None
+        plan = RunPlan({"kind": "hashed"}, workload=self.workload, prepared=prepared)
+        with ExitStack() as stack:
+            session = open_session(config, [self.scenario], stack, observers, stop)
+            result = Run(session, self.scenario, config.stats_file, plan).execute()
+        judge(config, result)
+        return result
+
+
+def _plan(requests: Requests, speed: float, containers: int) -> ReplayPlan:
+    most = requests.most_within(int(LOOKAHEAD_NS * speed))
+    begin_ns = requests.at_ns[0]
+    due_ns = ((requests.at_ns - begin_ns) / speed).astype("int64")
+    return ReplayPlan(
+        due_ns=_packed("q", due_ns),
+        operations=_packed("H", requests.operations),
+        slots=_packed("I", requests.slots),
+        sizes=_packed("q", requests.sizes),
+        lengths=_packed("q", requests.moved),
+        objects=_packed("q", requests.objects),
+        initial=_packed("q", requests.initial),
+        containers=containers,
+        most_per_s=min(most * SECOND_NS / LOOKAHEAD_NS, MAX_RATE),
+    )
+
+
+def _packed(typecode: str, values: Any) -> array[int]:
+    packed = array(typecode)
+    packed.frombytes(values.tobytes())
+    return packed

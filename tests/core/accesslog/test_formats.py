@@ -1,0 +1,336 @@
+"""Lines of access logs, as the documents of their servers have them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.accesslog.formats import (
+    FORMATS,
+    UNKNOWN,
+    LeftOut,
+    LineParser,
+    Parsed,
+    Request,
+    masked,
+)
+
+SECOND = 10**9
+#: Swift's default log_msg_template; what syslog puts before it; and releases before the template.
+SWIFT = (
+    "192.0.2.7 192.0.2.8 22/Nov/2026/14/50/32 {method} {path} HTTP/1.0 {status} - "
+    "python-swiftclient-4.6.0 AUTH_tk0123456789abcdef... {received} {sent} - "
+    "tx0123456789abcdef01234-006b030676 - 0.0123 {source} - 1795359032.250000000 "
+    "1795359032.262300000 0"
+)
+SYSLOG = "Nov 22 14:50:32 proxy1 proxy-server: "
+OLD_SWIFT = (
+    "192.0.2.7 192.0.2.8 22/Nov/2026/14/50/32 GET /v1/AUTH_a/c/o%20p HTTP/1.0 200 - - "
+    "AUTH_tk0123 - 70 - tx0123 - 2.0000"
+)
+#: "Amazon S3 server access log format", shortened ids.
+S3 = (
+    "79a59df900b949e5 amzn-s3-demo-bucket1 [06/Feb/2019:00:00:38 +0000] 192.0.2.3 "
+    "79a59df900b949e5 3E57427F3EXAMPLE {operation} {key} "
+    '"{uri}" {status} - {sent} {size} 7 - "-" "S3Console/0.4" - '
+    "s9lzHYrFp76ZVxRcpX9+5cjAnEH2ROuNkd2BHfIa6UkFVdtjf5mKR3= SigV4 ECDHE-RSA-AES128-GCM-SHA256 "
+    "AuthHeader amzn-s3-demo-bucket1.s3.us-west-1.amazonaws.com TLSV1.2 "
+    "arn:aws:s3:us-west-1:123456789012:accesspoint/example-AP Yes"
+)
+#: Of Apache's mod_log_config; common, combined, combinedio.
+COMMON = '127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326'
+COMBINED = f'{COMMON} "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)"'
+COMBINEDIO = (
+    'dav.example.com:443 192.0.2.7 - Jo Doe [10/Oct/2000:13:55:36 +0000] "PUT /dav/a%20b HTTP/1.1" '
+    '201 0 "-" "cadaver/0.23 \\"x\\"" 2600 190'
+)
+
+
+def swift(method: str, path: str, status: int = 200, **more: object) -> str:
+    values = {"received": "-", "sent": "-", "source": "-", **more}
+    return SWIFT.format(method=method, path=path, status=status, **values)
+
+
+def s3(operation: str, key: str = "-", status: int = 200, **more: object) -> str:
+    values = {"sent": "-", "size": "-", "uri": "GET /x HTTP/1.1", **more}
+    return S3.format(operation=operation, key=key, status=status, **values)
+
+
+def combined(method: str, path: str, status: int = 200, sent: int = 0) -> str:
+    return f'h - - [10/Oct/2000:13:55:36 +0000] "{method} {path} HTTP/1.1" {status} {sent} "-" "-"'
+
+
+def parsed(line: str) -> Parsed | None:
+    found = LineParser().parse(f"{line}\n".encode("latin-1"))
+    assert found == LineParser().parse(line.encode("latin-1")), "also without a newline"
+    return found
+
+
+def request(line: str) -> Request:
+    found = parsed(line)
+    assert isinstance(found, Request), found
+    return found
+
+
+def reason(line: str) -> str:
+    found = parsed(line)
+    assert isinstance(found, LeftOut), found
+    return found.reason
+
+
+def test_a_line_of_swift_s_proxy_with_and_without_syslog() -> None:
+    line = swift("GET", "/v1/AUTH_a/photos/2026/%2520x.jpg%3Fformat%3Djson", sent=1024)
+    expected = Request(
+        "GET OBJECT", b"photos", b"2026/ x.jpg", 1795359032_250000000, 1024, 1024, 12_300_000
+    )
+    assert request(line) == expected
+    assert request(f"{SYSLOG}{line}") == expected
+    assert request(f"<158>proxy-server: {line} AUTH_user") == expected, "with access_user_id"
+
+
+def test_a_line_of_older_swift_ends_with_the_duration() -> None:
+    found = request(OLD_SWIFT)
+    assert found[:3] == ("GET OBJECT", b"c", b"o p")
+    assert found.at_ns == (1795359032 - 2) * SECOND
+    assert found.size == 70
+
+
+def test_sizes_of_swift_are_those_of_bodies() -> None:
+    put = request(swift("PUT", "/v1/a/c/o", 201, received=500, sent=3))
+    assert (put.request, put.size, put.moved) == ("PUT OBJECT", 500, 500)
+    empty = request(swift("PUT", "/v1/a/c/o", 201))
+    assert (empty.size, empty.moved) == (0, 0)
+    part = request(swift("GET", "/v1/a/c/o", 206, sent=100))
+    assert (part.request, part.size, part.moved) == ("GET OBJECT 206", UNKNOWN, 100)
+    head = request(swift("HEAD", "/v1/a/c/o"))
+    assert (head.request, head.size, head.moved) == ("HEAD OBJECT", UNKNOWN, UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "expected"),
+    [
+        ("DELETE", "/v1/a/c/o", 204, "DELETE OBJECT"),
+        ("POST", "/v1/a/c/o", 202, "POST OBJECT"),
+        ("COPY", "/v1/a/c/o", 201, "COPY OBJECT"),
+        ("GET", "/v1/a/c", 200, "GET BUCKET"),
+        ("GET", "/v1/a/c/", 200, "GET BUCKET"),
+        ("GET", "/v1.0/a/c%3Fprefix%3Dp", 204, "GET BUCKET"),
+        ("POST", "/v1/a%3Fbulk-delete", 200, "POST MULTI_OBJECT_DELETE"),
+        ("POST", "/v1/a?bulk-delete&x=1", 200, "POST MULTI_OBJECT_DELETE"),
+        ("GET", "/bucket/key", 200, "GET OBJECT"),
+        ("GET", "/bucket%3Flist-type%3D2", 200, "GET BUCKET"),
+        ("POST", "/bucket%3Fdelete", 200, "POST MULTI_OBJECT_DELETE"),
+    ],
+)
+def test_requests_of_swift_that_are_operations(
+    method: str, path: str, status: int, expected: str
+) -> None:
+    assert request(swift(method, path, status)).request == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (swift("GET", "/v1/a/c/o", 404), "failed with status 404"),
+        (swift("GET", "/v1/a/c/o", 499), "failed with status 499"),
+        (swift("GET", "/v1/a/c/o", 304), "failed with status 304"),
+        (swift("GET", "/v1/a"), "accounts and containers"),
+        (swift("HEAD", "/v1/a/c", 204), "accounts and containers"),
+        (swift("PUT", "/v1/a/c", 201), "accounts and containers"),
+        (swift("GET", "/auth/v1.0"), "logins and service pages"),
+        (swift("GET", "/info"), "logins and service pages"),
+        (swift("POST", "/v3/auth/tokens", 201), "logins and service pages"),
+        (swift("PUT", "/v1/a/c/o%3Fmultipart-manifest%3Dput", 201), "manifests of large objects"),
+        (swift("GET", "/v1/a/c/o%3Fmultipart-manifest%3Dget"), "manifests of large objects"),
+        (swift("PUT", "/b/k%3FuploadId%3DX%26partNumber%3D1"), "parts of multipart uploads"),
+        (swift("GET", "/b/k%3Facl"), "other requests"),
+        (swift("OPTIONS", "/v1/a/c/o"), "other requests"),
+        (swift("GET", "/v1/a/c/o", source="SLO"), "requests that the store made itself"),
+        (s3("REST.GET.VERSIONING"), "other requests"),
+        (s3("REST.GET.OBJECT_TAGGING", "k"), "other requests"),
+        (s3("REST.PUT.PART", "k"), "parts of multipart uploads"),
+        (s3("REST.POST.UPLOADS", "k"), "parts of multipart uploads"),
+        (s3("REST.COPY.OBJECT", "k"), "destinations of copies"),
+        (s3("REST.HEAD.BUCKET"), "accounts and containers"),
+        (s3("REST.GET.OBJECT", "k", 403), "failed with status 403"),
+        (s3("S3.EXPIRE.OBJECT", "k", 204), "requests that the store made itself"),
+        (s3("BATCH.DELETE.OBJECT", "k", 204), "objects of bulk deletes"),
+        (combined("MKCOL", "/dav/c/", 201), "other requests"),
+        (combined("GET", "/x", 404), "failed with status 404"),
+    ],
+)
+def test_requests_that_are_left_out_have_a_reason(line: str, expected: str) -> None:
+    assert reason(line) == expected
+
+
+def test_a_query_is_compared_by_whole_parameters() -> None:
+    line = swift("GET", "/v1/a/c/o%3Fx-acl%3D1%26undelete%26deleted%26temp_url_sig%3Dabc", sent=1)
+    assert request(line).request == "GET OBJECT"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            s3("REST.GET.OBJECT", "a%2520b/c", sent=100, size=100),
+            ("GET OBJECT", b"a%20b/c", 100, 100),
+        ),
+        (s3("REST.GET.OBJECT", "k", 206, sent=10, size=100), ("GET OBJECT 206", b"k", 100, 10)),
+        (s3("WEBSITE.GET.OBJECT", "k", sent=10, size=10), ("GET OBJECT", b"k", 10, 10)),
+        (s3("REST.PUT.OBJECT", "k", size=4406583), ("PUT OBJECT", b"k", 4406583, 4406583)),
+        (s3("REST.POST.UPLOAD", "k", sent=354, size=9), ("POST UPLOAD", b"k", 9, 9)),
+        (s3("REST.HEAD.OBJECT", "k", size=7), ("HEAD OBJECT", b"k", 7, UNKNOWN)),
+        (
+            s3("REST.DELETE.OBJECT", "k", 204),
+            ("DELETE OBJECT", b"k", UNKNOWN, UNKNOWN),
+        ),
+        (s3("REST.COPY.OBJECT_GET", "k", size=7), ("COPY OBJECT_GET", b"k", 7, UNKNOWN)),
+        (s3("REST.GET.BUCKET", sent=300), ("GET BUCKET", b"", UNKNOWN, UNKNOWN)),
+        (
+            s3("REST.POST.MULTI_OBJECT_DELETE"),
+            ("POST MULTI_OBJECT_DELETE", b"", UNKNOWN, UNKNOWN),
+        ),
+    ],
+)
+def test_lines_of_s3(line: str, expected: tuple[str, bytes, int, int]) -> None:
+    found = request(line)
+    assert (found.request, found.name, found.size, found.moved) == expected
+    assert found.container == b"amzn-s3-demo-bucket1"
+    assert found.at_ns == 1549411238 * SECOND
+    assert found.duration_ns == 7_000_000
+
+
+@pytest.mark.parametrize("line", [COMMON, COMBINED])
+def test_common_and_combined_lines(line: str) -> None:
+    expected = Request("GET OBJECT", b"", b"apache_pb.gif", 971211336 * SECOND, 2326, 2326, UNKNOWN)
+    assert request(line) == expected
+
+
+def test_a_line_with_bytes_received_has_the_size_of_an_upload() -> None:
+    found = request(COMBINEDIO)
+    assert found[:3] == ("PUT OBJECT", b"dav", b"a b")
+    assert found.size == 2600
+    assert request(combined("PUT", "/dav/x", 201)).size == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "expected"),
+    [
+        ("PROPFIND", "/dav/folder/", 207, ("PROPFIND BUCKET", b"dav", b"")),
+        ("PROPFIND", "/dav/file", 207, ("PROPFIND OBJECT", b"dav", b"file")),
+        ("PROPPATCH", "/dav/file", 207, ("PROPPATCH OBJECT", b"dav", b"file")),
+        ("COPY", "/dav/file", 201, ("COPY OBJECT", b"dav", b"file")),
+        ("GET", "/", 200, ("GET OBJECT", b"", b"/")),
+        ("GET", "/blog/", 200, ("GET OBJECT", b"", b"blog")),
+        ("GET", "/bucket?list-type=2&prefix=a", 200, ("GET BUCKET", b"", b"")),
+        ("GET", "/v1/AUTH_a/c/o?x=1", 200, ("GET OBJECT", b"c", b"o")),
+        ("GET", "http://h/v1/AUTH_a/c/o", 200, ("GET OBJECT", b"c", b"o")),
+    ],
+)
+def test_requests_of_web_servers(
+    method: str, path: str, status: int, expected: tuple[str, bytes, bytes]
+) -> None:
+    assert request(combined(method, path, status, 10))[:3] == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "", "hello", "{}", '{"time": 1}',
+        COMMON.replace("Oct", "Okt"), COMMON.replace("13:55", "33:55"),
+        COMMON.replace("10/", "32/"),
+        COMMON.replace("200 2326", "200"), swift("get", "/v1/a/c/o"),
+        swift("GET", "/v1/a/c/o").replace("Nov", "XXX"), "\0" * 100,
+    ],
+)  # fmt: skip
+def test_other_lines_are_not_understood(line: str) -> None:
+    assert parsed(line) is None
+
+
+def test_the_format_may_be_forced_and_changes_within_a_log() -> None:
+    lines = [
+        each.encode() for each in (swift("GET", "/v1/a/c/o"), COMMON, s3("REST.GET.OBJECT", "k"))
+    ]
+    any_format = LineParser()
+    assert all(any_format.parse(line) for line in [*lines, *lines])
+    for name, line in zip(("swift", "combined", "s3"), lines, strict=True):
+        forced = LineParser(name)
+        assert [bool(forced.parse(each)) for each in lines] == [each is line for each in lines]
+
+
+SEEDS = [
+    line.encode()
+    for line in (
+        swift("GET", "/v1/AUTH_a/c/o%3Fx%3D1", sent=10),
+        f"{SYSLOG}{swift('PUT', '/v1/a/c/o', 201)}",
+        OLD_SWIFT, s3("REST.GET.OBJECT", "k", sent=1, size=1), COMMON, COMBINED, COMBINEDIO,
+    )
+]  # fmt: skip
+
+
+def parsed_or_not_understood(line: bytes) -> None:
+    """Invariant: any line is parsed or not understood, in a time that grows with its length."""
+    for name in FORMATS:
+        start_s = time.process_time()
+        found = LineParser(name).parse(line)
+        assert time.process_time() - start_s < 1 + len(line) / 10_000
+        if isinstance(found, Request):
+            assert found.size >= UNKNOWN
+            assert found.moved >= UNKNOWN
+            assert abs(found.at_ns) < 1 << 62
+            assert found.name or not found.request.endswith("OBJECT")
+    shown = masked(line)
+    assert shown.isascii()
+    assert shown.isprintable() or not shown
+    assert len(shown) <= 73
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_harmless(line: bytes) -> None:
+    parsed_or_not_understood(line)
+
+
+@given(st.sampled_from(SEEDS), st.data())
+def test_lines_with_damage_are_harmless(line: bytes, data: st.DataObject) -> None:
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(line)))
+        end = data.draw(st.integers(at, min(at + 8, len(line))))
+        line = line[:at] + data.draw(st.binary(max_size=4)) + line[end:]
+    parsed_or_not_understood(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"x " * 32_000, b" 22/Nov/2026/14/50/32 GET " * 2_500, b'"' * 65_000, b"[" * 65_000,
+        b" [10/Oct/2000:13:55:36 +0000] " * 2_000, b'\\"' * 32_000,
+        (COMMON.split('"')[0] + '"GET /' + "a" * 60_000).encode(),
+        (COMMON + ' "' + "\\" * 60_000).encode(),
+        swift("GET", "/v1/a/c/" + "%25" * 20_000).encode(),
+        swift("GET", "/v1/a/c/o%3F" + "acl" * 20_000).encode(),
+    ],
+)  # fmt: skip
+def test_long_hostile_lines_take_little_time(line: bytes) -> None:
+    parsed_or_not_understood(line)
+
+
+def test_numbers_that_no_request_has_are_harmless() -> None:
+    for line in SEEDS:
+        parsed_or_not_understood(line.replace(b"0", b"9" * 25))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [COMMON.replace("2000", "9999"), swift("GET", "/v1/a/c/o").replace(" 1795", " 999991795")],
+)
+def test_times_that_are_too_late_are_not_understood_as_such(line: str) -> None:
+    parsed_or_not_understood(line.encode())
+
+
+def test_a_masked_line_shows_its_form_only() -> None:
+    assert masked(b"10.1.2.3 - Frank [10/Oct]\n") == "99.9.9.9 - Aaaaa [99/Aaa]"
+    assert masked("pässwörd\x1b[2J".encode()) == "a??aaa??aa?[9A"
+    assert masked(b"x" * 200) == "a" * 70 + "..."
