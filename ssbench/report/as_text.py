@@ -7,10 +7,12 @@ title needs no layout here: a run's follow what is said of the load generator.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
 from ssbench.core.stats.scenario_view import other_operations
+from ssbench.core.stats.thresholds import DURATIONS, THROUGHPUTS
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report.model import (
     LATENCY,
@@ -384,17 +386,27 @@ def _judged(row: Row) -> str:
     return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
+_LEAST_OF_UNIT = 0.001  #: of a threshold's unit, until a smaller one is easier to read
+
+
 def _actual(actual: Actual) -> str:
-    """``12.4ms``: six digits, or as many as put it on its side of the limit."""
-    value, limit = actual.value, actual.limit
+    """``12.4ms``: six digits, or as many as put it on its side of the limit; in the limit's unit,
+    or, below a thousandth of that, in a smaller one."""
+    value, limit, unit = actual.value, actual.limit, actual.unit
     if value is None:
         return "N/A"
+    units = DURATIONS if unit in DURATIONS else THROUGHPUTS
+    if 0 < value < _LEAST_OF_UNIT and unit in units:
+        base, base_limit = value * units[unit], limit * units[unit]
+        alike = [name for name in units if ("i" in name) == ("i" in unit) or name == "B/s"]
+        fitting = [name for name in alike if units[name] <= base]
+        unit = max(fitting or [min(units, key=units.__getitem__)], key=units.__getitem__)
+        value, limit = base / units[unit], base_limit / units[unit]
     for digits in range(6, 18):
         text = f"{value:.{digits}g}"
         if (float(text) > limit, float(text) < limit) == (value > limit, value < limit):
             break
-    text = f"{float(text):f}".rstrip("0").rstrip(".") if "e+" in text else text
-    return text + actual.unit
+    return (f"{Decimal(text):f}" if "e" in text else text) + unit
 
 
 # What has no layout of its own

@@ -63,11 +63,26 @@ def test_it_says_which_latency_was_judged() -> None:
     [
         # All take 5 ms.
         ("mean < 5ms", "5ms"), ("mean < 5000.0001us", "5000us"), ("p50 < 5.0000001ms", "5ms"),
-        ("mean < 0.005s", "0.005s"), ("mean < 1m", "8.33333e-05m"),
+        ("mean < 0.005s", "0.005s"), ("mean < 1m", "5ms"),
     ],
 )  # fmt: skip
-def test_values_are_in_the_thresholds_own_unit(text: str, shown: str) -> None:
+def test_values_are_in_the_thresholds_own_unit_unless_they_are_far_smaller(
+    text: str, shown: str
+) -> None:
     assert line(text, runs.one_sample())[2].startswith(f"{shown} (")
+
+
+def test_small_values_have_no_exponent() -> None:
+    rows = [runs.result(1, runs.READ, last_byte_ns=10_185, headers_ns=1, bytes_moved=1)]
+    records = [runs.header(), runs.PhaseRecord(runs.Phase.RUN, 0, 1), runs.batch(rows)]
+    assert line("max < 1s", records)[2] == "10.185us (service time)"
+    rows[0] = rows[0]._replace(last_byte_ns=20)
+    assert line("max < 1s", [*records[:2], runs.batch(rows)])[2] == "0.02us (service time)"
+    rows = [runs.result(n, runs.READ, start_ns=n * 10**14) for n in (0, 1)]
+    rare = [*records[:2], runs.batch(rows)]
+    assert line("rate > 1/s", rare)[2] == "0.00002/s"
+    assert line("throughput > 1GB/s", rare)[2] == "0.1B/s"
+    assert line("throughput > 1GiB/s", rare)[2] == "0.1B/s"
 
 
 def test_a_value_looks_like_its_limit_only_if_equal() -> None:

@@ -35,9 +35,9 @@ RELATIVE_ERROR = 2.0**-12  #: of a percentile: core.stats.histogram's, which nee
 
 Number = int | float | Fraction
 
-_DURATIONS = {"us": 1000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
+DURATIONS = {"us": 1000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
 _RATES = {"/s": 1, "": 1}
-_THROUGHPUTS = {
+THROUGHPUTS = {
     **{f"{prefix}B/s": 1000**n for n, prefix in enumerate(("", "k", "M", "G"))},
     **{f"{prefix}iB/s": 1024**n for n, prefix in enumerate(("K", "M", "G"), 1)},
 }
@@ -99,7 +99,7 @@ def _share(part: int, whole: int, unit: str) -> Number | None:
 #: All but the latencies.
 METRICS: dict[str, Metric] = {
     "rate": Metric(_RATES, "1000/s", lambda _stats, tally, _unit: tally.rate_per_s),
-    "throughput": Metric(_THROUGHPUTS, "100MB/s", lambda _stats, tally, _unit: tally.bytes_per_s),
+    "throughput": Metric(THROUGHPUTS, "100MB/s", lambda _stats, tally, _unit: tally.bytes_per_s),
     "errors": Metric(_COUNTS, "0.1%", _errors),
     "retries": Metric(_COUNTS, "1%", _retries),
     "rate_limited": Metric(_COUNTS, "1%", _counter("rate_limited")),
@@ -128,7 +128,7 @@ KNOWN = (
 
 def metric_of(name: str) -> Metric:
     """The row of a metric or latency, whose name must be valid."""
-    return METRICS.get(name) or Metric(_DURATIONS, "50ms", _measure_of(name))
+    return METRICS.get(name) or Metric(DURATIONS, "50ms", _measure_of(name))
 
 
 def _measure_of(name: str) -> Callable[[RunStats, Tally, str], Number | None]:
