@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
+from functools import partial
 
 from ssbench import report, statfile
 from ssbench.cli.config import base_config, with_local_workers
@@ -214,7 +215,8 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
                     break
                 rates[step.name] = rate_of(result)
                 tell_outcome(step.config, result, emptied)
-                write_outputs(outputs[step.name], None, step.config, result)
+                csv = outputs[step.name]
+                session.meanwhile(partial(write_outputs, csv, None, step.config, result))
                 for status, why in result.reasons.items():
                     reasons.setdefault(status, f"{step.name}: {why}")
     except Aborted as aborted:

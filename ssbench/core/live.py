@@ -31,7 +31,7 @@ _ERROR = 1 + Result._fields.index("error")
 class RunProgress:
     """The state of a phase."""
 
-    elapsed_s: float
+    elapsed_s: float  #: since the load began: not while workers connect
     done: int
     total: int | None = None  #: None if the phase ends by time
     errors: int = 0

@@ -317,8 +317,7 @@ class PhaseMachine:
 
     def receive_heartbeat(self, heartbeat: Heartbeat, now_ns: int) -> None:
         """Latencies of a worker."""
-        at_s = (now_ns - self._manager.start_ns) / SECOND
-        self._tracker.add_latencies(at_s, heartbeat.live)
+        self._tracker.add_latencies(self._elapsed_s(now_ns), heartbeat.live)
         if self._plan.watch:
             self._plan.watch.add_latencies(heartbeat.live)
 
@@ -375,7 +374,7 @@ class PhaseMachine:
         """The state of the phase, for observers."""
         counts, registry = self.dispatcher.counts, self._manager.registry
         progress = self._tracker.progress(
-            (now_ns - self._manager.start_ns) / SECOND,
+            self._elapsed_s(now_ns),
             counts.done + counts.failed,
             counts.failed,
             len(registry.workers),
@@ -383,6 +382,10 @@ class PhaseMachine:
         )
         rate = self.schedule.stage.rate
         return replace(progress, target_rate=rate, late=self._late(now_ns)) if rate else progress
+
+    def _elapsed_s(self, now_ns: int) -> float:
+        """Since the load began, as in the outcome; 0 while workers connect."""
+        return max(now_ns - self._started_ns, 0) / SECOND if self._started_ns else 0.0
 
     def _late(self, now_ns: int) -> int:
         """Operations that are due and not started: an estimate, and exact once the load ended."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +133,22 @@ def test_the_suite_prints_its_finished_steps_however_it_ends(
     assert [(row[0], len(row)) for row in rows] == [("4KBput1", 4), ("4KBput2", 3)]
     path = tmp_path / "x.4KBput2.stat.gz"
     assert (f"INFO:Results saved to {path}" in err) is (failure is KeyboardInterrupt)
+
+
+def test_workers_stay_while_the_csv_file_of_a_step_is_written_slowly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "bench4KBput1.csv"
+    os.mkfifo(pipe)
+    read: list[str] = []
+
+    def read_late() -> None:
+        time.sleep(3)
+        read.append(pipe.read_text())
+
+    reader = threading.Thread(target=read_late)
+    reader.start()
+    assert suite(tmp_path, "--worker-timeout", "1") == 0
+    reader.join()
+    assert read[0].count("\n") == 6
+    assert "Lost worker" not in capsys.readouterr().err

@@ -509,6 +509,18 @@ def test_progress_has_counts_latencies_and_workers() -> None:
     assert progress.errors_by_cause == {ErrorKind.STATUS: 100}
 
 
+def test_elapsed_time_counts_from_the_first_operation_and_not_while_workers_connect() -> None:
+    here = Scene()
+    here.machine.announce(here.now_ns, 1700000000.0)
+    here.now_ns += 2 * SECOND
+    here.machine.step(here.now_ns)
+    assert here.machine.progress(here.now_ns).elapsed_s == 0
+    here.ready()
+    here.machine.step(here.now_ns)
+    here.now_ns += 3 * SECOND
+    assert here.machine.progress(here.now_ns).elapsed_s == 3
+
+
 def test_progress_of_an_open_loop_has_its_target_and_late_operations() -> None:
     here = Scene(10**6, Stage(5, 4, 100.0))
     seen: list[RunProgress] = []
