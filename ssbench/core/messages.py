@@ -15,6 +15,7 @@ returned  worker -> master, results    jobs that were not started
 expired   worker -> master, results    the store rejected the token of this serial
 host      worker -> master, results    metrics of the host and process, per second
 profiled  worker -> master, results    where it spent CPU time in the run phase
+network   worker -> master, results    a check of the network has ended
 bye       worker -> master, results    the worker exits (sent after all its results)
 jobs      master -> worker, work       a batch of jobs
 control   master -> worker, control    the control state: all a worker must know; sent once
@@ -24,7 +25,7 @@ control   master -> worker, control    the control state: all a worker must know
 History: protocol 1 (ssbench 1.0, before its release); 2: heartbeat, ack and control were called
 pulse, took and beat; columns have names: a hello and a control state carry schemas, and each batch
 the number of its own; jobs are msgpack within the message, a row each; a control state may ask for
-profiles.
+profiles, or for a check of the network.
 
 In every protocol a hello begins with the seven fields that it has in protocol 1, so that a master
 can name a worker of another version.
@@ -54,6 +55,7 @@ MAX_PEERS = 1 << 15  #: workers in a control state
 _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
 #: Of a heartbeat's live counts: core.live's buckets have 17 bits; latencies are in a few hundred.
 MAX_BUCKETS, MAX_BUCKET = 4096, 1 << 17
+MAX_ROUND_TRIPS, MAX_INTERVALS = 1000, 1 << 13  #: of one check of the network
 #: Of a clock, so that the difference of two is still 64 bits. Three need ``in_clock_range``.
 MAX_CLOCK_NS = 1 << 62
 #: Of counts and measurements, so that their sums stay finite and exact enough.
@@ -132,6 +134,43 @@ class Profiled(NamedTuple):
     stacks: Annotated[Mapping[StackText, Duration], Meta(max_length=MAX_STACKS)]
     samples: Natural
     overhead_ns: Duration
+
+
+class NetworkCheck(NamedTuple):
+    """Part of a control state: a worker is to measure its connection to a listening side."""
+
+    number: Natural  #: of the check; each is made once
+    incarnation: Natural  #: the worker
+    host: Name  #: to connect to; "": the master's, as the worker knows it
+    port: Natural
+    seconds: Number  #: of each direction
+    size_bytes: Natural  #: to send in each direction instead; 0: no such limit
+    connect_timeout_s: Number
+
+
+class NetworkInterval(NamedTuple):
+    """What arrived in a second of a transfer, or in its last part."""
+
+    seconds: Number
+    size_bytes: Natural
+    round_trip_s: Number | None = None  #: by the sender's TCP, at the end; None: unknown
+
+
+class NetworkResult(NamedTuple):
+    """A measured connection, as seen from the side that made it."""
+
+    round_trips_s: Annotated[Sequence[Number], Meta(max_length=MAX_ROUND_TRIPS)]  #: while idle
+    sent: Annotated[Sequence[NetworkInterval], Meta(max_length=MAX_INTERVALS)]
+    received: Annotated[Sequence[NetworkInterval], Meta(max_length=MAX_INTERVALS)]
+
+
+class Network(NamedTuple):
+    """The result of a NetworkCheck, or why there is none."""
+
+    incarnation: Natural
+    number: Natural
+    result: NetworkResult | None
+    fault: Text = ""
 
 
 class Ack(NamedTuple):
@@ -215,6 +254,7 @@ class ControlState(NamedTuple):
     job_schemas: Schemas = JOB_SCHEMAS  #: of the batches of jobs
     closing: bool = False  #: no jobs are on their way: workers without users close their sockets
     profile: bool = False  #: sample where the workers spend CPU time in this phase
+    network: NetworkCheck | None = None  #: to be made now
 
     @property
     def is_goodbye(self) -> bool:
@@ -236,6 +276,7 @@ Message = (
     | Expired
     | Bye
     | Profiled
+    | Network
 )
 
 

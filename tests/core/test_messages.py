@@ -28,6 +28,10 @@ from ssbench.core.messages import (
     Host,
     Jobs,
     Message,
+    Network,
+    NetworkCheck,
+    NetworkInterval,
+    NetworkResult,
     Profiled,
     Ready,
     Results,
@@ -55,6 +59,8 @@ schemas = st.lists(
     st.dictionaries(text, text, max_size=4).map(lambda kinds: tuple(kinds.items())), max_size=3
 ).map(tuple)
 span = st.floats(0, 1e6, allow_nan=False)
+intervals = st.lists(st.builds(NetworkInterval, span, natural, st.none() | span), max_size=3)
+network_results = st.builds(NetworkResult, st.lists(span, max_size=3), intervals, intervals)
 
 ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
     Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text, schemas),
@@ -71,12 +77,14 @@ ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
     Returned: st.builds(Returned, natural, text, naturals),
     Expired: st.builds(Expired, natural, natural),
     Bye: st.builds(Bye, natural, text),
+    Network: st.builds(Network, natural, natural, st.none() | network_results, text),
     Jobs: st.builds(Jobs, text, natural, natural, clock, st.binary(max_size=50), natural),
     ControlState: st.builds(
         ControlState, natural, natural, clock, text, natural, clock, shares,
         st.dictionaries(natural, text, max_size=3), st.dictionaries(text, plain, max_size=4),
         span, span, natural, *[st.booleans()] * 4, span, span,
         st.dictionaries(natural, naturals, max_size=3), schemas, *[st.booleans()] * 2,
+        st.none() | st.builds(NetworkCheck, natural, natural, text, natural, span, natural, span),
     ),
     Profiled: st.builds(
         Profiled, natural, text, st.dictionaries(text, span_ns, max_size=4), natural, span_ns
@@ -230,6 +238,7 @@ def test_a_message_too_long_is_rejected_undecoded() -> None:
                 {},
                 [],
                 *[False] * 2,
+                None,
             ],
             "control: settings that are no map",
         ),

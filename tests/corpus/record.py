@@ -21,7 +21,16 @@ from urllib.parse import urlsplit
 import msgpack
 
 from ssbench.core.columns import pack_results
-from ssbench.core.messages import Bye, Profiled, Results, encode, pack
+from ssbench.core.messages import (
+    Bye,
+    Network,
+    NetworkInterval,
+    NetworkResult,
+    Profiled,
+    Results,
+    encode,
+    pack,
+)
 from ssbench.core.model import RESULT_NUMBERS, Result
 from ssbench.embedded import EmbeddedSwift, SwiftOptions
 from ssbench.transport.key import CurveKey
@@ -84,6 +93,9 @@ def frames_and_stat_file() -> None:
         put("frames", "bye", encode(Bye(1 << 62, "the master says so")))
         stacks = {"main (a.py:1);run (b.py:22)": 12_345_678, "(other threads)": 1 << 40}
         put("frames", "profiled", encode(Profiled(1 << 62, "r", stacks, 300, 12_345)))
+        second = NetworkInterval(1.0, 1 << 30, 0.0005)
+        result = NetworkResult([0.0001, 0.0002], [second, second], [second])
+        put("frames", "network", encode(Network(1 << 62, 3, result)))
         for number, packed in enumerate(some):
             put("frames", f"failed-{number}", encode(Results(5, "r", 2, [1, 300], pack(packed))))
         for path in (HERE / "frames").iterdir():
