@@ -48,7 +48,9 @@ EVERY = frozenset({*COMMANDS, "ssbench-worker"}) - BENCH
 #: Section of docs/reference.rst with a table of options -> the commands that have all of them.
 SECTIONS = {
     "All commands": EVERY,
-    "Transport": frozenset({"run-scenario", "find-limit", "kill-workers", "ssbench-worker"}),
+    "Transport": frozenset(
+        {"run-scenario", "find-limit", "kill-workers", "check-network", "ssbench-worker"}
+    ),
     "Store": STORE,
     **{name: frozenset({name}) for name in EVERY if name != "list-scenarios"},
     "run-scenario": frozenset({"run-scenario", "find-limit"}),

@@ -143,6 +143,7 @@ _FUNCTIONS = {
     "bench suite": "ssbench.cli.bench_commands:suite",
     "make-scenario": "ssbench.cli.scenario_commands:make_scenario",
     "replay": "ssbench.cli.run_commands:replay",
+    "check-network": "ssbench.cli.network_commands:check",
     "make-key": "ssbench.cli.master:make_key",
 }
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ssbench import __version__
 from ssbench.cli.parser import Parser, add_options
 from ssbench.cli.store_options import STORE_OPTIONS
-from ssbench.cli.worker_options import RETRIES, TRANSPORT, VERBOSE, row
+from ssbench.cli.worker_options import NETWORK_SERVER_PORT, RETRIES, TRANSPORT, VERBOSE, row
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
@@ -330,7 +330,7 @@ REPORT_SCENARIO = (
 COMPARE = (
     row("", "stats_files", str, "",
         "results of two or more runs; the others are compared with the first", metavar="STATS_FILE",
-        repeat=True),
+        repeat=True, required=True),
     row("--operation", "operations", str, "",
         "compare only this operation, such as READ; may be repeated [default: all together and "
         "each on its own]", metavar="OPERATION", repeat=True),
@@ -471,7 +471,7 @@ NECTAR = (
     row("", "arguments", str, "",
         "-A, -T, -U, -P, -K, -R, -O, -I, -H, -C, -v, -continue-on-error, a command (bench-put, "
         "bench-get, bench-head, bench-post, bench-delete, bench-mixed) and its options",
-        repeat=True, metavar="ARGS"),
+        repeat=True, required=True, metavar="ARGS"),
 )
 
 
@@ -564,6 +564,26 @@ REPLAY = (
         metavar="NUMBER"),
     *(option for option in _HOW if option.name not in ("existing", "verify")),
     _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
+)
+CHECK_NETWORK = (
+    row("", "servers", types.address(NETWORK_SERVER_PORT), "",
+        "host where ssbench-worker --network-server runs, such as the store's; port 13583 unless "
+        "given", metavar="HOST[:PORT]", repeat=True),
+    row("--time", "seconds", types.seconds, "", "length of each transfer", default=5.0,
+        metavar="SECONDS", exclusive="length"),
+    row("--bytes", "size_bytes", types.size, "",
+        "size of each transfer instead, such as 1G, which is 1 GiB", metavar="SIZE",
+        exclusive="length"),
+    row("--connect-timeout", "connect_timeout", types.seconds, "",
+        "longest wait for a connection", default=10.0, metavar="SECONDS"),
+    row("--network-port", "network_port", types.port, _WORKERS,
+        "port of this host that workers connect to, to measure", default=13582, metavar="PORT"),
+    _field("--expect-workers", "expect_workers", types.count, _WORKERS,
+           "number of workers to wait for [default: until no more connect for 2 s]",
+           metavar="COUNT"),
+    _field("--worker-wait", "worker_wait_s", types.seconds_or_none, _WORKERS,
+           "longest wait for workers", metavar="SECONDS"),
+    *_MASTER_SOCKETS,
 )
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",
@@ -708,6 +728,13 @@ COMMANDS: Mapping[str, Command] = {
         "The report says how late they were sent. Names, addresses and users of the log are not "
         "kept.",
         groups=_WORKERS_OF_BENCH,
+    ),
+    "check-network": Command(
+        CHECK_NETWORK,
+        "measure throughput and round trip between the hosts of a run",
+        "Measures TCP connections, one after the other and in both directions: from this host and "
+        "from one worker of each other host to each HOST, and from these workers to this host. "
+        "Prints each second, and a summary. The servers end with it.",
     ),
     "make-key": Command(
         MAKE_KEY,

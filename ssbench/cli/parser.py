@@ -183,8 +183,12 @@ def _add_option(target: argparse._ActionsContainer, row: Option) -> None:
         settings |= {"action": "store_const", "const": row.const}
     else:
         settings |= {"type": row.type, "metavar": row.metavar, "choices": row.choices}
+        if row.const is not True:
+            settings |= {"nargs": "?", "const": row.const}
     if not row.flags:
-        nargs = "+" if row.repeat else None if row.required else "?"
+        nargs: str | None = "+" if row.repeat else None
+        if not row.required:
+            nargs = "*" if row.repeat else "?"
         target.add_argument(row.name, nargs=nargs, help=row.help, **settings)
         return
     if row.repeat:

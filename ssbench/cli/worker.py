@@ -6,6 +6,7 @@ import argparse
 import logging
 import os
 import secrets
+import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ from ssbench.host.sampler import Sampler
 from ssbench.storage.registry import open_store
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_address import MasterAddress, read_address
+from ssbench.transport.network import NetworkListener
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
@@ -57,9 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(ns: argparse.Namespace) -> ExitStatus:
+    if ns.network_server is not None:
+        return _serve_network(ns)
     allow_many_connections()
     check_source_addresses(ns.source_addresses or ())
-    concurrency = _possible_users(ns)
+    concurrency = 0 if ns.metrics_only else _possible_users(ns)
     worker_id = ns.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
     if ns.parent_pipe is not None:
         show_as_worker()
@@ -95,14 +99,34 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
     for number in SIGNALS:
         gevent.signal_handler(number, worker.stop, number.name)
     log.info(
-        "Worker %s for up to %d users, master expected at %s (ports %d, %d, %d)%s",
-        worker_id, concurrency, host,
+        "Worker %s %s, master expected at %s (ports %d, %d, %d)%s",
+        worker_id, f"for up to {concurrency} users" if concurrency else "for metrics only", host,
         ports.work, ports.results, ports.control, "" if key else ", without a key",
     )  # fmt: skip
     tune_garbage_collector()
     status = worker.serve()
     counter.finish()
     return status
+
+
+def _serve_network(ns: argparse.Namespace) -> ExitStatus:
+    """Listen for check-network until it ends, or a signal comes."""
+    path = key_path(ns, os.environ)
+    key = CurveKey.load(path) if path else None
+    ip, port = ns.network_server
+    with NetworkListener(ip or None, port, key, "--network-server") as listener:
+        for number in SIGNALS:
+            signal.signal(number, lambda *_: listener.close())
+        log.info(
+            "Listening at %s, port %d%s, for ssbench-master check-network",
+            listener.ip, listener.port, "" if key else ", without a key",
+        )  # fmt: skip
+        if listener.is_open:
+            log.warning(
+                "Anyone who can reach this port can use it; use --zmq-key-file to reject others"
+            )
+        listener.serve()
+    return ExitStatus.OK
 
 
 def _open_store(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -38,7 +39,7 @@ class Option:
         that is set and not empty.
     :param exclusive: options of one command with the same text here exclude each other.
     :param required: must be given; of options that exclude each other, one of them.
-    :param const: value of an option without text.
+    :param const: value of an option without text; unless it is True, text may be left out.
     """
 
     flags: tuple[str, ...]
@@ -133,6 +134,30 @@ def instant(text: str) -> int:
         return round(found.timestamp() * 1_000_000) * 1000
     except (ValueError, OverflowError):
         raise UsageError(f"{text!r} is not a time: give one as in 2026-11-20T08:00:30") from None
+
+
+def address(default_port: int, *, needs_host: bool = True) -> Callable[[str], tuple[str, int]]:
+    """A type for ``HOST``, ``HOST:PORT``, ``[::1]:PORT`` or ``::1``: host and port.
+
+    :param needs_host: otherwise also ``PORT``, and the host is "".
+    """
+    wanted = "HOST or HOST:PORT" if needs_host else "ADDRESS, PORT or ADDRESS:PORT"
+
+    def convert(text: str) -> tuple[str, int]:
+        with suppress(ValueError):
+            return str(ipaddress.IPv6Address(text.strip("[]"))), default_port
+        host, colon, number = ("", ":", text) if text.isdecimal() else text.rpartition(":")
+        if not colon:
+            host, number = text, str(default_port)
+        try:
+            found = host.strip("[]"), port(number)
+        except UsageError:
+            found = "", 0
+        if not found[1] or (needs_host and not found[0]):
+            raise UsageError(f"{text!r}: give {wanted}")
+        return found
+
+    return convert
 
 
 def rate(text: str) -> float:

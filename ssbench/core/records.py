@@ -58,7 +58,7 @@ class WorkerRecord:
     worker_id: str
     host: str
     pid: int
-    concurrency: int
+    concurrency: int  #: most users; 0: a worker that only sends metrics (or a file of 0.3.9)
     version: str
 
 

@@ -24,6 +24,8 @@ from ssbench.core.messages import (
     Hello,
     Host,
     Message,
+    Network,
+    NetworkCheck,
     Profiled,
     Ready,
     Results,
@@ -139,6 +141,7 @@ class Master:
         self._abort = False
         self._next_tick_ns = self._next_show_ns = 0
         self._numbers = (1, 1)  # of the next job and batch
+        self._network: Network | None = None  # the answer to the present check
         self._on: Mapping[type[Message], Callable[[Any, int], object]] = {
             Hello: self._on_hello,
             Heartbeat: self._on_heartbeat,
@@ -149,6 +152,7 @@ class Master:
             Results: self._on_results,
             Returned: self._on_returned,
             Expired: self._on_expired,
+            Network: self._on_network,
             Bye: self._on_bye,
         }
 
@@ -321,6 +325,39 @@ class Master:
                 break
         self._warn_of_rejected_peers(last=True)
         return list(left), [worker.name for worker in self.registry.workers.values()]
+
+    def gather_workers(self, expected: int | None) -> None:
+        """Wait for so many workers of any kind, at most ``worker_wait_s``; without a number, until
+        no more join."""
+        deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND)
+        quiet_since_ns = self._clock()
+        self._manager.allocate_users(1)  # without users, workers would take the run for over
+        while self._clock() < deadline_ns:
+            joined = len(self.registry.workers)
+            if expected is not None and joined >= expected:
+                break
+            self._poll(WAIT_S)
+            if len(self.registry.workers) != joined:
+                quiet_since_ns = self._clock()
+            elif expected is None and self._clock() - quiet_since_ns > ALL_JOINED_NS:
+                break
+
+    def check_network(self, check: NetworkCheck, timeout_s: float) -> Network:
+        """What a worker says of a connection that it was asked to measure."""
+        manager = self._manager
+        manager.network, manager.state_changed, self._network = check, True, None
+        deadline_ns = self._clock() + int(timeout_s * SECOND)
+        while self._network is None:
+            if check.incarnation not in self.registry.workers:
+                fault = "the worker is gone"
+            elif self._clock() >= deadline_ns:
+                fault = f"the worker gave no answer within {timeout_s:.0f} s"
+            else:
+                self._poll(WAIT_S)
+                continue
+            self._network = Network(check.incarnation, check.number, None, fault)
+        manager.network = None
+        return self._network
 
     # The loop ----------------------------------------------------------------------------------
 
@@ -504,6 +541,11 @@ class Master:
             _, _, stacks, samples, overhead_ns = profiled
             self.recorder.write(ProfileRecord(worker.index, stacks, samples, overhead_ns))
 
+    def _on_network(self, answer: Network, now_ns: int) -> None:
+        check = self._manager.network
+        if check and (answer.incarnation, answer.number) == (check.incarnation, check.number):
+            self._network = answer
+
     # Workers -----------------------------------------------------------------------------------
 
     def _handle(self, events: Sequence[Event]) -> None:
@@ -521,6 +563,10 @@ class Master:
     def _on_left(self, event: WorkerLeft) -> None:
         """Account for the jobs that a worker held."""
         name, phase = event.worker.name, self._phase
+        if event.worker.metrics_only:
+            report = self._warn_of_worker if self._needs_workers else log.info
+            report(f"No more metrics from worker {name}: {event.reason}")
+            return
         reason = event.reason if event.said_bye else ""
         jobs = phase.worker_left(event.worker.hello.incarnation, reason) if phase else 0
         needed = self._needs_workers or phase is not None
@@ -533,7 +579,7 @@ class Master:
         self._warn_of_worker(
             f"Lost worker {name}: {event.reason}; {jobs} operations were lost with it"
         )
-        if phase and not self.registry.workers and not self._manager.none_can_join:
+        if phase and not self.registry.load_workers and not self._manager.none_can_join:
             wait_s = self.limits.worker_wait_s
             self._message(f"No worker is left; waiting up to {wait_s:g} s for another")
 

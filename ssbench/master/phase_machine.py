@@ -180,7 +180,7 @@ class PhaseMachine:
         manager = self._manager
         if self._abort or now_ns >= self._connect_until_ns:
             return True
-        return manager.ready() if manager.registry.workers else manager.no_workers_left(now_ns)
+        return manager.ready() if manager.registry.load_workers else manager.no_workers_left(now_ns)
 
     def _start(self, now_ns: int) -> None:
         workload, start_ns = self._plan.workload, self._manager.start_ns
@@ -327,7 +327,8 @@ class PhaseMachine:
         :param reason: why it left by itself. If all do so before the phase begins, others would
             hardly fare better, so none are waited for.
         """
-        if reason and self.state is PhaseState.CONNECTING and not self._manager.registry.workers:
+        connecting = self.state is PhaseState.CONNECTING
+        if reason and connecting and not self._manager.registry.load_workers:
             self.abort("failed", f"no worker could begin: {reason}")
         return self.dispatcher.worker_lost(incarnation)
 
@@ -377,7 +378,7 @@ class PhaseMachine:
             self._elapsed_s(now_ns),
             counts.done + counts.failed,
             counts.failed,
-            len(registry.workers),
+            registry.load_workers,
             registry.assigned_users,
         )
         rate = self.schedule.stage.rate

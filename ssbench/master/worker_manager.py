@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ssbench.core.dispatch.worker_registry import MAX_NAMES, SECOND, WorkerRegistry, WorkerState
 from ssbench.core.errors import FewerWorkersError, NoWorkersError
-from ssbench.core.messages import Bye, ControlState, Expired, Hello
+from ssbench.core.messages import Bye, ControlState, Expired, Hello, NetworkCheck
 from ssbench.core.model import Phase, WorkerExit
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.master.phases import Limits
@@ -94,6 +94,7 @@ class WorkerManager:
         self.children_ended = 0  #: local worker processes
         self.children_gone = False  #: all of them, and no other worker can join
         self.renewal_wanted = False  #: the store rejected the present credentials
+        self.network: NetworkCheck | None = None  #: content of the control state
         self._id = master_id
         self._pipe = pipe
         self._control_port = control_port
@@ -128,13 +129,13 @@ class WorkerManager:
 
     def expect_workers(self, now_ns: int) -> None:
         """``no_workers_left`` counts from now on; or since the last worker left."""
-        if self.registry.workers or not self._alone_since_ns:
+        if self.registry.load_workers or not self._alone_since_ns:
             self._alone_since_ns = now_ns
 
     def no_workers_left(self, now_ns: int) -> bool:
         """Whether there is no worker, and none joined within ``worker_wait_s``. That time may have
         begun in an earlier phase. To be asked again and again."""
-        if self.registry.workers:
+        if self.registry.load_workers:
             self._alone_since_ns = now_ns
             return False
         if self.none_can_join:
@@ -243,6 +244,7 @@ class WorkerManager:
             self.registry.group_assignments(),
             closing=self.closing,
             profile=self.profile,
+            network=self.network,
         )
 
     def _gap(self, now_ns: int) -> int:
@@ -303,14 +305,14 @@ class WorkerWait:
         if manager.none_can_join:
             return True
         if self._expected:
-            return len(registry.workers) >= max(self._expected - manager.children_ended, 1)
+            return registry.load_workers >= max(self._expected - manager.children_ended, 1)
         all_joined = now_ns - manager.newest_hello_ns > ALL_JOINED_NS
         return all_joined and registry.concurrency >= self._users
 
     def progress(self, left_ns: int) -> str:
         """A line for the user: which workers have joined, and how long the wait lasts at most."""
         registry = self._manager.registry
-        joined = len(registry.workers)
+        joined = registry.load_workers
         left = f"({left_ns // SECOND} s left)"
         if self._expected:
             return f"Waiting for workers: {joined} of {self._expected} {left}"
@@ -328,7 +330,7 @@ class WorkerWait:
         registry, expected = self._manager.registry, self._expected
         refused = "; ".join(islice(registry.refused.values(), _MAX_REFUSALS))
         because = f" ({refused})" if refused else ""
-        joined, wait_s = len(registry.workers), self._limits.worker_wait_s
+        joined, wait_s = registry.load_workers, self._limits.worker_wait_s
         if not joined:
             raise NoWorkersError(self._why_none(because))
         found = []
@@ -370,7 +372,7 @@ class WorkerWait:
     def _offers(self) -> str:
         """How many users each worker offers, the lowest numbers first."""
         workers = self._manager.registry.workers.values()
-        offers = sorted((worker.hello.concurrency, worker.name) for worker in workers)
+        offers = sorted((w.hello.concurrency, w.name) for w in workers if not w.metrics_only)
         found = [f"{name}: {users}" for users, name in offers[:_MAX_OFFERS]]
         more = len(offers) - _MAX_OFFERS
         return ", ".join([*found, f"{more} more"] if more > 0 else found)

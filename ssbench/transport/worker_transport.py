@@ -7,10 +7,11 @@ import time
 import zmq
 
 from ssbench.core.errors import MessageError
-from ssbench.core.messages import Message, decode, encode
+from ssbench.core.messages import Message, NetworkCheck, NetworkResult, decode, encode
 from ssbench.core.rejected_messages import RejectedMessages
 from ssbench.transport.authenticator import ConnectionMonitor
 from ssbench.transport.key import CurveKey
+from ssbench.transport.network import measure
 from ssbench.transport.sockets import (
     CONTROL_HWM,
     LINGER_MS,
@@ -107,6 +108,19 @@ class WorkerTransport:
         except zmq.Again:
             return False
         return True
+
+    def check_network(self, check: NetworkCheck) -> NetworkResult:
+        """Measure a connection, in any thread; may take as long as the check says.
+
+        :raises NetworkError: as ``network.measure``.
+        """
+        return measure(
+            (check.host or self._ip, check.port),
+            self._key,
+            seconds=check.seconds,
+            size_bytes=check.size_bytes,
+            connect_timeout_s=check.connect_timeout_s,
+        )
 
     def rejection(self) -> str:
         """Why the master rejects this worker, once; "" if there is nothing new.

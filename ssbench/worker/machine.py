@@ -52,6 +52,9 @@ from ssbench.core.messages import (
     Hello,
     Jobs,
     Message,
+    Network,
+    NetworkCheck,
+    NetworkResult,
     Profiled,
     Ready,
     Results,
@@ -86,7 +89,7 @@ _RESERVE_BYTES = 1 << 20
 class WorkerSettings:
     """What a worker is started with.
 
-    :param concurrency: the number of users that it can run.
+    :param concurrency: the number of users that it can run; 0: it only sends metrics of its host.
     :param retries: of an operation.
     :param exit_with_master: exit when the master is gone, instead of waiting for the next one.
     :param host: the host's name, for reports.
@@ -237,13 +240,19 @@ class EndPhase(NamedTuple):
     """End the users; results of operations in flight are discarded."""
 
 
+class CheckNetwork(NamedTuple):
+    """Measure a connection, then call ``network_checked``."""
+
+    check: NetworkCheck
+
+
 class SetCredentials(NamedTuple):
     """Use these credentials, if they are newer than the store's."""
 
     credentials: Credentials
 
 
-Action = OpenJobs | CloseJobs | Connect | Resize | EndPhase | SetCredentials
+Action = OpenJobs | CloseJobs | Connect | Resize | EndPhase | SetCredentials | CheckNetwork
 
 
 class WorkerMachine:
@@ -276,6 +285,7 @@ class WorkerMachine:
         self._serial = 0  # of the newest credentials
         self._credentials_ns = 0  # when they came
         self._next_ask_ns = 0
+        self._checked = (0, 0)  # the newest check of the network: master and number
         self._next_hello_ns = 0
         self._silent_ns = 0  # since the newest control state, see ``_check_master``
         self._heard_any = False
@@ -350,12 +360,17 @@ class WorkerMachine:
             self._serial, self._credentials_ns = newest.serial, now_ns
             self.actions.append(SetCredentials(newest))
         self._follow(state)
+        check = state.network
+        is_ours = check is not None and check.incarnation == self.incarnation
+        if check and is_ours and self._checked != (state.master, check.number):
+            self._checked = state.master, check.number
+            self.actions.append(CheckNetwork(check))
 
     def _change_phase(self, state: ControlState) -> None:
         self._end_phase()
         self._joined = state.run, state.phase
         self._layouts = layouts(state.job_schemas, JobLayout)
-        if not self.in_phase or not state.run:
+        if not self.in_phase or not state.run or not self.settings.concurrency:
             self.actions.append(CloseJobs())
             return
         users, offset_ns = state.workers[self.incarnation]
@@ -421,6 +436,13 @@ class WorkerMachine:
             if newest is not None:
                 self.actions.append(SetCredentials(newest))
             self._follow(self._state)
+
+    def network_checked(
+        self, check: NetworkCheck, result: NetworkResult | None, fault: str = ""
+    ) -> None:
+        """A connection was measured, or ``fault`` says why not."""
+        answer = Network(check.incarnation, check.number, result, fault[:MAX_TEXT])
+        self.outbox.append(answer)
 
     def _groups(self, state: ControlState) -> Sequence[int]:
         """This worker's users by group."""

@@ -20,17 +20,19 @@ from gevent.hub import get_hub
 
 from ssbench import __version__
 from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.core.messages import MAX_NAME, ControlState
+from ssbench.core.messages import MAX_NAME, ControlState, NetworkCheck
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
 from ssbench.host.sampler import Sampler
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import open_store
+from ssbench.transport.network import NetworkError
 from ssbench.transport.sockets import TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.heartbeat import HeartbeatThread
 from ssbench.worker.job_channel import JobChannel
 from ssbench.worker.machine import (
+    CheckNetwork,
     CloseJobs,
     Connect,
     EndPhase,
@@ -93,7 +95,8 @@ class Worker:
         self._state_arrived.start(self._wake.set)
         if self._host:
             self._host.start()
-            self._lag_timer.start(self._host.lag.ran)
+            if self._machine.settings.concurrency:  # else its event loop has nothing to do
+                self._lag_timer.start(self._host.lag.ran)
         self._heartbeat.start()
         try:
             while machine.status is None:
@@ -153,6 +156,8 @@ class Worker:
                 self._end_phase()
             elif isinstance(action, SetCredentials):
                 self._store.set_credentials(action.credentials)
+            elif isinstance(action, CheckNetwork):
+                gevent.spawn(self._check_network, action.check)
         if self._host:
             self._host.wanted = machine.in_phase
 
@@ -192,6 +197,16 @@ class Worker:
         self._act()
         if self._pool:
             self._pool.fetch_jobs()
+        self._wake.set()
+
+    def _check_network(self, check: NetworkCheck) -> None:
+        """Measure a connection in a thread; in a greenlet of its own."""
+        try:
+            result = self._hub.threadpool.apply(self._transport.check_network, (check,))
+        except NetworkError as error:
+            self._machine.network_checked(check, None, str(error))
+        else:
+            self._machine.network_checked(check, result)
         self._wake.set()
 
     def _end_phase(self) -> None:

@@ -75,5 +75,6 @@ TARGETS: dict[str, Target] = {
     "challenges": Target("storage.test_digest:answered", "storage.test_digest:CHALLENGES"),
     "login": Target("storage.test_auth:logged_in_or_refused", "login"),
     "environment": Target("cli.test_config:environment_used", "environments"),
+    "network": Target("transport.test_network:harmless", "network"),
     "key": Target("transport.test_key:key_or_refused", "keys"),
 }

@@ -81,6 +81,11 @@ class WorkerState:
         return f"{self.hello.worker_id} ({self.hello.host}, pid {self.hello.pid})"
 
     @property
+    def metrics_only(self) -> bool:
+        """Whether it only sends metrics of its host: no run waits for it, or depends on it."""
+        return not self.hello.concurrency
+
+    @property
     def uncertainty_ns(self) -> int:
         """Error bound of the offsets: the two directions may take different times."""
         return self.round_trip_ns // 2
@@ -99,6 +104,7 @@ class WorkerRegistry:
         self.assigned_groups = [0]  #: the same by group
         self.workers_with_users = 0  #: number of workers with at least one user
         self.draining: frozenset[int] = frozenset()  #: workers without users that still get jobs
+        self.load_workers = 0  #: number of workers that can run users
         self.serial = 0  #: of the newest control state
         self._sent_ns: dict[int, int] = {}  # serial -> when that control state was sent
         self._names: dict[str, tuple[int, _Quota]] = {}  # worker id -> index
@@ -275,6 +281,7 @@ class WorkerRegistry:
         self.draining = frozenset(
             [i for i, worker in self.workers.items() if worker.receiving and not worker.users]
         )
+        self.load_workers = sum(1 for worker in self.workers.values() if not worker.metrics_only)
 
     def assignments(self) -> dict[int, tuple[int, int | None]]:
         """Content of the control state: incarnation -> users and clock offset."""
@@ -289,13 +296,13 @@ class WorkerRegistry:
 
         One without users counts, too: its socket may be open from the phase before.
         """
-        workers = self.workers.values()
+        workers = (w for w in self.workers.values() if not w.metrics_only)
         return all(w.ready == (run, phase, stopped) for w in workers if w.users or not stopped)
 
     def ready_count(self, run: str, phase: int) -> tuple[int, int]:
         """How many workers are connected for the phase, and how many there are."""
         ready = [worker.ready == (run, phase, False) for worker in self.workers.values()]
-        return sum(ready), len(ready)
+        return sum(ready), self.load_workers
 
 
 def split(users: int, capacities: Mapping[int, int]) -> dict[int, int]:

@@ -374,7 +374,8 @@ class RunStats:
         """Completed operations, including failed ones, by worker id; idle workers have 0."""
         found: Counter[str] = Counter()
         for (_run_id, _index), worker in self.run.workers.items():
-            found[worker.worker_id] += 0
+            if worker.concurrency:
+                found[worker.worker_id] += 0
         for key, count in self._requests.items():
             known = self.run.workers.get(key)
             found[known.worker_id if known else f"#{key[1]}"] += count
@@ -411,7 +412,12 @@ class RunStats:
         """Whether the load generator was the bottleneck."""
         own = ErrorKind.LOAD_GENERATOR
         own_failures = sum(each.count for (kind, _), each in self.errors.items() if kind == own)
-        return judge([self._seat(*key) for key in sorted(self._hosts)], own_failures)
+        load = [key for key in sorted(self._hosts) if not self._is_metrics_only(*key)]
+        return judge([self._seat(*key) for key in load], own_failures)
+
+    def _is_metrics_only(self, run_id: str, index: int) -> bool:
+        worker = self.run.workers.get((run_id, index))
+        return worker is not None and not worker.concurrency
 
     def _seat(self, run_id: str, index: int) -> ProcessSeries:
         series = self._hosts[run_id, index]

@@ -1,0 +1,181 @@
+"""Checks of the network: between the master, its workers, and listening sides near the store."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import count
+
+from ssbench.core.dispatch.worker_registry import WorkerState
+from ssbench.core.errors import FewerWorkersError, UsageError
+from ssbench.core.messages import NetworkCheck, NetworkResult
+from ssbench.core.observer import Observer
+from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
+from ssbench.master.master import Master, MasterOptions
+from ssbench.master.phases import Limits
+from ssbench.runner.config import TransportConfig
+from ssbench.runner.session import bind, load_key, own_hub
+from ssbench.runner.stop import Stop
+from ssbench.transport.key import CurveKey
+from ssbench.transport.network import (
+    IDLE_S,
+    MAX_SECONDS,
+    NetworkError,
+    NetworkListener,
+    end,
+    measure,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """What check-network measures.
+
+    :param servers: host and port of each listening side (ssbench-worker --network-server).
+    :param seconds: of each direction.
+    :param size_bytes: to send in each direction instead; 0: no such limit.
+    :param port: of the master's own listening side, for its workers.
+    :param expect_workers: to wait for; None: those that join until no more do.
+    """
+
+    transport: TransportConfig
+    servers: Sequence[tuple[str, int]]
+    seconds: float
+    size_bytes: int
+    port: int
+    expect_workers: int | None
+    worker_wait_s: float
+    connect_timeout_s: float
+
+    @property
+    def longest_s(self) -> float:
+        """Of a check: round trip and two transfers."""
+        transfer_s = MAX_SECONDS if self.size_bytes else self.seconds
+        return 2 * (transfer_s + 4 * IDLE_S) + 3 * (self.connect_timeout_s + IDLE_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A connection that was measured: ``near`` made it, and ``far`` listened."""
+
+    near: str
+    far: str
+    result: NetworkResult | None
+    fault: str = ""  #: why there is no result
+
+
+def check_network(
+    config: NetworkConfig, observers: Sequence[Observer], stop: Stop
+) -> Iterator[Link]:
+    """Measure the connections one after the other: from this host, and from one worker of each
+    other host, to each server; and from these workers to this host.
+
+    The servers end with it.
+
+    :raises TransportError: a port is not available.
+    :raises FewerWorkersError: fewer workers joined than expected.
+    :raises UsageError: there is nothing to measure.
+    :raises KeyboardInterrupt: it was stopped.
+    """
+    key = load_key(config.transport)
+
+    def warn(text: str) -> None:
+        for observer in observers:
+            observer.message(f"WARNING: {text}")
+
+    def waiting(text: str) -> None:
+        for observer in observers:
+            observer.wait_for(text)
+
+    with ExitStack() as stack:
+        stack.enter_context(own_hub())
+        stack.callback(_end_servers, config, key)
+        transport = stack.enter_context(bind(config.transport, key, config.transport.address, warn))
+        limits = Limits(worker_wait_s=config.worker_wait_s)
+        master = Master(transport, observers, StorageSettings(), MasterOptions(limits=limits))
+        stack.callback(master.release_workers)
+        waiting("Waiting for workers")
+        master.gather_workers(config.expect_workers)
+        waiting("")
+        workers = _one_per_host(list(master.registry.workers.values()))
+        _check_enough(config, len(master.registry.workers), workers)
+        here = f"master ({platform.node()})"
+        for server in config.servers:
+            far = _named(server)
+            waiting(f"Measuring from {here} to {far}")
+
+            def measure_here(server: tuple[str, int] = server) -> Link:
+                return _from_here(config, key, here, server)
+
+            link = stop.run_interruptible(measure_here, master.keep_workers_once)
+            waiting("")
+            yield link
+        if workers:
+            listener = stack.enter_context(
+                NetworkListener(transport.ip, config.port, key, "--network-port")
+            )
+            threading.Thread(target=listener.serve, daemon=True).start()
+        numbers = count(1)
+        for worker in workers:
+            for server in (*config.servers, ("", config.port)):
+                far = _named(server) if server[0] else here
+                waiting(f"Measuring from worker {worker.name} to {far}")
+                check = NetworkCheck(
+                    next(numbers), worker.hello.incarnation, *server, config.seconds,
+                    config.size_bytes, config.connect_timeout_s,
+                )  # fmt: skip
+                answer = master.check_network(check, config.longest_s)
+                waiting("")
+                yield Link(f"worker {worker.name}", far, answer.result, answer.fault)
+
+
+def _one_per_host(workers: Sequence[WorkerState]) -> list[WorkerState]:
+    """The first worker of each host, by the hosts' names."""
+    found: dict[str, WorkerState] = {}
+    for worker in sorted(workers, key=lambda worker: worker.hello.worker_id):
+        found.setdefault(worker.hello.host, worker)
+    return [found[host] for host in sorted(found)]
+
+
+def _check_enough(config: NetworkConfig, joined: int, workers: Sequence[WorkerState]) -> None:
+    if config.expect_workers is not None and joined < config.expect_workers:
+        raise FewerWorkersError(
+            f"only {joined} of {config.expect_workers} workers joined within"
+            f" {config.worker_wait_s:g} s"
+        )
+    if not workers and not config.servers:
+        raise UsageError(
+            "nothing to measure: no worker joined, and no server is named; start ssbench-worker"
+            " --network-server on the store's host, and name that host"
+        )
+
+
+def _from_here(
+    config: NetworkConfig, key: CurveKey | None, here: str, server: tuple[str, int]
+) -> Link:
+    try:
+        result = measure(
+            server,
+            key,
+            seconds=config.seconds,
+            size_bytes=config.size_bytes,
+            connect_timeout_s=config.connect_timeout_s,
+        )
+    except NetworkError as error:
+        return Link(here, _named(server), None, str(error))
+    return Link(here, _named(server), result)
+
+
+def _end_servers(config: NetworkConfig, key: CurveKey | None) -> None:
+    for server in config.servers:
+        with suppress(NetworkError):  # it was reported, or has ended
+            end(server, key, min(config.connect_timeout_s, 1.0))
+
+
+def _named(server: tuple[str, int]) -> str:
+    host, port = server
+    return f"[{printable(host)}]:{port}" if ":" in host else f"{printable(host)}:{port}"

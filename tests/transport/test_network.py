@@ -1,0 +1,224 @@
+"""The listening side of check-network and the side that measures, over loopback."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from ssbench.transport import network
+from ssbench.transport.key import CurveKey
+from ssbench.transport.network import NetworkError, NetworkListener, end, measure
+from ssbench.transport.sockets import TransportError
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
+
+KEY = CurveKey.generate()
+
+
+@contextmanager
+def listening(key: CurveKey | None = None) -> Iterator[tuple[str, int]]:
+    with NetworkListener("127.0.0.1", 0, key, "--an-option") as listener:
+        thread = threading.Thread(target=listener.serve)
+        thread.start()
+        try:
+            yield listener.ip, listener.port
+        finally:
+            listener.close()
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+@contextmanager
+def answering(*answers: bytes) -> Iterator[tuple[str, int]]:
+    """A listener that sends these bytes, one answer for each line that it gets, and closes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                connection, _ = server.accept()
+                with connection:
+                    connection.sendall(answers[0])
+                    for answer in answers[1:]:
+                        while not connection.recv(4096).endswith(b"\n"):
+                            pass
+                        connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()
+        thread.join(10)
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["open", "with a key"])
+def test_a_transfer_of_a_size_arrives_in_both_directions(key: CurveKey | None) -> None:
+    with listening(key) as address:
+        found = measure(address, key, seconds=0, size_bytes=5_000_001)
+    for intervals in (found.sent, found.received):
+        assert sum(each.size_bytes for each in intervals) == 5_000_001
+        assert all(each.round_trip_s for each in intervals)
+    assert 3 <= len(found.round_trips_s) <= 100
+    assert all(0 < each < 1 for each in found.round_trips_s)
+
+
+def test_a_transfer_of_a_time_has_an_interval_for_each_second() -> None:
+    with listening() as address:
+        found = measure(address, None, seconds=1.2)
+    for intervals in (found.sent, found.received):
+        assert [each.seconds for each in intervals[:-1]] == [1.0]
+        assert 0.1 < intervals[-1].seconds < 2
+        assert all(each.size_bytes for each in intervals)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "why"),
+    [
+        (KEY, None, "it has a key, this side has none"),
+        (None, KEY, "this side has a key .* it has none"),
+        (KEY, CurveKey.generate(), "the key is another one"),
+    ],
+)
+def test_both_sides_need_the_same_key(
+    theirs: CurveKey | None, ours: CurveKey | None, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with listening(theirs) as address:
+        with pytest.raises(NetworkError, match=why):
+            measure(address, ours, seconds=1)
+        with pytest.raises(NetworkError, match=why):
+            end(address, ours, 1.0)
+        assert measure(address, theirs, seconds=0, size_bytes=1).sent
+    for secret in (KEY.server_secret, KEY.client_secret):
+        assert secret not in caplog.text
+
+
+def test_a_listener_ends_when_a_client_says_so() -> None:
+    with NetworkListener("127.0.0.1", 0, KEY, "") as listener:
+        thread = threading.Thread(target=listener.serve)
+        thread.start()
+        end((listener.ip, listener.port), KEY, 1.0)
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_a_listener_ends_if_nobody_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "UNUSED_S", 0.0)
+    with NetworkListener("127.0.0.1", 0, None, "") as listener:
+        listener.serve()
+
+
+def test_a_listener_serves_a_limited_number_of_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(network, "MAX_CONNECTIONS", 2)
+    with listening() as address:
+        first, second = (socket.create_connection(address) for _ in range(2))
+        with first, second:
+            assert first.recv(100).startswith(b"ssbench-network 1 ")
+            assert second.recv(100).startswith(b"ssbench-network 1 ")
+            with pytest.raises(NetworkError):
+                measure(address, None, seconds=1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b"x", b"send 1 1 nonce", b"send -1 1 nonce -", b"send 1 nan nonce -",
+        b"send 1 1e9 nonce -", b"send 99999999999999999999 1 nonce -", b"run 1 1 nonce -",
+        b"send 1 1 nonce - more", b"\xff\xfe", b"x" * 600,
+    ],
+)  # fmt: skip
+def test_a_request_that_is_not_valid_is_rejected(line: bytes) -> None:
+    with listening() as address, socket.create_connection(address, 10) as client:
+        stream = client.makefile("rb")
+        assert stream.readline() == b"ssbench-network 1 -\n"
+        client.sendall(line + b"\n")
+        answer = b""
+        with suppress(ConnectionResetError):  # closed with bytes unread
+            answer = stream.readline()
+        assert answer in (b"", b"error not a valid request\n")
+
+
+def test_a_port_in_use_is_named_with_its_option() -> None:
+    with listening() as (ip, port), pytest.raises(TransportError, match=f"{port}.*--an-option"):
+        NetworkListener(ip, port, None, "--an-option")
+
+
+@pytest.mark.parametrize(
+    ("ip", "key", "expected", "is_open"),
+    [
+        (None, None, "127.0.0.1", False),
+        (None, KEY, "0.0.0.0", False),
+        ("0.0.0.0", None, "0.0.0.0", True),
+        ("::1", None, "::1", False),
+    ],
+)
+def test_without_a_key_only_loopback_is_listened_to_by_default(
+    ip: str | None, key: CurveKey | None, expected: str, is_open: bool
+) -> None:
+    with NetworkListener(ip, 0, key, "") as listener:
+        assert (listener.ip, listener.is_open) == (expected, is_open)
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ([b"HTTP/1.1 400 Bad Request\r\n"], "no listening side of ssbench"),
+        ([b"ssbench-network 2 -\n"], "or another release"),
+        ([b"x" * 5000], "too long"),
+        ([b""], "the connection was closed"),
+        ([b"ssbench-network 1 -\n", b"error \x1b[2J\n"], r"rejects the request: \\x1b"),
+        ([b"ssbench-network 1 -\n", b"ok -\n"], "the connection was closed"),
+    ],
+)
+def test_a_listener_that_is_none_is_reported(answers: list[bytes], why: str) -> None:
+    with answering(*answers) as address, pytest.raises(NetworkError, match=why):
+        measure(address, None, seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [("no-such-host.invalid", "no address is known"), ("127.0.0.1", "refused")],
+)
+def test_an_unreachable_listener_is_reported(host: str, why: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(NetworkError, match=f"{host}, port {port}: .*{why}"):
+        measure((host, port), None, seconds=1)
+
+
+def test_a_silent_listener_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "HANDSHAKE_S", 0.1)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(NetworkError, match="no answer"),
+    ):
+        measure(server.getsockname(), None, seconds=1)
+
+
+def test_a_listener_that_stops_in_a_transfer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "IDLE_S", 0.1)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(TimeoutError):
+        network.receive_body(ours, network.Request("receive", 0, 1.0))
+
+
+def harmless(data: bytes) -> None:
+    """Invariant: any bytes are a body that was received whole, or a NetworkError."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(data)
+        theirs.shutdown(socket.SHUT_WR)
+        with suppress(NetworkError):
+            intervals, round_trips_s = network.receive_body(ours, network.Request("send", 0, 1.0))
+            assert sum(each.size_bytes for each in intervals) <= len(data)
+            json.dumps(round_trips_s, allow_nan=False)
+
+
+@fuzzed(recorded("network"))
+def test_any_body_is_received_or_rejected(data: bytes) -> None:
+    """Invariant: that of ``harmless``."""
+    harmless(data)
