@@ -284,7 +284,8 @@ class Master:
         """The run phase is over: wait until all workers that are here have reported theirs."""
         deadline_ns = self._clock() + _PROFILES_NS
         while self._clock() < deadline_ns:
-            if all(each.index in self._profiled for each in self.registry.workers.values()):
+            workers = self.registry.workers.values()
+            if all(w.metrics_only or w.index in self._profiled for w in workers):
                 break
             self._poll(WAIT_S)
 
