@@ -196,24 +196,25 @@ def delete_orphans(
         result = resume.delete(
             cleaner.client, orphans, found, progress.count, dry_run=cleaner.dry_run
         )
-    if cleaner.dry_run and result.ok and not (result.objects or result.interrupted):
+    done = result.objects or result.uploads
+    if cleaner.dry_run and result.ok and not (done or result.interrupted):
         print(f"Nothing is left of run {orphans.run_id}.")
         _report_unmarked(found, sys.stdout)
         return searched_all
     if cleaner.dry_run:
         named = len(found.containers)
-        _announce_objects("Would delete", orphans, found, named, sys.stdout, result.objects)
+        _announce_objects("Would delete", orphans, found, named, sys.stdout, result)
         _report_unmarked(found, sys.stdout)
         _report_foreign(result, sys.stdout)
         _report_failures(result, "object")
         return ExitStatus.INTERRUPTED if result.interrupted else searched_all
     _report_foreign(result, sys.stderr)
-    if result.ok and not result.objects:
+    if result.ok and not done:
         print(f"Nothing was left of run {orphans.run_id}.")
     else:
         absent = f"; {result.absent:,} were gone before" if result.absent else ""
         print(
-            f"Deleted {plural(result.objects, 'object')} of run {orphans.run_id} in"
+            f"Deleted {_what(result.objects, result.uploads)} of run {orphans.run_id} in"
             f" {result.seconds:.1f} s ({result.rate(result.objects):,.1f} objects/s){absent}."
         )
         _report_failures(result, "object")
@@ -302,18 +303,29 @@ def _announce_objects(
     found: SearchResult,
     most: int,
     file: TextIO,
-    objects: int | None = None,
+    result: CleanupResult | None = None,
 ) -> None:
-    """Print ``Deleting 30 objects of run 1f2e3d4c5b, in 3 containers:``, and their names."""
+    """Print ``Deleting 30 objects of run 1f2e3d4c5b, in 3 containers:``, and their names.
+
+    :param result: of a dry run.
+    """
     containers = plural(len(found.containers), "container")
-    looked_for = found.unlisted if objects is None else min(found.unlisted, objects)
+    looked_for = min(found.unlisted, found.objects if result is None else result.objects)
     unlisted = f" ({looked_for:,} of them not in listings)" if looked_for else ""
-    total = plural(found.total if objects is None else objects, "object")
+    total = _what(found.objects, found.uploads)
+    if result is not None:
+        total = _what(result.objects, result.uploads)
     print(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}:", file=file)
     holding = sorted((name, count) for name, count in found.containers.items() if count)
     _list([(name, plural(count, "object")) for name, count in holding], most, file)
-    if objects is None:
+    if result is None:
         print(f"Objects without the run's header ({RUN_HEADER}) stay.", file=file)
+
+
+def _what(objects: int, uploads: int) -> str:
+    """``30 objects``, and ``30 objects and 2 open uploads``."""
+    said = plural(objects, "object")
+    return f"{said} and {plural(uploads, 'open upload')}" if uploads else said
 
 
 def _report_unmarked(found: SearchResult, file: TextIO) -> None:

@@ -48,6 +48,8 @@ HASHED_CONTAINERS = 128
 #: No object has a number of more digits: numbers are 4 bytes.
 _MOST_DIGITS = 10
 _HIGHEST_SIX_DIGITS = 999_999
+#: At the end of an object's name.
+_NUMBER = re.compile(f"_([0-9]{{6,{_MOST_DIGITS}}})$")
 
 
 def segment_name(name: str, version: int, index: int) -> str:
@@ -197,17 +199,16 @@ class ObjectNaming:
         """What the names of all objects begin with that the run creates in a class; "": nothing."""
         return self._created_prefix[size_class] if self._before is None else ""
 
+    def number(self, size_class: int, name: str) -> int | None:
+        """The number of the object that has this name in the run; None for any other name."""
+        found = _NUMBER.search(name)
+        number = int(found[1]) if found else 0
+        return number if found and self.object(size_class, number) == name else None
+
     def created_number(self, size_class: int, name: str) -> int | None:
-        """The number of the object that the run creates under this name; None for any other."""
-        if self._before is not None:
-            name_alone = name[len(self._before(0, self._slash)) :]
-        else:
-            name_alone = name
-        digits = name_alone.removeprefix(self._created_prefix[size_class])
-        if not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
-            return None
-        number = int(digits)
-        return number if self.object(size_class, number) == name else None
+        """The same of an object that the run creates; None for any other name."""
+        number = self.number(size_class, name)
+        return None if number is None or number < self._initial[size_class] else number
 
 
 def run_id_in(name: str) -> str | None:
@@ -217,6 +218,11 @@ def run_id_in(name: str) -> str | None:
     """
     created = _CREATED.fullmatch(name)
     return created[1] if created else None
+
+
+def may_be_object(name: str) -> bool:
+    """Whether an object of any scenario and run may have this name."""
+    return _NUMBER.search(name) is not None
 
 
 def without_segment(name: str) -> str:

@@ -13,7 +13,8 @@ from itertools import takewhile
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.naming import LeftAlone, why_not_ours
+from ssbench.core.model import ErrorKind
+from ssbench.core.naming import LeftAlone, may_be_object, why_not_ours
 from ssbench.runner.deletions import (
     PAGE,
     CleanupResult,
@@ -193,7 +194,8 @@ class _Deletion:
         self._deletions.fail_container(name, why)
 
     def _empty(self, container: str, *, first: bool) -> int:
-        """Try to delete each listed object once; returns the number of failures."""
+        """Try to delete each listed object once, and to abort open uploads of objects that may be
+        ssbench's; returns the number of failures."""
         failed = 0
         try:
             for page in self._deletions.listed(container):
@@ -203,10 +205,21 @@ class _Deletion:
                 work = [(container, names[i : i + chunk]) for i in range(0, len(names), chunk)]
                 failed += self._deletions.delete_all(work)
                 self._deletions.raise_if_stopping()
+            if first:
+                self._abort_uploads(container)
         except StorageError as error:
             if error.status != 404:  # 404: another client deleted the container meanwhile
                 raise
         return failed
+
+    def _abort_uploads(self, container: str) -> None:
+        try:
+            self._deletions.abort_uploads(container, lambda each: may_be_object(each.name))
+        except StorageError as error:
+            # A store without such a listing, or keys without the permission: then the deletion of
+            # the container shows whether anything is left.
+            if error.kind is not ErrorKind.STATUS:
+                raise
 
     def _delete_if_empty(self, name: str) -> bool:
         self._deletions.raise_if_stopping()

@@ -17,7 +17,7 @@ from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
-from ssbench.storage.base import ObjectEntry, StoreLimits
+from ssbench.storage.base import ObjectEntry, OpenUpload, StoreLimits, UploadAdmin
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Maximum entries per listing page, which bounds the memory of a page.
@@ -39,6 +39,7 @@ class CleanupResult:
     objects: int = 0  #: deleted
     absent: int = 0  #: objects that didn't exist: only in a listing, or in the results
     foreign: int = 0  #: objects kept, since HEAD shows that the run didn't upload them
+    uploads: int = 0  #: open uploads of objects in parts, aborted
     failed_containers: int = 0
     failed_objects: int = 0
     left: int = 0  #: containers, or objects of a run, not processed before it ended early
@@ -184,6 +185,26 @@ class Deletions:
         requests = self._requests.imap_unordered(self._delete_work, work, maxsize=most)
         return sum(requests)
 
+    def abort_uploads(self, container: str, is_ours: Callable[[OpenUpload], bool]) -> None:
+        """Abort open uploads of objects in parts, if the store has such."""
+        for upload in open_uploads(self._client, container):
+            if is_ours(upload):
+                self.raise_if_stopping()
+                self._abort(container, upload)
+
+    def _abort(self, container: str, upload: OpenUpload) -> None:
+        storage = self._storage
+        assert isinstance(storage, UploadAdmin)  # nosec B101 # it listed the upload
+        try:
+            gone = self._dry_run or self._client.call(storage.abort_upload, container, upload)
+        except SsbenchError as error:
+            self.result.failed_objects += 1
+            self._add_example(f"{container}/{upload.name}", f"its upload stays open: {error}")
+            self.record_failure(error)
+            return
+        self.result.uploads += gone
+        self.record_success()
+
     def _delete_work(self, work: Work) -> int:
         container, listed = work
         try:
@@ -310,3 +331,18 @@ def pages(page_after: Callable[[str], list[Entry]], marker: str = "") -> Iterato
                 )
             marker = entry.name
         yield page
+
+
+def open_uploads(client: RetryingClient, container: str) -> Iterator[OpenUpload]:
+    """The open uploads of objects in parts in a container; none in a store that has no such.
+
+    :raises SsbenchError: they can't be listed, or the listing might never end.
+    """
+    storage = client.storage
+    after = ""
+    if isinstance(storage, UploadAdmin):
+        while page := client.call(storage.open_uploads, container, after):
+            yield from page
+            if page[-1].name <= after:
+                raise SsbenchError("the store's listing of open uploads is not in order")
+            after = page[-1].name

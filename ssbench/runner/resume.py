@@ -6,13 +6,17 @@ crafted to delete other objects. Therefore an object is deleted only if three th
 exact name and container (core.naming), our mark on the container, and the run's ID on the object,
 which a HEAD shows just before the DELETE. Memory is a few bytes for each result of the file; listed
 names are not kept.
+
+Open uploads of objects in parts have no metadata to look at: name, container and mark must agree.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat, takewhile
 from typing import Any
 
@@ -38,10 +42,11 @@ from ssbench.runner.deletions import (
     Deletions,
     KeptContainers,
     Work,
+    open_uploads,
     page_size,
     pages,
 )
-from ssbench.storage.base import ContainerEntry, ObjectEntry
+from ssbench.storage.base import ContainerEntry, ObjectEntry, OpenUpload
 from ssbench.storage.retrying_client import RetryingClient
 
 NOOP = "noop"  #: the driver of --noop
@@ -55,6 +60,8 @@ _PAGE_BITS = 10
 _BYTES_PER_RESULT = 4
 _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
+#: Seconds in which workers may still begin uploads after the last entry of the stat file.
+_WORKERS_END_S = 60
 #: Columns of results that show what happened to an object.
 _RESULT_COLUMNS = ("operation", "size_class", "object", "error", "unknown")
 
@@ -66,6 +73,7 @@ class OrphanedObjects:
     is limited by the number of results.
 
     :param operations: the rows of the run's operations.
+    :param period: of the run, in Unix time; (0, 0): not known.
     """
 
     def __init__(
@@ -74,8 +82,9 @@ class OrphanedObjects:
         run_id: str,
         operations: Mapping[int, Operation] = OPERATIONS,
         driver: str = "",
+        period: tuple[float, float] = (0, 0),
     ) -> None:
-        self.run_id, self.driver = run_id, driver
+        self.run_id, self.driver, self._period = run_id, driver, period
         self._operations = operations
         self.base, self.policy = scenario.container_base, scenario.policy
         self.container_count = scenario.container_count
@@ -83,7 +92,7 @@ class OrphanedObjects:
             scenario.sizes, run_id, scenario.container_count, scenario.key_names
         )
         self.classes = len(scenario.sizes)
-        self._in_parts = scenario.large_object is not None
+        self.in_parts = scenario.large_object is not None
         self.ignored_results = 0  #: results with numbers that no run assigns
         self._initial = [size.initial_files for size in scenario.sizes]
         self._pages: list[dict[int, bytearray]] = [{} for _ in scenario.sizes]
@@ -125,7 +134,7 @@ class OrphanedObjects:
 
         Such an object is not ``unlisted`` any more."""
         number = self.naming.created_number(size_class, name)
-        if number is None and self._in_parts:
+        if number is None and self.in_parts:
             owner = self.naming.created_number(size_class, without_segment(name))
             return owner is not None and self.container(size_class, owner) == container
         if number is None or self.container(size_class, number) != container:
@@ -134,6 +143,16 @@ class OrphanedObjects:
         if page is not None:
             page[number & ((1 << _PAGE_BITS) - 1)] |= _LISTED
         return True
+
+    def has_upload(self, container: str, upload: OpenUpload) -> bool:
+        """Whether an open upload is of an object of the run, in its place: of one that it created,
+        or of an initial one if the upload began during the run (an ENSURE or UPDATE)."""
+        first, last = self._period
+        for size_class, initial in enumerate(self._initial):
+            number = self.naming.number(size_class, upload.name)
+            if number is not None and self.container(size_class, number) == container:
+                return number >= initial or first <= upload.begun_at <= last
+        return False
 
     def container(self, size_class: int, number: int) -> str:
         """The name of the object's container."""
@@ -238,7 +257,12 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
         raise UsageError(f"the scenario in its header can't be used: {error.faults[0]}") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: the scenario in its header can't be used: {error}") from error
-    return OrphanedObjects(scenario, header.run_id, rows_of(header.operations), header.driver)
+    period = (0.0, 0.0)
+    if os.path.isfile(path):
+        # Stores state whole seconds.
+        period = (header.started_at // 1, os.path.getmtime(path) + _WORKERS_END_S)
+    operations = rows_of(header.operations)
+    return OrphanedObjects(scenario, header.run_id, operations, header.driver, period)
 
 
 def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,6 +284,7 @@ class SearchResult:
     #: The run's containers that exist -> number of the run's names that each lists.
     containers: dict[str, int] = field(default_factory=dict)
     unlisted: int = 0  #: objects in these that only the results name
+    uploads: int = 0  #: open uploads of objects in parts in these
     #: Containers that are left alone, because they carry no mark.
     unmarked: KeptContainers = field(default_factory=KeptContainers)
 
@@ -269,9 +294,14 @@ class SearchResult:
         return sum(self.containers.values())
 
     @property
-    def total(self) -> int:
+    def objects(self) -> int:
         """Number of all objects."""
         return self.listed + self.unlisted
+
+    @property
+    def total(self) -> int:
+        """Number of all objects and uploads."""
+        return self.objects + self.uploads
 
 
 def find(
@@ -288,8 +318,8 @@ def find(
     """
     limit = page_size(client.call(client.storage.limits))
 
-    def search_container(container: str) -> tuple[str, int | SsbenchError | None]:
-        """Number of the run's names that it lists; None: it is left alone."""
+    def search_container(container: str) -> tuple[str, tuple[int, int] | SsbenchError | None]:
+        """Numbers of the run's names and open uploads that it lists; None: it is left alone."""
         # Returned, not raised: gevent prints exceptions that leave a greenlet.
         try:
             marked = use_existing or client.call(client.storage.owns, container)
@@ -297,7 +327,9 @@ def find(
             if not marked or reason is not None or client.stopping():
                 return container, None
             listed = _listed(client, orphans, container, limit)
-            return container, sum(map(len, listed))
+            uploads = open_uploads(client, container) if orphans.in_parts else ()
+            ours = sum(orphans.has_upload(container, each) for each in uploads)
+            return container, (sum(map(len, listed)), ours)
         except SsbenchError as error:
             return container, error
 
@@ -307,8 +339,9 @@ def find(
     try:
         searched = pool.imap_unordered(search_container, there, maxsize=client.concurrency)
         for container, outcome in searched:
-            if isinstance(outcome, int):
-                found.containers[container] = outcome
+            if isinstance(outcome, tuple):
+                found.containers[container], uploads = outcome
+                found.uploads += uploads
             elif outcome is None:
                 found.unmarked.add(container)
             elif getattr(outcome, "status", 0) != 404:  # 404: it does not exist, or no longer
@@ -394,7 +427,8 @@ def delete(
     """
 
     def on_done() -> None:
-        done = deletions.result.objects + deletions.result.absent + deletions.result.foreign
+        result = deletions.result
+        done = result.objects + result.absent + result.foreign + result.uploads
         progress(done, max(done, found.total))
 
     deletions = Deletions(client, on_done, run_id=orphans.run_id, dry_run=dry_run)
@@ -404,9 +438,11 @@ def delete(
         for names in _listed(client, orphans, container, deletions.page):
             deletions.delete_all((container, [name]) for name in names)
             deletions.raise_if_stopping()
+        if orphans.in_parts:
+            deletions.abort_uploads(container, partial(orphans.has_upload, container))
 
     deletions.run([*found.containers], clean, lambda: _unlisted(orphans, found))
     if result.ended_early:
         done = result.objects + result.absent + result.foreign + result.failed_objects
-        result.left = max(found.total - done, 0)
+        result.left = max(found.total - done - result.uploads, 0)
     return result

@@ -209,9 +209,9 @@ class StoreAdmin(OpenStore, Protocol):
 class UploadAdmin(Protocol):
     """What the cold half also has if uploads of objects in parts stay open until they end."""
 
-    def open_uploads(self, container: str, after: OpenUpload | None) -> list[OpenUpload]:
-        """One page of the container's open uploads, sorted by name, after this one; [] at the
-        end."""
+    def open_uploads(self, container: str, after: str) -> list[OpenUpload]:
+        """One page of the container's open uploads, sorted by the names of their objects, of names
+        after this one; [] at the end."""
 
     def abort_upload(self, container: str, upload: OpenUpload) -> bool:
         """True: it was aborted; False: it was not open."""

@@ -85,22 +85,15 @@ class ObjectsInParts:
         failures: list[StorageError] = []
 
         def attempt(item: Item) -> Result | None:
-            # Returned, not raised: gevent prints exceptions that leave a greenlet.
             try:
-                return request(item)
+                return None if failures else request(item)
             except StorageError as error:
-                failures.append(error)
+                failures.append(error)  # gevent would print one that leaves a greenlet
                 return None
-
-        def wanted() -> Iterable[Item]:
-            for item in items:
-                if failures:
-                    return
-                yield item
 
         pool = Pool(self._large.parallel)
         try:
-            results = list(pool.imap(attempt, wanted(), maxsize=self._large.parallel))
+            results = list(pool.imap(attempt, items, maxsize=self._large.parallel))
         finally:
             pool.kill()
         if failures:

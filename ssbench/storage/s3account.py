@@ -32,6 +32,7 @@ from ssbench.storage.s3parse import (
     delete_failures,
     delete_request,
     error_of,
+    is_truncated,
     malformed,
     name_in,
     seconds_ahead,
@@ -265,13 +266,13 @@ class S3Account:
         return timing, failures
 
     def open_uploads(
-        self, container: str, prefix: str, after: OpenUpload | None, deadline_ns: int
+        self, container: str, prefix: str, after: str, deadline_ns: int
     ) -> list[OpenUpload]:
         """A page of the open multipart uploads of objects whose names have this prefix, sorted by
-        name, after one; [] at the end, and where there is no such bucket."""
+        name, of names after this one; [] at the end, and where there is no such bucket."""
         place, response = self.place(container, 0), Xml(_UPLOADS_PAGE, self.signer.token)
         collector = StreamingCollector(LISTING_MAX, response.feed)
-        query = uploads_query(place.prefix, prefix, after, _UPLOADS_PAGE)
+        query = uploads_query(place.prefix + prefix, after and place.prefix + after, _UPLOADS_PAGE)
         timing = self.request(
             "GET", 0, place.bucket_path, query, place.headers, collector, deadline_ns
         )
@@ -280,7 +281,7 @@ class S3Account:
         if not 200 <= timing.status < 300:
             raise self.status_error("GET", timing)
         listing = response.check("ListMultipartUploadsResult", timing)
-        return [
+        found = [
             OpenUpload(
                 name_in(listing, record.get("Key", "")).removeprefix(place.prefix),
                 record.get("UploadId", ""),
@@ -288,6 +289,10 @@ class S3Account:
             )
             for record in listing.of("Upload")
         ]
+        # The marker is a name, and not an id as well, since that would have to be of an upload that
+        # is still open. So the last name, of which there may be more, belongs to the next page.
+        whole = [each for each in found if each.name != found[-1].name]
+        return whole if whole and is_truncated(listing) else found
 
     def abort_upload(
         self, container: str, upload: OpenUpload, deadline_ns: int, headers: str = ""
@@ -358,18 +363,11 @@ def listing_query(
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items() if value)
 
 
-def uploads_query(container_prefix: str, prefix: str, after: OpenUpload | None, limit: int) -> str:
+def uploads_query(prefix: str, after: str, limit: int) -> str:
     """The query of a page of open multipart uploads, in canonical form."""
-    values = {
-        "encoding-type": "url", "key-marker": container_prefix + after.name if after else "",
-        "max-uploads": str(limit), "prefix": container_prefix + prefix,
-        "upload-id-marker": after.id if after else "", "uploads": "",
-    }  # fmt: skip
-    return "&".join(
-        f"{name}={quote(value, safe='')}"
-        for name, value in values.items()
-        if value or name == "uploads"
-    )
+    marker = f"key-marker={quote(after, safe='')}&" if after else ""
+    prefix = quote(prefix, safe="")
+    return f"encoding-type=url&{marker}max-uploads={limit}&prefix={prefix}&uploads="
 
 
 def upload_metadata(settings: StorageSettings) -> str:

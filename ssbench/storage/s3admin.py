@@ -17,7 +17,7 @@ from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, Ope
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
 from ssbench.storage.s3account import RUN_HEADER, Place, S3Client, container_of, listing_query
-from ssbench.storage.s3parse import MARK, Xml, malformed, name_in, size_of
+from ssbench.storage.s3parse import MARK, Xml, is_truncated, malformed, name_in, size_of
 from ssbench.storage.sites import quoted_name
 
 _PAGE = 1000  #: entries of a listing page, and names of a multi-delete: S3's maximum
@@ -65,7 +65,7 @@ class S3Admin(S3Client):
         names = [entry.name for entry in found]
         marked = MARK in names or (bool(names or not self._bucket) and self._has_mark(place))
         count = len([name for name in names if name != MARK]) if is_whole else None
-        if not marked and count == 0 and self._leftovers(container):
+        if not marked and count == 0 and self._has_uploads(container):
             count = None  # another client is at work here
         elif self._bucket and not names:
             raise StorageError(ErrorKind.STATUS, f"there is no {place.path}", status=404)
@@ -81,7 +81,7 @@ class S3Admin(S3Client):
             if error.status != 404:
                 raise
             found = None
-        if found is None or not (found.marked or found.object_count):
+        if found is None or (not found.marked and found.object_count == 0):
             if changing is not None:
                 changing()
             if found is None and not self._bucket:
@@ -136,7 +136,7 @@ class S3Admin(S3Client):
             for record in listing.of("CommonPrefixes"):
                 names.append(name_in(listing, record.get("Prefix", "")).removesuffix("/"))
             token = listing.values.get("NextContinuationToken", "")
-            if not _is_truncated(listing) or not token:
+            if not is_truncated(listing) or not token:
                 return names
             if token in tokens:
                 raise malformed("a listing that advances")
@@ -162,7 +162,7 @@ class S3Admin(S3Client):
             name = name_in(listing, record.get("Key", "")).removeprefix(place.prefix)
             if name:  # a key that is the prefix itself is a folder of some other client
                 entries.append(ObjectEntry(name, size_of(record)))
-        return entries, not _is_truncated(listing)
+        return entries, not is_truncated(listing)
 
     def _list(
         self,
@@ -203,11 +203,9 @@ class S3Admin(S3Client):
             if error.status != 404:
                 raise
             return False
-        if found.object_count != 0:
+        if found.object_count != 0 or self._has_uploads(container):
             raise StorageError(ErrorKind.STATUS, f"{place.path} is not empty", status=409)
         if found.marked:
-            while sum(self.abort_upload(container, each) for each in self._leftovers(container)):
-                pass  # by pages
             self._is_there("DELETE", place, place.path + MARK)
         if self._bucket:
             return True
@@ -218,19 +216,19 @@ class S3Admin(S3Client):
                 self._put_mark(place)
             raise
 
-    def open_uploads(self, container: str, after: OpenUpload | None) -> list[OpenUpload]:
+    def open_uploads(self, container: str, after: str) -> list[OpenUpload]:
         return self._account.open_uploads(container, "", after, self._deadline_ns())
 
     def abort_upload(self, container: str, upload: OpenUpload) -> bool:
         return self._account.abort_upload(container, upload, self._deadline_ns())
 
-    def _leftovers(self, container: str) -> list[OpenUpload]:
-        """A page of open uploads; [] if the store has none, or these keys may not list them."""
+    def _has_uploads(self, container: str) -> bool:
+        """Whether uploads are open; False if the store has no such listing, or refuses it."""
         try:
-            return self.open_uploads(container, None)
+            return bool(self.open_uploads(container, ""))
         except StorageError as error:
-            if error.status in (400, 403, 405, 501) and error.kind is ErrorKind.STATUS:
-                return []
+            if error.kind is ErrorKind.STATUS and (error.status // 100 == 4 or error.status == 501):
+                return False
             raise
 
     def _place(self, container: str) -> Place:
@@ -277,7 +275,3 @@ class S3Admin(S3Client):
 
     def _deadline_ns(self) -> int:
         return perf_counter_ns() + self._timeout_ns
-
-
-def _is_truncated(listing: Xml) -> bool:
-    return listing.values.get("IsTruncated", "").strip().lower() == "true"

@@ -107,7 +107,7 @@ class LargeObjects(ObjectsInParts):
         if self._may_have_parts(job.size_class):
             container, name = self._place(job)
             with store_is_changed():
-                for upload in self._account.open_uploads(container, name, None, deadline_ns):
+                for upload in self._account.open_uploads(container, name, "", deadline_ns):
                     if upload.name == name:
                         self._account.abort_upload(container, upload, deadline_ns)
         return timing

@@ -216,6 +216,11 @@ def name_in(listing: Xml, value: str) -> str:
     return unquote_plus(value) if listing.values.get("EncodingType") == "url" else value
 
 
+def is_truncated(listing: Xml) -> bool:
+    """Whether the listing goes on with another page."""
+    return listing.values.get("IsTruncated", "").strip().lower() == "true"
+
+
 def size_of(record: Mapping[str, str]) -> int:
     """The size of a listed object in bytes.
 

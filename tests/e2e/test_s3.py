@@ -1,7 +1,8 @@
-"""S3 as its users run it: two workers against Swift's s3api."""
+"""S3 as its users run it: two workers against Swift's s3api, and against versitygw."""
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,7 +13,7 @@ import pytest
 from ssbench.core.errors import ExitStatus, StatFileError
 from tests.e2e.commands import Commands, Started, finished, rows_of, until, workers_of
 from tests.e2e.test_secrets import Watcher, none_has, nowhere
-from tests.servers.s3 import SwiftS3
+from tests.servers.s3 import S3Server, SwiftS3, VersityGW
 
 SECRET = "Hv8-secret-key-of-the-s3-tests"
 OPERATIONS = {
@@ -21,11 +22,36 @@ OPERATIONS = {
 }  # fmt: skip
 
 
+PART = 5 << 20  #: bytes of the smallest part that S3 takes
+LARGE = {
+    "sizes": [
+        {"name": "tiny", "size_min": 100, "size_max": 2000},
+        {"name": "large", "size_min": PART + 1, "size_max": PART + 2000},
+    ],
+    "initial_files": {"tiny": 10, "large": 2},
+    "large_object": {"above": PART, "segment": PART, "parallel": 2},
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
-def s3() -> Iterator[SwiftS3]:
+def s3() -> Iterator[S3Server]:
     with SwiftS3(SECRET) as server:
         server.make_bucket("bench")
         yield server
+
+
+@pytest.fixture(scope="module")
+def versitygw() -> Iterator[S3Server]:
+    with VersityGW() as server:
+        server.make_bucket("bench")
+        yield server
+
+
+@pytest.fixture(params=["s3", pytest.param("versitygw", marks=pytest.mark.program("versitygw"))])
+def each_s3(request: pytest.FixtureRequest) -> S3Server:
+    server = request.getfixturevalue(request.param)
+    assert isinstance(server, S3Server)
+    return server
 
 
 def scenario(commands: Commands, base: str, **keys: object) -> Path:
@@ -42,65 +68,95 @@ def done(started: Started, operation: str) -> int:
     return 0
 
 
-@pytest.mark.parametrize("own", [
-    [], ["--s3-bucket", "bench"],
-    ["--s3-bucket", "bench", "--s3-style", "virtual", "--s3-payload", "unsigned"],
-], ids=["buckets", "prefixes", "virtual"])  # fmt: skip
-def test_two_workers_run_all_operations_and_show_no_secret(
-    commands: Commands, s3: SwiftS3, own: list[str]
-) -> None:
-    path = scenario(commands, "all", operation_count=120)
-    given = {"environment": s3.environment}
-    started = commands.start_run(
-        "-v", "-f", path, "--verify", "--profile", *s3.options, *own, **given
-    )
+def check_operations(commands: Commands, server: S3Server, *own: str) -> None:
+    """A run of all operations, on objects in parts and others, that leaves no secret and, after
+    clean-up, nothing else."""
+    path = scenario(commands, "all", operation_count=120, **LARGE)
+    given = {"environment": server.environment}
+    options = [*server.options, *own]
+    started = commands.start_run("-v", "-f", path, "--verify", "--profile", *options, **given)
     with Watcher(started) as watcher:
         ended = started.wait().fine()
-    assert ended.counted()[:2] == (120, 0)
+    assert ended.counted()[:2] == (120, 0), [row for row in rows_of(ended.results) if row["error"]]
     assert set(finished(ended.stats)) == {name.upper() for name in OPERATIONS}
     assert len(workers_of(ended.results)) == 2
-    none_has(watcher.public, SECRET)
-    none_has(watcher.inherited, SECRET, "AWS_SECRET_ACCESS_KEY")
-    nowhere(commands.place, SECRET)
-    cleaned = commands.master("cleanup-containers", "-b", "all", *s3.options, *own, **given)
+    none_has(watcher.public, server.secret_key)
+    none_has(watcher.inherited, server.secret_key, "AWS_SECRET_ACCESS_KEY")
+    nowhere(commands.place, server.secret_key)
+    cleaned = commands.master("cleanup-containers", "-b", "all", *options, **given)
     assert "3 containers" in cleaned.wait().fine().out
-    kept = s3.contents()
+    kept = server.contents()
     assert not kept["bench"]
     assert not any(bucket.startswith("all") for bucket in kept)
 
 
-def test_a_run_survives_a_killed_worker(commands: Commands, s3: SwiftS3) -> None:
-    path = scenario(commands, "killed")
-    started = commands.start_run(
-        "-f", path, "-r", 10, *s3.options, "--s3-bucket", "bench", environment=s3.environment
-    )
-    until("operations", lambda: done(started, "READ") > 5)
+def test_two_workers_run_all_operations_and_show_no_secret(
+    commands: Commands, each_s3: S3Server
+) -> None:
+    check_operations(commands, each_s3, "--s3-bucket", "bench")
+
+
+@pytest.mark.parametrize("own", [
+    [], ["--s3-bucket", "bench", "--s3-style", "virtual", "--s3-payload", "unsigned"],
+], ids=["buckets", "virtual"])  # fmt: skip
+def test_containers_can_be_buckets_and_buckets_part_of_the_host_name(
+    commands: Commands, s3: S3Server, own: list[str]
+) -> None:
+    check_operations(commands, s3, *own)
+
+
+def test_a_lost_worker_and_a_killed_master_leave_no_object_and_no_open_upload(
+    commands: Commands, each_s3: S3Server
+) -> None:
+    given = {"environment": each_s3.environment}
+    options = [*each_s3.options, "--s3-bucket", "bench"]
+    path = scenario(
+        commands, "left", operation_count=30, bulk_count=None, user_count=3,
+        operations={"create": 3, "update": 3, "read": 1, "copy": 1},
+        **{**LARGE, "initial_files": {"tiny": 1, "large": 3}},
+    )  # fmt: skip
+    client = each_s3.client()
+
+    def open_uploads() -> list[str]:
+        found = client.list_multipart_uploads(Bucket="bench", Prefix="left_")
+        return [upload["Key"] for upload in found.get("Uploads", ())]
+
+    started = commands.start_run("-f", path, *options, **given)
+    until("an open upload", open_uploads)
     started.workers()[0].send_signal(signal.SIGKILL)
-    ended = started.wait().fine(ExitStatus.WORKERS_LOST)
-    assert ended.counted()[0] > 10
+    lost = started.wait().fine(ExitStatus.WORKERS_LOST)
+    assert lost.counted()[0] > 10
+    # Those of initial objects may be left, by the lost worker.
+    assert not any(key.count("_") == 3 for key in open_uploads())
 
-
-def test_resume_cleanup_deletes_what_a_killed_master_left(commands: Commands, s3: SwiftS3) -> None:
-    given = {"environment": s3.environment}
-    options = [*s3.options, "--s3-bucket", "bench"]
-    started = commands.start_run(
-        "-f", scenario(commands, "left", operation_count=10**6), *options, **given
-    )
-    until("objects", lambda: done(started, "CREATE") > 10)
+    started = commands.start_run("-f", path, "-o", 10**6, *options, **given)
+    until("objects", lambda: done(started, "CREATE") > 2)
+    until("an open upload", open_uploads)
+    workers = started.workers()
     started.signal(signal.SIGKILL)
     started.process.wait()
-    s3.client().put_object(Bucket="bench", Key="left_000000/somebody_elses")
-    words = ["cleanup-containers", "--resume-cleanup", started.stat_file, *options]
-    assert "Deleted " in commands.master(*words, **given).wait().fine().out
-    assert "Nothing was left of run" in commands.master(*words, **given).wait().fine().out
-    left = s3.contents()["bench"]
-    assert "left_000000/somebody_elses" in left
-    assert "left_000000/.ssbench" in left
+    until("the workers' end", lambda: not any(worker.is_running() for worker in workers))
+    others = ["left_000000/large_0123456789_000003", "left_000009/large_000003"]
+    for key in others:
+        client.create_multipart_upload(Bucket="bench", Key=key)
+    client.put_object(Bucket="bench", Key="left_000000/somebody_elses")
+    for stat_file in (lost.results, started.stat_file):
+        words = ["cleanup-containers", "--resume-cleanup", stat_file, *options]
+        resumed = commands.master(*words, **given).wait().fine()
+    assert re.search("Deleted .* objects? .*of run", resumed.out)
+    left = {key for key in each_s3.contents()["bench"] if key.startswith("left_")}
+    names = {key.partition("/")[2] for key in left}
+    assert names == {".ssbench", "somebody_elses", "tiny_000000"} | {
+        f"large_{number:06d}" for number in range(3)
+    }
+    assert sorted(open_uploads()) == others
+    commands.master("cleanup-containers", "-b", "left", *options, **given).wait().fine()
+    assert open_uploads() == others[1:], "in a container without the mark"
 
 
 @pytest.mark.parametrize("bucket", ["", "shared"])
 def test_cleanup_deletes_no_container_without_our_mark(
-    commands: Commands, s3: SwiftS3, bucket: str
+    commands: Commands, s3: S3Server, bucket: str
 ) -> None:
     given = {"environment": s3.environment}
     options = [*s3.options, *(["--s3-bucket", bucket] if bucket else [])]
@@ -119,7 +175,7 @@ def test_cleanup_deletes_no_container_without_our_mark(
 
 
 def test_a_wrong_secret_ends_the_run_at_once_and_is_not_shown(
-    commands: Commands, s3: SwiftS3
+    commands: Commands, s3: S3Server
 ) -> None:
     wrong = {**s3.environment, "AWS_SECRET_ACCESS_KEY": "wr0ng-secret"}
     ended = commands.run("-f", scenario(commands, "wrong"), *s3.options, environment=wrong)
@@ -130,7 +186,7 @@ def test_a_wrong_secret_ends_the_run_at_once_and_is_not_shown(
     nowhere(commands.place, SECRET, "wr0ng-secret")
 
 
-def test_a_bucket_that_does_not_exist_is_named(commands: Commands, s3: SwiftS3) -> None:
+def test_a_bucket_that_does_not_exist_is_named(commands: Commands, s3: S3Server) -> None:
     options = [*s3.options, "--s3-bucket", "nobodys"]
     path = scenario(commands, "none")
     ended = commands.run("-f", path, *options, environment=s3.environment)
@@ -138,7 +194,7 @@ def test_a_bucket_that_does_not_exist_is_named(commands: Commands, s3: SwiftS3) 
 
 
 def test_the_region_that_the_store_names_replaces_a_wrong_one(
-    commands: Commands, s3: SwiftS3
+    commands: Commands, s3: S3Server
 ) -> None:
     options = [*s3.options, "--s3-bucket", "bench", "--s3-region", "eu-west-1"]
     path = scenario(commands, "region", operation_count=20)
@@ -146,7 +202,7 @@ def test_the_region_that_the_store_names_replaces_a_wrong_one(
     assert ended.counted()[:2] == (20, 0)
 
 
-def test_several_endpoints_share_the_load(commands: Commands, s3: SwiftS3) -> None:
+def test_several_endpoints_share_the_load(commands: Commands, s3: S3Server) -> None:
     other = ["--s3-endpoint", f"{s3.url}/"]
     path = scenario(commands, "both", operation_count=40)
     options = [*s3.options, *other, "--s3-bucket", "bench"]
@@ -154,7 +210,7 @@ def test_several_endpoints_share_the_load(commands: Commands, s3: SwiftS3) -> No
     assert {row["url"] for row in rows_of(ended.results)} == {0, 1}
 
 
-def test_headers_expect_continue_and_single_connections(commands: Commands, s3: SwiftS3) -> None:
+def test_headers_expect_continue_and_single_connections(commands: Commands, s3: S3Server) -> None:
     path = scenario(
         commands, "keys", operation_count=40, keep_alive=False, expect_continue=True,
         headers={"create": {"x-amz-meta-color": "blue"}, "X-Note": "all"},
@@ -162,3 +218,12 @@ def test_headers_expect_continue_and_single_connections(commands: Commands, s3: 
     options = [*s3.options, "--s3-bucket", "bench"]
     ended = commands.run("-f", path, *options, environment=s3.environment).fine()
     assert ended.counted()[:2] == (40, 0)
+
+
+def test_parts_below_5_mib_are_refused_before_the_run(commands: Commands, s3: S3Server) -> None:
+    small = {"above": PART, "segment": PART - 1}
+    path = scenario(commands, "parts", **{**LARGE, "large_object": small})
+    options = [*s3.options, "--s3-bucket", "bench"]
+    ended = commands.run("-f", path, *options, environment=s3.environment).fine(2)
+    assert "large_object.segment: 5242879 is less than the 5242880 bytes" in ended.err
+    assert not any(key.startswith("parts") for key in s3.contents()["bench"])

@@ -31,6 +31,7 @@ from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
     ObjectEntry,
+    OpenUpload,
     StoreLimits,
 )
 
@@ -54,6 +55,7 @@ class MemoryContainer:
     policy: str
     marker: bool = False
     objects: dict[str, MemoryObject] = field(default_factory=dict)
+    uploads: list[OpenUpload] = field(default_factory=list)
 
 
 class MemoryStore:
@@ -146,7 +148,8 @@ class MemoryStore:
 
 
 class MemoryStorage:
-    """A driver over a MemoryStore. Keeps the whole contract of ssbench.storage.base."""
+    """A driver over a MemoryStore. Keeps the whole contract of ssbench.storage.base,
+    UploadAdmin included."""
 
     concurrency: Literal["greenlets", "threads"] = "greenlets"
 
@@ -266,10 +269,23 @@ class MemoryStorage:
         with self._request("delete_container", container):
             if container not in self.store.containers:
                 return False
-            if self.store.container(container).objects:
+            found = self.store.container(container)
+            if found.objects or found.uploads:
                 raise status_error(409)
             del self.store.containers[container]
             return True
+
+    def open_uploads(self, container: str, after: str) -> list[OpenUpload]:
+        with self._request("open_uploads", container):
+            uploads = self.store.container(container).uploads
+            return sorted(each for each in uploads if each.name > after)
+
+    def abort_upload(self, container: str, upload: OpenUpload) -> bool:
+        with self._request("abort_upload", upload.name):
+            uploads = self.store.container(container).uploads
+            was_open = upload in uploads
+            uploads[:] = [each for each in uploads if each != upload]
+            return was_open
 
     def close(self) -> None:
         self.closed = True

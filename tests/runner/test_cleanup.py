@@ -15,7 +15,7 @@ from ssbench.core.settings import Credentials
 from ssbench.runner import cleanup
 from ssbench.runner.cleanup import Plan, count, delete, plan
 from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult
-from ssbench.storage.base import ContainerEntry, StoreLimits
+from ssbench.storage.base import ContainerEntry, OpenUpload, StoreLimits
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.runner.clients import client
@@ -391,3 +391,21 @@ def test_names_in_examples_are_escaped() -> None:
     store.add("ssbench_000000", "evil\x1b[2J")
     store.refuse("delete_object", "evil\x1b[2J", status_error(403))
     assert "\x1b" not in "".join(delete_all(MemoryStorage(store)).examples)
+
+
+def test_open_uploads_of_objects_are_aborted_with_their_container() -> None:
+    store = MemoryStore()
+    storage = filled(store, containers=2, objects=1)
+    ours, foreign = OpenUpload("tiny_0123456789_000003", "1"), OpenUpload("precious", "2")
+    store.containers["ssbench_000000"].uploads = [ours]
+    store.containers["ssbench_000001"].uploads = [ours, foreign]
+    result = delete_all(storage)
+    assert (result.containers, result.uploads, result.failed_containers) == (1, 2, 1)
+    assert store.containers["ssbench_000001"].uploads == [foreign]
+    assert "is another client writing to it?" in result.examples[0]
+
+
+def test_a_store_that_lists_no_uploads_can_be_cleaned() -> None:
+    storage = filled(MemoryStore(), containers=1, objects=1)
+    storage.store.refuse("open_uploads", "ssbench_000000", status_error(403))
+    assert delete_all(storage).containers == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
 import gevent
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import AuthError, StorageError
-from ssbench.core.model import ErrorKind, Phase, Result
+from ssbench.core.model import ErrorKind, LargeObject, Phase, Result
 from ssbench.core.naming import RunNaming
 from ssbench.core.operations import (
     CREATE,
@@ -31,7 +32,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import Credentials
 from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult, KeptContainers
 from ssbench.runner.resume import OrphanedObjects, SearchResult, delete, find
-from ssbench.storage.base import ObjectEntry
+from ssbench.storage.base import ObjectEntry, OpenUpload
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.runner.clients import client
@@ -412,3 +413,52 @@ def test_stopping_ends_resume_cleanup() -> None:
 def test_ctrl_c_during_the_listing_of_containers() -> None:
     found = find(client(stored((0, 10)), stopping=lambda: True), leftovers())
     assert found.listed == 0
+
+
+IN_PARTS = replace(SCENARIO, large_object=LargeObject(above=0, segment=1))
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_open_uploads_of_the_run_are_aborted_and_no_others(dry_run: bool) -> None:
+    storage = stored((0, 12))
+    created, elsewhere = NAMING.object(0, 13), NAMING.object(0, 14)
+    ours = [
+        OpenUpload(created, "1"), OpenUpload(created, "2"),
+        OpenUpload("tiny_000004", "3", 1000.0), OpenUpload("tiny_000004", "4", 2000.0),
+    ]  # fmt: skip
+    others = [
+        OpenUpload("tiny_000004", "5", 999.0), OpenUpload("tiny_000004", "6", 2001.0),
+        OpenUpload("tiny_000004", "7"), OpenUpload("tiny_0123456789_000013", "8", 1500.0),
+        OpenUpload("precious", "9", 1500.0), OpenUpload(elsewhere, "10", 1500.0),
+    ]  # fmt: skip
+    container = storage.store.containers["b_000001"]
+    container.uploads = [*ours, *others]
+    left = OrphanedObjects(IN_PARTS, RUN, period=(1000.0, 2000.0))
+    found = find(client(storage), left)
+    assert (found.objects, found.uploads, found.total) == (1, 4, 5)
+    result = delete(client(storage), left, found, dry_run=dry_run)
+    assert (result.objects, result.uploads, result.ok) == (1, 4, True)
+    assert container.uploads == ([*ours, *others] if dry_run else others)
+
+
+def test_uploads_stay_in_containers_without_a_mark_and_are_not_looked_for_in_vain() -> None:
+    store = MemoryStore()
+    store.add("b_000001")
+    store.containers["b_000001"].uploads = uploads = [OpenUpload(NAMING.object(0, 13), "1")]
+    left = OrphanedObjects(IN_PARTS, RUN)
+    assert find(client(MemoryStorage(store)), left).total == 0
+    assert store.containers["b_000001"].uploads == uploads
+    storage = stored()
+    find(client(storage), leftovers())
+    assert storage.store.count("open_uploads") == 0, "objects are stored as one"
+
+
+def test_an_upload_that_stays_open_is_a_failure() -> None:
+    storage = stored()
+    name = NAMING.object(0, 13)
+    storage.store.containers["b_000001"].uploads = [OpenUpload(name, "1")]
+    storage.store.refuse("abort_upload", name, status_error(403))
+    left = OrphanedObjects(IN_PARTS, RUN)
+    result = delete(client(storage), left, find(client(storage), left))
+    assert not result.ok
+    assert result.examples == [f"b_000001/{name}: its upload stays open: the store answered 403"]

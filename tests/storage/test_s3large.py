@@ -1,0 +1,287 @@
+"""Multipart uploads on recorded responses: failures, and what the requests say.
+
+tests/contract and tests/e2e/test_s3.py run them against real servers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import md5
+from typing import Any
+
+import pytest
+
+from ssbench.core.content import SyntheticSource
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, LargeObject
+from ssbench.core.operations import COPY, CREATE, POST, REMOVE
+from ssbench.core.retry import Attempts, NextStep
+from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload, StoreAdmin, UploadAdmin
+from ssbench.storage.registry import open_admin, open_store
+from tests.fakes.scripted_server import Peer, ScriptedServer, ok
+from tests.storage.test_s3 import error, response, settings
+
+NAME = b"tiny_run1_000012"
+BEGUN = ok(b"<InitiateMultipartUploadResult><UploadId>id&amp;1</UploadId>"
+           b"</InitiateMultipartUploadResult>")  # fmt: skip
+DONE = ok(b"<CompleteMultipartUploadResult><ETag>x-2</ETag></CompleteMultipartUploadResult>")
+ABORTED = b"HTTP/1.1 204 No Content\r\n\r\n"
+FAILED = response(200, error("InternalError", "We encountered an internal error."))
+
+
+def part(etag: str = '"a&b"') -> bytes:
+    return response(200, ETag=etag)
+
+
+def copied(etag: str = "&quot;c&quot;") -> bytes:
+    return ok(f"<CopyPartResult><ETag>{etag}</ETag></CopyPartResult>".encode())
+
+
+class Requests:
+    """What a server received: of each request its method and query, its head and its body."""
+
+    def __init__(self, answers: tuple[bytes, ...]) -> None:
+        self._answers = iter(answers)
+        self.lines: list[str] = []
+        self.heads: list[str] = []
+        self.bodies: list[bytes] = []
+
+    def serve(self, peer: Peer) -> None:
+        """Answer one request after another."""
+        while data := peer.hear():
+            head, _, body = data.partition(b"\r\n\r\n")
+            found = re.search(rb"Content-Length: (\d+)", head)
+            while found and len(body) < int(found[1]):
+                body += peer.sock.recv(65536)
+            method, target, _ = head.decode().partition("\r\n")[0].split(" ")
+            self.lines.append(f"{method} {target.partition('?')[2]}")
+            self.heads.append(head.decode().lower())
+            self.bodies.append(body)
+            peer.say(next(self._answers))
+
+
+@contextmanager
+def store_of(*answers: bytes, **own: Any) -> Iterator[tuple[ObjectStore, Requests]]:
+    """A store that gives these responses one after another."""
+    requests = Requests(answers)
+    with ScriptedServer(requests.serve) as server:
+        given = settings(f"http://127.0.0.1:{server.port}", **own)
+        store = open_store(replace(given, large_object=LargeObject(30, 40, "", 1)))
+        try:
+            yield store, requests
+        finally:
+            store.close()
+
+
+def job(operation: int, size: int = 60, number: int = 12) -> Job:
+    others = (13,) if operation == COPY else ()
+    return Job(7, operation, 0, number, 2, size, others=others)
+
+
+def failure_of(store: ObjectStore, operation: int = CREATE) -> StorageError:
+    with pytest.raises(StorageError) as caught:
+        store.actions[operation](job(operation), 0)
+    return caught.value
+
+
+PARTS = ["PUT partNumber=1&uploadId=id%261", "PUT partNumber=2&uploadId=id%261"]
+ABORT, COMPLETE = "DELETE uploadId=id%261", "POST uploadId=id%261"
+
+
+def test_an_upload_is_begun_sent_in_parts_and_completed() -> None:
+    headers = ((int(CREATE), "x-amz-storage-class: GLACIER\r\nX-Other: 1\r\n"),)
+    with store_of(BEGUN, part(), part(), DONE, headers=headers) as (store, requests):
+        timing = store.actions[CREATE](job(CREATE), 0)
+    assert (timing.status, timing.bytes_moved) == (200, 60)
+    assert requests.lines == ["POST uploads=", *PARTS, COMPLETE]
+    assert [len(body) for body in requests.bodies[1:3]] == [40, 20]
+    whole = b"".join(SyntheticSource(1 << 20).pieces(NAME, 2, 60))
+    assert b"".join(requests.bodies[1:3]) == whole
+    assert re.findall(rb"<Part>.*?</Part>", requests.bodies[3]) == [
+        b"<Part><PartNumber>%d</PartNumber><ETag>\"a&amp;b\"</ETag></Part>" % number
+        for number in (1, 2)
+    ]  # fmt: skip
+    of_the_object = ("x-amz-storage-class: glacier", "x-amz-meta-ssbench-run: run1",
+                     "x-amz-meta-ssbench-version: 2",
+                     "x-amz-meta-ssbench-segments: multipart 40")  # fmt: skip
+    for line in of_the_object:
+        assert [line in head for head in requests.heads] == [True, False, False, False]
+    assert all("x-other: 1" in head for head in requests.heads)
+
+
+@pytest.mark.parametrize("answers", [
+    [part(), response(400, error("InvalidPart"))],
+    [part(), part(""), DONE],
+    [part(), part(), FAILED],
+    [part(), part(), response(200, "<html/>")],
+    [part(), part(), response(400, error("EntityTooSmall"))],
+])  # fmt: skip
+def test_a_failed_upload_is_aborted_at_once(answers: list[bytes]) -> None:
+    with store_of(BEGUN, *answers, ABORTED) as (store, requests):
+        failure = failure_of(store)
+    assert failure.kind in (ErrorKind.STATUS, ErrorKind.PROTOCOL)
+    assert not failure.partly_done
+    assert requests.lines[-1] == ABORT
+
+
+def test_an_error_in_the_response_to_a_completion_leaves_the_outcome_unknown() -> None:
+    with store_of(BEGUN, part(), part(), FAILED, response(404)) as (store, _):
+        failure = failure_of(store)
+    assert "200 with an error: InternalError: We encountered" in failure.detail
+    attempts = Attempts(CREATE, 3)
+    assert attempts.after(failure) is NextStep.GIVE_UP
+    assert attempts.unknown == 1
+
+
+def test_an_upload_that_can_not_be_aborted_is_aborted_after_a_later_one() -> None:
+    refused = response(403, error("AccessDenied"))
+    with store_of(BEGUN, refused, refused, BEGUN, part(), part(), DONE, ABORTED) as (
+        store,
+        requests,
+    ):
+        failure = failure_of(store)
+        assert (failure.status, failure.partly_done) == (403, True)
+        assert store.actions[CREATE](job(CREATE, number=9), 0).status == 200
+    assert requests.lines[-2:] == [COMPLETE, ABORT]
+    assert "/tiny_run1_000012?" in requests.heads[-1]
+
+
+@pytest.mark.parametrize("answer", [
+    ok(b"<InitiateMultipartUploadResult/>"), ok(b"<html/>"), ok(b"<Error/>"),
+])  # fmt: skip
+def test_an_upload_without_an_id_is_an_error(answer: bytes) -> None:
+    with store_of(answer) as (store, requests):
+        failure = failure_of(store)
+    assert failure.kind in (ErrorKind.PROTOCOL, ErrorKind.STATUS)
+    assert requests.lines == ["POST uploads="]
+
+
+def test_a_wrong_etag_of_a_part_is_found_under_verify() -> None:
+    first = b"".join(SyntheticSource(1 << 20).pieces(NAME, 2, 40))
+    right = part(f'"{md5(first).hexdigest()}"')
+    with store_of(BEGUN, right, part(f'"{"0" * 32}"'), ABORTED, verify=True) as (store, _):
+        failure = failure_of(store)
+    assert failure.kind is ErrorKind.CORRUPT
+    assert "tiny_run1_000012, part 2: the ETag is 0000" in failure.detail
+
+
+def test_a_copy_names_the_ranges_of_its_parts() -> None:
+    with store_of(BEGUN, copied(), copied(), DONE) as (store, requests):
+        timing = store.actions[COPY](job(COPY), 0)
+    assert timing.bytes_moved == 0
+    assert "/tiny_run1_000013?uploads=" in requests.heads[0]
+    assert "ssbench-version" not in requests.heads[0]
+    for head, first, last in zip(requests.heads[1:3], (0, 40), (39, 59), strict=True):
+        assert "x-amz-copy-source: /ssbench-000000/tiny_run1_000012" in head
+        assert f"x-amz-copy-source-range: bytes={first}-{last}\r\n" in f"{head}\r\n"
+        assert "content-length: 0" in head
+    with store_of(BEGUN, copied(), DONE) as (store, requests):
+        store.actions[POST](job(POST, 35), 0)
+    assert "x-amz-meta-ssbench-post: 7" in requests.heads[0]
+    assert "x-amz-meta-ssbench-version: 2" in requests.heads[0]
+    assert "x-amz-copy-source-range" not in requests.heads[1]
+
+
+def test_an_error_in_the_response_to_a_copied_part_is_an_error() -> None:
+    with store_of(BEGUN, FAILED, ABORTED) as (store, requests):
+        failure = failure_of(store, COPY)
+    assert "200 with an error: InternalError" in failure.detail
+    assert requests.lines[-1] == ABORT
+
+
+# --- Open uploads
+
+
+def page_of(*names: str, truncated: bool = False) -> bytes:
+    uploads = "".join(
+        f"<Upload><Key>{name}</Key><UploadId>id{index}</UploadId><Initiator><ID>x</ID></Initiator>"
+        "<Initiated>2026-01-02T03:04:05.000Z</Initiated></Upload>"
+        for index, name in enumerate(names)
+    )
+    body = f"<IsTruncated>{str(truncated).lower()}</IsTruncated>{uploads}"
+    return ok(f"<ListMultipartUploadsResult>{body}</ListMultipartUploadsResult>".encode())
+
+
+def test_clean_up_of_an_object_aborts_its_open_uploads_only() -> None:
+    name = NAME.decode()
+    pages = page_of(name, name, f"{name}3")
+    with store_of(ABORTED, pages, ABORTED, response(404)) as (store, requests):
+        assert store.actions[REMOVE](job(REMOVE), 0).status == 204
+    assert requests.lines[1:] == [
+        f"GET encoding-type=url&max-uploads=1000&prefix={name}&uploads=",
+        "DELETE uploadId=id0", "DELETE uploadId=id1",
+    ]  # fmt: skip
+
+
+def asked(call: Callable[[Any], object], *answers: bytes, **own: Any) -> tuple[object, Requests]:
+    """What the cold half makes of these responses."""
+    requests = Requests(answers)
+    with ScriptedServer(requests.serve) as server:
+        admin: StoreAdmin = open_admin(settings(f"http://127.0.0.1:{server.port}", **own))
+        assert isinstance(admin, UploadAdmin)
+        try:
+            return call(admin), requests
+        finally:
+            admin.close()
+
+
+def test_a_page_of_open_uploads_ends_with_a_whole_name() -> None:
+    answer = page_of("c_000000/a", "c_000000/b", "c_000000/b", truncated=True)
+    found, requests = asked(
+        lambda admin: admin.open_uploads("c_000000", "0"), answer, bucket="bench"
+    )
+    assert found == [OpenUpload("a", "id0", 1767323045.0)]
+    query = "encoding-type=url&key-marker=c_000000%2F0&max-uploads=1000&prefix=c_000000%2F&uploads="
+    assert requests.lines == [f"GET {query}"]
+    found, _ = asked(lambda admin: admin.open_uploads("c_000000", ""), page_of("b", "b"))
+    assert found == [OpenUpload("b", f"id{index}", 1767323045.0) for index in range(2)]
+
+
+@pytest.mark.parametrize("answer", [
+    page_of(*["a"] * 1001), ok(b"<ListMultipartUploadsResult><Upload>"), ok(b"<html/>"), FAILED,
+])  # fmt: skip
+def test_what_is_no_page_of_open_uploads_is_refused(answer: bytes) -> None:
+    with pytest.raises(StorageError):
+        asked(lambda admin: admin.open_uploads("c_000000", ""), answer)
+
+
+LISTED = b"<ListBucketResult><IsTruncated>false</IsTruncated>%s</ListBucketResult>"
+EMPTY = ok(LISTED % b"")
+MARKED = ok(LISTED % b"<Contents><Key>.ssbench</Key></Contents>")
+
+
+def test_a_container_in_which_others_upload_is_neither_marked_nor_deleted() -> None:
+    unmarked, foreign = [EMPTY, response(404)], page_of("somebody_elses")
+    found, _ = asked(lambda admin: admin.container_info("c_000000"), *unmarked, foreign)
+    assert found == ContainerInfo(None, marked=False, object_count=None)
+    found, requests = asked(lambda admin: admin.make_container("c_000000"), *unmarked, foreign)
+    assert found == ContainerInfo(None, marked=False, object_count=None)
+    assert {line.partition(" ")[0] for line in requests.lines} == {"GET", "HEAD"}
+    for answers in ([MARKED, foreign], [*unmarked, foreign]):
+        with pytest.raises(StorageError) as caught:
+            asked(lambda admin: admin.delete_container("c_000000"), *answers)
+        assert caught.value.status == 409
+
+
+def test_a_bucket_with_more_objects_than_a_page_is_not_marked() -> None:
+    listing = LISTED.replace(b"false", b"true") % (b"<Contents><Key>theirs</Key></Contents>" * 2)
+    found, requests = asked(
+        lambda admin: admin.make_container("c_000000"), ok(listing), response(404)
+    )
+    assert found == ContainerInfo(None, marked=False, object_count=None)
+    assert {line.partition(" ")[0] for line in requests.lines} == {"GET", "HEAD"}
+
+
+@pytest.mark.parametrize("refused", [
+    response(403, error("AccessDenied")), response(501, error("NotImplemented")),
+])  # fmt: skip
+def test_containers_can_be_used_where_uploads_can_not_be_listed(refused: bytes) -> None:
+    found, _ = asked(lambda admin: admin.container_info("c_000000"), EMPTY, response(404), refused)
+    assert found == ContainerInfo(None, marked=False, object_count=0)
+    gone, _ = asked(
+        lambda admin: admin.delete_container("c_000000"), MARKED, refused, ABORTED, ABORTED
+    )
+    assert gone
