@@ -18,6 +18,7 @@ from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
+from ssbench.core.observer import SilentObserver
 from ssbench.core.text import plural, printable
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner import open_session
@@ -110,10 +111,8 @@ def _check_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
             check_writable(path)
 
 
-class MinuteLines:
-    """An observer that prints a line when the run begins, and then one a minute."""
-
-    wants_results = wants_counts = wants_latencies = False
+class MinuteLines(SilentObserver):
+    """Prints a line when the run begins, and then one a minute."""
 
     config: BenchConfig  #: of the present run
 
@@ -138,9 +137,6 @@ class MinuteLines:
             flush=True,
         )
 
-    def results(self, columns: Sequence[Sequence[int]]) -> None:
-        """Never called: see wants_results."""
-
     def update(self, progress: RunProgress) -> None:
         if not 0 < self._due_s <= progress.elapsed_s:
             return
@@ -152,15 +148,6 @@ class MinuteLines:
             " second...",
             flush=True,
         )
-
-    def wait_for(self, text: str) -> None:
-        """Shown by the progress display."""
-
-    def info(self, text: str) -> None:
-        """Shown by the progress display."""
-
-    def message(self, text: str) -> None:
-        """Shown by the progress display."""
 
     def end_phase(self) -> None:
         self._due_s = 0.0

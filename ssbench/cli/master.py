@@ -141,6 +141,8 @@ _FUNCTIONS = {
     "gen-files": "ssbench.cli.files_commands:gen_files",
     "diff-dirs": "ssbench.cli.files_commands:diff_dirs",
     "bench suite": "ssbench.cli.bench_commands:suite",
+    "upload": "ssbench.cli.transfer_commands:upload",
+    "download": "ssbench.cli.transfer_commands:download",
     "make-scenario": "ssbench.cli.scenario_commands:make_scenario",
     "replay": "ssbench.cli.run_commands:replay",
     "check-network": "ssbench.cli.network_commands:check",
@@ -149,7 +151,9 @@ _FUNCTIONS = {
 
 #: Commands that compute statistics. They load numpy late: a run must not find at its end that
 #: it is missing, as in an environment of an earlier release.
-_STATISTICS = {"run-scenario", "find-limit", "report-scenario", "compare", "replay"}
+_STATISTICS = {
+    "run-scenario", "find-limit", "report-scenario", "compare", "replay", "upload", "download",
+}  # fmt: skip
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -519,6 +519,77 @@ DIFF_DIRS = (
     row("", "first", str, "", "a folder", metavar="A", required=True),
     row("", "second", str, "", "another one", metavar="B", required=True),
 )
+
+
+def users_sweep(text: str) -> list[int]:
+    """``users=16,32``."""
+    what, equals, values = text.partition("=")
+    if what != "users" or not equals:
+        raise UsageError(f"{text!r}: give users=16,32")
+    return [types.count(each) for each in values.split(",")]
+
+
+def transfer_place(text: str) -> tuple[str, str]:
+    """``CONTAINER`` or ``CONTAINER/FOLDER``."""
+    container, _, folder = text.partition("/")
+    if not container:
+        raise UsageError(f"{text!r}: give a container, or CONTAINER/FOLDER")
+    return container, folder.strip("/")
+
+
+_TRANSFER = (
+    row("--container", "place", transfer_place, _WHAT,
+        "the container, and a folder in it that the objects' names begin with",
+        metavar="CONTAINER[/FOLDER]", required=True),
+    row("-u --user-count", "users", types.count, _WHAT, "concurrent users, each with one file",
+        default=16, metavar="COUNT"),
+    row("--sweep", "sweep", users_sweep, _WHAT, "run once for each number of users, and print a "
+        "table", metavar="users=N,N"),
+    row("--num-files", "limit", types.count, _WHAT, "only so many, the first by name",
+        metavar="COUNT"),
+)
+_TRANSFER_RUN = (
+    *(each for each in _HOW if each.name in ("operation_timeout_s", "drain_timeout_s")),
+    _RETRIES_OF_RUN, *(each for each in _ERRORS if each.name != "profile"),
+    *(option for option in _RESULT_FILES if option.name in ("stats_file", "force")),
+    row("--progress", "progress", str, _RESULTS,
+        "live: a bar for all files, and one for each that takes long; lines: a line every few "
+        "seconds; none [default: live on a terminal, else lines]",
+        choices=("live", "lines", "none")),
+    _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
+)
+UPLOAD = (
+    row("", "folder", str, "", "the folder of the files", metavar="DIR", required=True),
+    *_TRANSFER,
+    row("--checksum", "checksum", str, _WHAT,
+        "store: compute the MD5 while sending, and compare it with that of the response; "
+        "precompute: compute it before the clock starts, and have the store refuse any other; none "
+        "[default: store; none if the store has no checksums]",
+        choices=("store", "precompute", "none"), exclusive="checksum"),
+    row("--compare", "compare", bool, _WHAT,
+        "run with each kind of checksum, and print them side by side", default=False,
+        exclusive="checksum"),
+    row("--worker-dir", "worker_folder", str, _WHAT,
+        "where workers find the folder, if not at the same path", metavar="DIR"),
+    row("--overwrite", "overwrite", bool, _WHAT, "also replace objects in a container that ssbench "
+        "did not make", default=False),
+    _POLICY_OF_BENCH,
+    # The output of the seed's profiler.
+    row("--as-profiler", "as_profiler", bool, "", "", default=False, hidden=True),
+    *_TRANSFER_RUN,
+)
+DOWNLOAD = (
+    *_TRANSFER,
+    row("--verify", "folder", str, _WHAT, "compare the MD5 of each object with that of the file of "
+        "its name in this folder", metavar="DIR"),
+    *_TRANSFER_RUN,
+)
+PROFILER = (
+    row("", "arguments", str, "",
+        "-input-dir=DIR, -concurrency=N, -dest-prefix=CONTAINER, -num-files=N, "
+        "-precompute-checksum=BOOL, -verify-checksum=BOOL; before them, options of upload as "
+        "--name=value", repeat=True, metavar="ARGS"),
+)
 _LOG_FORMAT = row("--log-format", "log_format", str, "",
         "format of the log's lines [default: found by the lines]",
         choices=("swift", "s3", "combined"))
@@ -710,6 +781,27 @@ COMMANDS: Mapping[str, Command] = {
         "Compares two trees of files byte by byte. Prints the first difference, and exits with "
         "status 1, if there is one.",
         alias="diffDir",
+    ),
+    "upload": Command(
+        UPLOAD,
+        "upload the files of a folder, and measure how fast that is",
+        "Uploads the files of a folder and of the folders in it, each as an object of its name, "
+        "and prints throughput and CPU time. The container is made if there is none. Nothing is "
+        "ever deleted; objects of earlier uploads are replaced.",
+        groups=_WORKERS_OF_BENCH,
+    ),
+    "download": Command(
+        DOWNLOAD,
+        "read the objects of a container, and measure how fast that is",
+        "Reads each object of a container once, discards what it reads, and prints throughput and "
+        "CPU time.",
+        groups=_WORKERS_OF_BENCH,
+    ),
+    "profiler": Command(
+        PROFILER,
+        "run a command line of Swift Profiler",
+        "Takes Swift Profiler's command line as it stands, and the credentials in .env, and runs "
+        "it as upload does.",
     ),
     "make-scenario": Command(
         MAKE_SCENARIO,

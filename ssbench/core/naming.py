@@ -243,6 +243,9 @@ class Naming(Protocol):
     def object(self, size_class: int, number: int) -> str:
         """The object's name within it."""
 
+    def longest_object(self, size_class: int, last: int) -> str:
+        """The longest name up to a number."""
+
 
 class RunNaming(ObjectNaming):
     """As ObjectNaming, with the names of all containers."""
@@ -266,6 +269,9 @@ class RunNaming(ObjectNaming):
         """The name of the object's container."""
         return self.containers[(number + 7 * size_class) % self._count]
 
+    def longest_object(self, size_class: int, last: int) -> str:
+        return self.object(size_class, last)
+
 
 class NumberedNaming:
     """A prefix and the number, in containers by turns: ``bench-12`` in container ``C2`` of ten.
@@ -284,6 +290,9 @@ class NumberedNaming:
 
     def object(self, size_class: int, number: int) -> str:
         return f"{self._prefix}{number}{self._suffix}"
+
+    def longest_object(self, size_class: int, last: int) -> str:
+        return self.object(size_class, last)
 
 
 class HashedNaming:
@@ -311,6 +320,9 @@ class ListedNaming:
 
     def object(self, size_class: int, number: int) -> str:
         return self._names[number]
+
+    def longest_object(self, size_class: int, last: int) -> str:
+        return max(self._names, key=lambda name: len(name.encode()))
 
 
 Quote = Callable[[str], str]

@@ -41,3 +41,30 @@ class Observer(Protocol):
 
     def end_phase(self) -> None:
         """The phase is over."""
+
+
+class SilentObserver:
+    """An Observer that does nothing: a base for those that need some of its methods."""
+
+    wants_results = wants_counts = wants_latencies = False
+
+    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+        pass
+
+    def results(self, columns: Sequence[Sequence[int]]) -> None:
+        pass
+
+    def update(self, progress: RunProgress) -> None:
+        pass
+
+    def wait_for(self, text: str) -> None:
+        pass
+
+    def info(self, text: str) -> None:
+        pass
+
+    def message(self, text: str) -> None:
+        pass
+
+    def end_phase(self) -> None:
+        pass

@@ -326,7 +326,7 @@ def suite_steps(config: SuiteConfig) -> list[SuiteStep]:
                 delete_behind=config.delete_behind,
                 policy=config.policy,
                 headers=config.headers,
-                run=replace(config.run, stats_file=_step_path(config.run.stats_file, name)),
+                run=replace(config.run, stats_file=step_path(config.run.stats_file, name)),
             )
             try:
                 check_thresholds(step.run, step.scenario)
@@ -337,8 +337,8 @@ def suite_steps(config: SuiteConfig) -> list[SuiteStep]:
     return steps
 
 
-def _step_path(path: str | None, name: str) -> str | None:
-    """``x.stat.gz`` as ``x.4KBput1.stat.gz``."""
+def step_path(path: str | None, name: str) -> str | None:
+    """The stat file of one step: ``x.4KBput1.stat.gz`` for ``x.stat.gz``."""
     if path is None:
         return None
     stem = path.removesuffix(".stat.gz")

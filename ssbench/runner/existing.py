@@ -117,10 +117,10 @@ def list_existing(
                 break
     except StorageError as error:
         reason = "no such container" if error.status == 404 else error.detail
-        raise SsbenchError(f'--existing: container "{printable(container)}": {reason}') from error
+        raise SsbenchError(f'container "{printable(container)}": {reason}') from error
     while len(pack_names(names)) > _MOST_PACKED:
         names, sizes = names[::2], sizes[::2]
     if not names and not client.stopping():
         what = "no object" if least == 0 else f"no object of {least} byte or more"
-        raise SsbenchError(f"--existing: there is {what} in {printable(place)}")
+        raise SsbenchError(f"there is {what} in {printable(place)}")
     return ExistingObjects(container, names, sizes, listed)

@@ -190,6 +190,17 @@ class LocalWorkers:
                 found.append(WorkerExit(name, process.pid, reason))
         return found
 
+    def cpu_times(self) -> dict[int, tuple[float, float]]:
+        """Seconds of user and system time so far of each that runs, by process id."""
+        import psutil  # loads slowly, and few runs need it here
+
+        found = {}
+        for process in self._processes:
+            with suppress(psutil.Error):
+                times = psutil.Process(process.pid).cpu_times()
+                found[process.pid] = (times.user, times.system)
+        return found
+
     def all_gone(self) -> bool:
         """Whether all of them have ended, and no other worker can join."""
         return self.exclusive and len(self._reported) == self._count

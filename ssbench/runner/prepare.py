@@ -211,7 +211,10 @@ def _long_names(limits: StoreLimits, scenario: Scenario, naming: Naming) -> Iter
     for index, size in enumerate(scenario.sizes):
         last = size.initial_files + (scenario.operation_count or _OPEN_END)
         yield from _too_long(
-            "objects", naming.object(index, last), limits.max_object_name_length, "sizes[].name"
+            "objects",
+            naming.longest_object(index, last),
+            limits.max_object_name_length,
+            "sizes[].name",
         )
 
 

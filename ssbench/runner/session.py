@@ -6,6 +6,7 @@ other, so that workers start, and containers are made, once.
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 import warnings
@@ -155,6 +156,15 @@ class Session:
     def concurrency(self) -> int:
         """Users that the connected workers can run."""
         return self._master.registry.concurrency if self._master else 0
+
+    def cpu_times(self) -> dict[int, tuple[float, float]]:
+        """Seconds of user and system time so far of this process and each local worker, by process
+        id."""
+        own = os.times()
+        return {
+            os.getpid(): (own.user, own.system),
+            **(self._local.cpu_times() if self._local else {}),
+        }
 
     def meanwhile(self, work: Callable[[], T]) -> T:
         """The result of ``work``, called in a thread between two runs; workers stay connected."""

@@ -13,7 +13,7 @@ server closed while it was idle is sent again over a new connection. The driver 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from ssbench.core.model import Job, Timing
@@ -55,6 +55,8 @@ class ContainerInfo:
     policy: str | None  #: its storage policy; None: not reported
     marked: bool  #: has our ownership mark: ssbench created it, or found it empty
     object_count: int | None  #: None: not reported
+    #: Own metadata, by name; {} if there is none, or the store has no such thing.
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,14 +32,18 @@ class StoreRow:
     credentials: str = ""
     urls: str = ""  #: name of the option that lists addresses, for the limits of connections
     is_real: bool = True  #: moves data
-    #: Keys of a scenario that not every store honours; this one does.
+    #: Keys of a scenario, and other abilities, that not every store has; this one does.
     features: tuple[str, ...] = ()
     #: Cleanup deletes only containers with our mark. Swift's of ssbench 0.3.9 have none.
     needs_mark: bool = True
 
 
 _PAGES = ("list_limit", "list_delimiter")  #: of a store whose listings have pages
+#: Of ``upload``: it sends real files; it compares, or returns, their MD5.
+UPLOADS, CHECKSUMS = "uploads of files", "checksums"
 _ALL = (
+    UPLOADS,
+    CHECKSUMS,
     "delete_after",
     "policy",
     "large_object",
@@ -69,7 +73,9 @@ ROWS = {
             options="ssbench.storage.s3options:OPTIONS",
             credentials="ssbench.storage.s3login:S3Login",
             urls="s3_endpoints",
-            features=("large_object", "headers", "expect_continue", "keep_alive", *_PAGES),
+            features=(
+                UPLOADS, CHECKSUMS, "large_object", "headers", "expect_continue", "keep_alive", *_PAGES,
+            ),  # fmt: skip
         ),
         StoreRow(
             "webdav",
@@ -78,7 +84,7 @@ ROWS = {
             options="ssbench.storage.webdavoptions:OPTIONS",
             credentials="ssbench.storage.webdavlogin:WebdavLogin",
             urls="urls",
-            features=("headers", "expect_continue", "keep_alive"),
+            features=(UPLOADS, CHECKSUMS, "headers", "expect_continue", "keep_alive"),
         ),
         StoreRow(
             "file",
@@ -86,7 +92,7 @@ ROWS = {
             admin="ssbench.storage.fileadmin:FileAdmin",
             options="ssbench.storage.fileoptions:OPTIONS",
             credentials="ssbench.storage.fileoptions:FileAccess",
-            features=_PAGES,
+            features=(UPLOADS, *_PAGES),
         ),
         StoreRow(
             "noop",

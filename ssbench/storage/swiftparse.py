@@ -18,6 +18,9 @@ Entry = TypeVar("Entry")
 
 _SCAN_SIZE = 1 << 16  #: bytes of a listing that are scanned at a time
 _ROW_MAX = 1 << 17  #: bytes of one row: a name of 1,024 bytes and a content type, escaped
+_CONTAINER_META = "x-container-meta-"
+#: Words in names of metadata with secrets: Temp-URL-Key, for one.
+_SECRET_META = ("key", "secret", "token", "password")
 _SLO_SEGMENTS = 1000  #: of an object, unless /info says otherwise
 _DLO_SEGMENTS = 10_000  #: the proxy pages through longer listings; no run needs them
 _DEPTH_MAX = 8  #: a row has two
@@ -210,6 +213,13 @@ def container_info(headers: Mapping[str, str]) -> ContainerInfo:
         policy=headers.get("x-storage-policy"),
         marked=bool(headers.get(MARKER_HEADER.lower())),
         object_count=int(count) if re.fullmatch("[0-9]{1,18}", count) else None,
+        metadata={
+            name.removeprefix(_CONTAINER_META): (
+                "..." if any(word in name for word in _SECRET_META) else value
+            )
+            for name, value in headers.items()
+            if name.startswith(_CONTAINER_META)
+        },
     )
 
 

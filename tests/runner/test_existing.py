@@ -69,7 +69,7 @@ def test_objects_that_no_operation_can_use_are_left_out() -> None:
     [("c/nothing", "there is no object in c/nothing"), ("d", 'container "d": no such container')],
 )
 def test_a_place_without_objects_is_an_error(place: str, wrong: str) -> None:
-    with pytest.raises(SsbenchError, match=f"--existing: {wrong}"):
+    with pytest.raises(SsbenchError, match=f"^{wrong}"):
         listed(place, {"a": 1})
 
 

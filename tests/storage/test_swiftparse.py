@@ -244,7 +244,10 @@ def test_container_metadata() -> None:
     said = {"x-storage-policy": "gold", "x-container-object-count": "12"}
     assert container_info(said) == ContainerInfo("gold", marked=False, object_count=12)
     marked = {"x-container-meta-ssbench": "run1", "x-container-object-count": "0"}
-    assert container_info(marked) == ContainerInfo(None, marked=True, object_count=0)
+    metadata = {"ssbench": "run1"}
+    assert container_info(marked) == ContainerInfo(None, True, 0, metadata)
+    secret = container_info({"x-container-meta-temp-url-key-2": "hidden"})
+    assert secret.metadata == {"temp-url-key-2": "..."}
 
 
 @pytest.mark.parametrize("count", ["", "-1", "many", "1e3", "9" * 5000, "\u0663"])

@@ -1,0 +1,297 @@
+"""``upload`` and ``download``: prints what Swift Profiler prints, and the CPU time."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from ssbench.cli.config import base_config
+from ssbench.cli.console import tell, tell_status
+from ssbench.cli.progress import make_progress
+from ssbench.cli.signals import Signals
+from ssbench.cli.store_options import DEFAULT_STORE
+from ssbench.core.errors import ExitStatus
+from ssbench.core.text import plural, printable
+from ssbench.runner.config import RunConfig
+from ssbench.runner.single_run import Aborted
+from ssbench.runner.stop import Stop
+from ssbench.runner.transfer import (
+    CHECKSUMS,
+    NONE,
+    PRECOMPUTE,
+    STORE,
+    Download,
+    TransferConfig,
+    TransferStep,
+    Upload,
+)
+from ssbench.storage.registry import CHECKSUMS as STORE_CHECKSUMS
+from ssbench.storage.registry import row_of
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_SHOWN = 5  #: names in a message
+_DOING = {
+    STORE: "Letting {} compute checksum...",
+    PRECOMPUTE: "Precomputing checksum...",
+    NONE: "Ignore checksums completely...",
+}
+
+
+def upload(ns: argparse.Namespace) -> ExitStatus:
+    """Upload, once or several times; prints a table of several.
+
+    :raises SsbenchError: what ended it before there were results.
+    """
+    run = _run_config(ns)
+    driver = run.store.driver if run.store else DEFAULT_STORE
+    checksum = ns.checksum
+    if checksum is None:
+        checksum = STORE if STORE_CHECKSUMS in row_of(driver).features else NONE
+    config = TransferConfig(
+        checksums=CHECKSUMS if ns.compare else (checksum,),
+        worker_folder=ns.worker_folder,
+        overwrite=ns.overwrite,
+        policy=ns.policy,
+        **_common(ns, run),
+    )
+    say = _say_as_profiler if ns.as_profiler else _say
+    stop = Stop()
+    with _Runs(ns, stop) as runs, ExitStack() as stack:
+        upload = Upload(config, stack, [runs.progress], stop)
+        for line in _container_lines(upload, driver):
+            say(line)
+        for line in _skipped_lines(upload):
+            tell(line)
+        for users in config.users:
+            for checksum in config.checksums:
+                say(_DOING[checksum].format(_title(driver)))
+                say(f"Spawning {users} users to run")
+                say(f"Copying {len(upload.names)} files concurrently")
+                if not runs.add(upload.run(users, checksum), say):
+                    return runs.end(say)
+        return runs.end(say)
+
+
+def download(ns: argparse.Namespace) -> ExitStatus:
+    """Read the objects of a container, once or several times.
+
+    :raises SsbenchError: what ended it before there were results.
+    """
+    config = TransferConfig(**_common(ns, _run_config(ns)))
+    stop = Stop()
+    with _Runs(ns, stop) as runs, ExitStack() as stack:
+        download = Download(config, stack, [runs.progress], stop)
+        used = len(download.names)
+        more = f", of which {used:,} are read" if used < download.listed else ""
+        _say(f"Container {printable(config.container)}: {plural(download.listed, 'object')}{more}")
+        for line in _unmatched_lines(download):
+            tell(line)
+        for users in config.users:
+            _say(f"Spawning {users} users to run")
+            _say(f"Reading {used} files concurrently")
+            if not runs.add(download.run(users), _say):
+                break
+        if download.missing:
+            text = (
+                f"{plural(len(download.missing), 'file')} of {ns.folder} are not in the container"
+            )
+            runs.reasons.setdefault(ExitStatus.FAILED, text)
+        return runs.end(_say)
+
+
+class _Runs:
+    """The runs of one command: prints what each did, and collects the reasons of the status."""
+
+    def __init__(self, ns: argparse.Namespace, stop: Stop) -> None:
+        mode = {"lines": "live"}.get(ns.progress, ns.progress) or "live"
+        self.progress = make_progress(mode, quiet=ns.quiet)
+        self.reasons: dict[ExitStatus, str] = {}
+        self._quiet = ns.quiet
+        self._steps: list[TransferStep] = []
+        self._signals = Signals(stop, hold=True)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> _Runs:
+        self._stack.enter_context(self._signals)
+        self._stack.enter_context(self.progress)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._stack.close()
+        if isinstance(error, Aborted):
+            self._tell_where(error.result.path, error.result.has_results)
+
+    def add(self, step: TransferStep, say: Callable[[str], None]) -> bool:
+        """A run has ended; returns whether another may follow."""
+        self._steps.append(step)
+        for line in step_lines(step):
+            say(line)
+        for line in cpu_lines(step):
+            _say(line)
+        for line in failure_lines(step):
+            tell(line)
+        result = step.result
+        for status, why in result.reasons.items():
+            self.reasons.setdefault(status, why)
+        counts = result.outcome.counts
+        if counts.failed > counts.corrupt:
+            text = f"{plural(counts.failed, 'file')} failed; the first error: "
+            self.reasons.setdefault(ExitStatus.FAILED, text + result.outcome.example)
+        self._tell_where(result.path, result.has_results)
+        return ExitStatus.INTERRUPTED not in result.reasons and (
+            ExitStatus.FAILED not in result.reasons
+        )
+
+    def end(self, say: Callable[[str], None]) -> ExitStatus:
+        """Print the table of several runs, and why the status is not 0."""
+        if len(self._steps) > 1:
+            for line in table(self._steps):
+                say(line)
+        return tell_status(self.reasons)
+
+    def _tell_where(self, path: str, has_results: bool) -> None:
+        if has_results and not self._quiet:
+            tell(f"INFO:Results saved to {path}")
+
+
+def _run_config(ns: argparse.Namespace) -> RunConfig:
+    """As given; without a number of workers, one per CPU of this host."""
+    run = RunConfig(**base_config(ns, os.environ))
+    if run.workers or run.expect_workers:
+        return run
+    most = max(ns.sweep or [ns.users])
+    return replace(run, workers=min(os.cpu_count() or 1, most))
+
+
+def _common(ns: argparse.Namespace, run: RunConfig) -> dict[str, Any]:
+    container, prefix = ns.place
+    return {
+        "folder": ns.folder, "container": container, "prefix": prefix,
+        "users": ns.sweep or [ns.users], "limit": ns.limit, "run": run,
+    }  # fmt: skip
+
+
+# Lines ------------------------------------------------------------------------------------
+
+
+def _say(line: str) -> None:
+    print(printable(line), flush=True)
+
+
+def _say_as_profiler(line: str) -> None:
+    """With the date, as Go's log package writes it."""
+    _say(f"{time.strftime('%Y/%m/%d %H:%M:%S')} {line}")
+
+
+def _title(driver: str) -> str:
+    return "Swift" if driver == DEFAULT_STORE else f"the {driver} store"
+
+
+def _container_lines(upload: Upload, driver: str) -> Iterator[str]:
+    found, name = upload.container, upload.config.container
+    metadata = found.metadata if found else {}
+    shown = " ".join(f"{key}:{value}" for key, value in sorted(metadata.items()))
+    yield f"{'Swift c' if driver == DEFAULT_STORE else 'C'}ontainer metadata: map[{shown}]"
+    if found is None:
+        yield f"Container {name}: new"
+        return
+    facts = ["made by ssbench" if found.marked else "not made by ssbench"]
+    if found.object_count is not None:
+        facts.append(plural(found.object_count, "object"))
+    if found.policy:
+        facts.append(f"storage policy {found.policy}")
+    yield f"Container {name}: {', '.join(facts)}; objects with the names of files are replaced"
+
+
+def _skipped_lines(upload: Upload) -> Iterator[str]:
+    files = upload.files
+    if files.skipped_links:
+        yield f"Left out: {plural(files.skipped_links, 'symbolic link')}; none is followed"
+    if files.skipped_others:
+        yield f"Left out: {plural(files.skipped_others, 'special file')} (pipes, sockets, devices)"
+
+
+def _unmatched_lines(download: Download) -> Iterator[str]:
+    if download.unknown:
+        yield f"No file to compare with: {_names(download.unknown)}"
+    if download.missing:
+        yield f"Not in the container: {_names(download.missing)}"
+
+
+def step_lines(step: TransferStep) -> Iterator[str]:
+    """The figures of a run, in Swift Profiler's words."""
+    if step.checksum_s:
+        yield f"Checksums took {go_duration(step.checksum_s)}, which is not part of the next line"
+    what = "written" if step.is_upload else "read"
+    yield f"  {step.done} files {si_bytes(step.bytes)} {what} in {go_duration(step.seconds)}"
+    yield f"  Copy throughput per second: {si_bytes(int(step.bytes_per_s))}"
+
+
+def cpu_lines(step: TransferStep) -> Iterator[str]:
+    """As bash's time prints them, and what was compared."""
+    for name, seconds in zip(("real", "user", "sys"), (step.seconds, *step.cpu_s), strict=True):
+        minutes, rest = divmod(seconds, 60)
+        yield f"{name} {int(minutes)}m{rest:.3f}s"
+    if step.checksum == NONE:
+        return
+    if step.compared:
+        yield f"Checksums compared: {step.compared} of {step.done}"
+    elif step.done:
+        yield "Checksums compared: none, the store's responses have no MD5"
+
+
+def failure_lines(step: TransferStep) -> Iterator[str]:
+    """What was not transferred."""
+    counts = step.result.outcome.counts
+    if step.failed:
+        lost = f" ({counts.lost:,} lost with a worker)" if counts.lost else ""
+        example = step.result.outcome.example
+        because = f"; the first error: {example}" if example else ""
+        yield (
+            f"WARNING: {len(step.failed):,} of {plural(step.files, 'file')} failed{lost}:"
+            f" {_names(step.failed)}{because}"
+        )
+    left = step.files - step.done - len(step.failed)
+    if left:
+        yield f"Not begun: {plural(left, 'file')}"
+
+
+def table(steps: Sequence[TransferStep]) -> Iterator[str]:
+    """A row for each run."""
+    yield ""
+    form = "{:>6} {:<11} {:>7} {:>8} {:>10} {:>9} {:>9} {:>11}"
+    yield form.format("users", "checksum", "files", "bytes", "real", "user", "sys", "per second")
+    for step in steps:
+        user_s, system_s = step.cpu_s
+        yield form.format(
+            step.users, step.checksum, step.done, si_bytes(step.bytes), f"{step.seconds:.3f}s",
+            f"{user_s:.2f}s", f"{system_s:.2f}s", si_bytes(int(step.bytes_per_s)),
+        )  # fmt: skip
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", ..." if names[_SHOWN:] else "")
+
+
+def si_bytes(count: int) -> str:
+    """``60 MB``, ``2.1 GB``: powers of 1,000, with a decimal below 10."""
+    power = 0
+    while count >= 10 ** (3 * power + 3) and power < len(_UNITS) - 1:
+        power += 1
+    size = count / 1000**power
+    return f"{size:.1f} {_UNITS[power]}" if power and size < 10 else f"{size:.0f} {_UNITS[power]}"
+
+
+def go_duration(seconds: float) -> str:
+    """``35.752444541s``, ``4m1.692408635s``: as Go writes it."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    text = f"{rest:.9f}".rstrip("0").rstrip(".") + "s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text
