@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 from ssbench.cli.console import discard, log_to_stderr, open_closed_streams, tell
 from ssbench.cli.options import master_parser
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(words: Sequence[str]) -> ExitStatus:
-    words = _without_nectar(words)
+    words = _translated(words)
     namespace = master_parser(words).parse_args(words)
     level = logging.INFO if namespace.verbose else logging.WARNING
     log_to_stderr(level, "%(levelname)s:%(message)s")
@@ -71,12 +72,19 @@ def _command(words: Sequence[str]) -> ExitStatus:
     return status
 
 
-def _without_nectar(words: Sequence[str]) -> Sequence[str]:
-    """A command line of nectar becomes one of ``bench``; any other stays as it is."""
+def _translated(words: Sequence[str]) -> Sequence[str]:
+    """A command line of another program becomes one of ours; any other stays as it is."""
     at = next((at for at, word in enumerate(words) if not word.startswith("-")), 0)
     rest = words[at + 1 :]
-    if words[at : at + 1] != ["nectar"] or not rest or rest[0] in ("-h", "--help"):
+    if words[at : at + 1] not in (["nectar"], ["profiler"]) or rest[:1] in ([], ["-h"], ["--help"]):
         return words
+    if words[at] == "profiler":
+        from ssbench.cli.profiler import ENV_FILE, env_file, upload_words
+
+        translated = upload_words(rest)
+        os.environ.update(env_file(Path(ENV_FILE), os.environ))
+        tell("Port 6060 is not opened: there is no profile to serve")
+        return [*words[:at], *translated]
     from ssbench.cli.nectar import SECRET_VARIABLES, bench_words
 
     found = [*words[:at], *bench_words(rest, os.environ)]

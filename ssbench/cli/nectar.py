@@ -37,7 +37,7 @@ _COMMANDS = {
 }
 _DEFAULT_COUNT, _DEFAULT_SECONDS, _DEFAULT_BEHIND = 1000, 600.0, 10_000
 _SCALE = "--scale"
-_TRUE = ("1", "t", "true")
+TRUE = ("1", "t", "true")
 _LONGEST_NAME = 32
 
 
@@ -49,14 +49,14 @@ def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
 
     :raises UsageError: it is none of nectar's benchmark. No value of it is shown.
     """
-    first = next((at for at, word in enumerate(words) if not word.startswith("--")), len(words))
-    own = [word for word in words[:first] if not word.startswith(f"{_SCALE}=")]
-    scales = [_scale(word) for word in words[:first] if word not in own]
-    given, rest = _parse(words[first:], _GLOBAL, COMMAND)
+    leading, rest = own_words(words)
+    own = [word for word in leading if not word.startswith(f"{_SCALE}=")]
+    scales = [_scale(word) for word in leading if word not in own]
+    given, rest = parse_flags(rest, _GLOBAL, _SWITCHES, COMMAND)
     if not rest or rest[0] not in _COMMANDS:
         raise UsageError(f"{COMMAND}: give a command: {', '.join(_COMMANDS)}")
     command, known = rest[0], _COMMANDS[rest[0]]
-    options, places = _parse(rest[1:], known, command)
+    options, places = parse_flags(rest[1:], known, _SWITCHES, command)
     if not places:
         raise UsageError(f"{COMMAND} {command}: give <container>[/<prefix>]")
     found = ["bench", command.removeprefix("bench-"), *places]
@@ -65,10 +65,17 @@ def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     return [*found, *_global_words(given, environ), *own]
 
 
-def _parse(
-    words: Sequence[str], known: Collection[str], command: str
+def own_words(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The leading words with two dashes, which are options of ssbench, and the others."""
+    first = next((at for at, word in enumerate(words) if not word.startswith("--")), len(words))
+    return words[:first], words[first:]
+
+
+def parse_flags(
+    words: Sequence[str], known: Collection[str], switches: Collection[str], command: str
 ) -> tuple[dict[str, list[str]], Sequence[str]]:
-    """Options, each with its values in their order, and the words behind them.
+    """Options as Go's package flag has them, each with its values in their order, and the words
+    behind them.
 
     :raises UsageError: an option is unknown, or has no value.
     """
@@ -86,7 +93,7 @@ def _parse(
             options = ", ".join(f"-{each}" for each in known)
             raise UsageError(f"{command}: unknown option -{shown}; it has {options}")
         at += 1
-        if not equals and name in _SWITCHES:
+        if not equals and name in switches:
             value = "true"
         elif not equals:
             if at == len(words):
@@ -118,7 +125,7 @@ def _global_words(given: Mapping[str, Sequence[str]], environ: Mapping[str, str]
     """Login, concurrency and errors."""
     last = {name: values[-1] for name, values in given.items()}
     value = {name: last.get(name) or environ.get(_GLOBAL[name], "") for name in _GLOBAL}
-    switches = {name for name in _SWITCHES if last.get(name, "").lower() in _TRUE}
+    switches = {name for name in _SWITCHES if last.get(name, "").lower() in TRUE}
     found = [] if "continue-on-error" in switches else ["--stop-on-error"]
     found += ["-v"] if "v" in switches else []
     found += ["-u", value["C"]] if value["C"] else []

@@ -547,6 +547,9 @@ _TRANSFER = (
         "table", metavar="users=N,N"),
     row("--num-files", "limit", types.count, _WHAT, "only so many, the first by name",
         metavar="COUNT"),
+    next(replace(each, scenario_key=None, help="limit on the bytes per second of all users "
+                 "together, such as 100MB [default: no limit]")
+         for each in _ARRIVALS if each.name == "bandwidth"),
 )
 _TRANSFER_RUN = (
     *(each for each in _HOW if each.name in ("operation_timeout_s", "drain_timeout_s")),

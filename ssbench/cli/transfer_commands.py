@@ -172,7 +172,7 @@ def _common(ns: argparse.Namespace, run: RunConfig) -> dict[str, Any]:
     container, prefix = ns.place
     return {
         "folder": ns.folder, "container": container, "prefix": prefix,
-        "users": ns.sweep or [ns.users], "limit": ns.limit, "run": run,
+        "users": ns.sweep or [ns.users], "limit": ns.limit, "bandwidth": ns.bandwidth, "run": run,
     }  # fmt: skip
 
 
@@ -226,7 +226,7 @@ def _unmatched_lines(download: Download) -> Iterator[str]:
 def step_lines(step: TransferStep) -> Iterator[str]:
     """The figures of a run, in Swift Profiler's words."""
     if step.checksum_s:
-        yield f"Checksums took {go_duration(step.checksum_s)}, which is not part of the next line"
+        yield f"Checksums took {go_duration(step.checksum_s)} before the clock started"
     what = "written" if step.is_upload else "read"
     yield f"  {step.done} files {si_bytes(step.bytes)} {what} in {go_duration(step.seconds)}"
     yield f"  Copy throughput per second: {si_bytes(int(step.bytes_per_s))}"
@@ -262,14 +262,17 @@ def failure_lines(step: TransferStep) -> Iterator[str]:
 
 
 def table(steps: Sequence[TransferStep]) -> Iterator[str]:
-    """A row for each run."""
+    """A row for each run; "before" is the time of checksums before the clock starts."""
     yield ""
-    form = "{:>6} {:<11} {:>7} {:>8} {:>10} {:>9} {:>9} {:>11}"
-    yield form.format("users", "checksum", "files", "bytes", "real", "user", "sys", "per second")
+    form = "{:>6} {:<11} {:>7} {:>8} {:>10} {:>10} {:>9} {:>9} {:>11}"
+    yield form.format(
+        "users", "checksum", "files", "bytes", "before", "real", "user", "sys", "per second"
+    )
     for step in steps:
         user_s, system_s = step.cpu_s
         yield form.format(
-            step.users, step.checksum, step.done, si_bytes(step.bytes), f"{step.seconds:.3f}s",
+            step.users, step.checksum, step.done, si_bytes(step.bytes),
+            f"{step.checksum_s:.3f}s" if step.checksum_s else "", f"{step.seconds:.3f}s",
             f"{user_s:.2f}s", f"{system_s:.2f}s", si_bytes(int(step.bytes_per_s)),
         )  # fmt: skip
 

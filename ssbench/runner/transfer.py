@@ -60,6 +60,7 @@ class TransferConfig:
     :param limit: of the number of files, the first by name; None: all.
     :param worker_folder: the folder as workers see it; None: the same path.
     :param overwrite: also objects that ssbench did not make.
+    :param bandwidth: bytes per second of all users together; None: any number.
     :param run: its scenario, and overrides of it, are ignored.
     :raises UsageError: values that exclude each other.
     """
@@ -73,6 +74,7 @@ class TransferConfig:
     worker_folder: str | None = None
     overwrite: bool = False
     policy: str | None = None
+    bandwidth: int | None = None
     run: RunConfig
 
     def __post_init__(self) -> None:
@@ -304,6 +306,7 @@ class Transfer:
             container_base=config.container,
             container_count=1,
             policy=config.policy,
+            bandwidth=config.bandwidth,
             source=config.name,
         )  # fmt: skip
 
@@ -382,7 +385,7 @@ class Upload(Transfer):
         super().__init__(replace(config, run=run), stack, observers, stop)
         self.names = [config.before_names + name for name in self.files.names]
         self.sizes = self.files.sizes
-        self._md5 = b""
+        self._md5, self._checksum_s = b"", 0.0
         self.container = self._check_store()
 
     def _check_store(self) -> ContainerInfo | None:
@@ -457,13 +460,14 @@ class Upload(Transfer):
             )
 
     def run(self, users: int, checksum: str) -> TransferStep:
-        """One run. The first with PRECOMPUTE, or of several, computes all checksums before.
+        """One run. If any has PRECOMPUTE, the first one computes all checksums before it begins; so
+        each of them finds in memory what fits there.
 
         :raises SsbenchError, KeyboardInterrupt, Aborted: as ``runner.run``.
         """
-        files, checksum_s = self.files, 0.0
+        files = self.files
         if not self._md5 and PRECOMPUTE in self.config.checksums:
-            self._md5, checksum_s = self._compute_md5(files.folder, files.names)
+            self._md5, self._checksum_s = self._compute_md5(files.folder, files.names)
         config = self.config
         contents = FileContents(
             path=config.worker_folder or os.path.abspath(files.folder),
@@ -472,6 +476,7 @@ class Upload(Transfer):
             hashes=checksum == STORE,
             md5=self._md5 if checksum == PRECOMPUTE else b"",
         )
+        checksum_s = self._checksum_s if checksum == PRECOMPUTE else 0.0
         return self._execute(users, checksum, asdict(contents), checksum_s)
 
 
