@@ -15,6 +15,7 @@ from docutils.core import publish_doctree
 
 from ssbench.cli.nectar import bench_words
 from ssbench.cli.options import COMMANDS, master_parser
+from ssbench.cli.profiler import upload_words
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
 from ssbench.core.scenario.fields import (
@@ -42,7 +43,11 @@ SCENARIOS = ROOT / "docs/scenarios.rst"
 
 STORE = frozenset({"run-scenario", "find-limit", "cleanup-containers", "make-scenario"})
 #: Commands with the options of run-scenario, as far as they have them, and tables of their own.
-BENCH = frozenset(name for name in COMMANDS if name.startswith("bench ") or name == "replay")
+BENCH = frozenset(
+    name
+    for name in COMMANDS
+    if name.startswith("bench ") or name in ("replay", "upload", "download")
+)
 EVERY = frozenset({*COMMANDS, "ssbench-worker"}) - BENCH
 
 #: Section of docs/reference.rst with a table of options -> the commands that have all of them.
@@ -357,6 +362,8 @@ def test_command_lines_are_accepted_by_the_parsers(name: str, line: str) -> None
         return
     if arguments[:1] == ["nectar"]:
         arguments = bench_words(arguments[1:], {})
+    elif arguments[:1] == ["profiler"]:
+        arguments = upload_words(arguments[1:])
     parser = {"ssbench-master": master_parser, "ssbench-worker": worker_parser}[program]()
     if "--version" in arguments:
         with pytest.raises(SystemExit, match=r"^0$"):

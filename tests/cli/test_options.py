@@ -138,6 +138,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         **{name: "c" for name in COMMANDS if name.startswith("bench ")},
         "bench files": "read d", "gen-files": "d 1 1", "diff-dirs": "a b",
         "make-scenario": "--from-container c", "replay": "f",
+        "upload": "d --container c", "download": "--container c", "profiler": "a",
     }  # fmt: skip
     line = f"{command} {needed.get(command, '')}"
     assert (master(line).verbose, master(line).quiet) == (False, False)
