@@ -307,6 +307,9 @@ class HashedNaming:
     def object(self, size_class: int, number: int) -> str:
         return f"replay_{number:014x}"
 
+    def longest_object(self, size_class: int, last: int) -> str:
+        return self.object(size_class, last)
+
 
 class ListedNaming:
     """Exactly these names, in containers by turns."""

@@ -26,11 +26,11 @@ from ssbench.core.text import bytes_text, plural, printable
 from ssbench.core.workload.numbered import NumberedWorkload
 from ssbench.runner import check_thresholds, judge, open_session
 from ssbench.runner.bench import step_path
-from ssbench.runner.config import RunConfig
+from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.deletions import page_size, pages
 from ssbench.runner.existing import list_existing
 from ssbench.runner.session import CountedPhase, Session
-from ssbench.runner.single_run import Run, RunPlan, RunResult
+from ssbench.runner.single_run import Run, RunResult
 from ssbench.runner.stop import Stop
 from ssbench.storage.base import ContainerInfo, ObjectEntry
 from ssbench.storage.directory import FileContents

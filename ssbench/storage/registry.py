@@ -74,8 +74,14 @@ ROWS = {
             credentials="ssbench.storage.s3login:S3Login",
             urls="s3_endpoints",
             features=(
-                UPLOADS, CHECKSUMS, "large_object", "headers", "expect_continue", "keep_alive", *_PAGES,
-            ),  # fmt: skip
+                UPLOADS,
+                CHECKSUMS,
+                "large_object",
+                "headers",
+                "expect_continue",
+                "keep_alive",
+                *_PAGES,
+            ),
         ),
         StoreRow(
             "webdav",
