@@ -591,7 +591,7 @@ PROFILER = (
     row("", "arguments", str, "",
         "-input-dir=DIR, -concurrency=N, -dest-prefix=CONTAINER, -num-files=N, "
         "-precompute-checksum=BOOL, -verify-checksum=BOOL; before them, options of upload as "
-        "--name=value", repeat=True, metavar="ARGS"),
+        "--name=value", repeat=True, required=True, metavar="ARGS"),
 )
 _LOG_FORMAT = row("--log-format", "log_format", str, "",
         "format of the log's lines [default: found by the lines]",
