@@ -17,8 +17,10 @@ from ssbench.core.content import SyntheticSource
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.naming import VERSION_HEADER, initial_size
 
-#: On responses whose ETag is not the MD5 of the body: Swift's large objects.
-_MADE_OF_PARTS = ("x-static-large-object", "x-object-manifest")
+#: On responses whose ETag is not the MD5 of the body: Swift's large objects, S3's SSE-C.
+_OTHER_ETAGS = (
+    "x-static-large-object", "x-object-manifest", "x-amz-server-side-encryption-customer-algorithm",
+)  # fmt: skip
 _MD5 = re.compile(r'("?)([0-9a-f]{32})\1')
 _NUMBER = re.compile(r"[0-9]{1,9}")
 #: A wrong body is compared with so many earlier versions, the latest; an older one counts as
@@ -147,9 +149,12 @@ class BodyCheck:
 def claimed_md5(headers: Mapping[str, str]) -> str | None:
     """The MD5 that an answer's ETag says its body has; None where it says nothing of the kind.
 
-    An ETag of another form (weak, or of several parts) is the store's own affair.
+    An ETag of another form (weak, or of several parts) is the store's own affair; so is that of an
+    object that S3 encrypts under a key of KMS, or of the client.
     """
-    if any(name in headers for name in _MADE_OF_PARTS):
+    if any(name in headers for name in _OTHER_ETAGS):
+        return None
+    if headers.get("x-amz-server-side-encryption", "").startswith("aws:kms"):
         return None
     found = _MD5.fullmatch(headers.get("etag", "").lower())
     return found[2] if found else None

@@ -18,7 +18,7 @@ from ssbench.storage.base import Action
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
 from ssbench.storage.httpbody import Collector, HeaderCollector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.verify import ContentVerifier, FileVerifier, Verifier
+from ssbench.storage.verify import ClaimedMd5, ContentVerifier, FileVerifier, Verifier
 
 RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of a response body that is kept
 LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrives
@@ -123,9 +123,13 @@ class AccountClient(Generic[_AnyAccount]):
 
 
 class ObjectBodies:
-    """Names and content of the run's objects, and checks of what the store returns."""
+    """Names and content of the run's objects, and checks of what the store returns.
 
-    def __init__(self, settings: StorageSettings) -> None:
+    :param claimed_md5: gives the MD5 that a response says its object has; None: it says none.
+    """
+
+    def __init__(self, settings: StorageSettings, claimed_md5: ClaimedMd5 = claimed_md5) -> None:
+        self.claimed_md5 = claimed_md5
         self.naming = naming_of(settings)
         self.content = source_of(settings, _PIECE)
         contents = file_contents(settings)
@@ -134,7 +138,7 @@ class ObjectBodies:
         self.verifier: ContentVerifier = (
             FileVerifier(settings, self.naming, contents)
             if contents
-            else Verifier(settings, self.naming, self.content)
+            else Verifier(settings, self.naming, self.content, claimed_md5)
         )
         #: Bytes of the longest object of each size class.
         self.longest = [size.size_max for size in settings.sizes]
@@ -214,7 +218,7 @@ class FileUploads:
                     error.detail = f"{file.where}: the store received another MD5 than {known}"
                 raise
             file.check_unchanged(timing)
-            stored = claimed_md5(response.headers) if response else None
+            stored = driver._bodies.claimed_md5(response.headers) if response else None
             if stored is None:
                 return timing
             if stored == file.checksum:

@@ -6,12 +6,13 @@ store reports one. An operation's time ends with its last byte; checks after tha
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from hashlib import md5
 from typing import Any, Protocol
 
 import gevent
 
-from ssbench.core.bodycheck import BodyCheck, claimed_md5, expected_content
+from ssbench.core.bodycheck import BodyCheck, expected_content
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
@@ -19,6 +20,8 @@ from ssbench.core.naming import Naming
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.directory import FileContents
 from ssbench.storage.httpbody import Collector, HeaderCollector
+
+ClaimedMd5 = Callable[[Mapping[str, str]], str | None]
 
 #: Bytes to hash before yielding to other greenlets: a millisecond or two.
 _HASH_SLICE = 1024 * 1024
@@ -51,11 +54,13 @@ class CheckedBody(Collector):
     """Checks a body instead of collecting it.
 
     :param limit: size of the largest object of the size class, in bytes.
+    :param claimed_md5: gives the MD5 that a response says its body has.
     """
 
-    def __init__(self, limit: int, check: BodyCheck) -> None:
+    def __init__(self, limit: int, check: BodyCheck, claimed_md5: ClaimedMd5) -> None:
         super().__init__(limit)
         self.check = check
+        self._claimed_md5 = claimed_md5
         self._hash = md5(usedforsecurity=False)
         self._claimed: str | None = None
         self._begun = False
@@ -63,7 +68,7 @@ class CheckedBody(Collector):
     def add(self, part: memoryview) -> None:
         """As Collector.add; the headers are set before the first part."""
         if not self._begun:
-            self._begun, self._claimed = True, claimed_md5(self.headers)
+            self._begun, self._claimed = True, self._claimed_md5(self.headers)
         self.check.add(part)
         if self._claimed:
             self._hash.update(part)
@@ -74,7 +79,7 @@ class CheckedBody(Collector):
         """
         if self.check.is_part:
             return ""
-        claimed, found = claimed_md5(self.headers), self._hash.hexdigest()
+        claimed, found = self._claimed_md5(self.headers), self._hash.hexdigest()
         return f"the ETag is {claimed}, and its MD5 {found}" if claimed not in (None, found) else ""
 
 
@@ -82,9 +87,17 @@ class Verifier:
     """A ContentVerifier of made-up content.
 
     :param content: of any block size.
+    :param claimed_md5: gives the MD5 that a response says the object has.
     """
 
-    def __init__(self, settings: StorageSettings, naming: Naming, content: SyntheticSource) -> None:
+    def __init__(
+        self,
+        settings: StorageSettings,
+        naming: Naming,
+        content: SyntheticSource,
+        claimed_md5: ClaimedMd5,
+    ) -> None:
+        self._claimed_md5 = claimed_md5
         self._sizes = settings.sizes
         self._naming = naming
         self._content = content
@@ -93,7 +106,9 @@ class Verifier:
         size_class = self._sizes[job.size_class]
         name = self._naming.object(job.size_class, job.object)
         expected = expected_content(size_class, name, job, offset, length)
-        return CheckedBody(size_class.size_max, BodyCheck(self._content, expected))
+        return CheckedBody(
+            size_class.size_max, BodyCheck(self._content, expected), self._claimed_md5
+        )
 
     def check_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:
         finding, etag_mismatch = body.check.finding(body.headers), body.etag_mismatch()
@@ -108,7 +123,7 @@ class Verifier:
         )
 
     def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
-        claimed = claimed_md5(response.headers)
+        claimed = self._claimed_md5(response.headers)
         if claimed is None:
             return
         name = self._naming.object(job.size_class, job.object).encode()

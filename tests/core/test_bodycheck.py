@@ -187,6 +187,9 @@ MD5 = "d41d8cd98f00b204e9800998ecf8427e"
         ({}, None),
         ({"etag": f'"{MD5}"', "x-static-large-object": "True"}, None),
         ({"etag": f'"{MD5}"', "x-object-manifest": "c/o"}, None),
+        ({"etag": MD5, "x-amz-server-side-encryption": "AES256"}, MD5),
+        ({"etag": MD5, "x-amz-server-side-encryption": "aws:kms:dsse"}, None),
+        ({"etag": MD5, "x-amz-server-side-encryption-customer-algorithm": "AES256"}, None),
     ],
 )
 def test_etags_that_are_an_md5(headers: dict[str, str], claimed: str | None) -> None:

@@ -113,29 +113,6 @@ def disks() -> Iterator[Namespace]:
         yield there
 
 
-def test_a_full_file_system_is_an_error_kind(
-    commands: Commands, folder: Path, disks: Namespace
-) -> None:
-    disks.run("mount", "-t", "tmpfs", "-o", "size=128k", "none", str(folder))
-    path = scenario(commands, operations={"create": 1})
-    ended = commands.run("-f", path, *store(folder), prefix=disks.prefix).fine(1)
-    assert "no space" in ended.out
-    assert "No space left on device" in ended.out
-
-
-def test_a_read_only_file_system_is_an_error_kind(
-    commands: Commands, folder: Path, disks: Namespace
-) -> None:
-    commands.run("-f", scenario(commands, {"read": 1}), *store(folder)).fine()
-    disks.run("mount", "--bind", str(folder), str(folder))
-    disks.run("mount", "-o", "remount,bind,ro", str(folder))
-    path = scenario(commands, operations={"read": 1, "update": 1})
-    ended = commands.run("-f", path, *store(folder), prefix=disks.prefix)
-    assert "access denied" in ended.out
-    assert "Read-only file system" in ended.out
-    assert ended.counted("READ")[0] > 0
-
-
 def test_a_file_system_without_direct_access_is_refused(
     commands: Commands, folder: Path, disks: Namespace
 ) -> None:

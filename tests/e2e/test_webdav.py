@@ -228,25 +228,6 @@ def test_workers_of_other_hosts_get_credentials_with_a_key_only(
     assert commands.run(*words, "--zmq-key-file", key, **given).fine().counted()[1] == 0
 
 
-def test_a_store_that_is_down(commands: Commands) -> None:
-    path = scenario(commands)
-    with WsgiDav() as server:
-        server.stop()
-        ended = commands.run("-f", path, *server.options)
-        assert f"{server.url}/: connection refused" in ended.one_line()
-        # And one that goes away and comes back: no operation is lost.
-        server.start()
-        started = commands.start_run("-f", path, "-r", 8, "--retries", 30, *server.options)
-        until("operations", lambda: on_disk(started, "READ") > 20)
-        server.stop()
-        server.start()
-        ended = started.wait().fine()
-    count, errors, retries = ended.counted()
-    assert count > 20
-    assert errors <= count // 10
-    assert retries > 0
-
-
 @nginx
 def test_rate_limits_are_retried(commands: Commands) -> None:
     with Nginx(requests_per_s=50) as server:

@@ -105,17 +105,22 @@ def survives(
     account = row.accounted(ended.stats)
     judged(ended, account)
     assert (account.sent, account.lost) == (keys["operation_count"], 0)
-    struck: Counter[str] = Counter()
-    for name, fault in faults.items():
-        if fault:
-            struck[fault.sign] += swift.struck[name]
-    told = failures(ended, faults)
+    told, struck = failures(ended, faults), signs(swift.struck, faults)
     assert told == struck, (told, struck)
     row.saw(
         ", ".join(f"{count} {kind}" for kind, count in sorted(kinds(ended).items()))
         + f"; {ended.took_s:.0f} s; at most {max(peaks):.0f} MB a process"
     )
     return ended
+
+
+def signs(struck: Mapping[str, int], faults: Mapping[str, Fault | None]) -> Counter[str]:
+    """How often a sign must be among the results, by how often each fault struck."""
+    counted: Counter[str] = Counter()
+    for name, fault in faults.items():
+        if fault and struck[name]:
+            counted[fault.sign] += struck[name]
+    return counted
 
 
 def failures(ended: Ended, faults: Mapping[str, Fault | None]) -> Counter[str]:

@@ -1,31 +1,18 @@
-"""Stores that speak S3 and fail: as an in-memory one is told to, and real ones that are ended."""
+"""An S3 in memory that fails as only S3 does. test_stores.py has the faults of all stores."""
 
 from __future__ import annotations
 
-import os
-import signal
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from ssbench.core.errors import ExitStatus, StatFileError
-from ssbench.core.model import ErrorKind
-from tests.e2e.commands import Commands, Started, until
+from tests.e2e.commands import Commands
 from tests.e2e.faults.matrix import Row
 from tests.fakes.loopback_http import Answer, Request
 from tests.fakes.s3_store import S3Store, refusal
-from tests.servers.s3 import SwiftS3
 
 KEYS = "[default]\naws_access_key_id = AK\naws_secret_access_key = s3cret\naws_session_token = {}\n"
-
-
-def reads(started: Started) -> int:
-    """How many are in the stat file, which may not be there yet."""
-    with suppress(StatFileError):
-        return started.on_disk("READ")
-    return 0
 
 
 @pytest.mark.fault("s3: 503 SlowDown and 429 for a fifth of the requests")
@@ -92,59 +79,3 @@ def test_a_key_for_another_region_is_issued(commands: Commands, row: Row) -> Non
     assert renewals > 0
     row.accounted(ended.stats)
     row.saw(f"no operation failed; {renewals} began anew with the new key")
-
-
-@pytest.mark.fault("s3: wrong bytes under the right ETag")
-def test_wrong_content_is_found(commands: Commands, row: Row) -> None:
-    numbers = count()
-
-    def lie(request: Request, answer: Answer) -> Answer:
-        is_read = request.method == "GET" and answer.status == 200
-        if not is_read or next(numbers) % 10:
-            return answer
-        return answer._replace(body=bytes([answer.body[0] ^ 1]) + answer.body[1:])
-
-    with S3Store(lie) as store:
-        ended = commands.run(
-            "-f", commands.scenario(crud_profile=[1, 6, 1, 1]), "--verify", *store.options,
-            environment=store.environment,
-        )  # fmt: skip
-    assert ended.status == ExitStatus.CORRUPTION
-    kinds = {kind for kind, _ in ended.stats.errors}
-    assert kinds == {ErrorKind.CORRUPT}
-    row.accounted(ended.stats)
-    row.saw(f"{ended.counted()[1]} corrupt, exit status 4")
-
-
-@pytest.mark.fault("s3: silent (Swift's s3api, SIGSTOP)")
-def test_a_silent_store_is_timed_out(commands: Commands, row: Row) -> None:
-    with SwiftS3() as s3:
-        (pid,) = set(s3.swift.pids.values())
-        started = commands.start_run(
-            "-f", commands.scenario(crud_profile=[0, 1, 0, 0]), "-r", 5, "--retries", 0,
-            "--network-timeout", 1, *s3.options, environment=s3.environment,
-        )  # fmt: skip
-        until("reads", lambda: reads(started) > 5)
-        os.kill(pid, signal.SIGSTOP)
-        until("the end", lambda: started.process.poll() is not None, 60)
-        os.kill(pid, signal.SIGCONT)
-        ended = started.wait()
-    kinds = {kind for kind, _ in ended.stats.errors}
-    assert ErrorKind.NETWORK_TIMEOUT in kinds
-    row.accounted(ended.stats)
-    row.saw(f"{ended.counted()[1]} network timeout")
-
-
-@pytest.mark.fault("s3: its server is ended (Swift's s3api)")
-def test_a_store_that_is_gone_is_reported(commands: Commands, row: Row) -> None:
-    with SwiftS3() as s3:
-        started = commands.start_run(
-            "-f", commands.scenario(crud_profile=[0, 1, 0, 0]), "-r", 4, "--retries", 1,
-            *s3.options, environment=s3.environment,
-        )  # fmt: skip
-        until("reads", lambda: reads(started) > 5)
-    ended = started.wait()
-    assert ended.status in (ExitStatus.OK, ExitStatus.FAILED)
-    assert ErrorKind.CONNECT in {kind for kind, _ in ended.stats.errors}
-    row.accounted(ended.stats)
-    row.saw(f"{ended.counted()[1]} failed to connect or were reset, the run ends with a report")

@@ -1,0 +1,218 @@
+"""The same faults before each store that speaks HTTP: real servers behind a proxy or a gate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.core.model import ErrorKind
+from tests.e2e.commands import Commands, Ended, Started, login, until
+from tests.e2e.faults.hostile import TIMEOUTS, Fault, failures, judged, signs
+from tests.e2e.faults.matrix import Row
+from tests.fakes.breaking_proxy import BreakingProxy, Lie, with_body, with_etag
+from tests.fakes.gate import Gate
+from tests.fakes.hostile_swift import Behaviour
+from tests.fakes.server_behaviours import OK, START, keep, reading, reset, saying, stall
+from tests.servers.s3 import SwiftS3
+from tests.servers.webdav import WsgiDav
+
+K = ErrorKind
+SIZE = 300_000  #: of the uploads that are cut
+INITIAL = 10  #: objects of commands.scenario
+REFUSAL = b"<Error><Code>%b</Code><Message>No.</Message></Error>"
+
+
+def response(status: bytes, body: bytes = b"") -> bytes:
+    length = b"Content-Length: %d" % len(body)
+    return b"HTTP/1.1 %b No\r\n%b\r\n\r\n%b" % (status, length, body)
+
+
+@dataclass
+class Store:
+    """A store, and what a failing server of its kind sends."""
+
+    name: str
+    port: int
+    options: Callable[[int], list[object]]  #: of ssbench-master, for the store at this port
+    environment: dict[str, str] = field(default_factory=dict)
+    unavailable: bytes = response(b"503")
+    unavailable_words: str = "GET returned 503"
+    expired: bytes = response(b"401")
+    created: int = 201  #: status of an upload
+    etag_is_md5: bool = True
+    populates_by_get: bool = False
+
+    def broken(self, faults: Mapping[str, Behaviour | Lie | None]) -> BreakingProxy:
+        """A proxy before it that breaks READs."""
+        return BreakingProxy(self.port, faults, spared=INITIAL if self.populates_by_get else 0)
+
+    def run(self, commands: Commands, port: int, *options: object, **keys: object) -> Started:
+        """A run against the store at this port."""
+        path = commands.scenario(container_base=f"{self.name}fault", **keys)
+        words = ["-f", path, *TIMEOUTS, *options, *self.options(port)]
+        return commands.start_run(*words, environment=self.environment, workers=1)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[str, Store]]:
+    """The stores by name; Swift's own interface and its s3api are of one server."""
+    with SwiftS3() as s3, WsgiDav("digest") as dav:
+        swift = s3.swift
+        stores = [
+            Store(
+                "swift",
+                swift.port,
+                lambda port: [
+                    *login(swift),
+                    "-S",
+                    swift.storage_url.replace(str(swift.port), str(port)),
+                ],
+            ),
+            Store(
+                "s3",
+                swift.port,
+                lambda port: ["--storage", "s3", "--s3-endpoint", f"http://127.0.0.1:{port}"],
+                s3.environment,
+                unavailable=response(b"503", REFUSAL % b"SlowDown"),
+                unavailable_words="SlowDown",
+                expired=response(b"400", REFUSAL % b"ExpiredToken"),
+                created=200,
+            ),
+            Store(
+                "webdav",
+                dav.port,
+                lambda port: ["--storage", "webdav", "--url", f"http://127.0.0.1:{port}/dav"],
+                dav.environment,
+                etag_is_md5=False,
+                populates_by_get=True,
+            ),
+        ]
+        yield {store.name: store for store in stores}
+
+
+@pytest.fixture(params=["swift", "s3", "webdav"])
+def store(request: pytest.FixtureRequest, servers: dict[str, Store]) -> Store:
+    return servers[request.param]
+
+
+def all_told(ended: Ended, proxy: BreakingProxy, faults: dict[str, Fault | None]) -> str:
+    """Each request that was broken is a failure of its kind, and nothing else is; says so."""
+    told, struck = failures(ended, faults), signs(proxy.struck, faults)
+    assert told == struck, (told, struck)
+    return ", ".join(f"{count} {sign.partition(':')[0]}" for sign, count in sorted(told.items()))
+
+
+@pytest.mark.fault("{store}: READs cut in headers and body, too long, 503, silent")
+def test_broken_reads_have_a_cause(store: Store, commands: Commands, row: Row) -> None:
+    faults: dict[str, Fault | None] = {
+        "cut in the headers": Fault(saying(OK[:20]), K.RESET, "closed in the headers"),
+        "cut in the body": Fault(saying(START, b"half"), K.TRUNCATED, "4 of 1000 body"),
+        "well": None,
+        "too long": Fault(saying(START + b"x" * 1001), K.PROTOCOL, "1 bytes more"),
+        "503": Fault(saying(store.unavailable, then=keep), K.STATUS, store.unavailable_words, 503),
+        "silent": Fault(stall, K.NETWORK_TIMEOUT, "silent for 1 s"),
+        "well too": None,
+    }
+    behaviours = {name: fault and fault.behaviour for name, fault in faults.items()}
+    with store.broken(behaviours) as proxy:
+        ended = store.run(
+            commands, proxy.port, "--retries", 0, crud_profile=[0, 1, 0, 0], operation_count=28
+        ).wait()
+    account = row.accounted(ended.stats)
+    judged(ended, account)
+    assert (account.sent, account.done) == (28, 8)
+    row.saw(all_told(ended, proxy, faults))
+
+
+@pytest.mark.fault("{store}: READs of wrong bytes, of a wrong length, under a wrong ETag")
+def test_lies_are_corruption(store: Store, commands: Commands, row: Row) -> None:
+    flipped = Lie(lambda said: with_body(said, bytes([said.body[0] ^ 1]) + said.body[1:]))
+    shorter = Lie(lambda said: with_body(said, said.body[:-1]))
+    lies = {
+        "bytes": flipped, "well": None, "length": shorter, "well too": None,
+        "etag": Lie(lambda said: with_etag(said, "0" * 32)), "well, too": None,
+    }  # fmt: skip
+    with store.broken(lies) as proxy:
+        ended = (
+            store.run(
+                commands, proxy.port, "--verify", crud_profile=[0, 1, 0, 0], operation_count=24
+            )
+            .wait()
+            .fine(ExitStatus.CORRUPTION)
+        )
+    account = row.accounted(ended.stats)
+    struck = proxy.struck["bytes"] + proxy.struck["length"]
+    struck += proxy.struck["etag"] if store.etag_is_md5 else 0
+    assert {key: error.count for key, error in ended.stats.errors.items()} == {
+        (K.CORRUPT, 200): struck
+    }
+    assert account.failed == struck == (12 if store.etag_is_md5 else 8)
+    row.saw(f"{struck} corrupt, status 4")
+
+
+@pytest.mark.fault("{store}: uploads cut in the request, and stored under a wrong ETag")
+def test_broken_uploads_have_a_cause(store: Store, commands: Commands, row: Row) -> None:
+    cut = Fault(reading(1000, then=reset), K.DISCONNECTED, "reset by peer|broken pipe")
+    faults: dict[str, Fault | None] = {"cut": cut, "well": None}
+    lies = {"etag": Lie(lambda said: with_etag(said, "0" * 32)), "well too": None}
+    if store.etag_is_md5:
+        faults["etag"] = Fault(stall, K.CORRUPT, "the ETag is 0000", store.created)
+    sizes = [{"name": "tiny", "size_min": SIZE, "size_max": SIZE}]
+    with BreakingProxy(store.port, {"cut": cut.behaviour, "well": None, **lies}, "PUT") as proxy:
+        ended = store.run(
+            commands, proxy.port, "--retries", 0, "--verify", crud_profile=[1, 0, 0, 0],
+            operation_count=12, sizes=sizes, initial_files={"tiny": 1},
+        ).wait()  # fmt: skip
+    account = row.accounted(ended.stats)
+    assert account.sent == 12
+    row.saw(all_told(ended, proxy, faults))
+
+
+@pytest.mark.fault("{store}: its server goes away, and comes back; and stays away")
+def test_an_outage_is_survived(store: Store, commands: Commands, row: Row) -> None:
+    with Gate(store.port) as gate:
+        options = ["-r", 3, "--retries", 30]
+        started = store.run(
+            commands, gate.port, *options, crud_profile=[0, 1, 0, 0], operation_count=None
+        )
+        until("reads", lambda: reads(started) > 20)
+        gate.shut()
+        time.sleep(0.5)
+        row.strike()
+        gate.reopen()
+        ended = started.wait().fine()
+        account = row.accounted(ended.stats)
+        assert account.failed == 0
+        assert ended.counted()[2] > 0
+        gate.shut()
+        line = store.run(commands, gate.port).wait().one_line()
+    assert "connection refused" in line.lower()
+    row.saw(f"no operation failed, {ended.counted()[2]} retries; then status 1, one line")
+
+
+def reads(started: Started) -> int:
+    """How many are in the stat file, which may not be there yet."""
+    with suppress(StatFileError):
+        return started.on_disk("READ")
+    return 0
+
+
+@pytest.mark.fault("{store}: the credentials expire")
+def test_expired_credentials_are_renewed(store: Store, commands: Commands, row: Row) -> None:
+    faults = {"expired": saying(store.expired, then=keep), **{f"well {n}": None for n in range(19)}}
+    with store.broken(faults) as proxy:
+        ended = (
+            store.run(commands, proxy.port, crud_profile=[0, 1, 0, 0], operation_count=40)
+            .wait()
+            .fine()
+        )
+    account = row.accounted(ended.stats)
+    assert (account.done, account.failed) == (40, 0)
+    renewals = ended.stats.total().renewals
+    assert renewals == proxy.struck["expired"] > 0
+    row.saw(f"no operation failed; {renewals} began anew with new ones")
