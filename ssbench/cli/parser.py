@@ -6,7 +6,6 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from ssbench.cli.console import tell
@@ -74,7 +73,7 @@ class Parser(argparse.ArgumentParser):
             return
         choices = [str(choice) for choice in action.choices]
         near = [choice for choice in choices if value and choice.startswith(str(value))]
-        near = near or get_close_matches(str(value), choices, n=1)
+        near = near or _close_matches(str(value), choices, 1)
         meant = f"did you mean {' or '.join(near)}? " if near else ""
         raise argparse.ArgumentError(
             action, f"invalid choice; {meant}choose from {', '.join(choices)}"
@@ -148,7 +147,7 @@ class Parser(argparse.ArgumentParser):
         """``; did you mean ...?`` if there are close matches; else a hint, or nothing."""
         known = [option for option in self._visible_options() if "_" not in option]
         names = [name for name in unknown if len(name) <= _LONGEST_NAME]
-        near = [get_close_matches(name.replace("_", "-"), known, n=2) for name in names]
+        near = [_close_matches(name.replace("_", "-"), known, 2) for name in names]
         words = list(dict.fromkeys(word for words in near for word in words))
         if words:
             return f"; did you mean {' or '.join(words)}?"
@@ -204,6 +203,12 @@ def _add_option(target: argparse._ActionsContainer, row: Option) -> None:
         settings["default"] = argparse.SUPPRESS
         settings.pop("required", None)
         target.add_argument(*row.aliases, dest=row.name, help=argparse.SUPPRESS, **settings)
+
+
+def _close_matches(word: str, known: Sequence[str], most: int) -> list[str]:
+    from difflib import get_close_matches  # only after a mistake
+
+    return get_close_matches(word, known, n=most)
 
 
 _NUMBER = re.compile(r"-\d")

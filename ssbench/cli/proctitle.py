@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-
-from ssbench.cli.store_options import STORE_OPTIONS
+from functools import cache
 
 MASK = "********"
+_NECTAR = "P"  #: a password in a command line of nectar
+_NECTAR_LONG = ("--P", "--K")  #: there one dash and several are the same
 #: ``http://user:password@host``: rejected later, but visible until then.
 _USER_IN_URL = re.compile(r"(?<=://)[^/@\s]*@")
 
@@ -44,9 +45,9 @@ def mask(words: Sequence[str]) -> list[str]:
     """
     found = []
     value_is_next = False
-    letters, long = _LETTERS, _LONG
+    letters, long = _secret_flags()
     if "nectar" in words:
-        letters, long = [*_LETTERS, *_NECTAR], [*_LONG, *_NECTAR_LONG]
+        letters, long = [*letters, *_NECTAR], [*long, *_NECTAR_LONG]
     for word in words:
         if value_is_next:
             found.append(MASK)
@@ -74,8 +75,11 @@ def _mask_option(word: str, letters: Sequence[str], long: Sequence[str]) -> tupl
     return word, False
 
 
-_FLAGS = [flag for option in STORE_OPTIONS if option.secret for flag in option.flags]
-_LONG = [flag for flag in _FLAGS if flag.startswith("--")]
-_NECTAR = "P"  #: a password in a command line of nectar
-_NECTAR_LONG = ("--P", "--K")  #: there one dash and several are the same
-_LETTERS = [flag[1] for flag in _FLAGS if not flag.startswith("--")]
+@cache
+def _secret_flags() -> tuple[Sequence[str], Sequence[str]]:
+    """Letters, and long options."""
+    from ssbench.cli.store_options import STORE_OPTIONS  # not needed by local workers
+
+    flags = [flag for option in STORE_OPTIONS if option.secret for flag in option.flags]
+    long = [flag for flag in flags if flag.startswith("--")]
+    return [flag[1] for flag in flags if flag not in long], long

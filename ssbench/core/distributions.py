@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from statistics import NormalDist
+from typing import TYPE_CHECKING
 
-_NORMAL = NormalDist()
+if TYPE_CHECKING:
+    from statistics import NormalDist
+
 #: The open interval in which a normal distribution has quantiles.
 _LEAST, _MOST = 2.0**-1022, 1 - 2.0**-53
 
@@ -38,7 +40,7 @@ class LogNormal:
         """The size below which a share ``u`` of all sizes is."""
         begin, end = self._bounds
         quantile = min(max(begin + u * (end - begin), _LEAST), _MOST)
-        size = self.median * math.exp(self.sigma * _NORMAL.inv_cdf(quantile))
+        size = self.median * math.exp(self.sigma * self._normal.inv_cdf(quantile))
         return int(min(max(size, self.low), self.high))
 
     @cached_property
@@ -46,7 +48,13 @@ class LogNormal:
         return self._below(self.low), self._below(self.high + 1)
 
     def _below(self, size: int) -> float:
-        return _NORMAL.cdf(math.log(size / self.median) / self.sigma) if size else 0.0
+        return self._normal.cdf(math.log(size / self.median) / self.sigma) if size else 0.0
+
+    @cached_property
+    def _normal(self) -> NormalDist:
+        from statistics import NormalDist  # loads slowly, and few scenarios need it
+
+        return NormalDist()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,10 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping
-from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _BYTE_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB")
 #: Unicode categories that may control a terminal or hide text: controls, formats, surrogates,
@@ -15,17 +18,17 @@ _UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 DURATION_EXAMPLES = "2.5, 500ms, 90s, 15m or 2h"
 SIZE_EXAMPLES = "4096, 4k, 10MiB or 1.5GB"
+#: Fractions as text, because most processes need none, and ``fractions`` loads slowly.
 _SECONDS = {
-    "us": Fraction(1, 1_000_000), "µs": Fraction(1, 1_000_000), "μs": Fraction(1, 1_000_000),
-    "ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "min": Fraction(60),
-    "h": Fraction(3600), "d": Fraction(86400),
+    "us": "1/1000000", "µs": "1/1000000", "μs": "1/1000000", "ms": "1/1000", "s": "1", "m": "60",
+    "min": "60", "h": "3600", "d": "86400",
 }  # fmt: skip
 #: A letter alone is a power of 1,024, as for the swift command's --segment-size.
 _BYTES = {
-    "b": Fraction(1),
-    **{letter: Fraction(1024**n) for n, letter in enumerate("kmgtp", 1)},
-    **{f"{letter}ib": Fraction(1024**n) for n, letter in enumerate("kmgtp", 1)},
-    **{f"{letter}b": Fraction(1000**n) for n, letter in enumerate("kmgtp", 1)},
+    "b": "1",
+    **{letter: str(1024**n) for n, letter in enumerate("kmgtp", 1)},
+    **{f"{letter}ib": str(1024**n) for n, letter in enumerate("kmgtp", 1)},
+    **{f"{letter}b": str(1000**n) for n, letter in enumerate("kmgtp", 1)},
 }
 _QUANTITY = re.compile(r"([0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})[ ]?([^\W\d_]{1,3})")
 
@@ -45,8 +48,8 @@ def parse_size(text: str) -> int:
     :raises ValueError: it is not one.
     """
     number = _plain_number(text)
-    found = _sum(text, _BYTES, most=1) if number is None else Fraction(number)
-    if found.denominator != 1:
+    found = _sum(text, _BYTES, most=1) if number is None else number
+    if found != int(found):
         raise ValueError(f"{text} is no whole number of bytes")
     return int(found)
 
@@ -62,14 +65,19 @@ def _plain_number(text: str) -> float | None:
     return number
 
 
-def _sum(text: str, units: Mapping[str, Fraction], *, most: int) -> Fraction:
+def _sum(text: str, units: Mapping[str, str], *, most: int) -> Fraction:
     """Sum of numbers with units, each unit smaller than the one before."""
+    from fractions import Fraction
+
     total, at = Fraction(0), 0
     smallest: float | Fraction = math.inf
     for _ in range(most):
         match = _QUANTITY.match(text, at)
-        factor = units.get(match[2].lower()) if match else None
-        if match is None or factor is None or factor >= smallest:
+        unit = units.get(match[2].lower()) if match else None
+        if match is None or unit is None:
+            break
+        factor = Fraction(unit)
+        if factor >= smallest:
             break
         total += Fraction(match[1]) * factor
         at, smallest = match.end(), factor

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ssbench import __version__
 from ssbench.core.columns import unpack_column
@@ -35,8 +35,6 @@ from ssbench.core.model import Phase, Result, Stage
 from ssbench.core.observer import Observer
 from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.stats.threshold_watch import ThresholdWatch
 from ssbench.core.text import printable
 from ssbench.core.workload.workload import Workload
 from ssbench.host.live import HostLive
@@ -56,6 +54,10 @@ from ssbench.master.worker_manager import (
     WorkerWait,
 )
 from ssbench.transport.master_transport import MasterTransport
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.auto_stop import SteadyStateDetector
+    from ssbench.core.stats.threshold_watch import ThresholdWatch
 
 log = logging.getLogger(__name__)
 

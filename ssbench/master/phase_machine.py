@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ssbench.core.columns import pack_jobs
 from ssbench.core.dispatch.dispatcher import Dispatcher, abort_reason, error_limit_reason
@@ -30,12 +30,14 @@ from ssbench.core.live import ProgressTracker, RunProgress
 from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode
 from ssbench.core.model import Phase, Stage
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
-from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.stats.threshold_watch import ThresholdWatch
 from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
 from ssbench.core.workload.workload import Workload
 from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.master.worker_manager import WorkerManager
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.auto_stop import SteadyStateDetector
+    from ssbench.core.stats.threshold_watch import ThresholdWatch
 
 WAIT_S = 0.05  #: between two steps, at most
 _SENDS_PER_STEP = 64

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -78,6 +77,8 @@ def find_scenario(argument: str) -> ScenarioText:
         return ScenarioText(_canned_bytes(name), f"{name}{SUFFIX}", note)
     if argument and _is_folder(path):
         raise UsageError(f"{printable(argument)}: a folder; give a scenario file")
+    from difflib import get_close_matches  # only after a mistake
+
     near = get_close_matches(name[:_LONGEST_NAME], [*CANNED, *OLD_NAMES], n=1)
     meant = f"did you mean {OLD_NAMES.get(near[0], near[0])}? " if near else ""
     raise UsageError(

@@ -26,15 +26,12 @@ from ssbench.core.operations import OPERATIONS, Effect, row_of
 from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
-from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.stats.threshold_watch import ThresholdWatch
 from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, initial_jobs
 from ssbench.host import info
 from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.runner.config import RunPlan
-from ssbench.runner.existing import check_existing, list_existing
 from ssbench.runner.prepare import check, check_marks, make_containers
 from ssbench.runner.session import CountedPhase, Session
 from ssbench.statfile import StatFileWriter
@@ -43,6 +40,7 @@ from ssbench.storage.retrying_client import RetryingClient
 
 if TYPE_CHECKING:
     from ssbench.core.stats.run_stats import RunStats
+    from ssbench.core.stats.threshold_watch import ThresholdWatch
     from ssbench.master.master import Master
     from ssbench.runner.session import Store
 
@@ -174,6 +172,8 @@ class Run:
 
         :raises UsageError: the scenario has operations that change objects.
         """
+        from ssbench.runner.existing import check_existing, list_existing
+
         check_existing(self.scenario)
         session = self.session
         if session.existing is None:
@@ -379,12 +379,16 @@ class Run:
             )
         detector = None
         if auto_stop is not None:
+            from ssbench.core.stats.auto_stop import SteadyStateDetector
+
             detector = SteadyStateDetector(
                 window_s=auto_stop.window_s,
                 tolerance=auto_stop.tolerance,
                 warmup_s=scenario.warmup,
             )
         if self.config.abort_window_s:
+            from ssbench.core.stats.threshold_watch import ThresholdWatch
+
             self._watch = ThresholdWatch(
                 self.config.thresholds,
                 self.config.abort_window_s,

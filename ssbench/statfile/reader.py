@@ -21,7 +21,6 @@ from ssbench.statfile.blocks import (
     read_blocks,
     read_plain,
 )
-from ssbench.statfile.legacy import LegacyRun
 from ssbench.statfile.path import PACKED, existing_path
 from ssbench.statfile.records import Decoder, UnknownRecordError, is_results, objects
 
@@ -149,6 +148,8 @@ class StatFileReader:
         first = next((piece for piece in inflated if piece), b"")
         pieces = chain([first], inflated)
         if first[:1] in MAP_MARKS:
+            from ssbench.statfile.legacy import LegacyRun
+
             self.legacy = True
             items = self._counted(objects(pieces, self.add_damage, raw=True))
             run = LegacyRun(items, self.damage, self.notes)

@@ -32,7 +32,7 @@ from ssbench.core.naming import naming_of
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import Action
 from ssbench.storage.directory import DirectorySource, file_contents
-from ssbench.storage.fileoptions import file_settings
+from ssbench.storage.filelogin import file_settings
 from ssbench.storage.filetree import (
     ATTRIBUTE,
     FileTree,

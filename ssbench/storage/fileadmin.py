@@ -16,7 +16,7 @@ from ssbench.core.naming import run_id_in
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
-from ssbench.storage.fileoptions import file_settings
+from ssbench.storage.filelogin import file_settings
 from ssbench.storage.filetree import ATTRIBUTE, MARKER, FileTree, Folder, check_part, failure
 
 _BULK = 1000  #: names of a bulk delete, which is only a loop: it saves the way between threads

@@ -1,35 +1,9 @@
-"""Options of the ``file`` store, and what is said of its directory before a run."""
+"""Options of the ``file`` store."""
 
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-
 from ssbench.core import option as types
-from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.option import Option
-from ssbench.core.settings import Credentials, StorageSettings, typed
-from ssbench.storage.base import Access
-from ssbench.storage.filetree import FileTree, drop_all_caches
-from ssbench.storage.options import StoreOptions, option_values
-
-_IN_MEMORY = ("tmpfs", "ramfs")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-@dataclass(frozen=True, slots=True)
-class FileSettings:
-    """The typed settings of the ``file`` store; ``StorageSettings.store`` as a map."""
-
-    path: str = ""  #: of the directory, absolute
-    io_buffer: int = 1 << 20  #: bytes of the largest read or write
-    fsync: bool = False
-    direct: bool = False  #: O_DIRECT
-    page_cache: str = "drop"  #: drop, keep or drop-all
-    session: str = ""  #: that the directory's marker must have; "": no worker is on another host
-
 
 OPTIONS = (
     Option(
@@ -71,83 +45,3 @@ OPTIONS = (
         " (root) [default: drop]",
     ),
 )
-
-
-def file_settings(settings: StorageSettings) -> FileSettings:
-    """The store's own settings of a run.
-
-    :raises UsageError: the run needs something that this store does not support.
-    """
-    if settings.placement is not None:
-        raise UsageError(f"policy {settings.placement!r}: the file store has no storage policies")
-    return typed(FileSettings, settings.store)
-
-
-class FileAccess:
-    """The credentials provider of a store without credentials: it looks at the directory.
-
-    :raises UsageError: the directory can't be used as the options say.
-    """
-
-    where = ""
-
-    def __init__(self, options: StoreOptions) -> None:
-        values = option_values(OPTIONS, options)
-        if not values.get("path"):
-            raise UsageError("the file store needs a directory: --path DIR")
-        values["path"] = os.path.abspath(values["path"])
-        settings = typed(FileSettings, values)
-        self._tree = FileTree(settings.path)
-        self.notes: Sequence[str] = [*self._check(settings)]
-        if options.remote_workers:
-            settings = replace(settings, session=secrets.token_hex(8))
-        self._settings = settings
-
-    def _check(self, settings: FileSettings) -> list[str]:
-        """Notes on the effects of the options."""
-        notes = []
-        kind = self._tree.file_system()
-        if settings.page_cache == "drop-all":
-            drop_all_caches()
-        if settings.direct:
-            block = self._tree.direct_alignment()
-            if settings.io_buffer % block:
-                raise UsageError(
-                    f"--io-buffer {settings.io_buffer}: with --direct, a multiple of {block}"
-                )
-            notes.append(
-                f"--direct: reads and writes are multiples of {block} bytes; what a file has beyond"
-                " its last whole block is written through the page cache"
-            )
-        elif kind in _IN_MEMORY:
-            notes.append(
-                f"{settings.path} is in memory ({kind}): its page cache can't be dropped, and no"
-                " disk is measured"
-            )
-        elif settings.page_cache != "keep" and not settings.fsync:
-            notes.append(
-                "data that the kernel has not written to the disk yet is read from memory; use"
-                " --fsync or --direct to measure the disk"
-            )
-        if not self._tree.has_attributes():
-            notes.append(
-                f"{settings.path} ({kind or 'its file system'}) has no extended attributes: POST"
-                " fails, and each run uploads its initial objects anew"
-            )
-        return notes
-
-    def log_in(self) -> Access:
-        session = self._settings.session
-        if session:
-            try:
-                self._tree.announce(session)
-            except OSError as error:
-                raise AuthError(
-                    f"{self._settings.path}: {error.strerror}: workers on other hosts could not"
-                    " prove that they see this directory; use --workers alone, for workers on this"
-                    " host"
-                ) from error
-        return Access(asdict(self._settings), Credentials(1))
-
-    def renew(self) -> Credentials:
-        raise AuthError("the file store has no credentials to renew")

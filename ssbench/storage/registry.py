@@ -97,7 +97,7 @@ ROWS = {
             driver="ssbench.storage.file:FileStorage",
             admin="ssbench.storage.fileadmin:FileAdmin",
             options="ssbench.storage.fileoptions:OPTIONS",
-            credentials="ssbench.storage.fileoptions:FileAccess",
+            credentials="ssbench.storage.filelogin:FileAccess",
             features=(UPLOADS, *_PAGES),
         ),
         StoreRow(

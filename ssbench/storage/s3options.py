@@ -7,15 +7,15 @@ shared credentials and configuration files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from configparser import Error as ConfigError
-from configparser import RawConfigParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.storage.options import TLS_OPTIONS, StoreOptions, check_http_url
-from ssbench.storage.s3sign import AwsKeys
+
+if TYPE_CHECKING:
+    from ssbench.storage.s3sign import AwsKeys
 
 DEFAULT_REGION = "us-east-1"
 _GROUP = "S3"
@@ -112,6 +112,8 @@ def read_keys(
     if not all(given):
         missing = "access key ID" if given[1] else "secret access key"
         raise UsageError(f"credentials for S3 are incomplete: the {missing} is missing")
+    from ssbench.storage.s3sign import AwsKeys  # not to show the options
+
     return AwsKeys(given[0], given[1], token), found
 
 
@@ -120,6 +122,9 @@ def _profile(name: str, environ: Mapping[str, str], *, must_exist: bool) -> dict
 
     :raises UsageError: a file is not valid, or has no such profile.
     """
+    from configparser import Error as ConfigError
+    from configparser import RawConfigParser
+
     home = Path(environ.get("HOME", "/nonexistent")) / ".aws"
     values: dict[str, str] = {}
     is_found = False

@@ -8,12 +8,14 @@ Without encryption there is no key.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ssbench.core.errors import UsageError
 from ssbench.transport.key import CurveKey
-from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
+
+if TYPE_CHECKING:
+    from ssbench.transport.master_transport import MasterTransport
 
 _SOURCE = "the parent's pipe"
 #: Addresses that stand for all interfaces -> one that reaches them from the same host.

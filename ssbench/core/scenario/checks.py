@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from ssbench.core.errors import ScenarioError
@@ -235,6 +234,8 @@ def text(raw: object) -> str:
 
 def suggest(word: str, known: Sequence[str]) -> str:
     """``did you mean "tiny"?`` if a known word is similar, otherwise ``one of ...``."""
+    from difflib import get_close_matches  # only after a mistake
+
     close = get_close_matches(word.lower(), known, 1) if len(word) <= MAX_SUGGEST_LENGTH else []
     if close:
         return f"did you mean {preview(close[0])}?"
