@@ -317,6 +317,9 @@ REPORT_SCENARIO = (
     row("--host-stats", "host_stats", str, "",
         "write CPU, memory, network, disk and other metrics of the workers' and the master's hosts "
         "to this file, one row per second, as CSV", metavar="FILE"),
+    row("--dstat", "dstat", str, "",
+        "write CPU, memory, disk, network, interrupts and context switches of each host to this "
+        "file, one row per second, as CSV with the columns of dstat", metavar="FILE"),
     row("--operations", "operations_file", str, "",
         "write each operation of the run to this file, as CSV; - for standard output instead of "
         "the report", metavar="FILE"),

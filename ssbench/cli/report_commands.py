@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
 
 from ssbench import report, statfile
 from ssbench.cli.config import percentiles
@@ -31,6 +32,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         "-r": ns.rps_histogram,
         "--time-series": ns.time_series,
         "--host-stats": ns.host_stats,
+        "--dstat": ns.dstat,
         "--operations": ns.operations_file,
         "--profile-file": ns.profile_file,
     }.items():
@@ -61,6 +63,8 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
                 names = report.host_columns(reader)
             with statfile.read(path) as reader:
                 write_result(report.host_rows(reader, names), ns.host_stats)
+        if ns.dstat:
+            write_result(_dstat(path), ns.dstat)
     reasons = missed_thresholds(stats, wanted)
     if not stats.run.complete:
         reasons[ExitStatus.FAILED] = f"{path}: some results of the run are missing"
@@ -86,6 +90,16 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     )
     write_result([report.render(report.of_comparison(found), ns.format or "text")])
     return ExitStatus.OK
+
+
+def _dstat(path: str) -> Iterator[str]:
+    """The lines of --dstat, one host after the other: a run may have more than memory holds."""
+    yield report.dstat_head()
+    with statfile.read(path) as reader:
+        hosts = report.hosts_of(reader)
+    for host in hosts:
+        with statfile.read(path) as reader:
+            yield from report.dstat_rows(reader, host)
 
 
 def _same_file(path: str, other: str) -> bool:

@@ -27,6 +27,13 @@ _LOOPBACK = ("lo", "lo0")
 _SNMP = Path("/proc/net/snmp")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _BITS_OF_MB = 1e6 / 8
+#: psutil's names of what a core does, and of what was swapped -> figure.
+_MODES = {
+    "user": "cpu_user_percent", "system": "cpu_system_percent", "idle": "cpu_idle_percent",
+    "iowait": "cpu_iowait_percent", "irq": "cpu_hardirq_percent",
+    "softirq": "cpu_softirq_percent", "steal": "cpu_steal_percent",
+}  # fmt: skip
+_SWAP = {"sin": "swap_in_bytes_per_s", "sout": "swap_out_bytes_per_s"}
 
 
 class Sample(NamedTuple):
@@ -63,6 +70,10 @@ class Sampler:
         self._before_ns = now_ns
         figures = {"interval_s": seconds}
         figures.update(_cpu(before.pop("cores"), now["cores"]))
+        swapped = before.pop("swap")
+        for name in ("sin", "sout"):
+            moved = max(getattr(now["swap"], name) - getattr(swapped, name), 0)
+            figures[_SWAP[name]] = moved / seconds
         figures.update(_network(before.pop("nics"), now["nics"], self._speeds, seconds))
         for name, value in before.items():
             if value is not None and now[name] is not None:
@@ -78,6 +89,7 @@ class Sampler:
         return {
             "cores": psutil.cpu_times(percpu=True),
             "nics": psutil.net_io_counters(pernic=True, nowrap=False),
+            "swap": psutil.swap_memory(),
             "process_cpu_percent": process.user + process.system,
             "loop_cpu_percent": self._loop_seconds(),
             "loop_waiting_percent": waited_seconds(self._loop_schedule),
@@ -92,13 +104,10 @@ class Sampler:
         return None if self._loop_clock is None else time.clock_gettime(self._loop_clock)
 
     def _memory(self) -> dict[str, float]:
-        memory = psutil.virtual_memory()
-        return {
-            "process_rss_bytes": self._process.memory_info().rss,
-            "memory_total_bytes": memory.total,
-            "memory_used_bytes": memory.used,
-            "memory_available_bytes": memory.available,
-        }
+        memory = psutil.virtual_memory()._asdict()
+        parts = ("total", "used", "available", "buffers", "cached", "free")
+        found = {f"memory_{part}_bytes": memory[part] for part in parts if part in memory}
+        return {"process_rss_bytes": self._process.memory_info().rss, **found}
 
 
 class LoopLag:
@@ -259,8 +268,23 @@ def _cpu(before: Any, now: Any) -> dict[str, float]:
     return {
         "cpu_percent": sum(shares) / len(shares),
         "cpu_busiest_core_percent": max(shares),
+        **_modes(before, now),
         **{core_name(index): share for index, share in enumerate(shares)},
     }
+
+
+def _modes(before: Any, now: Any) -> dict[str, float]:
+    """What all cores did, in per cent of their time."""
+    spent = {
+        name: sum(
+            max(getattr(b, name) - getattr(a, name), 0) for a, b in zip(before, now, strict=False)
+        )
+        for name in now[0]._fields
+        if not name.startswith("guest")  # which user and nice include
+    }
+    spent["user"] += spent.pop("nice", 0.0)
+    total = sum(spent.values())
+    return {_MODES[name]: 100 * spent[name] / total for name in _MODES if name in spent and total}
 
 
 def _busy_percent(before: Any, now: Any) -> float:

@@ -9,7 +9,15 @@ import csv
 from collections.abc import Callable
 
 from ssbench.report.as_classic import render_classic
-from ssbench.report.as_csv import host_columns, host_rows, render_csv, series_csv
+from ssbench.report.as_csv import (
+    dstat_head,
+    dstat_rows,
+    host_columns,
+    host_rows,
+    hosts_of,
+    render_csv,
+    series_csv,
+)
 from ssbench.report.as_json import render_json
 from ssbench.report.as_text import (
     render_text,
@@ -31,8 +39,11 @@ __all__ = [
     "SeriesSettings",
     "all_percentiles",
     "collapsed_stacks",
+    "dstat_head",
+    "dstat_rows",
     "host_columns",
     "host_rows",
+    "hosts_of",
     "of_comparison",
     "of_run",
     "of_series",

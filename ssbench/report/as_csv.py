@@ -14,7 +14,14 @@ from typing import Any
 
 from ssbench.core.model import Phase
 from ssbench.core.records import MASTER, HostRecord, PhaseRecord, Record, WorkerRecord
-from ssbench.core.stats.host_metrics import FIGURES, bounded, core_name
+from ssbench.core.stats.host_metrics import (
+    DSTAT,
+    FIGURES,
+    HostKey,
+    HostSeconds,
+    bounded,
+    core_name,
+)
 from ssbench.core.stats.tally import COUNTERS
 from ssbench.core.text import printable
 from ssbench.report.model import (
@@ -267,4 +274,43 @@ def host_rows(records: Iterable[Record], names: Sequence[str]) -> Iterator[str]:
             figures = bounded(record.figures)
             values = (figures.get(name) for name in names[len(_FIRST) :])
             rounded = (None if value is None else round(value, _DIGITS) for value in values)
+            yield _text([*first, *rounded], (), csv.QUOTE_MINIMAL)
+
+
+# --dstat: as dstat's CSV files, without the lines before the names
+
+_DSTAT_FIRST = ("host", "time", "epoch", "phase")
+
+
+def hosts_of(records: Iterable[Record]) -> list[HostKey]:
+    """The hosts with metrics, by their names."""
+    return sorted({(r.host, r.boot_id) for r in records if isinstance(r, HostRecord)})
+
+
+def dstat_head() -> str:
+    """The names of the columns of ``dstat_rows``."""
+    return _text([*_DSTAT_FIRST, *DSTAT], (), csv.QUOTE_MINIMAL)
+
+
+def dstat_rows(records: Iterable[Record], host: HostKey) -> Iterator[str]:
+    """A line for each second of a host: per cent, bytes, and bytes or events per second.
+
+    A figure that the host could not give is empty.
+    """
+    started_s: dict[Phase, float] = {}
+    seconds = HostSeconds()
+    for record in records:
+        if isinstance(record, PhaseRecord):
+            started_s[record.phase] = record.started_at
+        elif isinstance(record, HostRecord) and (record.host, record.boot_id) == host:
+            if not seconds.is_new(record):
+                continue
+            begin_s = started_s.get(record.phase)
+            epoch_s = None if begin_s is None else begin_s + record.at_s
+            time = "" if epoch_s is None else time_text(epoch_s).removesuffix(" UTC")
+            epoch = "" if epoch_s is None else f"{epoch_s:.3f}"
+            figures = bounded(record.figures)
+            values = (figures.get(name) for name in DSTAT.values())
+            rounded = (None if value is None else round(value, 3) for value in values)
+            first = (printable(record.host), time, epoch, record.phase.name)
             yield _text([*first, *rounded], (), csv.QUOTE_MINIMAL)

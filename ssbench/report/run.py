@@ -43,6 +43,15 @@ SCHEMA_VERSION = 1
 
 _DATA = "csv json"
 _AROUND = (Phase.POPULATE, Phase.CLEANUP)
+#: Figure of OF_HOST -> key, unit, heading and meaning.
+_HOST_FIGURES = {
+    "cpu_percent": ("cpu_percent", PERCENT, "cpu", "of all cores, in use"),
+    "memory_used_percent": ("memory_percent", PERCENT, "memory", "of memory, in use"),
+    "disk_read_bytes_per_s": ("disk_read", THROUGHPUT, "disk read", "all disks"),
+    "disk_written_bytes_per_s": ("disk_written", THROUGHPUT, "written", "all disks"),
+    "network_received_bytes_per_s": ("received", THROUGHPUT, "net in", "without loopback"),
+    "network_sent_bytes_per_s": ("sent", THROUGHPUT, "net out", "without loopback"),
+}
 #: Latency judged -> its name in the report.
 _JUDGED = {
     "last_byte": "service time",
@@ -101,6 +110,7 @@ def of_run(
         Section("notes", notes=notes.run_notes(stats)),
         Section("thresholds", tables=[Table.of("thresholds", judged, csv="threshold")]),
         _load_generator(stats),
+        _host_use(stats),
         Section("clocks", tables=[Table.of("clocks", list(_clocks(stats)), formats="json")]),
         _verified(stats),
         _counters(stats),
@@ -425,6 +435,24 @@ def _load_generator(stats: RunStats) -> Section:
     ]
     # ssbench 0.3.9 recorded no metrics of hosts.
     return Section("load_generator", facts=facts, notes=[] if stats.run.legacy else sentences)
+
+
+def _host_use(stats: RunStats) -> Section:
+    """What each host did, the store's too if a worker of --metrics-only ran there."""
+    rows = []
+    for use in stats.host_use():
+        row = [
+            fact("host", use.host, WORD, "its name"),
+            fact("processes", use.role, WORD, "that reported on it"),
+        ]
+        for name, (key, unit, title, meaning) in _HOST_FIGURES.items():
+            found = use.figures.get(name)
+            mean, most = (_rounded(found.mean), _rounded(found.max)) if found else (None, None)
+            row.append(fact(f"{key}_mean", mean, unit, f"{meaning}, on average", title=title))
+            row.append(fact(f"{key}_max", most, unit, "the highest second of it", title="max"))
+        rows.append(row)
+    title = "HOSTS (mean, and highest second)" if rows else ""
+    return Section("host_use", title, tables=[Table.of("host_use", rows, formats="text json")])
 
 
 def host_table(hosts: Sequence[HostLoad]) -> Table:

@@ -314,7 +314,8 @@ class WorkerMachine:
         if self._exit:
             return _DRAIN_PAUSE_S
         # Waking so often costs as much as some operations: only while there is a hello to send.
-        return TICK_S if self._membership.known else _HELLO_PAUSE_S
+        joins_fast = self.settings.concurrency and not self._membership.known
+        return _HELLO_PAUSE_S if joins_fast else TICK_S
 
     # Control states ------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from gevent.hub import get_hub
 from ssbench import __version__
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.messages import MAX_NAME, ControlState, NetworkCheck
+from ssbench.core.outcome import outcome_of
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
 from ssbench.host.sampler import Sampler
@@ -201,8 +202,9 @@ class Worker:
 
     def _check_network(self, check: NetworkCheck) -> None:
         """Measure a connection in a thread; in a greenlet of its own."""
+        work = self._transport.check_network
         try:
-            result = self._hub.threadpool.apply(self._transport.check_network, (check,))
+            result = self._hub.threadpool.apply(outcome_of, (work, check))()
         except NetworkError as error:
             self._machine.network_checked(check, None, str(error))
         else:

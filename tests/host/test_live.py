@@ -10,7 +10,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from ssbench.core.stats.host_metrics import FIGURES, core_name
+from ssbench.core.stats.host_metrics import DSTAT, FIGURES, core_name
 from ssbench.host.live import (
     HostLive,
     Sampler,
@@ -57,6 +57,19 @@ def test_all_metrics_are_known_and_plausible() -> None:
     assert figures["cpu_percent"] <= figures["cpu_busiest_core_percent"] <= 100
     assert figures["memory_available_bytes"] < figures["memory_total_bytes"]
     assert 1 << 20 < figures["process_rss_bytes"] < figures["memory_total_bytes"]
+
+
+@spoilable
+def test_the_modes_of_the_cores_are_all_of_their_time() -> None:
+    here = sampler()
+    burn(0.2)
+    figures = here.sample()
+    modes = [figures.get(name, 0.0) for name in DSTAT.values() if name.startswith("cpu_")]
+    assert sum(modes) == pytest.approx(100, abs=0.1)
+    busy = 100 - figures["cpu_idle_percent"] - figures.get("cpu_iowait_percent", 0.0)
+    assert busy == pytest.approx(figures["cpu_percent"], abs=5)
+    assert figures["memory_free_bytes"] < figures["memory_total_bytes"]
+    assert figures["swap_in_bytes_per_s"] >= 0
 
 
 @spoilable

@@ -35,6 +35,7 @@ from ssbench.core.messages import (
     Expired,
     Heartbeat,
     Jobs,
+    NetworkCheck,
     Results,
     encode,
     pack,
@@ -58,6 +59,7 @@ from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.registry import open_store
 from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.network import NetworkListener
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker import machine as machine_module
@@ -433,6 +435,58 @@ def test_kill_workers_names_the_workers_that_exited() -> None:
 def test_kill_workers_without_any_is_quick() -> None:
     with scene() as here:
         assert here.master.kill_workers(0.1) == ([], [])
+
+
+# Metrics, and the network -----------------------------------------------------------------
+
+
+def test_a_worker_for_metrics_only_may_leave_in_the_middle_of_a_run() -> None:
+    with scene() as here:
+        here.thread_worker("metrics", concurrency=0)
+        here.thread_worker("w", concurrency=4)
+        here.master.gather_workers(2)
+        metrics = next(w for w in here.master.registry.workers.values() if w.metrics_only)
+
+        sender = WorkerTransport("127.0.0.1", here.transport.ports, None)
+        here.stack.callback(sender.close)
+        here.when(10, lambda: sender.send(Bye(metrics.hello.incarnation, "stopped")))
+        outcome = here.run(Ledger(20_000), users=4)
+        assert (outcome.ended, outcome.counts.done, outcome.counts.lost) == ("complete", 20_000, 0)
+        assert here.master.workers_lost == []
+        assert here.observer.progress[0].workers == 1
+        (line,) = here.observer.messages
+        assert line.startswith("No more metrics from worker metrics (")
+
+
+def test_a_worker_measures_its_connection_to_a_listener() -> None:
+    with scene() as here, NetworkListener("127.0.0.1", 0, None, "") as listener:
+        thread = threading.Thread(target=listener.serve)
+        thread.start()
+        here.thread_worker("a")
+        here.master.gather_workers(1)
+        (incarnation,) = here.master.registry.workers
+        check = NetworkCheck(1, incarnation, "", listener.port, 0.0, 100_000, 5.0)
+        answer = here.master.check_network(check, 30.0)
+        assert answer.fault == ""
+        assert answer.result is not None
+        for intervals in (answer.result.sent, answer.result.received):
+            assert sum(each.size_bytes for each in intervals) == 100_000
+        listener.close()
+        thread.join(5)
+        refused = here.master.check_network(check._replace(number=2), 30.0)
+        assert refused.result is None
+        assert refused.fault.startswith(f"127.0.0.1, port {listener.port}: ")
+
+
+def test_a_worker_that_is_gone_or_silent_measures_nothing() -> None:
+    with scene() as here:
+        here.scripted(honest)
+        here.master.gather_workers(None)
+        (incarnation,) = here.master.registry.workers
+        check = NetworkCheck(1, incarnation, "store", 1, 1.0, 0, 1.0)
+        assert "no answer within" in here.master.check_network(check, 0.1).fault
+        gone = check._replace(incarnation=incarnation + 1)
+        assert here.master.check_network(gone, 30.0).fault == "the worker is gone"
 
 
 # What goes wrong --------------------------------------------------------------------------

@@ -452,3 +452,32 @@ def test_the_wait_is_shown() -> None:
     here.deliver(hello(1, "a"))
     assert worker_wait(here).progress(0).endswith(": 1 so far, for 4 of 8 users (0 s left)")
     assert worker_wait(here, expected=3).progress(0).endswith(": 1 of 3 (0 s left)")
+
+
+# Workers that only send metrics ------------------------------------------------------------
+
+
+def test_a_worker_for_metrics_only_is_not_one_that_a_run_waits_for() -> None:
+    here = Scene(worker_wait_s=5.0)
+    here.deliver(hello(7, "metrics")._replace(concurrency=0))
+    wait = WorkerWait(here.manager, here.address, here.limits, 4, 1)  # type: ignore[arg-type]
+    assert not wait.complete(here.now_ns)
+    assert wait.progress(0).startswith("Waiting for workers: 0 of 1")
+    with pytest.raises(NoWorkersError):
+        wait.shortcomings()
+    here.deliver(hello(8))
+    assert wait.complete(here.now_ns)
+    assert wait.shortcomings() == []
+    here.manager.allocate_users(4)
+    assert here.state().workers == {7: (0, None), 8: (4, None)}
+    assert here.manager.registry.ready_count("run1", Phase.RUN) == (0, 1)
+
+
+def test_without_other_workers_one_for_metrics_only_does_not_keep_a_run_alive() -> None:
+    here = Scene(worker_wait_s=5.0)
+    here.deliver(hello(7, "metrics")._replace(concurrency=0), hello(8))
+    here.manager.expect_workers(here.now_ns)
+    assert not here.manager.no_workers_left(here.now_ns)
+    here.deliver(Bye(8, "gone"))
+    here.manager.no_workers_left(here.now_ns)
+    assert here.manager.no_workers_left(here.now_ns + 6 * SECOND)

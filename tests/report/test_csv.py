@@ -13,10 +13,10 @@ import pytest
 from ssbench import report
 from ssbench.core.model import Phase
 from ssbench.core.operations import READ
-from ssbench.core.records import MASTER, HostRecord, Record
+from ssbench.core.records import MASTER, HostRecord, PhaseRecord, Record
 from ssbench.core.stats.host_metrics import FIGURES
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.report import host_columns, host_rows
+from ssbench.report import dstat_head, dstat_rows, host_columns, host_rows, hosts_of
 from tests.golden import compare, legacy
 from tests.report import runs
 from tests.report.runs import as_csv, render
@@ -176,6 +176,36 @@ def test_there_is_a_column_for_each_core_of_the_largest_machine() -> None:
 
 def test_without_figures_there_is_the_line_of_names() -> None:
     assert "".join(host_rows([], host_columns([]))) == ",".join([*BEFORE_FIGURES, *FIGURES]) + "\n"
+
+
+def sheet(records: list[Record], host: tuple[str, str]) -> list[dict[str, str]]:
+    return list(csv.DictReader([dstat_head(), *dstat_rows(records, host)]))
+
+
+def test_the_sheet_of_a_host_has_the_columns_of_dstat_and_a_row_for_each_second() -> None:
+    records = runs.normal()
+    assert hosts_of(records) == [("bench-01", "b007")]
+    rows = sheet(records, ("bench-01", "b007"))
+    assert len(rows) == 2  # of three processes
+    names = "usr sys idl wai hiq siq stl used buff cach free read writ recv send in out int csw"
+    assert list(rows[0]) == ["host", "time", "epoch", "phase", *names.split()]
+    assert rows[0]["usr"] == ""  # not recorded by earlier versions
+
+
+def test_the_sheet_has_time_by_the_wall_clock_and_figures_of_one_host_only() -> None:
+    begin = PhaseRecord(Phase.POPULATE, 1_795_000_000.0, 4)
+    mine = {"interval_s": 1.0, "cpu_user_percent": 12.3456, "memory_used_bytes": 5e9}
+    records = [
+        HostRecord(1, 0.5, {}, Phase.RUN, "store", "s"),  # the phase's start is unknown
+        begin,
+        HostRecord(1, 1.25, mine, Phase.POPULATE, "store", "s"),
+        HostRecord(0, 1.25, {}, Phase.POPULATE, "bench", "b"),
+    ]
+    first, second = sheet(records, ("store", "s"))
+    assert (first["time"], first["epoch"]) == ("", "")
+    assert (second["host"], second["phase"]) == ("store", "POPULATE")
+    assert (second["time"], second["epoch"]) == ("2026-11-18 11:06:41", "1795000001.250")
+    assert (second["usr"], second["used"], second["sys"]) == ("12.346", "5000000000.0", "")
 
 
 def test_names_of_hosts_are_escaped() -> None:

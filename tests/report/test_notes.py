@@ -82,7 +82,7 @@ def without_a_store(**footer: object) -> RunStats:
 
 def test_without_a_store_no_format_has_bytes() -> None:
     stats = without_a_store(left_behind=9, left_unknown=2)
-    text = render("text", stats)
+    text = render("text", stats).partition("\nHOSTS")[0]
     assert f"\nNote: {NO_STORE}\n" in text
     assert "Throughput: N/A" in text
     for word in ("uploaded", "moved", "MB/s", "left behind"):
@@ -229,7 +229,7 @@ def judged(verdict: HeadroomVerdict) -> RunStats:
 def verdict_lines(verdict: HeadroomVerdict) -> list[str]:
     """The block that follows the run's own notes."""
     text = render("classic", judged(verdict))
-    *_, block, _warnings = text.split("\n\n")
+    *_, block, _hosts, _warnings = text.split("\n\n")
     return block.splitlines()
 
 

@@ -17,6 +17,9 @@ from ssbench.core.messages import (
     Hello,
     Jobs,
     Message,
+    Network,
+    NetworkCheck,
+    NetworkResult,
     Ready,
     Results,
     Returned,
@@ -25,6 +28,7 @@ from ssbench.core.messages import (
 from ssbench.core.model import NONE_NS, Job, Phase, Timing
 from ssbench.worker.machine import (
     NO_MASTER_WARNING_S,
+    CheckNetwork,
     CloseJobs,
     Connect,
     EndPhase,
@@ -48,7 +52,8 @@ class Script:
 
     def __init__(self, **settings: Any) -> None:
         self.now_ns = 100 * SECOND
-        own = WorkerSettings("w7", concurrency=4, host="h", pid=5, version="1.2", **settings)
+        settings = {"concurrency": 4, **settings}
+        own = WorkerSettings("w7", host="h", pid=5, version="1.2", **settings)
         self.machine = WorkerMachine(own, random.Random(1), self.now_ns)
         self.sent: list[Message] = []
         self.acted: list[Any] = []
@@ -839,3 +844,40 @@ def test_its_repr_names_worker_and_phase() -> None:
         "<WorkerMachine w7 <Membership known to 1> <WorkerPhase RUN <HeldJobs 0 busy of 2,"
         " 0 queued>>>"
     )
+
+
+# Metrics, and the network --------------------------------------------------------------------
+
+
+def test_a_worker_for_metrics_only_opens_nothing_in_a_phase() -> None:
+    here = Script(concurrency=0)
+    incarnation = here.join(users=0)
+    assert here.machine.in_phase
+    assert here.machine.phase is None
+    assert here.acted == [CloseJobs()]
+    here.control(workers={incarnation: (0, None)}, stopping=True)
+    assert here.sent == []
+    here.control(run="", phase=int(Phase.IDLE))
+    assert not here.machine.in_phase
+
+
+def test_a_check_of_the_network_is_made_once_by_the_worker_that_it_names() -> None:
+    here = Script()
+    incarnation = here.join()
+    here.acted.clear()
+    check = NetworkCheck(1, incarnation, "store", 13583, 5.0, 0, 10.0)
+    here.control(network=check._replace(incarnation=incarnation + 1))
+    assert here.acted == []
+    for _ in range(2):
+        here.control(network=check)
+    assert here.acted == [CheckNetwork(check)]
+    result = NetworkResult([0.1], [], [])
+    here.machine.network_checked(check, result)
+    here.machine.network_checked(check, None, "x" * 9999)
+    here.settle()
+    found = [message for message in here.sent if isinstance(message, Network)]
+    assert found[0] == Network(incarnation, 1, result)
+    assert (found[1].result, len(found[1].fault)) == (None, 4096)
+    here.control(network=check._replace(number=2))
+    here.control(network=check, master=2)  # another one, which counts from 1, too
+    assert len(here.acted) == 3

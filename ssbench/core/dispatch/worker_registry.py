@@ -168,6 +168,7 @@ class WorkerRegistry:
         self._forget_refusal(hello.incarnation)
         worker = WorkerState(index, hello, fresh_ns=now_ns)
         self.workers[hello.incarnation] = self._by_name[hello.worker_id] = worker
+        self.load_workers += not worker.metrics_only
         self.allocate_users()
         return worker, replaced
 
@@ -191,6 +192,7 @@ class WorkerRegistry:
 
     def _drop(self, worker: WorkerState) -> None:
         del self.workers[worker.hello.incarnation]
+        self.load_workers -= not worker.metrics_only
         if self._by_name.get(worker.hello.worker_id) is worker:
             del self._by_name[worker.hello.worker_id]
         self._departed[worker.hello.incarnation] = None
@@ -281,7 +283,6 @@ class WorkerRegistry:
         self.draining = frozenset(
             [i for i, worker in self.workers.items() if worker.receiving and not worker.users]
         )
-        self.load_workers = sum(1 for worker in self.workers.values() if not worker.metrics_only)
 
     def assignments(self) -> dict[int, tuple[int, int | None]]:
         """Content of the control state: incarnation -> users and clock offset."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf, isnan, nan
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,31 @@ FIGURES: Mapping[str, str] = {
     "context_switches_per_s": "all cores",
     "interrupts_per_s": "all cores",
     "tcp_retransmits_per_s": "TCP segments that were sent again",
+    "cpu_user_percent": "of all cores: user mode, also of low priority, and guests",
+    "cpu_system_percent": "of all cores: the kernel",
+    "cpu_idle_percent": "of all cores: idle",
+    "cpu_iowait_percent": "of all cores: idle, with a disk request outstanding (Linux)",
+    "cpu_hardirq_percent": "of all cores: interrupts (Linux)",
+    "cpu_softirq_percent": "of all cores: soft interrupts (Linux)",
+    "cpu_steal_percent": "of all cores: taken by the hypervisor (Linux)",
+    "memory_buffers_bytes": "metadata of file systems in memory (Linux)",
+    "memory_cached_bytes": "files in memory (Linux)",
+    "memory_free_bytes": "memory that nothing uses",
+    "swap_in_bytes_per_s": "memory read back from swap",
+    "swap_out_bytes_per_s": "memory written to swap",
 }
+#: dstat's name of a column -> figure, in the order of its options -cmdngy.
+DSTAT: Mapping[str, str] = {
+    "usr": "cpu_user_percent", "sys": "cpu_system_percent", "idl": "cpu_idle_percent",
+    "wai": "cpu_iowait_percent", "hiq": "cpu_hardirq_percent", "siq": "cpu_softirq_percent",
+    "stl": "cpu_steal_percent",
+    "used": "memory_used_bytes", "buff": "memory_buffers_bytes", "cach": "memory_cached_bytes",
+    "free": "memory_free_bytes",
+    "read": "disk_read_bytes_per_s", "writ": "disk_written_bytes_per_s",
+    "recv": "network_received_bytes_per_s", "send": "network_sent_bytes_per_s",
+    "in": "swap_in_bytes_per_s", "out": "swap_out_bytes_per_s",
+    "int": "interrupts_per_s", "csw": "context_switches_per_s",
+}  # fmt: skip
 
 
 def core_name(index: int) -> str:
@@ -49,10 +74,14 @@ def core_name(index: int) -> str:
 _PER_CENT = frozenset(
     {
         "cpu_percent", "cpu_busiest_core_percent", "loop_cpu_percent", "loop_waiting_percent",
-        "network_busiest_percent",
+        "network_busiest_percent", "cpu_user_percent", "cpu_system_percent", "cpu_idle_percent",
+        "cpu_iowait_percent", "cpu_hardirq_percent", "cpu_softirq_percent", "cpu_steal_percent",
     }
 )  # fmt: skip
-_OF_MEMORY = ("memory_used_bytes", "memory_available_bytes")
+_OF_MEMORY = (
+    "memory_used_bytes", "memory_available_bytes", "memory_buffers_bytes", "memory_cached_bytes",
+    "memory_free_bytes",
+)  # fmt: skip
 
 
 def bounded(figures: Mapping[str, float]) -> dict[str, float]:
@@ -76,7 +105,13 @@ def core_count(figures: Mapping[str, float]) -> int:
     return count
 
 
-#: What verdicts need, kept for each second.
+#: What is said of each host of a run, kept for each second.
+OF_HOST = (
+    "cpu_percent", "memory_used_percent", "disk_read_bytes_per_s", "disk_written_bytes_per_s",
+    "network_received_bytes_per_s", "network_sent_bytes_per_s",
+)  # fmt: skip
+_SAME_SECOND_S = 0.1  #: by which intervals of one host may overlap
+#: What verdicts need, kept for each second of a process.
 KEPT = (
     "cpu_percent", "cpu_busiest_core_percent", "process_cpu_percent", "loop_cpu_percent",
     "loop_waiting_percent", "loop_lag_max_s", "loop_lag_mean_s", "memory_available_percent",
@@ -87,13 +122,13 @@ Spans = Sequence[tuple[float, float]]  #: parts of a run, from one second to ano
 
 
 class HostSeries:
-    """The seconds of one process in the run phase, in 48 bytes each."""
+    """The seconds of one process, or of one host, in the run phase: 48 or 32 bytes each."""
 
-    def __init__(self, host: str = "", boot_id: str = "") -> None:
+    def __init__(self, host: str = "", boot_id: str = "", names: Sequence[str] = KEPT) -> None:
         self.host = host
         self.boot_id = boot_id
         self._middles_s = array("d")
-        self._columns = {name: array("f") for name in KEPT}
+        self._columns = {name: array("f") for name in names}
 
     def __repr__(self) -> str:
         return f"<HostSeries {self.host} {len(self)} seconds>"
@@ -107,8 +142,9 @@ class HostSeries:
         figures = bounded(record.figures)
         figures["cores"] = core_count(figures) or nan
         total = figures.get("memory_total_bytes", 0)
-        if total and "memory_available_bytes" in figures:
-            figures["memory_available_percent"] = 100 * figures["memory_available_bytes"] / total
+        for name in ("available", "used"):
+            if total and f"memory_{name}_bytes" in figures:
+                figures[f"memory_{name}_percent"] = 100 * figures[f"memory_{name}_bytes"] / total
         self._middles_s.append(record.at_s - figures.get("interval_s", 1.0) / 2)
         for name, column in self._columns.items():
             column.append(figures.get(name, nan))
@@ -131,3 +167,39 @@ class HostSeries:
         for at_s, *values in zip(self._middles_s, *columns, strict=True):
             if any(low_s <= at_s < high_s for low_s, high_s in spans_s):
                 yield tuple(values)
+
+
+HostKey = tuple[str, str]  #: a host's name, and the boot id of its kernel
+
+
+class HostSeconds:
+    """Selects one record for each second of a host: all processes on it report the same."""
+
+    def __init__(self) -> None:
+        self._ends_s: dict[tuple[HostKey, int], float] = {}
+
+    def is_new(self, record: HostRecord) -> bool:
+        """Whether the record's interval begins where the newest selected one of its host ends."""
+        key = (record.host, record.boot_id), int(record.phase)
+        begin_s = record.at_s - record.figures.get("interval_s", 1.0)
+        if begin_s < self._ends_s.get(key, -inf) - _SAME_SECOND_S:
+            return False
+        self._ends_s[key] = record.at_s
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class MeanMax:
+    """Mean and maximum of a figure over the seconds of a run that count."""
+
+    mean: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """What a host did in the run; figures by the names of ``OF_HOST``, without unknown ones."""
+
+    host: str
+    role: str  #: ``master, 2 workers``; ``metrics only``
+    figures: Mapping[str, MeanMax]

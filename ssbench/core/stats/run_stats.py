@@ -33,13 +33,21 @@ from ssbench.core.records import (
 )
 from ssbench.core.stats.headroom import HeadroomVerdict, ProcessSeries, Who, judge
 from ssbench.core.stats.histogram import Histogram
-from ssbench.core.stats.host_metrics import HostSeries
+from ssbench.core.stats.host_metrics import (
+    OF_HOST,
+    HostKey,
+    HostSeconds,
+    HostSeries,
+    HostUse,
+    MeanMax,
+)
 from ssbench.core.stats.results import Group, Results
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.series import TimeSeries
 from ssbench.core.stats.tally import Basis, Counts, Errors, Tallies, Tally, Throughput, Verified
 from ssbench.core.stats.windows import LEFT_OUT, SECOND_NS, LastStart, Span, Windows, gaps_ns
+from ssbench.core.text import plural
 
 _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
 _LONG_TAIL = 0.05  #: share of the time of the rates; a shorter tail does not distort them
@@ -95,7 +103,9 @@ class RunStats:
         self._last_after_end_ns = 0
         self.series = TimeSeries()
         self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: the newest, by worker
-        self._hosts: dict[tuple[str, int], HostSeries] = {}
+        self._hosts: dict[tuple[str, int], HostSeries] = {}  # of processes
+        self._machines: dict[tuple[str, HostKey], HostSeries] = {}
+        self._host_seconds = HostSeconds()
         self._shifts: dict[int, int] = {}  # of the phase, by worker
         self.verified: Verified | None = None  #: None without --verify
         #: From due to start, of all operations that count; empty in a closed loop.
@@ -145,6 +155,9 @@ class RunStats:
             if record.phase is Phase.RUN:
                 key = self.run.run_id, record.worker
                 self._hosts.setdefault(key, HostSeries()).add(record)
+                if self._host_seconds.is_new(record):
+                    machine = self.run.run_id, (record.host, record.boot_id)
+                    self._machines.setdefault(machine, HostSeries(names=OF_HOST)).add(record)
         elif isinstance(record, ClockRecord):
             self._shifts[record.worker] = record.shift_ns
             if record.phase is Phase.RUN:
@@ -184,6 +197,8 @@ class RunStats:
         self.lateness.merge(other.lateness)
         for of_worker, hosts in other._hosts.items():
             self._hosts.setdefault(of_worker, HostSeries()).merge(hosts)
+        for machine, hosts in other._machines.items():
+            self._machines.setdefault(machine, HostSeries(names=OF_HOST)).merge(hosts)
         if other.verified:
             self.verified = self.verified or Verified()
             self.verified.merge(other.verified)
@@ -414,6 +429,31 @@ class RunStats:
         own_failures = sum(each.count for (kind, _), each in self.errors.items() if kind == own)
         load = [key for key in sorted(self._hosts) if not self._is_metrics_only(*key)]
         return judge([self._seat(*key) for key in load], own_failures)
+
+    def host_use(self) -> list[HostUse]:
+        """What each host did in the seconds that count, by the hosts' names."""
+        values: dict[HostKey, dict[str, list[float]]] = {}
+        for (run_id, key), series in self._machines.items():
+            of_host = values.setdefault(key, {name: [] for name in OF_HOST})
+            for name, found in of_host.items():
+                found += series.values(name, self.run.spans_s(run_id))
+        return [
+            HostUse(
+                key[0],
+                self._role(key),
+                {name: MeanMax(fmean(found), max(found)) for name, found in each.items() if found},
+            )
+            for key, each in sorted(values.items())
+        ]
+
+    def _role(self, host: HostKey) -> str:
+        """Which processes ran on a host."""
+        here = [key for key, each in self._hosts.items() if (each.host, each.boot_id) == host]
+        workers = {key for key in here if key[1] != MASTER and not self._is_metrics_only(*key)}
+        found = ["master"] if any(index == MASTER for _, index in here) else []
+        if workers:
+            found.append(plural(len({index for _, index in workers}), "worker"))
+        return ", ".join(found) or "metrics only"
 
     def _is_metrics_only(self, run_id: str, index: int) -> bool:
         worker = self.run.workers.get((run_id, index))

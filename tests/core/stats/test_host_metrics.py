@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, isnan
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssbench.core.model import Phase
 from ssbench.core.records import HostRecord
 from ssbench.core.stats.headroom import ProcessSeries, Who, judge
 from ssbench.core.stats.host_metrics import (
+    DSTAT,
     FIGURES,
     KEPT,
+    OF_HOST,
+    HostSeconds,
     HostSeries,
     bounded,
     core_name,
@@ -31,6 +36,17 @@ def test_each_name_says_its_unit() -> None:
 
 def test_derived_metrics_come_from_recorded_ones() -> None:
     assert set(KEPT) - set(FIGURES) == {"memory_available_percent", "cores"}
+    assert set(OF_HOST) - set(FIGURES) == {"memory_used_percent"}
+    assert set(DSTAT.values()) <= set(FIGURES)
+
+
+def test_one_record_is_selected_for_each_second_of_a_host() -> None:
+    seconds = HostSeconds()
+    ends_s = [1.0, 1.6, 1.95, 2.6, 3.0, 3.6]  # of two processes; the second outlives the first
+    assert [at for at in ends_s if seconds.is_new(second(at))] == [1.0, 1.95, 3.0]
+    assert [at for at in (4.6, 5.6) if seconds.is_new(second(at))] == [4.6, 5.6]
+    assert seconds.is_new(replace(second(1.0), host="another"))
+    assert seconds.is_new(replace(second(1.0), phase=Phase.CLEANUP))
 
 
 def test_a_second_belongs_to_the_time_in_which_its_middle_is() -> None:
