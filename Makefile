@@ -19,8 +19,8 @@ test: $(VENV)/.for-test ## all tests, including those against real Swift and Key
 
 servers: $(BIN)/versitygw ## install servers that tests use and pip does not have; some minutes
 
-test-long: $(VENV)/.for-test ## the tests that take minutes
-	$(BIN)/python -m pytest -m slow $(TESTS)
+test-long: $(VENV)/.for-test ## the tests that take minutes, and more generated input
+	SSBENCH_FUZZ_EXAMPLES=5000 $(BIN)/python -m pytest -m 'slow or fuzz' $(TESTS)
 
 faults: $(VENV)/.for-test ## fault injection: print a table of faults and results
 	$(BIN)/python -m pytest tests/e2e/faults $(TESTS)

@@ -42,7 +42,7 @@ from ssbench.core.messages import (
     unpack,
 )
 from tests.corpus import recorded
-from tests.fakes.mutations import fuzzed
+from tests.fakes.mutations import fuzz, fuzzed
 
 natural = st.integers(0, 2**63 - 1)
 clock = st.integers(-(2**62) + 1, 2**62 - 1)
@@ -128,7 +128,7 @@ def harmless(data: bytes) -> None:
         assert encode(decode(encode(message))) == encode(message)
 
 
-@settings(max_examples=1000, deadline=None)
+@fuzz
 @given(st.binary(max_size=60) | plain.map(pack))
 def test_any_bytes_are_a_message_or_rejected(data: bytes) -> None:
     """Invariant: that of ``harmless``."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-#: Of each fuzz test.
-EXAMPLES = 2000
+#: Of each fuzz test. Ten times as many in ``make test-long``.
+EXAMPLES = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 500)
 _MOST_MUTATIONS = 5
 #: An input is never made longer than this, whatever is repeated (hypothesis warns of longer ones).
 LONGEST = 7000
@@ -143,10 +145,15 @@ def _read(step: bytes, words: Sequence[bytes]) -> Mutation:
     return Mutation(_KINDS[kind % len(_KINDS)], int.from_bytes(step[1:3], "big"), size, piece)
 
 
+def fuzz(test: Test) -> Any:
+    """Decorates a test with ``given``: marks it, and gives it EXAMPLES."""
+    return pytest.mark.fuzz(settings(max_examples=EXAMPLES, deadline=None)(test))
+
+
 def fuzzed(seeds: Sequence[bytes], words: Sequence[bytes] = ()) -> Callable[[Test], Any]:
-    """Decorates a test of one argument, the hostile bytes: it gets 2,000 of them."""
+    """Decorates a test of one argument, the hostile bytes: it gets EXAMPLES of them."""
 
     def decorate(test: Test) -> Any:
-        return settings(max_examples=EXAMPLES)(given(hostile(seeds, words))(test))
+        return fuzz(given(hostile(seeds, words))(test))
 
     return decorate

@@ -20,7 +20,7 @@ def test_each_target_accepts_its_seeds(name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_invariants_hold_for_sampled_input(name: str) -> None:
-    """By a test of 2,000 examples in the file that defines it."""
+    """By a fuzz test in the file that defines it."""
     invariant, _ = TARGETS[name].load()
     module = inspect.getmodule(invariant)
     assert module is not None

@@ -22,7 +22,7 @@ from ssbench.report import FORMATS, of_run, render, rps_csv
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.blocks import FORMAT, BlockBuilder, Source, read_blocks
 from tests.corpus import recorded
-from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
+from tests.fakes.mutations import MSGPACK_WORDS, fuzz, fuzzed
 from tests.fakes.terminal import must_be_line, steering
 from tests.statfile.samples import (
     FOOTER,
@@ -87,7 +87,7 @@ def test_a_file_cut_off_anywhere_gives_the_blocks_before(run_bytes: bytes) -> No
     assert most == len(RECORDS) - 1
 
 
-@settings(max_examples=2000)
+@fuzz
 @given(data=st.data())
 def test_a_flipped_bit_costs_one_block(run_bytes: bytes, data: st.DataObject) -> None:
     """Any one flipped bit costs one record at most, and the file is said to be damaged."""

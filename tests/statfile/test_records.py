@@ -6,7 +6,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.columns import RESULT_SCHEMAS
@@ -28,6 +28,7 @@ from ssbench.statfile.records import (
     objects,
 )
 from tests.fakes.batches import result_rows
+from tests.fakes.mutations import fuzz
 from tests.statfile.samples import FOOTER, HEADER, PHASE, RECORDS, packed, result
 
 TEXT = st.text(max_size=20)
@@ -161,7 +162,7 @@ SAMPLES += [
 ]
 
 
-@settings(max_examples=2000)
+@fuzz
 @given(st.data())
 def test_hostile_records(data: st.DataObject) -> None:
     """Any bytes give records or one of our own errors, never another exception."""

@@ -1,11 +1,12 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.jsontext import MAX_BYTES, member, read_object
 from ssbench.core.text import printable
 from ssbench.core.unpacking import MAX_KEY
+from tests.fakes.mutations import fuzz
 
 
 def read(text: str | bytes) -> tuple[dict[str, object] | None, list[str]]:
@@ -120,7 +121,7 @@ ODDITIES = ["NaN", "true", "None", "//", "é", " ", "\n", "\ufeff", "\x00", "\ud
 FRAGMENTS = st.sampled_from([*WORDS, *ODDITIES])
 
 
-@settings(max_examples=2000, deadline=None)
+@fuzz
 @given(st.lists(FRAGMENTS, max_size=30).map("".join) | st.text() | st.binary())
 def test_any_text_gives_an_object_or_a_fault(text: str | bytes) -> None:
     """Invariant: an object, or None with at least one printable line; nothing is raised."""

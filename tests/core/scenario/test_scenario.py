@@ -13,7 +13,7 @@ from ssbench.core.model import SizeClass
 from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS, crud_profile
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
-from tests.fakes.mutations import fuzzed
+from tests.fakes.mutations import fuzz, fuzzed
 from tests.fakes.terminal import must_be_line, must_be_lines
 
 PROFILE = crud_profile([3, 4, 2, 2])
@@ -385,7 +385,7 @@ def read_or_refuse(one: str) -> Scenario | list[str]:
         return list(error.faults)
 
 
-@settings(max_examples=2000, deadline=None)
+@fuzz
 @given(mutated() | st.text())
 def test_any_text_is_a_scenario_or_a_list_of_faults(one: str) -> None:
     """Invariant: a Scenario, or ScenarioError with lines that begin with the source."""
