@@ -73,7 +73,8 @@ def test_two_workers_run_ten_operations_and_leave_the_initial_objects(
 
 
 def test_a_killed_worker_is_survived_and_cleaned_up_after(commands: Commands, folder: Path) -> None:
-    started = commands.start_run("-f", scenario(commands), "-r", 12, *store(folder))
+    words = ["-o", 1000, "--think-time", 0.02, *store(folder)]
+    started = commands.start_run("-f", scenario(commands), *words)
     until("operations", lambda: done(started, "READ") > 20)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)

@@ -44,7 +44,7 @@ NOBODY_IS_LOST = ("--zmq-bind-ip", "127.0.0.1", "--worker-timeout", 60)
 def begin(commands: Commands, ports: Sequence[str], *options: object) -> Started:
     scenario = commands.scenario(user_count=8)
     return commands.start_run(
-        "-f", scenario, "--noop", "-v", "-r", RUN_S, *options, ports=ports
+        "-f", scenario, "--noop", "-v", "-r", RUN_S, "--think-time", 0.01, *options, ports=ports
     )  # fmt: skip
 
 

@@ -97,7 +97,8 @@ def test_a_lost_worker_and_a_killed_master_leave_no_segment(
         **KEYS, large_object=large(kind), container_base=base, operation_count=10**6
     )
     account = Account(embedded_swift)
-    started = commands.start_run("-f", path, "-r", 10, *login(embedded_swift))
+    words = ["-f", path, "-o", 120, "--think-time", 0.1, *login(embedded_swift)]
+    started = commands.start_run(*words)
     until("operations", lambda: done(started, "CREATE") > 5, 90)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)

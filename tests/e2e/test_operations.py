@@ -43,8 +43,8 @@ def test_the_canned_scenario_has_them_all(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
     who = [*login(embedded_swift), "--container-base", "allops"]
-    ended = commands.run("-f", "all_operations", "--verify", *who).fine()
-    assert ended.counted()[:2] == (1000, 0)
+    ended = commands.run("-f", "all_operations", "-o", 400, "--verify", *who).fine()
+    assert ended.counted()[:2] == (400, 0)
     assert all(ended.counted(row.name)[0] for row in ROWS)
     assert "\nOperations: list_limit 100, range_bytes 16384, bulk_count 10\n" in ended.out
     assert created(Account(embedded_swift), "allops") == []
@@ -68,7 +68,8 @@ def test_the_canned_scenario_has_them_all(
 
 def test_a_lost_worker_leaves_nothing(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
     path = commands.scenario(**KEYS, container_base="oplost", crud_profile=None)
-    started = commands.start_run("-f", path, "--verify", "-r", 12, *login(embedded_swift))
+    words = ["--verify", "-o", 500, "--think-time", 0.05, *login(embedded_swift)]
+    started = commands.start_run("-f", path, *words)
     until("operations", lambda: done(started, "BULK_DELETE") > 3)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)

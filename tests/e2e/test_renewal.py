@@ -17,7 +17,7 @@ def test_an_expiring_token_is_renewed_for_all_workers(
 ) -> None:
     swift = fresh_swift(token_life_s=TOKEN_LIFE_S)
     path = commands.scenario(user_count=8)
-    ended = commands.run("-f", path, "-r", RUN_S, *login(swift)).fine()
+    ended = commands.run("-f", path, "-r", RUN_S, "--think-time", 0.05, *login(swift)).fine()
     count, errors, retries = ended.counted()
     assert count > 50
     assert (errors, retries) == (0, 0)
@@ -37,9 +37,12 @@ def test_cleanup_and_the_next_run_work_with_tokens_of_two_seconds(
     commands: Commands, fresh_swift: Callable[..., EmbeddedSwift]
 ) -> None:
     swift = fresh_swift(token_life_s=TOKEN_LIFE_S)
-    path = commands.scenario(initial_files={"tiny": 300}, operation_count=400, user_count=4)
-    ended = commands.run("-f", path, *login(swift)).fine()
-    assert ended.counted()[:2] == (400, 0)
+    path = commands.scenario(initial_files={"tiny": 300}, operation_count=150, user_count=4)
+    ended = commands.run("-f", path, "--think-time", 0.1, *login(swift)).fine()
+    assert ended.counted()[:2] == (150, 0)
+    footer = ended.stats.run.footer
+    assert footer is not None
+    assert footer.run_seconds > TOKEN_LIFE_S
     assert ended.stats.run.left_behind == 0
 
 

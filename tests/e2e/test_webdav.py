@@ -93,9 +93,8 @@ def test_a_run_on_each_server_is_verified_cleaned_and_shows_no_secret(
 @apache
 def test_nonces_that_become_stale_are_no_errors(commands: Commands) -> None:
     with Apache("digest", nonce_lifetime_s=1) as server:
-        ended = commands.run(
-            "-f", scenario(commands), "-r", 5, *server.options, environment=server.environment
-        ).fine()
+        words = ["-f", scenario(commands), "-r", 5, "--think-time", 0.01, *server.options]
+        ended = commands.run(*words, environment=server.environment).fine()
     count, errors, retries = ended.counted()
     assert count > 100
     assert (errors, retries, ended.stats.total().renewals) == (0, 0, 0)
@@ -167,7 +166,8 @@ def on_disk(started: Started, operation: str) -> int:
 def test_a_killed_worker_is_survived(commands: Commands, wsgidav: DavServer) -> None:
     path = scenario(commands, container_base="killed")
     given = {"environment": wsgidav.environment}
-    started = commands.start_run("-f", path, "-r", 12, *wsgidav.options, **given)
+    words = ["-f", path, "-o", 400, "--think-time", 0.05, *wsgidav.options]
+    started = commands.start_run(*words, **given)
     until("operations", lambda: on_disk(started, "READ") > 20)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
