@@ -13,9 +13,9 @@ help: ## list the targets
 demo: $(VENV)/.for-demo ## a first run, against a temporary Swift
 	$(BIN)/ssbench-master run-scenario -f very_small --embedded-swift --workers 2
 
-# Three at a time: end-to-end tests spend most of their time waiting. A file stays together.
+# Five at a time: end-to-end tests spend most of their time waiting. A file stays together.
 test: $(VENV)/.for-test ## all tests, including those against real Swift and Keystone
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m 'not slow' $(TESTS)
+	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder -m 'not slow' $(TESTS)
 
 servers: $(BIN)/versitygw ## install servers that tests use and pip does not have; some minutes
 

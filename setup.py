@@ -19,7 +19,7 @@ EXTRAS = {
         "import-linter==2.16",
         "pytest>=8.0",
         "pytest-timeout>=2.3",
-        "pytest-xdist>=3.6",
+        "pytest-xdist>=3.7",
         "mock>=5.0",
         "hypothesis>=6.100",
         "hdrhistogram>=0.10.3",

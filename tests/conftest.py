@@ -22,7 +22,13 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of servers that aren't installed here."""
+    """Leave out the tests of servers that aren't installed here.
+
+    Beside each other, end-to-end tests come first: they take longest, and the short files of the
+    others then keep all processes busy to the end.
+    """
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: "e2e" not in item.path.parts)
     missing = set(left_out())
     without = [
         item for item in items if missing & {mark.args[0] for mark in item.iter_markers("program")}

@@ -38,7 +38,10 @@ def numbers(ports: Sequence[str]) -> list[int]:
 
 
 #: A worker that says hello and nothing more is not lost before the run ends, however slow the host.
-NOBODY_IS_LOST = ("--zmq-bind-ip", "127.0.0.1", "--worker-timeout", 60)
+#: The clean-up waits for it by the connect timeout and 5 s more.
+NOBODY_IS_LOST = (
+    "--zmq-bind-ip", "127.0.0.1", "--worker-timeout", 60, "--connect-timeout", 1,
+)  # fmt: skip
 
 
 def begin(commands: Commands, ports: Sequence[str], *options: object) -> Started:

@@ -15,8 +15,11 @@ from tests.e2e.commands import Commands, Ended
 LONG_ENOUGH = 12
 
 
-def run_at(commands: Commands, path: Path, rate: int) -> Ended:
-    return commands.run("-f", path, "--noop", "--rate", rate, "-q", workers=1).fine()
+def runs_at(commands: Commands, path: Path, *rates: int) -> list[Path]:
+    """The stat files of runs at these rates, beside each other."""
+    words = ["-f", path, "--noop", "-q", "--rate"]
+    started = [commands.start_run(*words, rate, workers=1) for rate in rates]
+    return [run.wait().fine().results for run in started]
 
 
 def compare(commands: Commands, *words: object) -> Ended:
@@ -25,7 +28,7 @@ def compare(commands: Commands, *words: object) -> Ended:
 
 def test_a_difference_of_a_fifth_is_significant_and_none_is_not(commands: Commands) -> None:
     path = commands.scenario(operation_count=None, run_seconds=LONG_ENOUGH, user_count=8)
-    slow, same, fast = (run_at(commands, path, rate).results for rate in (500, 500, 600))
+    slow, same, fast = runs_at(commands, path, 500, 500, 600)
 
     ended = compare(commands, slow, same)
     assert "The scenarios are the same.\n" in ended.out
