@@ -27,7 +27,9 @@ from tests.e2e.commands import (
     requests,
     until,
 )
+from tests.e2e.stores import Store, http_stores
 from tests.fakes.auth_v1 import AuthV1
+from tests.fakes.breaking_proxy import Lie, Response
 from tests.fakes.loopback_http import Answer, Request
 from tests.servers.keystone import TESTER, KeystoneSwift
 
@@ -238,6 +240,32 @@ def test_of_a_store_that_says_401_for_ever(commands: Commands) -> None:
         assert swift.logins > 1
     assert "401" in ended.err + ended.out
     nowhere(commands.place, KEY)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[str, Store]]:
+    with http_stores(KEY, "basic") as stores:
+        yield stores
+
+
+@pytest.mark.parametrize("name", ["swift", "s3", "webdav"])
+def test_of_a_store_that_repeats_requests_in_its_errors(
+    commands: Commands, servers: dict[str, Store], name: str
+) -> None:
+    store = servers[name]
+
+    def echo(said: Response) -> Response:
+        return Response(403, {"X-Said": said.asked.partition("\n")[0]}, said.asked.encode())
+
+    with store.broken({"echo": Lie(echo), "well": None}) as proxy:
+        started = store.run(commands, proxy.port, "-v", "--retries", 0, workers=2)
+        with Watcher(started) as watcher:
+            ended = started.wait().fine()
+        assert proxy.struck["echo"] == sum(error.count for error in ended.stats.errors.values()) > 0
+    commands.master("report-scenario", "-s", ended.results, "--json").wait().fine()
+    none_has(watcher.public, *store.secrets)
+    none_has(watcher.inherited, *store.secrets, *store.environment)
+    nowhere(commands.place, *store.secrets)
 
 
 def test_of_a_throw_away_swift(commands: Commands) -> None:

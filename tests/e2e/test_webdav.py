@@ -15,7 +15,7 @@ from ssbench.core.errors import ExitStatus
 from tests.e2e.commands import Commands, Started, finished, until, workers_of
 from tests.e2e.test_secrets import Watcher, none_has, nowhere
 from tests.fakes.relay import Relay
-from tests.servers.webdav import PASSWORD, REALM, USER, Apache, DavServer, Nginx, WsgiDav
+from tests.servers.webdav import PASSWORD, USER, Apache, DavServer, Nginx, WsgiDav
 
 OPERATIONS = {
     "create": 3, "read": 4, "update": 2, "delete": 2, "head": 1, "copy": 1, "range_read": 2,
@@ -25,17 +25,6 @@ OPERATIONS = {
 MORE = {Apache: {"list": 1, "post": 1}, Nginx: {"list": 1}, WsgiDav: {"post": 1}}
 apache = pytest.mark.program("apache2")
 nginx = pytest.mark.program("nginx-dav-ext")
-
-
-def secrets_of(server: DavServer) -> list[str]:
-    """The password, and what is as good: HA1 of digest, the header of basic authentication."""
-    from base64 import b64encode
-    from hashlib import md5
-
-    basic = b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-    realms = (REALM, "/dav")
-    keys = [md5(f"{USER}:{realm}:{PASSWORD}".encode()).hexdigest() for realm in realms]
-    return [PASSWORD, basic, *keys]
 
 
 def scenario(commands: Commands, **keys: object) -> Path:
@@ -85,9 +74,9 @@ def test_a_run_on_each_server_is_verified_cleaned_and_shows_no_secret(
         report = commands.master("cleanup-containers", "-b", "dav", *server.options, **given)
         assert "3 containers" in report.wait().fine().out
         assert server.names() == []
-        none_has(watcher.public, *secrets_of(server))
-        none_has(watcher.inherited, *secrets_of(server), "WEBDAV_PASSWORD")
-        nowhere(commands.place, *secrets_of(server))
+        none_has(watcher.public, *server.secrets)
+        none_has(watcher.inherited, *server.secrets, "WEBDAV_PASSWORD")
+        nowhere(commands.place, *server.secrets)
 
 
 @apache
@@ -211,7 +200,7 @@ def test_a_wrong_password_is_refused_and_not_shown(commands: Commands, wsgidav: 
     assert f"{wsgidav.url}/: the server rejected the user or password (401)" in ended.one_line()
     ended = commands.run("-v", "-f", path, *wsgidav.options)
     assert "asks for user and password (401)" in ended.one_line()
-    nowhere(commands.place, wrong["WEBDAV_PASSWORD"], *secrets_of(wsgidav))
+    nowhere(commands.place, wrong["WEBDAV_PASSWORD"], *wsgidav.secrets)
 
 
 def test_workers_of_other_hosts_get_credentials_with_a_key_only(

@@ -30,6 +30,7 @@ class Response(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
+    asked: str = ""  #: all header lines of the request
 
 
 class Lie(NamedTuple):
@@ -162,7 +163,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._store.putheader(name, value)
         self._store.endheaders(body)
         with self._store.getresponse() as found:
-            return Response(found.status, dict(found.headers.items()), found.read())
+            return Response(
+                found.status, dict(found.headers.items()), found.read(), str(self.headers)
+            )
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass_on
     do_PROPFIND = do_PROPPATCH = do_MKCOL = do_OPTIONS = do_COPY = do_MOVE = _pass_on

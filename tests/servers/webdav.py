@@ -49,6 +49,13 @@ class DavServer:
             return {}
         return {"WEBDAV_USER": USER, "WEBDAV_PASSWORD": PASSWORD}
 
+    @property
+    def secrets(self) -> list[str]:
+        """The password, and what is as good: HA1 of digest, the header of basic authentication."""
+        basic = b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        keys = [md5(f"{USER}:{realm}:{PASSWORD}".encode()).hexdigest() for realm in (REALM, "/dav")]
+        return [PASSWORD, basic, *keys]
+
     def command(self) -> list[str]:
         """Writes what the server needs into ``place``; gives its command line."""
         raise NotImplementedError

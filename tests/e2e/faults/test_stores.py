@@ -3,96 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import pytest
 
 from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.core.model import ErrorKind
-from tests.e2e.commands import Commands, Ended, Started, login, until
-from tests.e2e.faults.hostile import TIMEOUTS, Fault, failures, judged, signs
+from tests.e2e.commands import Commands, Ended, Started, until
+from tests.e2e.faults.hostile import Fault, failures, judged, signs
 from tests.e2e.faults.matrix import Row
+from tests.e2e.stores import Store, http_stores
 from tests.fakes.breaking_proxy import BreakingProxy, Lie, with_body, with_etag
 from tests.fakes.gate import Gate
-from tests.fakes.hostile_swift import Behaviour
 from tests.fakes.server_behaviours import OK, START, keep, reading, reset, saying, stall
-from tests.servers.s3 import SwiftS3
-from tests.servers.webdav import WsgiDav
 
 K = ErrorKind
 SIZE = 300_000  #: of the uploads that are cut
-INITIAL = 10  #: objects of commands.scenario
-REFUSAL = b"<Error><Code>%b</Code><Message>No.</Message></Error>"
-
-
-def response(status: bytes, body: bytes = b"") -> bytes:
-    length = b"Content-Length: %d" % len(body)
-    return b"HTTP/1.1 %b No\r\n%b\r\n\r\n%b" % (status, length, body)
-
-
-@dataclass
-class Store:
-    """A store, and what a failing server of its kind sends."""
-
-    name: str
-    port: int
-    options: Callable[[int], list[object]]  #: of ssbench-master, for the store at this port
-    environment: dict[str, str] = field(default_factory=dict)
-    unavailable: bytes = response(b"503")
-    unavailable_words: str = "GET returned 503"
-    expired: bytes = response(b"401")
-    created: int = 201  #: status of an upload
-    etag_is_md5: bool = True
-    populates_by_get: bool = False
-
-    def broken(self, faults: Mapping[str, Behaviour | Lie | None]) -> BreakingProxy:
-        """A proxy before it that breaks READs."""
-        return BreakingProxy(self.port, faults, spared=INITIAL if self.populates_by_get else 0)
-
-    def run(self, commands: Commands, port: int, *options: object, **keys: object) -> Started:
-        """A run against the store at this port."""
-        path = commands.scenario(container_base=f"{self.name}fault", **keys)
-        words = ["-f", path, *TIMEOUTS, *options, *self.options(port)]
-        return commands.start_run(*words, environment=self.environment, workers=1)
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, Store]]:
-    """The stores by name; Swift's own interface and its s3api are of one server."""
-    with SwiftS3() as s3, WsgiDav("digest") as dav:
-        swift = s3.swift
-        stores = [
-            Store(
-                "swift",
-                swift.port,
-                lambda port: [
-                    *login(swift),
-                    "-S",
-                    swift.storage_url.replace(str(swift.port), str(port)),
-                ],
-            ),
-            Store(
-                "s3",
-                swift.port,
-                lambda port: ["--storage", "s3", "--s3-endpoint", f"http://127.0.0.1:{port}"],
-                s3.environment,
-                unavailable=response(b"503", REFUSAL % b"SlowDown"),
-                unavailable_words="SlowDown",
-                expired=response(b"400", REFUSAL % b"ExpiredToken"),
-                created=200,
-            ),
-            Store(
-                "webdav",
-                dav.port,
-                lambda port: ["--storage", "webdav", "--url", f"http://127.0.0.1:{port}/dav"],
-                dav.environment,
-                etag_is_md5=False,
-                populates_by_get=True,
-            ),
-        ]
-        yield {store.name: store for store in stores}
+    with http_stores() as stores:
+        yield stores
 
 
 @pytest.fixture(params=["swift", "s3", "webdav"])
@@ -178,7 +111,12 @@ def test_an_outage_is_survived(store: Store, commands: Commands, row: Row) -> No
     with Gate(store.port) as gate:
         options = ["-r", 3, "--retries", 30]
         started = store.run(
-            commands, gate.port, *options, crud_profile=[0, 1, 0, 0], operation_count=None
+            commands,
+            gate.port,
+            *options,
+            crud_profile=[0, 1, 0, 0],
+            operation_count=None,
+            think_time=0.02,
         )
         until("reads", lambda: reads(started) > 20)
         gate.shut()
