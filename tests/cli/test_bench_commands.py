@@ -152,3 +152,32 @@ def test_workers_stay_while_the_csv_file_of_a_step_is_written_slowly(
     reader.join()
     assert read[0].count("\n") == 6
     assert "Lost worker" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["get", "c", "--max-size", "9"], "--size is missing"),
+        (["put", "c", "--size", "10", "--max-size", "10"], "--max-size 10 is not above --size 10"),
+        (["put", "/x"], "CONTAINER: is empty"),
+        (["put", "..", "x"], 'no segment may be "." or ".."'),
+        (["put", "c", "--csv", "/nowhere/x.csv"], "/nowhere/x.csv: can't be written"),
+        (["head", "c", "--size", "10"], "unknown option: --size"),
+        (["get", "c", "--header", "X-Auth-Token: 1"], "X-Auth-Token"),
+        (["get", "c", "--header", "none"], "give a header as 'NAME: VALUE'"),
+        (["suite", "--csv-dir", "/nowhere"], "/nowhere/bench4KBput1.csv: can't be written"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_sent(
+    capsys: pytest.CaptureFixture[str], words: list[str], reason: str
+) -> None:
+    assert status(["bench", *words, "--noop"]) in (1, 2)
+    assert reason in capsys.readouterr().err
+
+
+def status(words: list[str]) -> int | str | None:
+    """Of a command line, which argparse may end."""
+    try:
+        return main(words)
+    except SystemExit as ended:
+        return ended.code

@@ -10,6 +10,7 @@ import pytest
 from ssbench.cli.nectar import bench_words
 from ssbench.cli.options import master_parser
 from ssbench.core.errors import UsageError
+from tests.cli.test_bench_commands import status
 
 V3 = ["-V", "3", "-A", "http://h:5000/v3/", "-U", "u", "-K", "p", "--os-project-name", "t",
       "--os-user-domain-name", "Default", "--os-project-domain-name", "Default"]  # fmt: skip
@@ -80,3 +81,26 @@ def test_no_message_repeats_a_password() -> None:
     with pytest.raises(UsageError) as caught:
         bench_words(["-Psecret", "bench-get", "c"], {})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["-Z", "bench-put", "c"], "nectar: unknown option -Z"),
+        (["-Ksecret", "bench-put", "c"], "nectar: unknown option -...; it has"),
+        (["bench-put", "-time", "2h", "c"], "bench-put: unknown option -time"),
+        (["bench-put", "-count"], "bench-put: -count has no value"),
+        (["bench-put"], "nectar bench-put: give <container>"),
+        (["-v"], "nectar: give a command: bench-put, "),
+        (["upload", "c"], "nectar: give a command: bench-put, "),
+        (["--scale=2", "bench-put", "c"], "--scale: give a factor above 0, at most 1"),
+        (["bench-put", "-count", "x", "c"], "--count: 'x' is not a whole number"),
+    ],
+)
+def test_a_wrong_command_line_is_reported(
+    capsys: pytest.CaptureFixture[str], words: list[str], reason: str
+) -> None:
+    assert status(["nectar", *words]) == 2
+    said = capsys.readouterr()
+    assert reason in said.err
+    assert "secret" not in said.out + said.err

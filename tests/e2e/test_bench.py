@@ -204,26 +204,3 @@ def test_it_stops_at_the_first_error(bench: Bench) -> None:
     ended = bench("get", "nowhere", "--count", 500, "--stop-on-error", "--retries", 0).fine(1)
     assert "stopped early, as told: an operation failed" in ended.err
     assert ended.stats.total().errors < 500
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["get", "c", "--max-size", "9"], "--size is missing"),
-        (["put", "c", "--size", "10", "--max-size", "10"], "--max-size 10 is not above --size 10"),
-        (["put", "/x"], "CONTAINER: is empty"),
-        (["put", "..", "x"], 'no segment may be "." or ".."'),
-        (["put", "c", "--csv", "/nowhere/x.csv"], "/nowhere/x.csv: can't be written"),
-        (["head", "c", "--size", "10"], "unknown option: --size"),
-        (["get", "c", "--header", "X-Auth-Token: 1"], "X-Auth-Token"),
-        (["get", "c", "--header", "none"], "give a header as 'NAME: VALUE'"),
-        (["suite", "--csv-dir", "/nowhere"], "/nowhere/bench4KBput1.csv: can't be written"),
-    ],
-)
-def test_what_is_wrong_is_told_before_anything_is_sent(
-    commands: Commands, words: list[str], reason: str
-) -> None:
-    ended = commands.master("bench", *words, "--noop").wait()
-    assert ended.status in (1, 2)
-    assert reason in ended.err
-    assert "Traceback" not in ended.err

@@ -126,25 +126,3 @@ def test_an_error_ends_the_run_unless_it_is_told_to_continue(
         "nectar", *own, "-continue-on-error", *words, "bench-get", "-count", 20, "none"
     ).wait()
     assert "20 of 20 GETs failed" in ended.fine(1).err
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["-Z", "bench-put", "c"], "nectar: unknown option -Z"),
-        (["-Ksecret", "bench-put", "c"], "nectar: unknown option -...; it has"),
-        (["bench-put", "-time", "2h", "c"], "bench-put: unknown option -time"),
-        (["bench-put", "-count"], "bench-put: -count has no value"),
-        (["bench-put"], "nectar bench-put: give <container>"),
-        (["-v"], "nectar: give a command: bench-put, "),
-        (["upload", "c"], "nectar: give a command: bench-put, "),
-        (["--scale=2", "bench-put", "c"], "--scale: give a factor above 0, at most 1"),
-        (["bench-put", "-count", "x", "c"], "--count: 'x' is not a whole number"),
-    ],
-)
-def test_a_wrong_command_line_is_reported(
-    commands: Commands, words: list[str], reason: str
-) -> None:
-    ended = commands.master("nectar", *words).wait().fine(2)
-    assert reason in ended.err
-    assert "secret" not in ended.err

@@ -166,7 +166,7 @@ def test_a_late_worker_gets_its_share(
     ports = free_ports()
     commands.worker(*ports, "early")
     path = commands.scenario(container_base="joined", crud_profile=[1, 1, 0, 0], user_count=8)
-    options = ["-r", 5, "--expect-workers", 1, *login(embedded_swift)]
+    options = ["-r", 5, "--think-time", 0.02, "--expect-workers", 1, *login(embedded_swift)]
     started = commands.start_run("-f", path, *options, workers=None, ports=ports)
     until("writes", lambda: puts(embedded_swift, "joined") > 40)
     row.strike()

@@ -68,7 +68,7 @@ def at_work(
 def test_a_worker_cut_off_and_reconnected(
     commands: Commands, network: Network, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
-    options = ["-r", 12, "--worker-timeout", 3, "--network-timeout", 5]
+    options = ["-r", 12, "--think-time", 0.05, "--worker-timeout", 3, "--network-timeout", 5]
     with at_work(commands, network, embedded_swift, "cut", *options) as started:
         with pulled(network, 1):
             started.wait_for("Lost worker host-1")
@@ -96,7 +96,7 @@ def test_a_worker_cut_off_and_reconnected(
 def test_a_worker_cut_off_briefly(
     commands: Commands, network: Network, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
-    options = ["-r", 6, "--worker-timeout", 15]
+    options = ["-r", 6, "--think-time", 0.05, "--worker-timeout", 15]
     with at_work(commands, network, embedded_swift, "blip", *options) as started:
         with pulled(network, 1):
             time.sleep(1)

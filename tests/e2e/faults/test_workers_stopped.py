@@ -69,7 +69,7 @@ def test_a_worker_stopped_briefly_loses_nothing(
     keys = {"crud_profile": [1, 1, 0, 0], "user_count": USERS}
     path = commands.scenario(container_base="paused", **keys)
     options = ["--worker-timeout", "12", *login(embedded_swift)]
-    started = commands.start_run("-f", path, "-r", "5", *options)
+    started = commands.start_run("-f", path, "-r", "5", "--think-time", 0.02, *options)
     until("work", lambda: len(requests(embedded_swift, "paused")) > 100)
     stopped, _ = started.workers()
     stopped.send_signal(signal.SIGSTOP)
