@@ -33,6 +33,7 @@ def check(ns: argparse.Namespace) -> ExitStatus:
         ns.expect_workers,
         ns.worker_wait_s,
         ns.connect_timeout,
+        ns.worker_timeout_s,
     )
     stop = Stop()
     links: list[Link] = []

@@ -653,6 +653,8 @@ CHECK_NETWORK = (
         exclusive="length"),
     row("--connect-timeout", "connect_timeout", types.seconds, "",
         "longest wait for a connection", default=10.0, metavar="SECONDS"),
+    _field("--worker-timeout", "worker_timeout_s", types.seconds, _WORKERS,
+           "time without a heartbeat after which a worker is declared lost", metavar="SECONDS"),
     row("--network-port", "network_port", types.port, _WORKERS,
         "port of this host that workers connect to, to measure", default=13582, metavar="PORT"),
     _field("--expect-workers", "expect_workers", types.count, _WORKERS,

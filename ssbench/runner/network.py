@@ -50,6 +50,7 @@ class NetworkConfig:
     expect_workers: int | None
     worker_wait_s: float
     connect_timeout_s: float
+    worker_timeout_s: float
 
     @property
     def longest_s(self) -> float:
@@ -87,32 +88,32 @@ def check_network(
         for observer in observers:
             observer.message(f"WARNING: {text}")
 
-    def waiting(text: str) -> None:
+    def info(text: str) -> None:
         for observer in observers:
-            observer.wait_for(text)
+            observer.info(text)
 
     with ExitStack() as stack:
         stack.enter_context(own_hub())
         stack.callback(_end_servers, config, key)
         transport = stack.enter_context(bind(config.transport, key, config.transport.address, warn))
-        limits = Limits(worker_wait_s=config.worker_wait_s)
+        limits = Limits(
+            worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s
+        )
         master = Master(transport, observers, StorageSettings(), MasterOptions(limits=limits))
         stack.callback(master.release_workers)
-        waiting("Waiting for workers")
+        info("Waiting for workers")
         master.gather_workers(config.expect_workers)
-        waiting("")
         workers = _one_per_host(list(master.registry.workers.values()))
         _check_enough(config, len(master.registry.workers), workers)
         here = f"master ({platform.node()})"
         for server in config.servers:
             far = _named(server)
-            waiting(f"Measuring from {here} to {far}")
+            info(f"Measuring from {here} to {far}")
 
             def measure_here(server: tuple[str, int] = server) -> Link:
                 return _from_here(config, key, here, server)
 
             link = stop.run_interruptible(measure_here, master.keep_workers_once)
-            waiting("")
             yield link
         if workers:
             listener = stack.enter_context(
@@ -123,13 +124,12 @@ def check_network(
         for worker in workers:
             for server in (*config.servers, ("", config.port)):
                 far = _named(server) if server[0] else here
-                waiting(f"Measuring from worker {worker.name} to {far}")
+                info(f"Measuring from worker {worker.name} to {far}")
                 check = NetworkCheck(
                     next(numbers), worker.hello.incarnation, *server, config.seconds,
                     config.size_bytes, config.connect_timeout_s,
                 )  # fmt: skip
                 answer = master.check_network(check, config.longest_s)
-                waiting("")
                 yield Link(f"worker {worker.name}", far, answer.result, answer.fault)
 
 

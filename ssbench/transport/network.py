@@ -108,7 +108,8 @@ class NetworkListener:
             self._socket = socket.create_server((self.ip, port), family=family)
         except OSError as error:
             raise TransportError(
-                f"{self.ip}, port {port}: can't listen there: {error.strerror} ({option})"
+                f"{self.ip}, port {port}: can't listen there: {os.strerror(error.errno or 0)}"
+                f" ({option})"
             ) from error
         self._socket.settimeout(_ACCEPT_S)
         self.port: int = self._socket.getsockname()[1]

@@ -1,0 +1,249 @@
+"""check-network, workers that only send metrics, and stores far away, in processes of their own."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from ssbench import statfile
+from ssbench.core.errors import StatFileError
+from ssbench.core.operations import READ
+from ssbench.core.records import HostRecord
+from ssbench.core.stats.tally import Tally
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import (
+    Commands,
+    free_ports,
+    login,
+    port_options,
+    until,
+    workers_of,
+)
+from tests.e2e.namespaces import Network
+from tests.fakes.paced_swift import PacedSwift
+from tests.fakes.relay import Relay
+from tests.ports import held_port
+
+#: Nobody else is in these namespaces.
+PORTS = port_options("13579", "13580", "13581")
+#: Gives a command's host a name.
+NAMED = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"']
+STORE_ADDRESS = "198.18.1.2"
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[Network]:
+    """A master's host, a worker's, and the store's; these two reach each other by way of it."""
+    with Network(2) as made:
+        made.master.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+        for index, host in enumerate(made.workers):
+            host.run("ip", "route", "add", "default", "via", made.master_address(index))
+        yield made
+
+
+@pytest.fixture
+def keyed(commands: Commands) -> list[str]:
+    path = commands.place / "key"
+    commands.master("make-key", path).wait().fine()
+    return ["--zmq-key-file", str(path)]
+
+
+def on(network: Network, name: str) -> list[str]:
+    """What to put before a command for this host."""
+    index = ["bench-02", "store-01"].index(name)
+    return [*network.workers[index].prefix, *NAMED, name]
+
+
+def test_each_pair_of_three_hosts_is_measured_in_both_directions(
+    commands: Commands, network: Network, keyed: list[str]
+) -> None:
+    server = commands.worker("--network-server", *keyed, prefix=on(network, "store-01"))
+    server.wait_for("Listening at 0.0.0.0, port 13583, for")
+    to_master = ["--zmq-host", network.master_address(0), *PORTS, *keyed]
+    workers = [
+        commands.worker(*to_master, *words, prefix=on(network, "bench-02"))
+        for words in (["one"], ["--exit-with-master", "two"])
+    ]
+    words = ["check-network", STORE_ADDRESS, "--bytes", "4M", "--expect-workers", 2]
+    master = commands.master(*words, *PORTS, *keyed, prefix=network.master.prefix)
+    ended = master.wait().fine()
+    assert server.wait().status == 0  # with the command
+    assert workers[1].wait().status == 0
+    assert workers[0].process.poll() is None
+    master_host = socket.gethostname()
+    store, here = f"{STORE_ADDRESS}:13583", f"master ({master_host})"
+    worker = r"worker one \(bench-02, pid \d+\)"  # "two" is on the same host
+    for near, far in ((re.escape(here), store), (worker, store), (worker, re.escape(here))):
+        assert re.search(rf"^{near} - {far}, TCP$", ended.out, re.MULTILINE), ended.out
+        row = rf"^{near} - {far} +[\d.]+ [GM]bits/sec +[\d.]+ [GM]bits/sec +[\d.]+ ms$"
+        assert re.search(row, ended.out, re.MULTILINE), ended.out
+    line = r"^\[ +\d\]  0\.0- *[\d.]+ sec  4\.00 MBytes +[\d.]+ [GM]bits/sec  [\d.]+ ms$"
+    assert len(re.findall(line, ended.out, re.MULTILINE)) == 6, ended.out
+    assert ended.out.count("Round trip while idle: ") == 3
+
+
+def test_what_cannot_be_measured_is_said(commands: Commands, keyed: list[str]) -> None:
+    port = held_port("127.0.0.1")
+    server = commands.worker("--network-server", port, *keyed)
+    server.wait_for("Listening at 0.0.0.0")
+    taken = commands.worker("--network-server", f"127.0.0.1:{port}", *keyed).wait()
+    assert taken.status == 1
+    assert f"port {port}: can't listen there: Address already in use (--network" in taken.err
+    nobody = held_port("127.0.0.1")
+    other = commands.place / "other"
+    commands.master("make-key", other).wait().fine()
+    address = ["--zmq-bind-ip", "127.0.0.1", "--time", 1, "--worker-wait", 0]
+    words = ["check-network", f"127.0.0.1:{port}", f"127.0.0.1:{nobody}", *address]
+    ports = free_ports()
+    ended = commands.master(*words, *ports, "--zmq-key-file", other).wait().fine(1)
+    faults = re.findall(r"^FAILED: 127\.0\.0\.1, port (\d+): (.*)$", ended.out, re.MULTILINE)
+    assert [number for number, _ in faults] == [str(port), str(nobody)]
+    assert "the key is another one" in faults[0][1]
+    assert faults[1][1] == "Connection refused"
+    assert ended.err.splitlines()[-1] == "ssbench-master: 2 connections could not be measured"
+    server.wait_for("A connection from 127.0.0.1 failed: the key is another one")
+    nothing = commands.master("check-network", *address, *ports).wait()
+    assert "nothing to measure" in nothing.one_line(2)
+    server.interrupt()
+    assert server.wait().status == 0
+
+
+def test_a_worker_that_is_killed_while_it_measures_is_said_to_be_gone(commands: Commands) -> None:
+    ports = free_ports()
+    worker = commands.worker(*ports, "victim")
+    mine = ["--network-port", held_port("127.0.0.1"), "--worker-timeout", 1, "--time", 60]
+    master = commands.master("check-network", *ports, *mine)
+    until("it measures", lambda: "Measuring from worker victim" in master.talk())
+    worker.signal(signal.SIGKILL)
+    ended = master.wait().fine(1)
+    assert "FAILED: the worker is gone" in ended.out
+    assert ended.took_s < 30
+
+
+def test_ctrl_c_ends_a_check_and_its_server(commands: Commands) -> None:
+    number = held_port("127.0.0.1")
+    server = commands.worker("--network-server", number)
+    server.wait_for("Listening at 127.0.0.1")
+    words = ["check-network", f"127.0.0.1:{number}", "--time", 60, "--worker-wait", 0]
+    master = commands.master(*words, *free_ports())
+    until("it measures", lambda: "Measuring from master" in master.talk())
+    master.interrupt()
+    ended = master.wait()
+    assert ended.status == 5
+    assert ended.err.splitlines()[-1] == "ssbench-master: interrupted by SIGINT"
+    assert server.wait().status == 0
+
+
+def seconds_of_store(stat_file: Path) -> int:
+    """Seconds of the store's host that are in a stat file by now."""
+    with suppress(StatFileError), statfile.read(str(stat_file)) as reader:
+        return sum(isinstance(each, HostRecord) and each.host == "store-01" for each in reader)
+    return 0
+
+
+def test_metrics_of_the_stores_host_are_recorded_and_a_run_does_not_need_them(
+    commands: Commands, network: Network, keyed: list[str]
+) -> None:
+    words = ["--metrics-only", "--zmq-host", network.master_address(1), *PORTS, *keyed]
+    metrics = commands.worker(*words, "metrics", prefix=on(network, "store-01"))
+    path = commands.scenario(operation_count=None, run_seconds=7, user_count=4)
+    options = ["--noop", "--rate", 40, "--worker-timeout", 1, *keyed]
+    master = commands.start_run(
+        "-f", path, *options, workers=2, ports=PORTS, prefix=network.master.prefix
+    )
+    assert master.stat_file is not None
+    stat_file = master.stat_file
+    until("two seconds are recorded", lambda: seconds_of_store(stat_file) >= 2)
+    metrics.signal(signal.SIGKILL)
+    ended = master.wait().fine()
+    assert "WARNING: No more metrics from worker metrics (store-01" in ended.err
+    assert ended.stats.worker_count == 2
+    assert [w.concurrency for w in workers_of(stat_file) if w.worker_id == "metrics"] == [0]
+    assert re.search(r"^ +store-01 +metrics only +[\d.]+", ended.out, re.MULTILINE), ended.out
+    sheet = commands.place / "dstat.csv"
+    words = ["report-scenario", "-s", stat_file, "--json", "--dstat", sheet]
+    report = json.loads(commands.master(*words).wait().fine().out)
+    used = {row["host"]: row for row in report["host_use"]}
+    assert used["store-01"]["processes"] == "metrics only"
+    assert used[socket.gethostname()]["processes"] == "master, 2 workers"
+    assert len(report["workers"]["requests_by_worker_id"]) == 2
+    with sheet.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["host"] == "store-01"]
+    assert 2 <= len(rows) <= 7
+    cpu = ("usr", "sys", "idl", "wai", "hiq", "siq", "stl")
+    assert all(sum(float(row[name]) for name in cpu) == pytest.approx(100, abs=0.1) for row in rows)
+    assert len({row["time"] for row in rows}) >= len(rows) - 1
+
+
+@contextmanager
+def far_away(port: int) -> Iterator[int]:
+    """A port of this host that leads to another one, 50 ms there and back."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        Relay(listener, port, delay_s=0.025) as relay,
+    ):
+        yield relay.port
+
+
+def reads(commands: Commands, users: int, operations: int, *options: str) -> Tally:
+    path = commands.scenario(
+        crud_profile=[0, 1, 0, 0], container_count=1, container_base="far", user_count=users,
+        operation_count=operations,
+    )  # fmt: skip
+    return commands.run("-f", path, *options, workers=1).fine().stats.total(READ)
+
+
+def test_latencies_of_a_store_50_ms_away_are_50_ms_longer(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    near = reads(commands, 1, 30, *login(embedded_swift)).last_byte.histogram
+    account = embedded_swift.storage_url.partition("/v1/")[2]
+    with far_away(embedded_swift.port) as port:
+        there = f"http://127.0.0.1:{port}/v1/{account}"
+        tally = reads(commands, 1, 30, *login(embedded_swift), "-S", there)
+    far, first_byte = tally.last_byte.histogram, tally.first_byte.histogram
+    assert near.min is not None
+    assert far.min is not None
+    assert first_byte.min is not None
+    assert min(far.min, first_byte.min) >= 50_000_000
+    assert far.min >= near.min + 49_000_000  # the fastest of both: little noise
+    assert far.min <= near.min + 90_000_000
+
+
+def test_users_make_up_for_the_distance_of_a_store(commands: Commands) -> None:
+    """Of 60 ms each, as the store takes 10: one user does 16 operations a second, eight 133."""
+    with PacedSwift(1000, 0.01).listening() as swift, far_away(swift.server_port) as port:
+        url = swift.url.replace(str(swift.server_port), str(port))
+        rates = []
+        for users in (1, 8):
+            tally = reads(commands, users, 30 * users, "-S", url, "-T", "token")
+            mean_ns = tally.last_byte.histogram.mean
+            assert mean_ns is not None
+            assert mean_ns >= 60_000_000
+            assert tally.rate_per_s is not None
+            # Little's law: all users were busy all the time.
+            assert tally.rate_per_s * mean_ns / 1e9 == pytest.approx(users, rel=0.2)
+            rates.append(tally.rate_per_s)
+    assert rates[0] <= 1 / 0.06
+    assert rates[1] > 4 * rates[0]
+
+
+def test_the_round_trip_of_a_network_50_ms_long_is_measured(commands: Commands) -> None:
+    number = held_port("127.0.0.1")
+    server = commands.worker("--network-server", number)
+    server.wait_for("Listening at 127.0.0.1")
+    with far_away(number) as port:
+        words = ["check-network", f"127.0.0.1:{port}", "--bytes", "1M", "--worker-wait", 0]
+        ended = commands.master(*words, *free_ports()).wait().fine()
+    least, mean = re.findall(r"Round trip while idle: ([\d.]+) ms min, ([\d.]+) ms", ended.out)[0]
+    assert 50 <= float(least) <= float(mean) < 100
+    assert ended.out.count("1.00 MBytes") == 2
+    assert server.wait().status == 0
