@@ -18,6 +18,8 @@ from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.profiler import upload_words
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
+from ssbench.core.model import Phase
+from ssbench.core.operations import OPERATIONS
 from ssbench.core.scenario.fields import (
     GROUP_KEYS,
     KEYS,
@@ -29,8 +31,10 @@ from ssbench.core.scenario.fields import (
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 from ssbench.runner.scenarios import CANNED
-from ssbench.storage.registry import ROWS, options_of
+from ssbench.storage.registry import ROWS, load, options_of
 from ssbench.storage.swiftlogin import OPTIONS
+from tests.e2e.test_webdav import MORE
+from tests.e2e.test_webdav import OPERATIONS as WEBDAV_OPERATIONS
 
 #: Keys of a scenario that options override.
 OVERRIDES = {row.scenario_key for row in COMMANDS["run-scenario"].rows if row.scenario_key}
@@ -402,6 +406,26 @@ def test_the_readme_is_short_and_leads_to_every_page() -> None:
     pages = {f"docs/{path.name}" for path in ROOT.glob("docs/*.*") if path.suffix != ".svg"}
     assert pages - {"docs/README.rst"} <= told
     assert len(README.read_text().splitlines()) <= 250
+
+
+def test_the_readme_has_the_operations_of_each_store_and_its_servers() -> None:
+    (table,) = section(page(README), "Stores").findall(nodes.table)
+    head, *rows = ([cell.astext() for cell in row] for row in table.findall(nodes.row))
+    assert set(head[1:]) == {row.name for row in ROWS.values() if row.is_real}
+    servers: dict[str, dict[str, set[str]]] = {name: {} for name in head[1:]}
+    for names, *cells in rows:
+        for store, cell in zip(head[1:], cells, strict=True):
+            for name in [names] if names == "Objects in parts" else names.split():
+                servers[store][name] = set() if cell == "refused" else {*cell.split(", ")}
+    for store, by_name in servers.items():
+        operations = [OPERATIONS[number] for number in load(ROWS[store].driver).operations]
+        having = {each.name for each in operations if each.phase is Phase.RUN}
+        having |= {"Objects in parts"} if "large_object" in ROWS[store].features else set()
+        assert {name for name, tested in by_name.items() if tested} == having
+    for server, more in MORE.items():
+        tested = {name for name, there in servers["webdav"].items() if server.__name__.lower() in
+                  {each.lower() for each in there}}  # fmt: skip
+        assert tested == {name.upper() for name in (*WEBDAV_OPERATIONS, *more)}
 
 
 def test_files_that_pages_name_exist() -> None:
