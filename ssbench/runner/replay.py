@@ -14,6 +14,7 @@ from ssbench.core.accesslog.requests import RequestLog, Requests
 from ssbench.core.errors import UsageError
 from ssbench.core.model import SizeClass
 from ssbench.core.observer import Observer
+from ssbench.core.operations import row_of
 from ssbench.core.scenario.fields import MAX_RATE, container_base, profile
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.pacing import LOOKAHEAD_NS
@@ -79,6 +80,8 @@ class Replay:
             container_base=config.container_base,
             container_count=containers,
             policy=config.policy,
+            seed=config.seed,
+            parameters=_parameters(requests),
             source="replay",
         )
         self.plan = _plan(requests, config.speed, containers)
@@ -103,6 +106,15 @@ class Replay:
             result = Run(session, self.scenario, config.stats_file, plan).execute()
         judge(config, result)
         return result
+
+
+def _parameters(requests: Requests) -> dict[str, int | str]:
+    """Those of the requests' operations; of a number of bytes the average of the log."""
+    return {
+        each.key: requests.mean_moved(operation) if each.is_size else each.default
+        for operation in requests.counts
+        for each in row_of(operation).parameters
+    }
 
 
 def _plan(requests: Requests, speed: float, containers: int) -> ReplayPlan:

@@ -14,6 +14,7 @@ import boto3
 from botocore.config import Config
 
 from ssbench.embedded import EmbeddedSwift
+from ssbench.embedded.plan import Sections
 from tests.ports import held_port
 from tests.servers.programs import path_of
 from tests.servers.swift import swift_options
@@ -115,16 +116,20 @@ class VersityGW(S3Server):
 class SwiftS3(S3Server):
     """The embedded Swift's s3api. Checks signatures, and dates to 15 minutes.
 
+    :param more_conf: for proxy-server.conf.
     :param options: of the embedded Swift.
     """
 
     access_key = "test:tester"
 
-    def __init__(self, secret_key: str = "testing", **options: Any) -> None:
+    def __init__(
+        self, secret_key: str = "testing", more_conf: Sections | None = None, **options: Any
+    ) -> None:
         self.secret_key = secret_key
         conf = {
             "filter:s3api": {"storage_domain": "127.0.0.1"},
             "filter:tempauth": {"user_test_tester": f"{secret_key} .admin"},
+            **(more_conf or {}),
         }
         self.swift = EmbeddedSwift(swift_options(proxy_conf=conf, **options))
 
