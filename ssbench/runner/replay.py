@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
-from ssbench.core.accesslog.formats import SECOND_NS
+from ssbench.core.accesslog.formats import SECOND_NS, UNKNOWN
 from ssbench.core.accesslog.requests import RequestLog, Requests
 from ssbench.core.errors import UsageError
 from ssbench.core.model import SizeClass
@@ -122,19 +120,15 @@ def _plan(requests: Requests, speed: float, containers: int) -> ReplayPlan:
     begin_ns = requests.at_ns[0]
     due_ns = ((requests.at_ns - begin_ns) / speed).astype("int64")
     return ReplayPlan(
-        due_ns=_packed("q", due_ns),
-        operations=_packed("H", requests.operations),
-        slots=_packed("I", requests.slots),
-        sizes=_packed("q", requests.sizes),
-        lengths=_packed("q", requests.moved),
-        objects=_packed("q", requests.objects),
-        initial=_packed("q", requests.initial),
+        # Not copied, and read as Python's numbers.
+        due_ns=due_ns.data,
+        operations=requests.operations.data,
+        slots=requests.slots.data,
+        sizes=requests.sizes.data,
+        lengths=requests.moved.data,
+        objects=requests.objects.data,
+        initial=requests.initial.data,
+        prepared=int((requests.initial != UNKNOWN).sum()),
         containers=containers,
         most_per_s=min(most * SECOND_NS / LOOKAHEAD_NS, MAX_RATE),
     )
-
-
-def _packed(typecode: str, values: Any) -> array[int]:
-    packed = array(typecode)
-    packed.frombytes(values.tobytes())
-    return packed

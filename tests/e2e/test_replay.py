@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,3 +160,30 @@ def test_parts_of_a_log_and_the_scenario_of_one_run_without_a_store(
     nowhere(commands.place, "holiday", "beach", ADDRESS)
     ended = commands.run("-f", made, "-o", 60, "--noop", workers=1).fine()
     assert ended.counted()[0] == 60
+
+
+@pytest.mark.slow
+def test_a_million_lines_take_less_than_200_mb(commands: Commands, tmp_path: Path) -> None:
+    log = tmp_path / "log.gz"
+    with gzip.open(log, "wt", compresslevel=1) as file:
+        for number in range(1_000_000):
+            method = "PUT" if number % 7 == 3 else "GET"
+            file.write(
+                f"10.1.2.3 - - [21/Sep/2026:10:{number // 600_000:02}:{number // 10_000 % 60:02}"
+                f' +0000] "{method} /photos/{number * 7919 % 1_000_003:x}.jpg HTTP/1.1" 200'
+                f" {1000 + number % 50_000}\n"
+            )
+    path = commands.place / "million.stat.gz"
+    words = ("replay", log, "--noop", "--workers", 2, "-s", path, *free_ports(), "-R")
+    started = commands.master(*words, "--progress", "none", stat_file=path)
+    peak_kb = 0
+    while started.process.poll() is None:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            text = Path(f"/proc/{started.pid}/status").read_text()
+            found = re.search(r"VmHWM:\s+(\d+) kB", text)
+            peak_kb = max(peak_kb, int(found[1]) if found else 0)
+        time.sleep(0.05)
+    ended = started.wait().fine()
+    assert "never sent: 0 of 1,000,000" in ended.err
+    assert peak_kb < 200_000
+    assert ended.stats.lateness.count == 1_000_000

@@ -224,9 +224,10 @@ def _spread(at: Ints) -> Ints:
         return at
     begins = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])  # of requests of the same time
     counts = np.diff(np.r_[begins, len(at)])
-    place = np.arange(len(at)) - np.repeat(begins, counts)
-    at = at + np.where(whole, place * SECOND_NS // np.repeat(counts, counts), 0)
-    return np.maximum.accumulate(at)
+    place = np.arange(len(at), dtype=np.int32) - np.repeat(begins.astype(np.int32), counts)
+    steps = np.where(whole[begins], SECOND_NS // counts, 0)
+    at += np.repeat(steps, counts) * place
+    return np.maximum.accumulate(at, out=at)
 
 
 def _decide(

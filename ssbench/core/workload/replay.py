@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -23,23 +22,19 @@ _new = tuple.__new__  # Job(...) takes twice as long
 class ReplayPlan:
     """Requests in the order of their due times; row i of the first five arrays is one."""
 
-    due_ns: array[int]  #: from the begin of the load; rising
-    operations: array[int]
-    slots: array[int]  #: index into ``objects``
-    sizes: array[int]  #: bytes of the object
-    lengths: array[int]  #: bytes of the part that is read; ignored for other operations
-    objects: array[int]  #: number of each object; of an operation on a container any number
-    initial: array[int]  #: size of each object before the run, or NOT_PREPARED
+    due_ns: Sequence[int]  #: from the begin of the load; rising
+    operations: Sequence[int]
+    slots: Sequence[int]  #: index into ``objects``
+    sizes: Sequence[int]  #: bytes of the object
+    lengths: Sequence[int]  #: bytes of the part that is read; ignored for other operations
+    objects: Sequence[int]  #: number of each object; of an operation on a container any number
+    initial: Sequence[int]  #: size of each object before the run, or NOT_PREPARED
+    prepared: int  #: how many objects must exist before the run
     containers: int  #: how many there are
     most_per_s: float  #: the highest rate of due times
 
     def __len__(self) -> int:
         return len(self.due_ns)
-
-    @property
-    def prepared(self) -> int:
-        """Number of objects that must exist when the run begins."""
-        return len(self.initial) - self.initial.count(NOT_PREPARED)
 
 
 class PreparedObjects(EnsureWorkload):

@@ -40,6 +40,7 @@ def plan(*rows: Row) -> ReplayPlan:
         lengths=array("q", [row.length for row in rows]),
         objects=array("q", objects),
         initial=array("q", [NOT_PREPARED, 100]),
+        prepared=1,
         containers=2,
         most_per_s=1000,
     )
