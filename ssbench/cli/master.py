@@ -61,10 +61,11 @@ def _command(words: Sequence[str]) -> ExitStatus:
     name = namespace.command
     if getattr(namespace, "resume_cleanup", None) is not None:
         name = "resume-cleanup"
-    if name in _STATISTICS and find_spec("numpy") is None:
+    needs_numpy = name in _STATISTICS or getattr(namespace, "logs", None)
+    if needs_numpy and find_spec("numpy") is None:
         raise SsbenchError(
-            f"reports need the package numpy, which {sys.executable} does not have; to install"
-            f" it: {sys.executable} -m pip install numpy"
+            f"this command needs the package numpy, which {sys.executable} does not have; to"
+            f" install it: {sys.executable} -m pip install numpy"
         )
     place = _FUNCTIONS.get(name) or _FUNCTIONS[name.split()[0]]
     module, _, function = place.partition(":")
@@ -160,7 +161,7 @@ _FUNCTIONS = {
 #: Commands that compute statistics. They load numpy late: a run must not find at its end that
 #: it is missing, as in an environment of an earlier release.
 _STATISTICS = {
-    "run-scenario", "find-limit", "report-scenario", "compare", "replay", "upload", "download",
+    "run-scenario", "find-limit", "report-scenario", "compare", "upload", "download",
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -10,11 +10,9 @@ from ssbench.cli.console import tell
 from ssbench.cli.progress import make_progress
 from ssbench.cli.run_commands import tell_log
 from ssbench.cli.signals import Signals
-from ssbench.core.accesslog.requests import RequestLog
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import bytes_text, plural
-from ssbench.runner.access_log import read_logs
-from ssbench.runner.make_scenario import sample_containers, scenario_of, scenario_of_log
+from ssbench.runner.make_scenario import sample_containers, scenario_of
 from ssbench.runner.stop import Stop
 
 
@@ -29,6 +27,8 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
         raise UsageError(f"--output {ns.output}: {error.strerror}") from error
     if exists:
         raise UsageError(f"--output {ns.output}: it exists; name a new file")
+    if ns.log_format and not ns.logs:
+        raise UsageError("--log-format: containers have none; leave it out")
     if ns.logs:
         text = _of_logs(ns)
         made = "with the requests of access logs"
@@ -54,9 +54,13 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
 
 
 def _of_logs(ns: argparse.Namespace) -> str:
+    from ssbench.core.accesslog.requests import RequestLog  # loads numpy
+    from ssbench.runner.access_log import read_logs
+    from ssbench.runner.log_scenario import scenario_of_log
+
     log = RequestLog()
     stop = Stop()
-    with Signals(stop), make_progress("none", quiet=ns.quiet) as progress:
+    with Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
         found = read_logs(ns.logs, log, ns.log_format or "", progress.wait_for, stop)
     requests = len(log)
     made = scenario_of_log("Requests like those of an access log", log, ns.initial)

@@ -21,3 +21,44 @@ def test_an_output_that_cannot_be_written_is_a_usage_error(
     error = capsys.readouterr().err
     assert error.startswith("ssbench-master: --output ")
     assert error.endswith(f"{why}\n")
+
+
+def test_options_that_do_not_go_together_are_usage_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["make-scenario", "--from-container", "c", "--log-format", "s3"]) == 2
+    assert "--log-format: containers have none; leave it out" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["make-scenario"])
+    assert "one of the arguments --from-container --from-access-log is required" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("command", [["make-scenario", "--from-access-log"], ["replay", "--noop"]])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "log: can't be read: No such file or directory"),
+        (b"", "log: is empty; give an access log"),
+        (b"Frank\n", "letters and digits masked, line 1: Aaaaa\n"),
+        (b"\x1f\x8b\x08cut", "log: is damaged, or cut off"),
+    ],
+)
+def test_logs_that_cannot_be_used_are_errors_of_one_line(
+    tmp_path: Path, command: list[str], content: bytes | None, says: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    log = tmp_path / "log"
+    if content is not None:
+        log.write_bytes(content)
+    assert main([*command, str(log)]) in (1, 2)
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+
+
+def test_times_of_a_replay_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["replay", "log", "--noop", "--start", "yesterday"])
+    assert "--start: 'yesterday' is not a time: give one as in" in capsys.readouterr().err

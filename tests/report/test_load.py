@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ssbench.core.model import Phase
@@ -32,6 +34,7 @@ def run(
     return [header, PhaseRecord(Phase.RUN, 0.0, 4), *marks, runs.batch(rows)]
 
 
+CLOSED = [MarkRecord(0, "stage", 0, 8, None), MarkRecord(30 * SECOND, "end", 0, 8, None)]
 OPEN = [
     MarkRecord(0, "stage", 0, 8, 50.0),
     MarkRecord(10 * SECOND, "stage", 1, 8, 400.0),
@@ -47,6 +50,25 @@ def test_an_open_loop_has_both_times_under_their_names() -> None:
     assert service.endswith("  100.000 ms")
     assert response.endswith("  600.000 ms")
     assert not any("Last-byte percentiles" in line for line in lines)
+
+
+def test_an_open_loop_says_how_late_operations_began() -> None:
+    stats = RunStats.of(run(OPEN[:1] + OPEN[2:], [1, 2, 3], due=True))
+    lines = render("text", stats).splitlines()
+    late = "Lateness (from due to start): 50% 500.000 ms, 99% 500.000 ms, worst 500.000 ms"
+    assert late in lines
+    found = json.loads(render("json", stats))["run"]
+    assert (found["lateness_p50_s"], found["lateness_max_s"]) == (0.5, 0.5)
+    both = RunStats()
+    both.merge(stats)
+    both.merge(stats)
+    assert both.lateness.count == 6
+
+
+def test_a_closed_loop_has_no_lateness() -> None:
+    stats = RunStats.of(run(CLOSED, [1, 2, 3], due=False))
+    assert "Lateness" not in render("text", stats)
+    assert "lateness_p50_s" not in json.loads(render("json", stats))["run"]
 
 
 def test_stages_have_a_line_each_with_their_own_figures() -> None:
