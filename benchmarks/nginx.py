@@ -81,7 +81,10 @@ http {{
       root {place}/data;
       dav_methods PUT DELETE;
       create_full_put_path on;
+    }}
+    location ~ ^/dav/([^/]+/?)?$ {{
       if ($request_method = PROPFIND) {{ return 207 '<multistatus xmlns="DAV:"/>'; }}
+      return 405;
     }}
     location ~ ^/dav/[^/]+/[.]ssbench$ {{
       return 200;

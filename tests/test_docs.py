@@ -28,6 +28,7 @@ from ssbench.core.scenario.fields import (
     SIZE_KEYS,
     STAGE_KEYS,
 )
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 from ssbench.runner.scenarios import CANNED
@@ -374,6 +375,19 @@ def test_command_lines_are_accepted_by_the_parsers(name: str, line: str) -> None
             parser.parse_args(arguments)
     else:
         parser.parse_args(arguments)
+
+
+def test_the_runs_of_the_page_on_webdav_need_nothing_that_it_does_not_show() -> None:
+    path = ROOT / "docs/webdav.rst"
+    (text,) = re.findall(r"\$ cat one.scenario\n(.*?\n}\n)", page(path).astext(), re.DOTALL)
+    Scenario.from_json(text)
+    used = []
+    for line in command_lines(path):
+        if line.split()[1] in ("run-scenario", "find-limit"):
+            ns = master_parser().parse_args(shlex.split(line)[1:])
+            assert ns.workers, line
+            used.append(ns.scenario)
+    assert set(used) <= {"one.scenario", *CANNED}
 
 
 def test_the_pages_show_every_command() -> None:

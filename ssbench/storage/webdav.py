@@ -110,8 +110,10 @@ class WebdavStorage(WebdavClient):
         path = self._path(job)
         if path.count("/") > 1:
             self._make_folders(path, deadline_ns)
-        lines += f"Content-Length: {job.size}\r\n"
-        timing = self._send("PUT", path, deadline_ns, upload or self._upload(job), response, lines)
+        timing = self._send(
+            "PUT", path, deadline_ns, upload or self._upload(job), response,
+            f"{lines}Content-Length: {job.size}\r\n",
+        )  # fmt: skip
         if 200 <= timing.status < 300:
             return timing
         if timing.status in _NO_FOLDER:

@@ -199,16 +199,19 @@ class WebdavClient:
         """
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         site, pool = self._sites[url], self._pools[url]
-        headers = self._extra + headers
         if destination:
             headers += f"Destination: {site.root}{destination}\r\nOverwrite: F\r\n"
         if site.digest is None:
-            head = f"{method} {site.base}{path} HTTP/1.1\r\n{site.headers}{headers}\r\n".encode()
-            return pool.request(head, upload, deadline_ns, collector, longest)
+            return pool.request(
+                f"{method} {site.base}{path} HTTP/1.1\r\n{site.headers}{self._extra}{headers}\r\n"
+                .encode(),
+                upload, deadline_ns, collector, longest,
+            )  # fmt: skip
         if site.signer is None:  # a body would have to be sent twice
             self._take_nonce(site, pool)
         used = site.signer
-        unsigned = UnsignedRequest(method, f"{site.base}{path}", "", f"{site.headers}{headers}")
+        lines = f"{site.headers}{self._extra}{headers}"
+        unsigned = UnsignedRequest(method, f"{site.base}{path}", "", lines)
         timing = pool.request_signed(unsigned, upload, deadline_ns, collector, longest)
         if timing.status == 401:
             challenge = pool.error_response[0].get("www-authenticate", "")
