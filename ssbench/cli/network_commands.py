@@ -13,7 +13,7 @@ from ssbench.cli.progress import make_progress
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import NetworkInterval
-from ssbench.core.text import latency_text, plural
+from ssbench.core.text import latency_text, plural, printable
 from ssbench.runner.network import Link, NetworkConfig, check_network
 from ssbench.runner.stop import Stop
 
@@ -41,9 +41,9 @@ def check(ns: argparse.Namespace) -> ExitStatus:
         for link in check_network(config, [progress], stop):
             links.append(link)
             for line in _tables(link, 2 * len(links) - 1):
-                print(line, flush=True)
+                print(printable(line), flush=True)
     for line in _summary(links):
-        print(line)
+        print(printable(line))
     failed = [link for link in links if link.fault]
     if failed:
         tell(f"ssbench-master: {plural(len(failed), 'connection')} could not be measured")
@@ -84,15 +84,15 @@ def _summary(links: Sequence[Link]) -> Iterator[str]:
     names = [f"{link.near} - {link.far}" for link in links]
     width = max(map(len, names))
     yield _RULE
-    yield f"{'Connection':{width}}  {'Forth':>15}  {'Back':>15}  {'Round trip':>10}"
+    yield f"{'Connection':{width}}  {'Sent':>15}  {'Received':>15}  {'Round trip':>10}"
     for name, link in zip(names, links, strict=True):
         if link.result is None:
             yield f"{name:{width}}  failed"
             continue
-        there, back = (_rate(_total(each)) for each in (link.result.sent, link.result.received))
+        sent, received = (_rate(_total(i)) for i in (link.result.sent, link.result.received))
         trips = link.result.round_trips_s
         trip = latency_text(fmean(trips)) if trips else "-"
-        yield f"{name:{width}}  {there:>15}  {back:>15}  {trip:>10}"
+        yield f"{name:{width}}  {sent:>15}  {received:>15}  {trip:>10}"
 
 
 def _total(intervals: Sequence[NetworkInterval]) -> NetworkInterval:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import count
+from math import inf
 
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import FewerWorkersError, UsageError
@@ -105,6 +106,11 @@ def check_network(
         master.gather_workers(config.expect_workers)
         workers = _one_per_host(list(master.registry.workers.values()))
         _check_enough(config, len(master.registry.workers), workers)
+        if workers:
+            listener = stack.enter_context(
+                NetworkListener(transport.ip, config.port, key, "--network-port")
+            )
+            threading.Thread(target=listener.serve, args=(inf,), daemon=True).start()
         here = f"master ({platform.node()})"
         for server in config.servers:
             far = _named(server)
@@ -115,22 +121,18 @@ def check_network(
 
             link = stop.run_interruptible(measure_here, master.keep_workers_once)
             yield link
-        if workers:
-            listener = stack.enter_context(
-                NetworkListener(transport.ip, config.port, key, "--network-port")
-            )
-            threading.Thread(target=listener.serve, daemon=True).start()
         numbers = count(1)
         for worker in workers:
+            near = f"worker {worker.hello.worker_id} ({worker.hello.host})"
             for server in (*config.servers, ("", config.port)):
                 far = _named(server) if server[0] else here
-                info(f"Measuring from worker {worker.name} to {far}")
+                info(f"Measuring from {near} to {far}")
                 check = NetworkCheck(
                     next(numbers), worker.hello.incarnation, *server, config.seconds,
                     config.size_bytes, config.connect_timeout_s,
                 )  # fmt: skip
                 answer = master.check_network(check, config.longest_s)
-                yield Link(f"worker {worker.name}", far, answer.result, answer.fault)
+                yield Link(near, far, answer.result, answer.fault)
 
 
 def _one_per_host(workers: Sequence[WorkerState]) -> list[WorkerState]:

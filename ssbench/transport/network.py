@@ -122,10 +122,10 @@ class NetworkListener:
         """Whether other hosts can connect without a key."""
         return self._key is None and not ipaddress.ip_address(self.ip).is_loopback
 
-    def serve(self) -> None:
-        """Serve until a client ends it, or ``UNUSED_S`` without a connection; or ``close``."""
+    def serve(self, unused_s: float = UNUSED_S) -> None:
+        """Serve until a client ends it, or for ``unused_s`` without a connection; or ``close``."""
         used_s = time.monotonic()
-        while not self._ended.is_set() and time.monotonic() - used_s < UNUSED_S:
+        while not self._ended.is_set() and time.monotonic() - used_s < unused_s:
             self._threads = [thread for thread in self._threads if thread.is_alive()]
             if self._threads:
                 used_s = time.monotonic()
@@ -231,7 +231,7 @@ def measure(
     request = Request("send", size_bytes, seconds)
     with _open(address, key, request, connect_timeout_s) as connection:
         tcp_s = _send_body(connection, request)
-        line = _read_report(connection, b"", time.monotonic() + IDLE_S)
+        line = _read_report(connection, b"", time.monotonic() + 3 * IDLE_S)
         sent = _with_round_trips(_decoded(_INTERVALS, line), tcp_s)
     request = Request("receive", size_bytes, seconds)
     with _open(address, key, request, connect_timeout_s) as connection:
@@ -350,12 +350,13 @@ def receive_body(
 ) -> tuple[list[NetworkInterval], list[float | None]]:
     """Receive a body: what arrived in each second, and the round trips of its last line.
 
-    :raises NetworkError: it never ends, or is not valid.
+    :raises NetworkError: it never ends, is longer than requested, or is not valid.
     """
     buffer = bytearray(_CHUNK)
     intervals: list[NetworkInterval] = []
     began_s = time.monotonic()
     deadline_s = began_s + request.limit_s + 3 * IDLE_S
+    left = request.size_bytes or MAX_BYTES
     count = size = 0
     while True:
         connection.settimeout(max(min(IDLE_S, deadline_s - time.monotonic()), 0.001))
@@ -366,11 +367,14 @@ def receive_body(
             began_s, count = began_s + 1, 0
         if not size:
             raise NetworkError("the connection was closed before the transfer was complete")
-        if buffer[size - 1] < 128:
+        found = _ASCII.search(buffer, 0, size) if buffer[size - 1] < 128 else None
+        at = found.start() if found else size
+        left -= at
+        if left < 0:
+            raise NetworkError("more arrived than was requested")
+        if found:
             break
         count += size
-    found = _ASCII.search(buffer, 0, size)
-    at = found.start() if found else size
     intervals.append(NetworkInterval(now_s - began_s, count + at))
     line = _read_report(connection, bytes(buffer[at:size]), deadline_s)
     return intervals, _decoded(_REPORT, line)

@@ -104,10 +104,22 @@ def test_a_listener_ends_when_a_client_says_so() -> None:
         assert not thread.is_alive()
 
 
-def test_a_listener_ends_if_nobody_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "UNUSED_S", 0.0)
+def test_a_listener_ends_if_no_client_uses_it() -> None:
     with NetworkListener("127.0.0.1", 0, None, "") as listener:
-        listener.serve()
+        listener.serve(0.1)
+
+
+def test_a_client_that_sends_more_than_it_announced_is_disconnected(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with listening() as address, socket.create_connection(address, 10) as client:
+        stream = client.makefile("rb")
+        stream.readline()
+        client.sendall(b"send 1000 0 nonce -\n")
+        assert stream.readline() == b"ok -\n"
+        client.sendall(b"\xff" * 1001)
+        assert stream.readline() == b""
+    assert "more arrived than was requested" in caplog.text
 
 
 def test_a_listener_serves_a_limited_number_of_connections(
