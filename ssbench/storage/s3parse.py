@@ -233,9 +233,9 @@ def size_of(record: Mapping[str, str]) -> int:
 
 
 def time_of(text: str) -> float:
-    """The Unix time of a time in a listing; 0 if it is none."""
+    """The Unix time of a time in a listing; 0 if it is none since 1970."""
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+        return max(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp(), 0.0)
     except (ValueError, OverflowError):
         return 0.0
 

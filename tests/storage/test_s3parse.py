@@ -20,6 +20,7 @@ from ssbench.storage.s3parse import (
     name_in,
     seconds_ahead,
     size_of,
+    time_of,
 )
 from tests.fakes.mutations import fuzzed
 
@@ -54,6 +55,11 @@ RESPONSES = [
     b"<ListAllMyBucketsResult><Buckets><Bucket><Name>b</Name></Bucket></Buckets>"
     b"</ListAllMyBucketsResult>",
     b"<!DOCTYPE x [<!ENTITY a 'b'>]><x>&a;</x>",
+    b"<ListMultipartUploadsResult><Upload><Key>k</Key><UploadId>i</UploadId><Initiator><ID>m</ID>"
+    b"</Initiator><Initiated>2026-01-02T03:04:05.000Z</Initiated></Upload>"
+    b"</ListMultipartUploadsResult>",
+    b"<InitiateMultipartUploadResult><UploadId>i</UploadId></InitiateMultipartUploadResult>",
+    b"<CopyPartResult><ETag>&quot;e&quot;</ETag></CopyPartResult>",
 ]
 
 
@@ -169,6 +175,16 @@ def parsed_or_refused(data: bytes) -> None:
     assert len(xml.records) <= 3
     assert all(len(text) <= 8192 for text in xml.values.values())
     assert str(error_of(data)).isprintable()
+    assert all(time_of(each.get("Initiated", "")) >= 0 for each in xml.of("Upload"))
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("2026-01-02T03:04:05.000Z", 1767323045.0), ("2026-01-02T03:04:05Z", 1767323045.0),
+    ("2026-01-02T05:04:05+02:00", 1767323045.0), ("", 0.0), ("yesterday", 0.0),
+    ("0001-01-01T00:00:00Z", 0.0),
+])  # fmt: skip
+def test_times_of_listings(text: str, expected: float) -> None:
+    assert time_of(text) == expected
 
 
 @fuzzed(RESPONSES)

@@ -10,7 +10,7 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass
-from ssbench.core.operations import CREATE, DELETE, READ, REMOVE, UPDATE
+from ssbench.core.operations import BULK_DELETE, CREATE, DELETE, POST, READ, REMOVE, UPDATE
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import open_store
@@ -20,12 +20,16 @@ from tests.fakes.scripted_server import ScriptedServer, answering, ok
 
 SIZES = (SizeClass("tiny", 1, 999, ((int(READ), 1.0),), 10),)
 LARGE = LargeObject(above=100, segment=40, parallel=1)
+SEGMENTS = [f"tiny_run1_000012_0_{index:06d}" for index in range(9)]
 
 
-def store_at(url: str, verify: bool = False, kind: str = "slo") -> ObjectStore:
+def store_at(
+    url: str, verify: bool = False, kind: str = "slo", delete_after_s: int | None = None
+) -> ObjectStore:
     return open_store(
         driver_settings(
             token="tk", urls=(url,), sizes=SIZES, container_count=1, run_id="run1", verify=verify,
+            delete_after_s=delete_after_s,
             large_object=LargeObject(LARGE.above, LARGE.segment, kind, LARGE.parallel),
         )
     )  # fmt: skip
@@ -35,13 +39,15 @@ def job(operation: int, size: int = 110, version: int = 0) -> Job:
     return Job(1, operation, 0, 12, version, size)
 
 
-def failed(operation: int, *answers: bytes, verify: bool = False) -> StorageError:
+def failed(
+    operation: int, *answers: bytes, verify: bool = False, asked: Job | None = None
+) -> StorageError:
     """The error that these responses, one after the other, lead to."""
     with ScriptedServer(answering(*answers)) as server:
         store = store_at(f"http://127.0.0.1:{server.port}/v1/a", verify)
         try:
             with pytest.raises(StorageError) as caught:
-                store.actions[operation](job(operation), 0)
+                store.actions[operation](asked or job(operation), 0)
         finally:
             store.close()
     return caught.value
@@ -159,7 +165,52 @@ def test_deleting_a_dynamic_object_again_deletes_what_is_left_of_it(swift: FakeS
     assert caught.value.status == 404
 
 
-SEGMENTS = [f"tiny_run1_000012_0_{index:06d}" for index in range(9)]
+@pytest.mark.parametrize(("kind", "manifest"), [
+    ("slo", None), ("dlo", "ssbench_000000/tiny_run1_000012_0_"),
+])  # fmt: skip
+def test_post_repeats_the_manifest_and_renews_all_segments(
+    swift: FakeSwift, kind: str, manifest: str | None
+) -> None:
+    store = store_at(swift.url, kind=kind, delete_after_s=60)
+    store.actions[CREATE](job(CREATE), 0)
+    del swift.seen[:]
+    assert store.actions[POST](job(POST), 0).bytes_moved == 0
+    store.close()
+    *segments, last = swift.seen
+    assert {seen.method for seen in swift.seen} == {"POST"}
+    assert [seen.path.rpartition("/")[2] for seen in segments] == SEGMENTS[:3]
+    assert {seen.headers["X-Delete-After"] for seen in swift.seen} == {"60"}
+    assert last.headers["X-Object-Meta-Ssbench-Segments"] == f"{kind} 40"
+    assert last.headers.get("X-Object-Manifest") == manifest
+
+
+def bulk(operation: int = BULK_DELETE) -> Job:
+    return job(operation)._replace(others=(13, 14))
+
+
+NONE = b""
+BULK_ANSWERS = [
+    ok(b"tiny_run1_000012_0_000000\n", b"Content-Type: text/plain"), ok(NONE),
+    ok(b"tiny_run1_000013_0_000000\n", b"Content-Type: text/plain"), ok(NONE),
+    ok(NONE),
+]  # fmt: skip
+
+
+def test_an_object_of_which_a_segment_is_left_is_of_unknown_state() -> None:
+    left = [["/ssbench_000000/tiny_run1_000013_0_000000", "503 Unavailable"]]
+    answers = [*BULK_ANSWERS, deleted(1, left, "400 Bad Request"), deleted(2, [])]
+    error = failed(BULK_DELETE, *answers, asked=bulk())
+    assert (error.kind, error.status) == (ErrorKind.STATUS, 503)
+    assert error.timing is not None
+    assert (error.timing.statuses, error.timing.items) == ((200, 0, 200), 2)
+    assert "ssbench_000000/tiny_run1_000013_0_000000: 503" in error.detail
+
+
+def test_a_bulk_delete_that_fails_after_its_first_request_is_partly_done() -> None:
+    error = failed(BULK_DELETE, *BULK_ANSWERS, deleted(2, []), status(500), asked=bulk())
+    assert (error.status, error.partly_done) == (500, True)
+    error = failed(BULK_DELETE, status(500), asked=bulk())
+    assert (error.status, error.partly_done) == (500, False)
 
 
 def page(*names: str) -> bytes:
