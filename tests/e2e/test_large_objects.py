@@ -17,9 +17,9 @@ pytestmark = pytest.mark.e2e
 
 KEYS = {
     "sizes": [{"name": "tiny", "size_min": 100, "size_max": 9000}],
-    "initial_files": {"tiny": 40},
+    "initial_files": {"tiny": 12},
     "operations": {
-        "create": 4, "read": 4, "update": 3, "delete": 2, "head": 1, "post": 2, "range_read": 4,
+        "create": 4, "read": 3, "update": 3, "delete": 1, "head": 1, "post": 2, "range_read": 3,
         "list": 1, "copy": 2, "bulk_delete": 1,
     },
     "bulk_count": 2,
@@ -30,7 +30,7 @@ SEGMENT = re.compile(r".+_(\d+)_\d{6}")
 
 
 def large(kind: str) -> dict[str, object]:
-    return {"above": 3000, "segment": 1000, "kind": kind, "parallel": 3}
+    return {"above": 2000, "segment": 2500, "kind": kind, "parallel": 3}
 
 
 def created(account: Account, base: str) -> list[str]:
@@ -66,54 +66,50 @@ def test_they_are_written_read_verified_and_deleted_whole(
 ) -> None:
     base = f"large{kind}"
     path = commands.scenario(
-        **KEYS, large_object=large(kind), container_base=base, operation_count=120
+        **KEYS, large_object=large(kind), container_base=base, operation_count=60
     )
     ended = commands.run("-f", path, "--verify", *login(embedded_swift)).fine()
-    assert ended.counted()[:2] == (120, 0), [row for row in rows_of(ended.results) if row["error"]]
+    assert ended.counted()[:2] == (60, 0), [row for row in rows_of(ended.results) if row["error"]]
     account = Account(embedded_swift)
     assert created(account, base) == []
     check_initial(account, base)
     queries = {request.query for request in requests(embedded_swift, base)}
     assert ("multipart-manifest=put" in queries) is (kind == "slo")
     assert ("multipart-manifest=delete" in queries) is (kind == "slo")
-    # What is there as it should be is not uploaded again.
-    reads = commands.scenario(
-        **{**KEYS, "operations": {"read": 1}, "range_bytes": None, "bulk_count": None},
-        large_object=large(kind), container_base=base, operation_count=20,
-    )  # fmt: skip
-    commands.run("-f", reads, "--verify", *login(embedded_swift)).fine()
-    before = len(requests(embedded_swift, base))
-    commands.run("-f", reads, "--verify", *login(embedded_swift)).fine()
-    again = requests(embedded_swift, base)[before:]
-    assert {request.method for request in again} == {"HEAD", "GET"}
 
 
-@pytest.mark.parametrize("kind", ["slo", "dlo"])
-def test_a_lost_worker_and_a_killed_master_leave_no_segment(
-    commands: Commands, embedded_swift: EmbeddedSwift, kind: str
-) -> None:
-    base = f"lost{kind}"
+def test_a_lost_worker_leaves_no_segment(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
     path = commands.scenario(
-        **KEYS, large_object=large(kind), container_base=base, operation_count=10**6
+        **KEYS, large_object=large("slo"), container_base="lost", operation_count=60
     )
-    account = Account(embedded_swift)
-    words = ["-f", path, "-o", 120, "--think-time", 0.1, *login(embedded_swift)]
-    started = commands.start_run(*words)
-    until("operations", lambda: done(started, "CREATE") > 5, 90)
+    started = commands.start_run("-f", path, "--think-time", 0.1, *login(embedded_swift))
+    until("operations", lambda: done(started, "CREATE") > 2, 90)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
-    left, before = created(account, base), segments(account, base)
+    account = Account(embedded_swift)
+    if created(account, "lost"):  # the store carried out a request after the clean-up
+        resume = ["cleanup-containers", "--resume-cleanup", ended.results]
+        commands.master(*resume, *login(embedded_swift)).wait().fine()
+    assert created(account, "lost") == []
+
+
+def test_a_killed_master_leaves_no_segment_after_resumed_clean_up(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(
+        **KEYS, large_object=large("dlo"), container_base="killed", operation_count=10**6
+    )
+    account = Account(embedded_swift)
     started = commands.start_run("-f", path, *login(embedded_swift))
-    until("new segments", lambda: segments(account, base) - before, 90)
+    until("segments", lambda: segments(account, "killed"), 90)
     workers = started.workers()
     started.signal(signal.SIGKILL)
     started.process.wait()
     until("the workers' end", lambda: not any(worker.is_running() for worker in workers))
-    assert segments(account, base) - before
-    for stat_file in ([ended.results] if left else []) + [started.stat_file]:
-        resume = ["cleanup-containers", "--resume-cleanup", stat_file]
-        commands.master(*resume, *login(embedded_swift)).wait().fine()
-    assert created(account, base) == []
+    assert segments(account, "killed")
+    resume = ["cleanup-containers", "--resume-cleanup", started.stat_file]
+    commands.master(*resume, *login(embedded_swift)).wait().fine()
+    assert created(account, "killed") == []
 
 
 def test_what_can_not_be_is_refused(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
