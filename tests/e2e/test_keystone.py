@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from keystoneauth1 import session
+from keystoneauth1.identity import v3
 
 from tests.e2e.commands import Commands, requests
 from tests.servers.keystone import STRANGER, TESTER, Account, KeystoneSwift
@@ -88,3 +90,41 @@ def test_login_errors_are_one_line(
     assert reason in line
     assert keystone.auth_url in line
     assert "sesame" not in line
+
+
+# The server itself, by a client that isn't ours
+
+
+@pytest.mark.parametrize("account", [TESTER, STRANGER], ids=lambda account: account.domain)
+def test_keystone_password(keystone: KeystoneSwift, account: Account) -> None:
+    found = session.Session(
+        v3.Password(
+            keystone.auth_url,
+            username=account.user,
+            password=account.password,
+            project_name=account.project,
+            user_domain_name=account.domain,
+            project_domain_name=account.domain,
+        )
+    )
+    use_store(found, keystone)
+
+
+def test_keystone_application_credential(keystone: KeystoneSwift) -> None:
+    found = session.Session(
+        v3.ApplicationCredential(
+            keystone.auth_url,
+            application_credential_id=keystone.app_id,
+            application_credential_secret=keystone.app_secret,
+        )
+    )
+    use_store(found, keystone)
+
+
+def use_store(found: session.Session, keystone: KeystoneSwift) -> None:
+    url = found.get_endpoint(service_type="object-store", region_name="RegionOne")
+    assert url.startswith(f"{keystone.swift.base_url}/v1/KEY_")
+    assert found.put(f"{url}/c").status_code in (201, 202)
+    assert found.put(f"{url}/c/o", data=b"x").status_code == 201
+    assert found.get(f"{url}/c/o").content == b"x"
+    found.session.close()

@@ -19,15 +19,12 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
-from keystoneauth1 import session
-from keystoneauth1.identity import v3
 
 from ssbench.core.errors import SsbenchError
 from ssbench.embedded import EmbeddedSwift, SwiftOptions
 from ssbench.host.process import child_environment
 from tests.servers.certificates import Certificates
 from tests.servers.four_process import FourProcessSwift
-from tests.servers.keystone import STRANGER, TESTER, Account, KeystoneSwift
 
 PATIENCE_S = 15.0
 
@@ -207,15 +204,6 @@ class TestSwift:
         kept.close()
         assert quickest_s < 0.035
 
-    def test_ipv6(self, ipv6_swift: EmbeddedSwift) -> None:
-        assert ipv6_swift.storage_url.startswith("http://[::1]:")
-        assert Client(ipv6_swift)("PUT", "/c")[0] == 201
-
-    def test_tls(self, tls_swift: EmbeddedSwift, certificates: Certificates) -> None:
-        assert Client(tls_swift, certificates.authority)("PUT", "/c")[0] == 201
-        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
-            Client(tls_swift)
-
     def test_without_its_object_server_it_answers_503(
         self, four_process_swift: FourProcessSwift
     ) -> None:
@@ -355,38 +343,3 @@ def test_the_command_runs_until_ctrl_c() -> None:
     assert errors == ""
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(auth_url)
-
-
-@pytest.mark.parametrize("account", [TESTER, STRANGER], ids=lambda account: account.domain)
-def test_keystone_password(keystone: KeystoneSwift, account: Account) -> None:
-    found = session.Session(
-        v3.Password(
-            keystone.auth_url,
-            username=account.user,
-            password=account.password,
-            project_name=account.project,
-            user_domain_name=account.domain,
-            project_domain_name=account.domain,
-        )
-    )
-    use_store(found, keystone)
-
-
-def test_keystone_application_credential(keystone: KeystoneSwift) -> None:
-    found = session.Session(
-        v3.ApplicationCredential(
-            keystone.auth_url,
-            application_credential_id=keystone.app_id,
-            application_credential_secret=keystone.app_secret,
-        )
-    )
-    use_store(found, keystone)
-
-
-def use_store(found: session.Session, keystone: KeystoneSwift) -> None:
-    url = found.get_endpoint(service_type="object-store", region_name="RegionOne")
-    assert url.startswith(f"{keystone.swift.base_url}/v1/KEY_")
-    assert found.put(f"{url}/c").status_code in (201, 202)
-    assert found.put(f"{url}/c/o", data=b"x").status_code == 201
-    assert found.get(f"{url}/c/o").content == b"x"
-    found.session.close()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import urllib.error
+
+import pytest
+
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Commands, free_ports, login, requests
+from tests.e2e.test_servers import Client
 from tests.servers.certificates import Certificates
 
 
@@ -69,3 +74,17 @@ def test_a_name_with_ipv4_and_ipv6_addresses_is_reached_by_ipv4(commands: Comman
     assert ended.counted() == (300, 0, 0)
     worker.process.terminate()
     worker.wait()
+
+
+# The servers themselves
+
+
+def test_ipv6(ipv6_swift: EmbeddedSwift) -> None:
+    assert ipv6_swift.storage_url.startswith("http://[::1]:")
+    assert Client(ipv6_swift)("PUT", "/c")[0] == 201
+
+
+def test_tls(tls_swift: EmbeddedSwift, certificates: Certificates) -> None:
+    assert Client(tls_swift, certificates.authority)("PUT", "/c")[0] == 201
+    with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+        Client(tls_swift)
