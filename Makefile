@@ -11,7 +11,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
 
 demo: $(VENV)/.for-demo ## a first run, against a temporary Swift
-	$(BIN)/ssbench-master run-scenario -f very_small --embedded-swift --workers 2
+	$(BIN)/ssbench-master run-scenario -f very_small --embedded-swift --workers 2 --html demo.html
 
 # Five at a time: end-to-end tests spend most of their time waiting. A file stays together.
 test: $(VENV)/.for-test ## all tests, including those against real Swift and Keystone
@@ -49,17 +49,17 @@ check: $(VENV)/.for-test ## format, lint, types, security, layers
 	$(BIN)/lint-imports --no-cache
 
 clean: ## remove everything that make and the tools created here
-	rm -rf $(VENV) .bench .fuzz .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo.html .bench .fuzz .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.for-demo: $(NEEDS) | $(BIN)/pip
 	@echo "Installing ssbench and a Swift into $(VENV); this takes a minute, and only once."
-	@$(BIN)/pip install --quiet --editable '.[embedded]'
+	@$(BIN)/pip install --quiet --editable '.[embedded,html]'
 	@touch $@
 
 $(VENV)/.for-test: $(NEEDS) | $(BIN)/pip
 	@echo "Installing ssbench, a Swift, a Keystone and the tools into $(VENV), once."
-	@$(BIN)/pip install --quiet --editable '.[embedded,dev,keystone]'
+	@$(BIN)/pip install --quiet --editable '.[embedded,html,dev,keystone]'
 	@touch $@ $(VENV)/.for-demo
 
 $(VENV)/.for-fuzz: $(VENV)/.for-test

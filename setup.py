@@ -10,6 +10,8 @@ HERE = Path(__file__).resolve().parent
 EXTRAS = {
     # a throw-away real Swift: run-scenario --embedded-swift. Older ones want a memcached.
     "embedded": ["swift>=2.36"],
+    # charts in reports of --html; without it these have tables and small lines
+    "html": ["plotly>=6.0"],
     # pinned where another version would find other faults, or format otherwise
     "dev": [
         "ruff==0.17.5",
@@ -26,6 +28,7 @@ EXTRAS = {
         "docutils>=0.20",
         "trustme>=1.2",
         "boto3>=1.34",
+        "selenium>=4.20",
         "wsgidav>=4.3",
         "cheroot>=10.0",
         "tox>=4.0",
@@ -73,7 +76,10 @@ setup(
     packages=[*find_packages(include=["ssbench", "ssbench.*"]), "ssbench.scenarios"],
     # scenarios/ stands beside ssbench/ in a checkout and inside of it once installed.
     package_dir={"ssbench.scenarios": "scenarios"},
-    package_data={"ssbench": ["py.typed"], "ssbench.scenarios": ["*.scenario"]},
+    package_data={
+        "ssbench": ["py.typed", "report/page.html.j2"],
+        "ssbench.scenarios": ["*.scenario"],
+    },
     install_requires=requirements(),
     extras_require=EXTRAS,
     entry_points={

@@ -218,6 +218,14 @@ _LAYOUTS = (
     row("--classic", "format", bool, "", "text in the layout of ssbench 0.3.9, without a summary",
         const="classic", exclusive="format"),
 )
+_PAGE = (
+    row("--html", "html", str, "",
+        "also write the report to this file as a page, with charts if ssbench[html] is installed",
+        metavar="FILE"),
+    row("--html-assets", "html_assets", str, "",
+        "with --html: write the script of the charts to this folder, once for all pages [default: "
+        "into each page, 4.8 MB]", metavar="DIR"),
+)
 _PERCENTILE = row("--pctile", "percentiles", types.percentile, _RESULTS,
         "latency percentile to report, such as 99.9; may be repeated [default: 95]",
         metavar="PERCENTILE", repeat=True)
@@ -240,7 +248,7 @@ _RESULT_FILES = (
     row("--csv", "format", bool, _RESULTS, "print the report as CSV", const="csv",
         exclusive="format"),
     row("--json", "format", bool, _RESULTS, "print it as JSON", const="json", exclusive="format"),
-    *(replace(option, group=_RESULTS) for option in _LAYOUTS),
+    *(replace(option, group=_RESULTS) for option in (*_LAYOUTS, *_PAGE)),
     _PERCENTILE,
     row("--progress", "progress", str, _RESULTS,
         "chars: one character per operation; live: a status line, updated in place; none [default: "
@@ -309,6 +317,7 @@ REPORT_SCENARIO = (
     row("--csv", "format", bool, "", "two lines of CSV", const="csv", exclusive="format"),
     row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format"),
     *_LAYOUTS,
+    *_PAGE,
     row("-r --rps-histogram", "rps_histogram", str, "",
         "write the number of requests of each second to this file, as CSV", metavar="FILE"),
     row("--time-series", "time_series", str, "",
@@ -342,6 +351,7 @@ COMPARE = (
         "99.9]", metavar="PERCENTILE", repeat=True),
     row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format"),
     _WIDE,
+    *_PAGE,
     row("--seed", "seed", types.count_or_none, "",
         "seed of the resampling for intervals; the same seed repeats them", default=1,
         metavar="NUMBER"),

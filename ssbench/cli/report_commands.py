@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ssbench import report, statfile
 from ssbench.cli.config import percentiles
 from ssbench.cli.console import tell, tell_status, write_result
+from ssbench.cli.page import check_page, write_page
 from ssbench.cli.profile import profiled
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.stats.compare import PERCENTS, comparison
@@ -35,13 +36,15 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         "--dstat": ns.dstat,
         "--operations": ns.operations_file,
         "--profile-file": ns.profile_file,
+        "--html": ns.html,
     }.items():
         if other and _same_file(other, path):
             raise UsageError(f"{option} {other}: this is the stat file itself; name another file")
+    check_page(ns)
     texts = ns.thresholds or ()
     parse_thresholds(texts, known=None)  # before the file is read, which may take long
     with profiled(ns.profile, "report"):
-        stats = read_stats(path, tell)
+        stats = read_stats(path, tell, in_detail=ns.html is not None)
         wanted = parse_thresholds(texts, known=stats.run.operations)
         check_thresholds(wanted, stats.run.scenario)
         if ns.profile_file and not stats.run.profiles:
@@ -49,6 +52,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         made = report.of_run(stats, percentiles(ns), wanted, stats_file=path)
         if "-" not in (ns.operations_file, ns.profile_file) or ns.report_file:
             write_result([report.render(made, ns.format or "text")], ns.report_file)
+        write_page(ns, made)
         if ns.operations_file:
             with statfile.read(path) as reader:
                 write_result(report.operation_rows(reader), ns.operations_file)
@@ -82,13 +86,16 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
         raise UsageError(f"{paths[0]}: only one stat file; name two or more to compare")
     if paths.count("-") > 1:
         raise UsageError("-: standard input can be only one stat file; name the others")
+    check_page(ns)
     found = comparison(
         [(path, read_stats(path, tell)) for path in paths],
         seed=ns.seed,
         operations=ns.operations or (),
         percents=tuple(sorted(set(ns.percentiles or PERCENTS))),
     )
-    write_result([report.render(report.of_comparison(found), ns.format or "text")])
+    made = report.of_comparison(found)
+    write_result([report.render(made, ns.format or "text")])
+    write_page(ns, made)
     return ExitStatus.OK
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ssbench import runner
 from ssbench.cli.config import base_config, run_config, search_config, with_local_workers
 from ssbench.cli.console import tell, tell_status, write_result
+from ssbench.cli.page import check_page, write_page
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus
@@ -131,6 +132,7 @@ def tell_log(found: LogFiles, used: int) -> None:
 
 
 def _config(ns: argparse.Namespace) -> RunConfig:
+    check_page(ns)
     config = run_config(ns, os.environ)
     if config.scenario.note:
         tell(config.scenario.note)
@@ -150,7 +152,7 @@ def _report(ns: argparse.Namespace, config: RunConfig, result: RunResult) -> Non
         if not ns.quiet:
             tell(f"INFO:No report: the results went to {result.path}")
         return
-    if not ns.no_default_report or config.thresholds:
+    if not ns.no_default_report or config.thresholds or ns.html:
         from ssbench import report  # loads slowly
 
         for line in result.stats.run.damage:
@@ -165,6 +167,8 @@ def _report(ns: argparse.Namespace, config: RunConfig, result: RunResult) -> Non
             write_result([report.render(made, ns.format or "text")])
     if not ns.quiet and result.has_results:
         _tell_where(result)
+    if ns.html:
+        write_page(ns, made)
 
 
 def _tell_where(result: RunResult) -> None:
@@ -187,7 +191,9 @@ def _run_series(ns: argparse.Namespace, series: Series, progress: NoProgress) ->
                 head = report.series_head(made) if len(series.steps) == 1 else ""
                 progress.message(f"{head}{report.series_row(made)}")
             progress.info(f"Scenario run results saved to {step.path}")
-    if series.steps and not ns.no_default_report:
+    if series.steps:
         made = report.of_series(settings, series.steps, complete=series.complete)
-        write_result([report.render(made, ns.format or "text")])
+        if not ns.no_default_report:
+            write_result([report.render(made, ns.format or "text")])
+        write_page(ns, made)
     return tell_status(series.reasons)

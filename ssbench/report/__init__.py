@@ -49,7 +49,9 @@ __all__ = [
     "of_series",
     "operation_rows",
     "over_time_rows",
+    "plotly_script",
     "render",
+    "render_html",
     "rps_csv",
     "series_head",
     "series_row",
@@ -64,6 +66,7 @@ FORMATS: dict[str, Callable[[Report], str]] = {
     "classic": render_classic,
     "csv": render_csv,
     "json": render_json,
+    "html": lambda report: render_html(report),
 }
 
 
@@ -73,6 +76,23 @@ def render(report: Report, form: str = "text") -> str:
     :raises KeyError: where FORMATS has no such name.
     """
     return FORMATS[form](report)
+
+
+def render_html(report: Report, script_url: str | None = None) -> str:
+    """The report as a page.
+
+    :param script_url: of plotly's script, relative to the page; None: it is part of the page.
+    """
+    from ssbench.report.as_html import render_page  # loads jinja2
+
+    return render_page(report, script_url)
+
+
+def plotly_script() -> str | None:
+    """The script that draws the charts of pages; None where plotly is not installed."""
+    from ssbench.report import as_html
+
+    return as_html.plotly_script()
 
 
 def rps_csv(report: Report) -> str:

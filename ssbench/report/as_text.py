@@ -421,7 +421,7 @@ def _section(section: Section, most: int | None) -> Iterator[str]:
     for fact in section.facts:
         if "text" in fact.column.formats:
             column = fact.column
-            yield f"{column.title or column.key}: {_cell(fact.value, column, symbol=True)}"
+            yield f"{column.title or column.key}: {cell_text(fact.value, column, symbol=True)}"
     for table in section.tables:
         yield from _table(table.title, table.columns, table.rows, table.formats, most)
     for series in section.series:
@@ -436,8 +436,8 @@ def _table(
     if "text" not in formats or not rows:
         return
     columns = [column for column in columns if "text" in column.formats]
-    lines = [[_heading(column) for column in columns]]
-    lines += [[_cell(row[column.key], column) for column in columns] for row in rows]
+    lines = [[heading(column) for column in columns]]
+    lines += [[cell_text(row[column.key], column) for column in columns] for row in rows]
     if columns[-1].unit is WORD:  # text, at the end: aligned on the left, of any width
         longest = max(len(cells[-1]) for cells in lines)
         lines = [[*cells[:-1], cells[-1].ljust(longest)] for cells in lines]
@@ -447,12 +447,12 @@ def _table(
     yield from _aligned(lines, most)
 
 
-def _heading(column: Column) -> str:
+def heading(column: Column) -> str:
     name = column.title or column.key
     return f"{name} ({column.unit.symbol})" if column.unit.symbol else name
 
 
-def _cell(value: Any, column: Column, *, symbol: bool = False) -> str:
+def cell_text(value: Any, column: Column, *, symbol: bool = False) -> str:
     """A value in its column's unit; N/A for None."""
     unit = column.unit
     if value is None:
@@ -541,7 +541,7 @@ def _step(table: Table, row: Row, most: int | None) -> str:
     """A line; what is left for people to read of it follows, on a line of its own if it must."""
     shown, rest = _step_columns(table, most)
     load = shown[0][0]
-    cells = [_cell(row[column.key], column) for column, _width in shown]
+    cells = [cell_text(row[column.key], column) for column, _width in shown]
     for at, (column, width) in enumerate(shown):
         if column.unit is LATENCY and len(cells[at]) >= width:  # from 10 s on
             cells[at] = f"{row[column.key] / column.unit.divisor:.0f}"
@@ -549,7 +549,7 @@ def _step(table: Table, row: Row, most: int | None) -> str:
     if load.key == "users" and not row["counts"]:
         cells[0] = f"{row['users_ran']} of {cells[0]}"
     line = _padded(cells, [width for _column, width in shown])
-    words = [f"{printable(column.title)} {_cell(row[column.key], column)}" for column in rest]
+    words = [f"{printable(column.title)} {cell_text(row[column.key], column)}" for column in rest]
     words += [printable(row["remarks"])] if row["remarks"] else []
     remark = "; ".join(words)
     if not remark:

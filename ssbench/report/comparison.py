@@ -9,6 +9,7 @@ from ssbench.core.stats import compare as stats
 from ssbench.core.stats.compare import CONFIDENCE, RESAMPLES, Change, ChangeVerdict, Measure
 from ssbench.core.stats.compare import Row as Compared
 from ssbench.report import summary
+from ssbench.report.details import distribution_section, latencies
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -92,6 +93,10 @@ def of_comparison(found: stats.Comparison) -> Report:
         Section("operations", tables=[Table.of("operations", operations, by="operation")]),
         Section("changes", notes=list(_summary(found)), formats="text"),
         Section("remarks", notes=_remarks(found), formats="text"),
+        distribution_section(
+            "distributions",
+            [(f"run {at}", latencies(run.stats)) for at, run in enumerate(found.runs, 1)],
+        ),
         Section("closing", notes=[plain_note(line) for line in _CLOSING], formats="text"),
     ]
     by_key = {section.key: section for section in sections}

@@ -9,12 +9,12 @@ from typing import Any
 from ssbench.core.model import Phase
 from ssbench.core.operations import Body, row_of
 from ssbench.core.stats.headroom import Cause, Finding, HostLoad
-from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
 from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult, metric_of
 from ssbench.report import notes, summary
+from ssbench.report.details import Seconds, detail_sections
 from ssbench.report.model import (
     BYTES,
     COUNT,
@@ -118,6 +118,7 @@ def of_run(
         Section("ending", notes=notes.ending_notes(stats), formats="text"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
+    sections += detail_sections(stats)
     sections.append(summary.of_run({each.key: each for each in sections}, stats_file))
     return Report("run", sections, percentiles[0], stats.run.legacy)
 
@@ -366,34 +367,8 @@ def _seconds(stats: RunStats) -> Section:
     ]
     x = Column("second", COUNT, "1 is that of the run's start")
     return Section(
-        "seconds", series=[Series("seconds", x, columns, _Seconds(stats), formats="json")]
+        "seconds", series=[Series("seconds", x, columns, Seconds(stats), formats="json")]
     )
-
-
-class _Seconds:
-    """A row for each second, warm-up and cool-down included; computed when it is read, because
-    text shows none of them."""
-
-    def __init__(self, stats: RunStats) -> None:
-        self._stats = stats
-
-    def __iter__(self) -> Iterator[Row]:
-        no_store = self._stats.run.no_store
-        for second in self._stats.series.seconds():
-            yield {
-                "second": second.second + 1,
-                "operations": second.count,
-                "errors": second.errors,
-                "moved_bytes": None if no_store else second.bytes_moved,
-                **_quantiles("service", second.service),
-                **_quantiles("response", second.response),
-                "in_flight": second.in_flight,
-            }
-
-
-def _quantiles(name: str, latencies: Buckets) -> dict[str, float | None]:
-    p50, p99 = latencies.quantiles((50.0, 99.0))
-    return {f"{name}_p50_s": p50, f"{name}_p99_s": p99}
 
 
 def threshold_facts(verdict: ThresholdResult) -> list[Fact]:

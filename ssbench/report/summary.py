@@ -336,6 +336,8 @@ def _of_step(step: Row | None, percent: str) -> float | None:
 
 def _loads(loads: Sequence[float], over: str) -> str:
     """``20, 40 users``, ``100 operations/s``."""
+    if isinstance(loads, tuple) and loads[0] == loads[-1]:
+        loads = [loads[0]]
     unit = "operations/s" if over == "rate" else "user" if loads == [1] else "users"
     several = f"{loads[0]:g} to {loads[-1]:g}" if isinstance(loads, tuple) else ""
     return f"{several or _listed([f'{load:g}' for load in loads], 30)} {unit}"

@@ -85,6 +85,7 @@ class RunConfig:
     auto_stop: AutoStop | None = None  #: None: run as long as the scenario says
     #: Sample where master and workers spend CPU time; the master's only in the main thread.
     profile: bool = False
+    in_detail: bool = False  #: read statistics with their breakdown, which a page shows
 
     def __post_init__(self) -> None:
         if self.workers and self.expect_workers and self.expect_workers < self.workers:

@@ -18,10 +18,13 @@ from ssbench.host.process import tune_garbage_collector
 _TAIL_BYTES = 4 << 20  #: of a stat file, that are searched for the mark of the load's end
 
 
-def read_stats(path: str, warn: Callable[[str], None] | None = None) -> RunStats:
+def read_stats(
+    path: str, warn: Callable[[str], None] | None = None, *, in_detail: bool = False
+) -> RunStats:
     """The statistics of a stat file.
 
     :param warn: called with each line on what is wrong with it; ``run.damage`` has these, too.
+    :param in_detail: whether they have a ``breakdown``, which takes longer.
     :raises StatFileError: the file is not a stat file.
     """
     restore = tune_garbage_collector()
@@ -29,7 +32,8 @@ def read_stats(path: str, warn: Callable[[str], None] | None = None) -> RunStats
         with statfile.read(path) as reader:
             records = iter(reader)
             first = next(records)
-            stats = RunStats.of(chain([first], records), _end_of_load_ns(path, first))
+            end_ns = _end_of_load_ns(path, first)
+            stats = RunStats.of(chain([first], records), end_ns, in_detail=in_detail)
             stats.run.damage += reader.damage
             for line in [*stats.run.damage, *reader.notes]:
                 if warn is not None:

@@ -59,6 +59,7 @@ class RunResult:
     readable: bool  #: the stat file can be read again; False for /dev/null or a pipe
     has_results: bool  #: and there is something in it
     outcome: PhaseOutcome  #: of the run phase
+    in_detail: bool = False  #: whether ``stats`` have a breakdown
     _stats: RunStats | None = None
 
     @property
@@ -75,7 +76,7 @@ class RunResult:
         if self._stats is None:
             from ssbench.runner.results import read_stats  # loads numpy
 
-            self._stats = read_stats(self.path)
+            self._stats = read_stats(self.path, in_detail=self.in_detail)
         return self._stats
 
 
@@ -141,8 +142,9 @@ class Run:
     def _result(self, writer: StatFileWriter) -> RunResult:
         has_results = writer.readable and writer.blocks > 0
         return RunResult(
-            self.run_id, self.path, self.reasons, writer.readable, has_results, self.outcome
-        )
+            self.run_id, self.path, self.reasons, writer.readable, has_results, self.outcome,
+            self.config.in_detail,
+        )  # fmt: skip
 
     def _execute(self, writer: StatFileWriter) -> None:
         session, scenario = self.session, self.scenario

@@ -18,6 +18,8 @@ PROGRAMS = {
     "apache2": "apt-get install apache2-bin",
     "nginx-dav-ext": "apt-get install nginx libnginx-mod-http-dav-ext",
     "cadaver": "apt-get install cadaver",
+    "chromium": "apt-get install chromium",
+    "chromedriver": "apt-get install chromium-driver",
 }
 #: What is not a program of its own: name -> where Debian has it.
 _FILES = {"nginx-dav-ext": "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"}

@@ -161,6 +161,10 @@ class HostSeries:
         out."""
         return [value for (value,) in self.rows([name], spans_s) if not isnan(value)]
 
+    def points(self, name: str) -> Iterator[tuple[float, float]]:
+        """One figure of all seconds, with the middle of each in seconds from the run's start."""
+        return zip(self._middles_s, self._columns[name], strict=True)
+
     def rows(self, names: Sequence[str], spans_s: Spans) -> Iterator[tuple[float, ...]]:
         """Several figures of each of these seconds; NaN where one is missing."""
         columns = [self._columns[name] for name in names]

@@ -41,7 +41,7 @@ _LOW_HALF = (1 << _HALF) - 1
 _COLUMNS = (
     "operation", "size_class", "error", "status", "due_ns", "start_ns", "headers_ns",
     "first_byte_ns", "last_byte_ns", "bytes_moved", "retries", "not_found_retries", "rate_limited",
-    "reconnects", "renewals", "items",
+    "reconnects", "renewals", "items", "url",
 )  # fmt: skip
 _AT_A_TIME = 256  #: batches; what many more unpack to would leave the processor's cache
 _READ = frozenset([*_COLUMNS, "transaction_id", "detail"])
@@ -184,6 +184,11 @@ class Results:
     def column(self, name: str) -> Ints:
         """A column of whole numbers, by the name of Result's field; offsets are corrected."""
         return self._columns[name]
+
+    @cached_property
+    def workers(self) -> Ints:
+        """The index of each row's worker."""
+        return np.repeat(as_ints(self._workers), self._counts)
 
     def by_worker(self) -> Counter[int]:
         """The number of rows of each worker."""
@@ -350,10 +355,11 @@ class Group:
         return column if self._rows is None else column[self._rows]
 
     def column(self, name: str) -> Ints:
-        """These rows of a column, by the name of Result's field."""
+        """These rows of a column, by the name of Result's field; "worker" is their worker."""
         found = self._columns.get(name)
         if found is None:
-            found = self._columns[name] = self._picked(self._results.column(name))
+            whole = self._results.workers if name == "worker" else self._results.column(name)
+            found = self._columns[name] = self._picked(whole)
         return found
 
     @cached_property

@@ -31,6 +31,7 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
+from ssbench.core.stats.breakdown import Breakdown
 from ssbench.core.stats.headroom import HeadroomVerdict, ProcessSeries, Who, judge
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.host_metrics import (
@@ -85,10 +86,12 @@ class RunStats:
 
     :param end_ns: end of the load, as an offset from the run phase's start. A cool-down needs it in
         advance, because its results precede the mark of the end.
+    :param in_detail: whether to count ``breakdown``, too.
     """
 
-    def __init__(self, end_ns: int | None = None) -> None:
+    def __init__(self, end_ns: int | None = None, *, in_detail: bool = False) -> None:
         self.run = RunRecords()
+        self.breakdown = Breakdown() if in_detail else None
         self.left_out = 0  #: operations in warm-ups and the cool-down
         self._tallies = Tallies()
         self.phases: dict[Phase, Counts] = {}  #: all phases except the run
@@ -112,12 +115,14 @@ class RunStats:
         self.lateness = Histogram()
 
     @classmethod
-    def of(cls, records: Iterable[Record], end_ns: int | None = None) -> RunStats:
+    def of(
+        cls, records: Iterable[Record], end_ns: int | None = None, *, in_detail: bool = False
+    ) -> RunStats:
         """The sums of all records of a file.
 
         Many results are counted at a time, so that small batches cost no more.
         """
-        stats = cls(end_ns)
+        stats = cls(end_ns, in_detail=in_detail)
         waiting: defaultdict[Phase, list[ResultBatch]] = defaultdict(list)
         rows = 0
         for record in records:
@@ -187,6 +192,8 @@ class RunStats:
         for phase, counts in other.phases.items():
             self.phases.setdefault(phase, Counts()).merge(counts)
         self.errors.merge(other.errors)
+        if self.breakdown and other.breakdown:
+            self.breakdown.merge(other.breakdown)
         for phase, errors in other._phase_errors.items():
             self._phase_errors.setdefault(phase, Errors()).merge(errors)
         for phase, origin in other._origins.items():
@@ -430,6 +437,14 @@ class RunStats:
         load = [key for key in sorted(self._hosts) if not self._is_metrics_only(*key)]
         return judge([self._seat(*key) for key in load], own_failures)
 
+    def processes(self) -> list[ProcessSeries]:
+        """The metrics of the master and of each worker."""
+        return [self._seat(*key) for key in sorted(self._hosts)]
+
+    def machines(self) -> dict[str, HostSeries]:
+        """The metrics of each host, by its name."""
+        return {key[0] or "host": each for (_run_id, key), each in sorted(self._machines.items())}
+
     def host_use(self) -> list[HostUse]:
         """What each host did in the seconds that count, by the hosts' names."""
         values: dict[HostKey, dict[str, list[float]]] = {}
@@ -515,6 +530,8 @@ class RunStats:
             if group.stage == LEFT_OUT:
                 self.left_out += len(group)
                 continue
+            if self.breakdown is not None:
+                self.breakdown.add(group, self.run.run_id)
             tally = self._tallies.of(group.stage, *kind)
             self._count(tally, group, origin_ns)
             if results.has_due_times:

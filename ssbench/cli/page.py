@@ -1,0 +1,53 @@
+"""``--html``: reports as pages."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from ssbench.cli.console import check_writable, tell, write_result
+from ssbench.core.errors import SsbenchError, UsageError
+
+if TYPE_CHECKING:
+    from ssbench.report.model import Report
+
+_SCRIPT = "plotly.min.js"
+
+
+def check_page(ns: argparse.Namespace) -> None:
+    """Check, before a run, that its page can be written.
+
+    :raises UsageError, SsbenchError: it can't.
+    """
+    if ns.html_assets and not ns.html:
+        raise UsageError("--html-assets: is for the pages of --html FILE; give both")
+    if ns.html and ns.html != "-":
+        check_writable(ns.html)
+
+
+def write_page(ns: argparse.Namespace, made: Report) -> None:
+    """Write the page of --html, if there is one, and the script that --html-assets asks for.
+
+    :raises SsbenchError: one of them can't be written.
+    """
+    if not ns.html:
+        return
+    from ssbench import report  # loads slowly
+
+    script_url = None
+    if ns.html_assets:
+        script = report.plotly_script()
+        if script is None:
+            tell("--html-assets: plotly is not installed: install ssbench[html] for charts")
+        else:
+            try:
+                os.makedirs(ns.html_assets, exist_ok=True)
+            except OSError as error:
+                raise SsbenchError(f"--html-assets {ns.html_assets}: {error.strerror}") from error
+            path = os.path.join(ns.html_assets, _SCRIPT)
+            write_result([script], path)
+            script_url = os.path.relpath(path, os.path.dirname(ns.html) or ".")
+    write_result([report.render_html(made, script_url)], ns.html)
+    if ns.html != "-" and not getattr(ns, "quiet", False):
+        tell(f"INFO:Report as a page: {os.path.abspath(ns.html)}")

@@ -1,0 +1,205 @@
+"""The charts of a page: which figures of a report are drawn, along which axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import log10
+from typing import Any
+
+from ssbench.core.text import printable
+from ssbench.report.model import Report, Row, Section, Series
+
+#: Percentiles that the axis of a distribution names.
+_NAMED_PERCENTS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
+_SINCE_START = "seconds since the start"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a chart; y is None where there is no value."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+    labels: Sequence[str] = ()  #: of each point, for charts of single points
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment, or a part, of the time of a chart."""
+
+    kind: str  #: "stage", "excluded", "fault", "end" or "limit"
+    at: float
+    until: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Lines along common axes."""
+
+    title: str
+    x_title: str
+    y_title: str
+    lines: Sequence[Line]
+    kind: str = "line"  #: "line", "stack" (areas on top of each other) or "points"
+    y_log: bool = False
+    marks: Sequence[Mark] = ()
+    ticks: Sequence[tuple[float, str]] = field(default=())
+    note: str = ""  #: a sentence below it
+
+
+def charts_of(report: Report) -> Iterator[Chart]:
+    """Those of the report that have something to draw."""
+    charts = {"run": _run, "series": _series, "comparison": _comparison}[report.kind](report)
+    return (chart for chart in charts if any(_drawn(line) for line in chart.lines))
+
+
+def _drawn(line: Line) -> bool:
+    return sum(value is not None for value in line.y) > 0
+
+
+def _section(report: Report, key: str) -> Section | None:
+    return next((section for section in report.sections if section.key == key), None)
+
+
+def _line(series: Series, rows: Sequence[Row], key: str, name: str = "") -> Line:
+    column = next(column for column in series.y if column.key == key)
+    x = [row[series.x.key] for row in rows if key in row]
+    y = [row[key] for row in rows if key in row]
+    scaled = [None if value is None else _rounded(value / column.unit.divisor) for value in y]
+    return Line(printable(name or column.title or key), [_rounded(at) for at in x], scaled)
+
+
+def _rounded(value: float) -> float:
+    """Six digits: what a chart can show, at a third of the length."""
+    return float(f"{value:.6g}")
+
+
+# A run
+
+
+def _run(report: Report) -> Iterator[Chart]:
+    section = _section(report, "over_time")
+    if section is None:
+        return
+    marks = [Mark(row["kind"], row["at_s"], row["until_s"], printable(row["text"]))
+             for row in report["marks"].tables[0].rows]  # fmt: skip
+    (series,) = section.series
+    rows = list(series.rows)
+
+    def over_time(title: str, unit: str, *keys: str, **more: Any) -> Chart:
+        lines = [_line(series, rows, key) for key in keys]
+        lines = [line for line in lines if any(line.y)]
+        return Chart(title, _SINCE_START, unit, lines, marks=marks, **more)
+
+    yield over_time("Throughput", "operations/s", "operations_per_s", "errors_per_s")
+    yield over_time("Data moved", "MB/s", "moved_bytes_per_s")
+    kind = "response" if report["total"]["response_time"] else "service"
+    latencies = [f"{name}_{p}_s" for name in dict.fromkeys((kind, "service"))
+                 for p in ("p50", "p99")]  # fmt: skip
+    yield over_time("Latency", "ms", *latencies, y_log=True)
+    yield _distribution(report, "distribution", "Latency distribution by operation", kind)
+    if len(report["size_class_distribution"].series[0].y) > 1:
+        title = "Latency distribution by size class"
+        yield _distribution(report, "size_class_distribution", title, kind)
+    (errors,) = report["errors_over_time"].series
+    lines = [_line(errors, list(errors.rows), column.key) for column in errors.y]
+    yield Chart("Errors by cause", _SINCE_START, "errors/s", lines, "stack", marks=marks)
+    yield over_time("Operations in flight", "operations", "in_flight")
+    for metric in report["host_metrics"].series:
+        rows_of = list(metric.rows)
+        lines = [_line(metric, rows_of, column.key) for column in metric.y]
+        if lines:
+            unit = metric.y[0].unit.symbol
+            yield Chart(metric.title, _SINCE_START, unit, lines, marks=marks)
+
+
+def _distribution(report: Report, key: str, title: str, kind: str = "") -> Chart:
+    (series,) = report[key].series
+    rows = list(series.rows)
+    x = [_rounded(_place(row[series.x.key])) for row in rows]
+    lines = []
+    for column in series.y:
+        line = _line(series, rows, column.key, column.title)
+        lines.append(Line(line.name, x, line.y))
+    ticks = [(_rounded(_place(p)), f"{p:g}") for p in _NAMED_PERCENTS]
+    return Chart(
+        title, "percentile", f"{kind} time, ms" if kind else "ms", lines, y_log=True, ticks=ticks,
+        note="A line ends at the percentile that the number of its operations still tells.",
+    )  # fmt: skip
+
+
+def _place(percent: float) -> float:
+    """On the axis of percentiles: 90, 99 and 99.9 are evenly spaced."""
+    return -log10(1 - percent / 100)
+
+
+# A series
+
+
+def _series(report: Report) -> Iterator[Chart]:
+    top = report[""]
+    over, rows = top["over"], [row for row in top["steps"].rows if row["counts"]]
+    rows = [row for row in rows if row["operations_per_s"] is not None]
+    rows.sort(key=lambda row: row[over])
+    unit = "users" if over == "users" else "operations/s due"
+    limit, row = top.row.get("largest_kept"), None
+    marks = []
+    if limit is not None:
+        marks = [Mark("limit", limit, None, f"highest load that met the SLO: {limit:g} {unit}")]
+        row = next((each for each in rows if each[over] == limit), None)
+    rates = [_rounded(each["operations_per_s"]) for each in rows]
+    loads = [each[over] for each in rows]
+    named = [f"{load:g} {unit}" for load in loads]
+    response = any(each.get("response_p50_s") is not None for each in rows)
+    name = "response" if response else "service"
+    percents = [p for p in ("p50", "p99") if rows and f"{name}_{p}_s" in rows[0]]
+    latencies = {
+        p: [None if (v := each[f"{name}_{p}_s"]) is None else _rounded(v / 1e6) for each in rows]
+        for p in percents
+    }
+    at_limit = []
+    if row is not None:
+        rate = _rounded(row["operations_per_s"])
+        at_limit = [Mark("limit", rate, None, f"{limit:g} {unit}: highest load that met the SLO")]
+    yield Chart(
+        "Throughput against latency", "operations/s", f"{name} time, ms",
+        [Line(f"{name} time {p}", rates, values, named) for p, values in latencies.items()],
+        "points", y_log=True, marks=at_limit, note="Each point is a step, labelled by its load.",
+    )  # fmt: skip
+    yield Chart(
+        "Throughput by load", unit, "operations/s", [Line("operations/s", loads, rates, named)],
+        "points", marks=marks,
+    )  # fmt: skip
+    yield Chart(
+        "Latency by load", unit, f"{name} time, ms",
+        [Line(f"{name} time {p}", loads, values, named) for p, values in latencies.items()],
+        "points", y_log=True, marks=marks,
+    )  # fmt: skip
+
+
+# A comparison
+
+
+def _comparison(report: Report) -> Iterator[Chart]:
+    section = _section(report, "distributions")
+    if section is not None:
+        yield _distribution(report, "distributions", "Latency distribution by run")
+    figures = report["total"].row.get("figures")
+    if not figures:
+        return
+    found = {row["figure"]: row for row in figures.rows}
+    kind = "response" if "response_p50_s" in found else "service"
+    rows = [row for key, row in found.items() if key.startswith(f"{kind}_")]
+    names = [row["title"].removesuffix(" ms").rpartition(" ")[2] for row in rows]
+    lines = []
+    for run in range(len(report["runs"].tables[0].rows)):
+        values = [row["runs"][run].value for row in rows]
+        scaled = [None if value is None else _rounded(value / 1e6) for value in values]
+        lines.append(Line(f"run {run + 1}", range(len(rows)), scaled, names))
+    yield Chart(
+        "Latency percentiles by run", "percentile", f"{kind} time, ms", lines, "points",
+        y_log=True, ticks=list(enumerate(names)),
+    )  # fmt: skip

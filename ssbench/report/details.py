@@ -1,0 +1,316 @@
+"""Sections of a run that only a page shows: over time, distributions, by worker, by storage URL.
+
+They are there where the statistics were read in detail, and are computed when they are read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
+from math import isnan
+
+from ssbench.core.stats.breakdown import SourceTally
+from ssbench.core.stats.headroom import ProcessSeries
+from ssbench.core.stats.histogram import Buckets, Histogram
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.windows import NEVER_NS, SECOND_NS
+from ssbench.core.text import plural
+from ssbench.report.model import (
+    BYTES,
+    COUNT,
+    LATENCY,
+    PERCENT,
+    RATE,
+    SECONDS,
+    THROUGHPUT,
+    WORD,
+    Column,
+    Fact,
+    Row,
+    Section,
+    Series,
+    Table,
+    Unit,
+    fact,
+)
+from ssbench.report.notes import cause_text
+
+#: Points of a line: more can't be told apart on a screen. Longer runs have several seconds each.
+_MOST_POINTS = 600
+_MOST_LINES = 12  #: of hosts or processes in a chart
+_HTML = "html"
+#: Percentiles of a distribution, evenly spaced on its axis: 90, 99, 99.9 and 99.99 are as far from
+#: each other.
+_PERCENTS = tuple(round(100 - 100 * 10 ** -(step / 20), 6) for step in range(1, 81))
+#: Title of a chart -> its unit, and the metrics of each host with what they are.
+_HOST_CHARTS: dict[str, tuple[Unit, Mapping[str, str]]] = {
+    "CPU of the hosts, all cores": (PERCENT, {"cpu_percent": ""}),
+    "Memory in use": (PERCENT, {"memory_used_percent": ""}),
+    "Network of the hosts": (
+        THROUGHPUT,
+        {"network_received_bytes_per_s": "received", "network_sent_bytes_per_s": "sent"},
+    ),
+    "Disks of the hosts": (
+        THROUGHPUT,
+        {"disk_read_bytes_per_s": "read", "disk_written_bytes_per_s": "written"},
+    ),
+}
+#: The same of a master's or worker's process.
+_PROCESS_CHARTS = {
+    "CPU of each process' event loop": "loop_cpu_percent",
+    "Time in which it waited for a core": "loop_waiting_percent",
+}
+
+
+def detail_sections(stats: RunStats) -> list[Section]:
+    """All of these; none where the statistics have no breakdown."""
+    if stats.breakdown is None:
+        return []
+    return [
+        _over_time(stats),
+        Section("marks", tables=[Table.of("marks", list(_marks(stats)))], formats=_HTML),
+        _errors_over_time(stats),
+        distribution_section("distribution", _by_operation(stats)),
+        distribution_section("size_class_distribution", _by_size_class(stats)),
+        _sources(stats, "worker"),
+        _sources(stats, "url"),
+        _host_metrics(stats),
+    ]
+
+
+class Seconds:
+    """A row for each second, warm-up and cool-down included; computed when it is read."""
+
+    def __init__(self, stats: RunStats) -> None:
+        self._stats = stats
+
+    def __iter__(self) -> Iterator[Row]:
+        no_store = self._stats.run.no_store
+        for second in self._stats.series.seconds():
+            yield {
+                "second": second.second + 1,
+                "operations": second.count,
+                "errors": second.errors,
+                "moved_bytes": None if no_store else second.bytes_moved,
+                **_quantiles("service", second.service),
+                **_quantiles("response", second.response),
+                "in_flight": second.in_flight,
+            }
+
+
+def _quantiles(name: str, latencies: Buckets) -> dict[str, float | None]:
+    p50, p99 = latencies.quantiles((50.0, 99.0))
+    return {f"{name}_p50_s": p50, f"{name}_p99_s": p99}
+
+
+class _Points:
+    """As Seconds, but per second of each point, which may cover several: their latencies are
+    merged, never averaged."""
+
+    def __init__(self, stats: RunStats) -> None:
+        self._stats = stats
+
+    def __iter__(self) -> Iterator[Row]:
+        stats = self._stats
+        width = -(-len(stats.series.span) // _MOST_POINTS) or 1
+        seconds = iter(stats.series.seconds())
+        has_bytes = not stats.run.no_store
+        while some := list(islice(seconds, width)):
+            moved = sum(second.bytes_moved for second in some)
+            # The last second is no whole one: its rate would be a drop that was none.
+            whole = some[-1].second < stats.series.span.stop - 1
+            yield {
+                "at_s": some[0].second,
+                "operations_per_s": sum(s.count for s in some) / len(some) if whole else None,
+                "errors_per_s": sum(s.errors for s in some) / len(some) if whole else None,
+                "moved_bytes_per_s": moved / len(some) if whole and has_bytes else None,
+                **_quantiles("service", Buckets.merged([second.service for second in some])),
+                **_quantiles("response", Buckets.merged([second.response for second in some])),
+                "in_flight": some[-1].in_flight,
+            }
+
+
+def _over_time(stats: RunStats) -> Section:
+    columns = [
+        Column("operations_per_s", RATE, "successes completed", "operations/s"),
+        Column("errors_per_s", RATE, "failures completed", "errors/s"),
+        Column("moved_bytes_per_s", THROUGHPUT, "by successes", "MB/s"),
+        Column("service_p50_s", LATENCY, "median service time", "service time p50"),
+        Column("service_p99_s", LATENCY, "its 99th percentile", "service time p99"),
+        Column("response_p50_s", LATENCY, "median response time", "response time p50"),
+        Column("response_p99_s", LATENCY, "its 99th percentile", "response time p99"),
+        Column("in_flight", COUNT, "operations not completed", "in flight"),
+    ]
+    x = Column("at_s", SECONDS, "since the run's start")
+    return Section(
+        "over_time", series=[Series("over_time", x, columns, _Points(stats))], formats=_HTML
+    )
+
+
+def _marks(stats: RunStats) -> Iterator[list[Fact]]:
+    """Stages, what does not count, changes of the users, and the load's end; rising."""
+    run = stats.run
+    stages, spans, end_ns = run.stages, run.spans, run.end_ns
+    for number, mark in enumerate(stages, 1):
+        if len(stages) > 1:
+            load = f"{mark.rate:g} operations/s" if mark.rate else plural(mark.users, "user")
+            yield _mark("stage", mark.at_ns, None, f"stage {number}: {load}")
+    begin_ns = stages[0].at_ns if stages else None
+    edges = [begin_ns, *(edge for span in spans for edge in span), end_ns]
+    known = [edge for edge in edges if edge is not None and edge != NEVER_NS]
+    for low_ns, high_ns in list(pairwise(known))[::2]:
+        if high_ns > low_ns:
+            name = "cool-down" if high_ns == end_ns else "warm-up"
+            yield _mark("excluded", low_ns, high_ns, f"{name}, not counted")
+    for users in run.stage_users:
+        for at_s, ran in users.ran:
+            if ran < users.asked:
+                text = f"only {ran} of {plural(users.asked, 'user')}"
+                yield _mark("fault", round(at_s * SECOND_NS), None, text)
+    if end_ns is not None:
+        yield _mark("end", end_ns, None, "end of the load")
+
+
+def _mark(kind: str, at_ns: int, until_ns: int | None, text: str) -> list[Fact]:
+    until_s = None if until_ns is None else until_ns / SECOND_NS
+    return [
+        fact("kind", kind, WORD, "stage, excluded, fault or end"),
+        fact("at_s", at_ns / SECOND_NS, SECONDS, "since the run's start"),
+        fact("until_s", until_s, SECONDS, "of what lasts"),
+        fact("text", text, WORD, "the same in words"),
+    ]
+
+
+def _errors_over_time(stats: RunStats) -> Section:
+    """Failures by cause; a point is as wide as those of _Points."""
+    assert stats.breakdown is not None
+    width = -(-len(stats.series.span) // _MOST_POINTS) or 1
+    counts: defaultdict[int, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    totals: defaultdict[str, int] = defaultdict(int)
+    for (kind, status, second), count in stats.breakdown.errors.items():
+        cause = cause_text(kind, status)
+        counts[second // width * width][cause] += count
+        totals[cause] += count
+    causes = sorted(totals, key=lambda cause: -totals[cause])
+    columns = [Column(cause, RATE, "failures completed", cause) for cause in causes]
+    points = range(0, stats.series.span.stop, width) if causes else range(0)
+    rows = [{"at_s": at, **{cause: counts[at][cause] / width for cause in causes}} for at in points]
+    x = Column("at_s", SECONDS, "since the run's start")
+    return Section(
+        "errors_over_time", series=[Series("errors_over_time", x, columns, rows)], formats=_HTML
+    )
+
+
+def _by_operation(stats: RunStats) -> Iterator[tuple[str, Histogram]]:
+    for operation in stats.operations:
+        yield stats.operation_name(operation), latencies(stats, operation=operation)
+
+
+def _by_size_class(stats: RunStats) -> Iterator[tuple[str, Histogram]]:
+    for size_class in stats.classes():
+        yield stats.class_name(size_class), latencies(stats, size_class=size_class)
+
+
+def latencies(stats: RunStats, **group: int) -> Histogram:
+    """The response time where there is one, else the service time."""
+    tally = stats.total(**group)
+    return tally.response.histogram if tally.response.histogram.count else tally.last_byte.histogram
+
+
+def distribution_section(key: str, named: Iterable[tuple[str, Histogram]]) -> Section:
+    """Latency by percentile, as far as the number of values tells it."""
+    lines = [(name, histogram) for name, histogram in named if histogram.count]
+    quantiles = [histogram.quantiles(_PERCENTS) for _name, histogram in lines]
+    columns = [
+        Column(str(at), LATENCY, "latency at that percentile", name)
+        for at, (name, _histogram) in enumerate(lines)
+    ]
+    rows = [
+        {
+            "percentile": percent,
+            **{
+                str(line): values[at] if histogram.count * (100 - percent) >= 100 else None
+                for line, ((_name, histogram), values) in enumerate(
+                    zip(lines, quantiles, strict=True)
+                )
+            },
+        }
+        for at, percent in enumerate(_PERCENTS)
+    ]
+    x = Column("percentile", PERCENT, "share of the operations that took no longer")
+    return Section(key, series=[Series(key, x, columns, rows)], formats=_HTML)
+
+
+def _sources(stats: RunStats, source: str) -> Section:
+    """A row for each worker, or storage URL, with results."""
+    assert stats.breakdown is not None
+    rows = [
+        _source(_source_name(stats, source, run_id, number), tally)
+        for (kind, run_id, number), tally in sorted(stats.breakdown.sources.items())
+        if kind == source
+    ]
+    return Section(f"by_{source}", tables=[Table.of(f"by_{source}", rows)], formats=_HTML)
+
+
+def _source_name(stats: RunStats, source: str, run_id: str, number: int) -> str:
+    if source == "url":
+        return f"storage URL {number + 1}"
+    worker = stats.run.workers.get((run_id, number))
+    return f"{worker.worker_id} ({worker.host})" if worker else f"#{number}"
+
+
+def _source(name: str, tally: SourceTally) -> list[Fact]:
+    p50, p99, worst = tally.service.quantiles((50.0, 99.0, 100.0))
+    return [
+        fact("name", name, WORD, "which", title="Name"),
+        fact("count", tally.count, COUNT, "successes", title="Count"),
+        fact("errors", tally.errors, COUNT, "failures", title="Errors"),
+        fact("moved_bytes", tally.bytes_moved, BYTES, "by successes", title="Bytes"),
+        fact("p50", p50, LATENCY, "median service time", title="p50"),
+        fact("p99", p99, LATENCY, "its 99th percentile", title="p99"),
+        fact("max", worst, LATENCY, "the slowest", title="max"),
+    ]
+
+
+def _host_metrics(stats: RunStats) -> Section:
+    """Lines of the hosts, and of the processes that used most of a core."""
+    charts = [
+        _metrics(title, unit, [
+            (f"{host} {what}".rstrip(), series.points(key))
+            for host, series in stats.machines().items()
+            for key, what in keys.items()
+        ])
+        for title, (unit, keys) in _HOST_CHARTS.items()
+    ]  # fmt: skip
+    busiest = sorted(stats.processes(), key=_mean_loop, reverse=True)[:_MOST_LINES]
+    charts += [
+        _metrics(title, PERCENT, [
+            (each.who.worker_id or "master", each.series.points(key)) for each in busiest
+        ])
+        for title, key in _PROCESS_CHARTS.items()
+    ]  # fmt: skip
+    return Section("host_metrics", series=[each for each in charts if each.y], formats=_HTML)
+
+
+def _mean_loop(process: ProcessSeries) -> float:
+    values = process.values("loop_cpu_percent")
+    return sum(values) / len(values) if values else 0.0
+
+
+def _metrics(
+    title: str, unit: Unit, named: Sequence[tuple[str, Iterable[tuple[float, float]]]]
+) -> Series:
+    """Lines of one kind, each with its own times: its rows have no other line's value."""
+    rows: list[Row] = []
+    columns = []
+    for at, (name, points) in enumerate(named[:_MOST_LINES]):
+        known = [(at_s, value) for at_s, value in points if not isnan(value)]
+        if known:
+            columns.append(Column(str(at), unit, title, name))
+        step = -(-len(known) // _MOST_POINTS) or 1
+        for first in range(0, len(known), step):
+            values = [value for _at_s, value in known[first : first + step]]
+            rows.append({"at_s": known[first][0], str(at): sum(values) / len(values)})
+    x = Column("at_s", SECONDS, "since the run's start")
+    return Series(title, x, columns, rows, title)

@@ -1,0 +1,182 @@
+"""The tables of a page: those of the report, and its operations with a row each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ssbench.core.stats.compare import ChangeVerdict
+from ssbench.report.model import (
+    COUNT,
+    LATENCY,
+    RATE,
+    SECONDS,
+    THROUGHPUT,
+    WORD,
+    Column,
+    Distribution,
+    Fact,
+    Report,
+    Row,
+    Table,
+    Unit,
+    fact,
+    percent_text,
+)
+
+_CHANGE = Unit("%", digits=1)
+
+
+def tables_of(report: Report) -> Iterator[Table]:
+    """Those of the report, with their titles."""
+    if report.kind == "series":
+        yield replace(report[""]["steps"], title="Steps")
+    elif report.kind == "comparison":
+        yield from _comparison(report)
+    else:
+        yield from _run(report)
+    for section in report.sections:
+        if section.title and section.key and "text" in section.formats:
+            for table in section.tables:
+                if "text" in table.formats:
+                    yield replace(table, title=table.title or section.title.capitalize())
+
+
+def _run(report: Report) -> Iterator[Table]:
+    thresholds = report["thresholds"].tables[0]
+    shown = ("threshold", "passed", "actual", "unit", "latency", "why")
+    columns = [replace(c, title=c.title or c.key, formats="text")
+               for c in thresholds.columns if c.key in shown]  # fmt: skip
+    yield replace(thresholds, columns=columns, title="Thresholds")
+    operations = [
+        {"operation": "TOTAL", **report["total"].row},
+        *report["operations"].tables[0].rows,
+    ]
+    yield _figures("Operations", [(row["operation"], row) for row in operations])
+    classes = [
+        (f"{row['operation']} {each['size_class']}", each)
+        for row in operations
+        for each in row["size_classes"].rows
+    ]
+    yield _figures("Operations by size class", classes)
+    stages = report["stages"].tables[0].rows
+    if len(stages) > 1:
+        named = [(f"stage {number}", row) for number, row in enumerate(stages, 1)]
+        yield _figures("Stages", named)
+    for key, title in (("by_worker", "Workers"), ("by_url", "Storage URLs")):
+        for section in report.sections:
+            if section.key == key:
+                yield replace(section.tables[0], title=title)
+    for title, key, at in (
+        ("Errors", "errors", 0), ("Errors while populating", "phase_errors", 0),
+        ("Errors while cleaning up", "phase_errors", 1),
+    ):  # fmt: skip
+        yield _errors(title, report[key].tables[at].rows)
+    yield _phases(report["phases"].tables[0].rows)
+    hosts = report["load_generator"]["hosts"]
+    yield replace(hosts, title="Hosts of the load generator")
+    clocks = report["clocks"].tables[0]
+    yield replace(clocks, title="Clocks of the workers")
+    yield _sizes(report["run"]["sizes"].rows)
+
+
+def _figures(title: str, named: Sequence[tuple[str, Row]]) -> Table:
+    """Counts, rates and latencies, which are response times where there are any."""
+    is_open = any(row["response_time"] for _name, row in named)
+    return Table.of(title, [list(_figure(*each)) for each in named], title=(
+        f"{title} (latencies: {'response' if is_open else 'service'} time)"
+    ))  # fmt: skip
+
+
+def _figure(name: str, row: Row) -> Iterator[Fact]:
+    found: Distribution = row["response_time"] or row["last_byte_latency"]
+    yield fact("name", name, WORD, "which", title="Name")
+    yield fact("count", row["count"], COUNT, "successes", title="Count")
+    yield fact("errors", row["errors"], COUNT, "failures", title="Errors")
+    yield fact("retries", row["retries"], COUNT, "repeated attempts", title="Retries")
+    yield fact("rate", row["requests_per_s"], RATE, "successes per second", title="Rate")
+    yield fact("moved", row["moved_bytes_per_s"], THROUGHPUT, "by these", title="Data")
+    yield fact("mean", found.mean, LATENCY, "average", title="mean")
+    for percent, value in found.percentiles.items():
+        label = "max" if percent == 100 else f"p{percent_text(percent)}"
+        yield fact(label, value, LATENCY, "percentile", title=label)
+
+
+def _errors(title: str, rows: Sequence[Row]) -> Table:
+    columns = [
+        Column("count", COUNT, "operations", "Count"),
+        Column("kind", WORD, "cause", "Cause"),
+        Column("status", WORD, "HTTP status", "Status"),
+        Column("operation", WORD, "of the example", "Operation"),
+        Column("detail", WORD, "what happened first", "Example"),
+        Column("transaction_id", WORD, "of the example", "Transaction id"),
+    ]
+    shown = [
+        {**row["example"], **row, "status": row["status"] or "-"}
+        for row in sorted(rows, key=lambda row: -row["count"])
+    ]
+    return Table(title, columns, shown, title)
+
+
+def _phases(rows: Sequence[Row]) -> Table:
+    columns = [
+        Column("phase", WORD, "which", "Phase"),
+        Column("count", COUNT, "successes", "Count"),
+        Column("errors", COUNT, "failures", "Errors"),
+        Column("span_s", SECONDS, "its length", "Time"),
+    ]
+    found = [row for row in rows if row["count"] or row["errors"]]
+    return Table("phases", columns, found, "Populate and clean-up")
+
+
+def _sizes(rows: Sequence[Row]) -> Table:
+    columns = [
+        Column("name", WORD, "size class", "Size class"),
+        Column("size_min", COUNT, "smallest object", "Smallest (B)"),
+        Column("size_max", COUNT, "largest object", "Largest (B)"),
+        Column("initial_files", COUNT, "initial objects", "Initial objects"),
+        Column("profile", WORD, "share of each operation", "Operations"),
+    ]
+    shown = [{**row, "profile": _profile(row["profile"])} for row in rows]
+    return Table("sizes", columns, shown, "Size classes of the scenario")
+
+
+def _profile(profile: Row | None) -> str:
+    if profile is None:
+        return "unknown"
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in profile.items() if share)
+
+
+def _comparison(report: Report) -> Iterator[Table]:
+    settings = report["differing_settings"].tables[0]
+    shown = [
+        [fact("key", row["key"], WORD, "a setting", title="Setting"),
+         *(fact(f"run_{at}", value, WORD, "its value", title=f"Run {at}")
+           for at, value in enumerate(row["values"], 1))]
+        for row in settings.rows
+    ]  # fmt: skip
+    yield Table.of("settings", shown, title="Settings that differ")
+    total = report["total"].row
+    parts = [{"operation": "TOTAL", **total}] if total else []
+    for part in (*parts, *report["operations"].tables[0].rows):
+        rows = [list(_change(row)) for row in part["figures"].rows]
+        yield Table.of(part["operation"], rows, title=f"{part['operation']}")
+
+
+def _change(row: Row) -> Iterator[Fact]:
+    yield fact("figure", row["title"], WORD, "what is compared", title="Figure")
+    for at, found in enumerate(row["runs"], 1):
+        unit, value = found.unit, found.value
+        shown = None if value is None else round(value / unit.divisor, unit.digits)
+        yield fact(f"run_{at}", shown, COUNT, "of the run", title=f"Run {at}")
+        if at > 1:
+            change = row["changes_against_first"][at - 2]
+            percents = [
+                None if change[key] is None else 100 * (change[key] - 1)
+                for key in ("ratio", "low", "high")
+            ]
+            titles = (f"Change {at}", f"{at}: least", f"{at}: most")
+            for title, percent in zip(titles, percents, strict=True):
+                yield fact(title, percent, _CHANGE, "against the first run", title=title)
+            verdict = ChangeVerdict[change["verdict"].upper()].value
+            yield fact(f"verdict_{at}", verdict, WORD, "on the change", title=f"Verdict {at}")

@@ -1,0 +1,100 @@
+"""--html: reports as pages, of every command that has them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.master import main
+from tests.cli.test_master import free_ports
+from tests.cli.test_run_scenario import scenario
+from tests.golden import compare
+
+STATS = compare.FOLDER / "format-1" / "stages.stat.gz"
+
+
+@pytest.fixture
+def stats(tmp_path: Path) -> Path:
+    return Path(shutil.copy(STATS, tmp_path / "a.stat.gz"))
+
+
+def test_report_scenario_writes_a_page_beside_the_report(
+    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "a.html"
+    assert main(["report-scenario", "-s", str(stats), "--html", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    assert "<dt>Throughput</dt><dd>92.9 operations/s</dd>" in text
+    out, err = capsys.readouterr()
+    assert "\nTOTAL\n" in out
+    assert f"INFO:Report as a page: {page}" in err
+
+
+def test_the_script_of_the_charts_can_lie_beside_the_pages(stats: Path, tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    page, assets = tmp_path / "pages" / "a.html", tmp_path / "a & b"
+    words = ["--html", str(page), "--html-assets", str(assets), "-f", str(tmp_path / "a.txt")]
+    assert main(["report-scenario", "-s", str(stats), *words]) == 0
+    assert '<script src="../a%20%26%20b/plotly.min.js"></script>' in page.read_text()
+    assert len(page.read_text()) < 200_000 < (assets / "plotly.min.js").stat().st_size
+
+
+def test_compare_writes_a_page(stats: Path, tmp_path: Path) -> None:
+    page = tmp_path / "a.html"
+    assert main(["compare", str(stats), str(stats), "--html", str(page)]) == 0
+    assert "<h1>Comparison of 2 runs</h1>" in page.read_text()
+
+
+@pytest.mark.parametrize("series", [[], ["--sweep", "users=1,2"]])
+def test_a_run_and_a_sweep_write_a_page_also_without_a_report(
+    series: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "a.html"
+    words = ["--noop", "--workers", "1", "-q", "-R", "-s", str(tmp_path / "x"), *free_ports()]
+    words += ["--html", str(page), *series]
+    assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 0
+    assert "<h1>own</h1>" in page.read_text()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_page_that_cannot_be_written_is_reported_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--noop", "--workers", "1", "-s", str(tmp_path / "x"), "--html", "/nowhere/a.html"]
+    assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 1
+    assert "/nowhere/a.html: can't be written" in capsys.readouterr().err
+    assert not (tmp_path / "x.gz").exists()
+
+
+def test_a_page_never_overwrites_the_stat_file(
+    stats: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = stats.read_bytes()
+    assert main(["report-scenario", "-s", str(stats), "--html", str(stats)]) == 2
+    assert stats.read_bytes() == before
+    assert "--html" in capsys.readouterr().err
+
+
+def test_assets_without_a_page_are_a_usage_error(
+    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["report-scenario", "-s", str(stats), "--html-assets", str(tmp_path)]
+    assert main(words) == 2
+    assert "--html-assets: is for the pages of --html FILE" in capsys.readouterr().err
+
+
+def test_only_pages_load_what_pages_need(stats: Path) -> None:
+    """Neither a master's start nor a report as text takes the time for it."""
+    code = (
+        "import sys; from ssbench.cli.master import main; main(sys.argv[1:]);"
+        "print([n for n in ('jinja2', 'plotly', 'ssbench.report.as_html') if n in sys.modules])"
+    )
+    for words in (["list-scenarios"], ["report-scenario", "-s", str(stats)]):
+        command = [sys.executable, "-c", code, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.endswith("\n[]\n")

@@ -1,0 +1,279 @@
+"""Reports as pages: what they say, that nothing from outside becomes markup, and how they look."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.operations import READ
+from ssbench.core.records import MASTER, Record
+from ssbench.core.stats.compare import comparison
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.steps import Search, Step
+from ssbench.core.stats.thresholds import Threshold
+from ssbench.report import Report, SeriesSettings, of_comparison, of_run, of_series, render_html
+from tests.report import runs
+from tests.servers.browser import Browser, browser
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}{%raw%}"
+WIDTHS = (400, 1000, 2000)
+
+
+def lasting(seconds: int = 40, rate: int = 50) -> list[Record]:
+    """Three stages with a warm-up, errors, and metrics of a host."""
+    keys = {"stages": [{}, {"warmup": 3}, {}], "run_seconds": seconds, "operation_count": None}
+    records = runs.lasting(seconds, rate, due=True, begins=(0, 10, 20), **keys)
+    failures = [
+        runs.failure(9000 + n, READ, start_ns=n * runs.SECOND, status=503 if n % 2 else 500)
+        for n in range(5, seconds - 5)
+    ]
+    hosts = [runs.host(index, n) for n in range(seconds) for index in (MASTER, 0)]
+    return [*records[:-2], runs.batch(failures), *hosts, *records[-2:]]
+
+
+def of_records(records: Sequence[Record], *thresholds: str) -> Report:
+    judged = [Threshold.parse(text) for text in thresholds]
+    stats = RunStats.of(records, in_detail=True)
+    return of_run(stats, thresholds=judged, stats_file="x.stat.gz")
+
+
+def series() -> Report:
+    stats = runs.stats_of(runs.lasting(12, 50))
+    search = Search(1, 100)
+    for load, kept in ((1, True), (2, True), (4, False), (3, True)):
+        search.record(load, kept=kept)
+    slo = (Threshold.parse("p99 < 50ms"),)
+    percentiles = (50.0, 95.0, 99.0, 99.9, 100.0)
+    settings = SeriesSettings("own", "users", percentiles, slo, search)
+    steps = [Step.of(stats, n, f"{n}.stat.gz", percentiles, slo) for n in (1, 2, 4, 3)]
+    return of_series(settings, steps)
+
+
+def compared() -> Report:
+    named = [(f"{n}.gz", runs.stats_of(runs.lasting(14, 40 * n, seed=n))) for n in (1, 2, 3)]
+    return of_comparison(comparison(named, seed=1))
+
+
+REPORTS = {
+    "run": lambda: of_records(lasting(), "p99(READ) < 50ms"),
+    "plain run": lambda: of_run(runs.stats_of(runs.normal())),
+    "no results": lambda: of_records(runs.no_results()),
+    "series": series,
+    "comparison": compared,
+}
+
+
+class Page(HTMLParser):
+    """The elements, texts and cells of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _attributes in self.elements)
+
+
+def text_of(html: str) -> str:
+    """What a reader sees of it without its charts, with single spaces."""
+    body = html.partition("<body>")[2]
+    return " ".join(" ".join(Page(re.sub(r"(?s)<script.*?</script>", "", body)).texts).split())
+
+
+@pytest.fixture
+def no_plotly(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "plotly"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "plotly", None)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_summary_stands_first_in_every_page(name: str) -> None:
+    report = REPORTS[name]()
+    shown = text_of(render_html(report))
+    rows = report["summary"].tables[0].rows
+    first = " ".join(f"{row['topic']} {row['text']}" for row in rows)
+    assert 0 < shown.index(" ".join(first.split())) < 400
+
+
+def test_a_run_has_its_charts_and_tables() -> None:
+    shown = text_of(render_html(REPORTS["run"]()))
+    for title in (
+        "Throughput (operations/s)", "Data moved (MB/s)", "Latency (ms)",
+        "Latency distribution by operation", "Errors by cause (errors/s)",
+        "CPU of the hosts, all cores (%)", "Operations ", "Operations by size class", "Stages",
+        "Workers", "Storage URLs", "Errors", "Thresholds", "Size classes of the scenario",
+        "Scenario and environment",
+    ):  # fmt: skip
+        assert title in shown, title
+    of_classes = text_of(render_html(of_records(runs.normal())))
+    assert "Latency distribution by size class" in of_classes
+    assert "stage 2: 4 users (at 10.2 s)" in shown
+    assert "warm-up, not counted (10.2 to 13.2 s)" in shown
+    assert "alpha (bench-01)" in shown
+
+
+def test_a_page_asks_for_nothing_from_a_network() -> None:
+    page = Page(render_html(REPORTS["run"]()))
+    for tag, attributes in page.elements:
+        assert not attributes.keys() & {"src", "href", "action"}, tag
+    policy = next(a["content"] for _tag, a in page.elements if "http-equiv" in a)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+
+
+@pytest.mark.usefixtures("no_plotly")
+@pytest.mark.parametrize("name", REPORTS)
+def test_without_plotly_each_line_of_a_chart_is_a_small_drawing(name: str) -> None:
+    html = render_html(REPORTS[name]())
+    page = Page(html)
+    assert page.count("script") == 0
+    assert "With plotly (the extra html of ssbench) this page has charts." in html
+    assert page.count("polyline") >= page.count("figure")
+    assert len(html) < 300_000
+
+
+def hostile(name: str) -> list[Record]:
+    scenario = {**runs.SCENARIO, "name": name, "policy": name, "sizes": [{"name": name}],
+                name: name}  # fmt: skip
+    row = runs.failure(1, READ, detail=name, transaction_id=name.encode("utf-8", "replace"))
+    return [
+        runs.header(
+            scenario=scenario, overrides={name: name}, driver=name, hosts={name: name},
+            versions={name: name}, run_id=name,
+        ),
+        runs.worker(0, name),
+        runs.batch([row, runs.result(2, READ, start_ns=3 * runs.SECOND)]),
+        runs.footer(ended="failed", reason=name, warnings=[name], workers_lost=[name]),
+    ]  # fmt: skip
+
+
+def pages_of(name: str) -> Iterator[str]:
+    stats = RunStats.of(hostile(name), in_detail=True)
+    yield render_html(of_run(stats, stats_file=name))
+    yield render_html(of_comparison(comparison([(name, stats), (name, stats)], seed=1)))
+    settings = SeriesSettings(name, "users", (50.0, 99.0, 100.0))
+    steps = [Step.of(stats, load, name, settings.percentiles) for load in (1, 2)]
+    yield render_html(of_series(settings, steps))
+
+
+def test_names_from_outside_are_no_markup() -> None:
+    for mild, wild in zip(pages_of("mild"), pages_of(HOSTILE), strict=True):
+        for tag in ("script", "img", "b", "style", "iframe"):
+            assert Page(wild).count(tag) == Page(mild).count(tag)
+        assert "{{7*7}}" in text_of(wild)
+        assert "<script>alert" not in wild
+
+
+@pytest.mark.usefixtures("no_plotly")
+@given(st.text(max_size=60))
+def test_no_name_adds_an_element(name: str) -> None:
+    """Invariant: for any names the page has the elements that it has for others."""
+    for mild, wild in zip(pages_of("mild"), pages_of(name), strict=True):
+        found, wanted = Page(wild), Page(mild)
+        assert {tag for tag, _ in found.elements} == {tag for tag, _ in wanted.elements}
+        assert all(not key.startswith("on") for _, given in found.elements for key in given)
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+#: Boxes of texts and charts that are not inside of each other: [name, left, top, right, bottom].
+BOXES = """
+const found = [];
+function add(name, element) {
+  const box = element.getBoundingClientRect();
+  if (box.width > 0 && box.height > 0) found.push([name, box.left, box.top, box.right, box.bottom]);
+}
+const boxes = "h1, h2, h3, main > p, dt, dd, li, figcaption, .plot, .scroll, .below";
+document.querySelectorAll(boxes).forEach(
+  (element) => add(element.tagName + " " + element.textContent.slice(0, 30), element));
+document.querySelectorAll(".plot").forEach((plot) => plot.querySelectorAll("text").forEach(
+  (text) => { if (text.textContent.trim()) add("#" + plot.id + " " + text.textContent, text); }));
+return found;
+"""
+
+
+def overlaps(boxes: Sequence[Any]) -> list[str]:
+    found = []
+    for one, other in combinations(boxes, 2):
+        if one[0].startswith("DIV") and other[0].startswith("#"):
+            continue  # a text of a chart is inside of it
+        wide = min(one[3], other[3]) - max(one[1], other[1])
+        high = min(one[4], other[4]) - max(one[2], other[2])
+        if wide > 1 and high > 1:
+            found.append(f"{one[0]} / {other[0]}")
+    return found
+
+
+def check_looks(chromium: Browser, charts: int) -> None:
+    """No script error, every chart drawn, nothing on top of each other, nothing too wide."""
+    assert chromium.errors() == []
+    drawn = "[...document.querySelectorAll('.plot')].filter(plot => plot.querySelector('.trace'))"
+    assert chromium.run(f"return {drawn}.length") == charts
+    assert overlaps(chromium.run(BOXES)) == []
+    wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert chromium.run(wide) == 0
+    assert [url for url in chromium.requests() if url.startswith(("http", "ws"))] == []
+
+
+@pytest.mark.program("chromium")
+@pytest.mark.program("chromedriver")
+@pytest.mark.parametrize("name", ["run", "series", "comparison"])
+def test_a_browser_draws_every_chart(name: str, chromium: Browser, tmp_path: Path) -> None:
+    html, page = render_html(REPORTS[name]()), tmp_path / "page.html"
+    page.write_text(html, encoding="utf-8")
+    for width in WIDTHS:
+        chromium.open(page, width)
+        check_looks(chromium, Page(html).count("figure"))
+    chromium.open(page, 1000, dark=True)
+    check_looks(chromium, Page(html).count("figure"))
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    assert chromium.run(ground) == "rgb(20, 23, 26)"
+    chromium.open(page, 700, media="print")
+    check_looks(chromium, Page(html).count("figure"))
+    assert chromium.run(ground) == "rgb(255, 255, 255)"
+
+
+@pytest.mark.program("chromium")
+@pytest.mark.program("chromedriver")
+def test_a_browser_runs_no_script_of_a_name(chromium: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    for html in pages_of(HOSTILE):
+        page.write_text(html, encoding="utf-8")
+        chromium.open(page, 400)
+        check_looks(chromium, Page(html).count("figure"))
+
+
+@pytest.mark.program("chromium")
+@pytest.mark.program("chromedriver")
+@pytest.mark.usefixtures("no_plotly")
+def test_a_browser_shows_the_page_without_plotly(chromium: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(render_html(REPORTS["run"]()), encoding="utf-8")
+    for width in WIDTHS:
+        chromium.open(page, width)
+        check_looks(chromium, 0)
