@@ -131,12 +131,14 @@ def _shown(table: Table) -> _Shown:
 
 
 def _plain(title: str) -> str:
-    """A column's heading; a key in words."""
+    """A column's heading: a key in words, and no unit twice."""
     name, _, unit = title.partition(" (")
-    if "_" not in name:
-        return title
-    words = name.removesuffix("_percent").removesuffix("_s").removesuffix("_by").replace("_", " ")
-    return f"{words} ({unit}" if unit else words
+    if "/s" in name or name == "Seconds":
+        return name
+    if "_" in name:
+        name = name.removesuffix("_percent").removesuffix("_s").removesuffix("_by")
+        name = name.replace("_", " ").capitalize()
+    return f"{name} ({unit}" if unit else name
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
