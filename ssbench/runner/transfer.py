@@ -7,6 +7,7 @@ container is made if there is none, and nothing is ever deleted.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -234,6 +235,8 @@ def _md5_of(path: str, stop: Stop) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(fd, "rb", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return bytes(digest.digest_size)
             while (piece := file.read(_PIECE)) and not stop.requested:
                 digest.update(piece)
     except OSError:
@@ -515,8 +518,10 @@ class Download(Transfer):
             self.missing = []  # they may be among those that are left out
         self._md5, self._checksum_s = b"", 0.0
         if config.folder is not None:
+            # Names of objects may lead anywhere, as "/dev/zero": only files of the folder are read.
             names = [name[skipped:] for name in self.names]
-            self._md5, self._checksum_s = self._compute_md5(config.folder, names)
+            own = [name if name in with_file else "" for name in names]
+            self._md5, self._checksum_s = self._compute_md5(config.folder, own)
 
     def run(self, users: int) -> TransferStep:
         """One run.
