@@ -566,13 +566,14 @@ class Master:
     def _on_left(self, event: WorkerLeft) -> None:
         """Account for the jobs that a worker held."""
         name, phase = event.worker.name, self._phase
-        if event.worker.metrics_only:
-            report = self._warn_of_worker if self._needs_workers else log.info
-            report(f"No more metrics from worker {name}: {event.reason}")
-            return
-        reason = event.reason if event.said_bye else ""
+        metrics_only = event.worker.metrics_only
+        reason = event.reason if event.said_bye and not metrics_only else ""
         jobs = phase.worker_left(event.worker.hello.incarnation, reason) if phase else 0
         needed = self._needs_workers or phase is not None
+        if metrics_only and not jobs:
+            report = self._warn_of_worker if needed else log.info
+            report(f"No more metrics from worker {name}: {event.reason}")
+            return
         if needed:  # its users are missing from now on, whatever ended it
             self._note_loss(name)
         if event.said_bye and not jobs:

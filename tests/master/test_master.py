@@ -440,20 +440,22 @@ def test_kill_workers_without_any_is_quick() -> None:
 # Metrics, and the network -----------------------------------------------------------------
 
 
-def test_a_worker_for_metrics_only_may_leave_in_the_middle_of_a_run() -> None:
+def test_a_worker_for_metrics_only_may_leave_a_run() -> None:
     with scene() as here:
         here.thread_worker("metrics", concurrency=0)
         here.thread_worker("w", concurrency=4)
         here.master.gather_workers(2)
-        metrics = next(w for w in here.master.registry.workers.values() if w.metrics_only)
-
+        workers = here.master.registry.workers
+        (metrics,) = (each for each in workers.values() if each.metrics_only)
+        here.master.wait_for_workers(4, 1)
         sender = WorkerTransport("127.0.0.1", here.transport.ports, None)
         here.stack.callback(sender.close)
-        here.when(10, lambda: sender.send(Bye(metrics.hello.incarnation, "stopped")))
-        outcome = here.run(Ledger(20_000), users=4)
-        assert (outcome.ended, outcome.counts.done, outcome.counts.lost) == ("complete", 20_000, 0)
+        bye = Bye(metrics.hello.incarnation, "stopped")
+        here.master.keep_workers(lambda: sender.send(bye) and metrics not in workers.values())
+        outcome = here.master.run_phase(Phase.RUN, Ledger(500), 4)
+        assert (outcome.ended, outcome.counts.done, outcome.counts.lost) == ("complete", 500, 0)
         assert here.master.workers_lost == []
-        assert here.observer.progress[0].workers == 1
+        assert {progress.workers for progress in here.observer.progress} == {1}
         (line,) = here.observer.messages
         assert line.startswith("No more metrics from worker metrics (")
 
