@@ -23,6 +23,7 @@ from ssbench.storage.httpbody import (
     BodyPrefix,
     BodyTooLong,
     Collector,
+    RangeCollector,
     check_length,
 )
 from ssbench.storage.httpparse import (
@@ -107,6 +108,7 @@ class EndpointState:
         self.buffer = bytearray(BUFFER_SIZE)  #: receive buffer; empty whenever a greenlet waits
         self.head_patterns = HeadPatternCache()
         self.bodiless_patterns = HeadPatternCache(bodiless=True)
+        self.range_patterns = HeadPatternCache()
         #: Headers and first bytes of the body of the last response with a status of 300 or above.
         #: Valid for the caller of that request until its next wait.
         self.error_headers: Mapping[str, str] = {}
@@ -180,9 +182,13 @@ class Connection:
                 self._send_rest(head, upload, sent)
             read_head = self._read_head
             if self._early or collector is not None:
-                if self._early or collector is not HEAD_ONLY:
+                if not self._early and collector is HEAD_ONLY:
+                    read_head = self._shared.bodiless_patterns.read
+                elif not self._early and isinstance(collector, RangeCollector):
+                    collector.patterns = self._shared.range_patterns
+                    read_head, longest = collector.read_head, collector.limit
+                else:
                     return self._slow_response(0, perf_counter_ns(), upload, collector, longest)
-                read_head = self._shared.bodiless_patterns.read
             count = self._recv_into(self._buffer)
             now = self._arrived_ns()
             response = read_head(self._buffer, count)
@@ -385,6 +391,8 @@ class Connection:
             self._shared.head_patterns.learn(bytes(held[: head.end]))
         elif collector is HEAD_ONLY:
             self._shared.bodiless_patterns.learn(bytes(held[: head.end]))
+        elif isinstance(collector, RangeCollector):
+            self._shared.range_patterns.learn(bytes(held[: head.end]))
         moved = upload.size if upload is not None else received
         return Timing(now, first, last, moved, head.status, head.transaction_id, self._url)
 

@@ -19,7 +19,7 @@ from ssbench.storage.base import Action
 from ssbench.storage.httpbody import (
     HEAD_ONLY,
     Collector,
-    HeaderCollector,
+    RangeCollector,
     StreamingCollector,
     check_range,
 )
@@ -281,7 +281,7 @@ class S3Storage(S3Client):
         return timing, response.values.get("ETag", "")
 
     def _range_read(self, job: Job, deadline_ns: int) -> Timing:
-        return self._read_range(job, deadline_ns, HeaderCollector(self._longest[job.size_class]))
+        return self._read_range(job, deadline_ns, RangeCollector(self._longest[job.size_class]))
 
     def _range_read_verified(self, job: Job, deadline_ns: int) -> Timing:
         body = self._verifier.read_collector(job, *map(int, job.arguments))

@@ -16,7 +16,7 @@ from ssbench.storage.base import Action
 from ssbench.storage.httpbody import (
     HEAD_ONLY,
     Collector,
-    HeaderCollector,
+    RangeCollector,
     StreamingCollector,
     check_range,
 )
@@ -224,7 +224,7 @@ class SwiftStorage(SwiftClient):
         return timing
 
     def _range_read(self, job: Job, deadline_ns: int) -> Timing:
-        body = HeaderCollector(self._longest[job.size_class])
+        body = RangeCollector(self._longest[job.size_class])
         return self._read_range(job, deadline_ns, body)
 
     def _range_read_verified(self, job: Job, deadline_ns: int) -> Timing:

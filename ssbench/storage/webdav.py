@@ -15,7 +15,7 @@ from ssbench.storage.base import Action
 from ssbench.storage.httpbody import (
     HEAD_ONLY,
     Collector,
-    HeaderCollector,
+    RangeCollector,
     StreamingCollector,
     check_range,
 )
@@ -210,7 +210,7 @@ class WebdavStorage(WebdavClient):
         raise self._failure("COPY", timing)
 
     def _range_read(self, job: Job, deadline_ns: int) -> Timing:
-        return self._read_range(job, deadline_ns, HeaderCollector(self._longest[job.size_class]))
+        return self._read_range(job, deadline_ns, RangeCollector(self._longest[job.size_class]))
 
     def _range_read_verified(self, job: Job, deadline_ns: int) -> Timing:
         body = self._verifier.read_collector(job, *map(int, job.arguments))

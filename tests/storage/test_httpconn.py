@@ -17,7 +17,7 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.storage.httpbody import HEAD_ONLY, Collector
+from ssbench.storage.httpbody import HEAD_ONLY, Collector, RangeCollector
 from ssbench.storage.httpconn import Connection, EndpointState, Upload
 from ssbench.storage.httpparse import BadResponse, HeadPatternCache
 from tests.corpus import recorded
@@ -58,6 +58,11 @@ FORMS = {
     "folded": [b"HTTP/1.1 200 OK\r\nX-Trans-Id:\r\n tx1\r\nContent-Length: 5000\r\n\r\n" + BODY],
     "huge headers": [ok(BODY, *[b"X-Filler: " + b"x" * 1000] * 60, b"X-Trans-Id: tx1")],
 }  # fmt: skip
+
+PARTIAL = (
+    b"HTTP/1.1 206 Partial Content\r\nContent-Length: 5\r\ncontent-range: bytes 10-14/99\r\n"
+    b"X-Trans-Id: tx1\r\n\r\nhello"
+)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -121,6 +126,24 @@ def test_a_response_to_head_has_no_body_on_the_fast_path_either() -> None:
     assert [timing.status for timing in timings] == [200, 200, 404, 200]
     assert [timing.transaction_id for timing in timings] == [b"tx1", b"tx2", b"", b"tx3"]
     assert not any(timing.bytes_moved for timing in timings)
+
+
+def test_the_range_of_each_response_is_its_own_on_the_fast_path_too() -> None:
+    usual = PARTIAL.replace(b"10-14", b"%d-%d")
+    responses = [usual % (n, n + 4) for n in range(3)]
+    unlike = PARTIAL.replace(b"X-Trans-Id: tx1", b"Content-Range: bytes 1-5/99")
+    with serving(answering(*responses, unlike, PARTIAL)) as (server, pool):
+        found = []
+        for _ in range(5):
+            collector = RangeCollector(5)
+            timing = pool.request(HEAD, None, 0, collector)
+            assert (timing.status, timing.bytes_moved) == (206, 5)
+            found.append(collector.headers["content-range"])
+        assert server.connections == 1
+    assert found == [
+        "bytes 0-4/99", "bytes 1-5/99", "bytes 2-6/99", "bytes 10-14/99, bytes 1-5/99",
+        "bytes 10-14/99",
+    ]  # fmt: skip
 
 
 def test_bytes_behind_the_response_to_head_are_an_error() -> None:
@@ -336,7 +359,7 @@ _FILLER = Upload(3000, bytes(3000))
 class Outcome(NamedTuple):
     """What became of an exchange: an answer, or a kind of error; and the bytes left unread."""
 
-    answer: tuple[int, int, bytes, bytes] | None
+    answer: tuple[int, int, bytes, bytes, str | None] | None
     error: ErrorKind | None
     left: int
 
@@ -345,21 +368,23 @@ class Outcome(NamedTuple):
 def taught() -> HeadPatternCache:
     """The patterns of all recorded responses."""
     head_patterns = HeadPatternCache()
-    for head in recorded("answers"):
+    for head in (*recorded("answers"), PARTIAL):
         with suppress(BadResponse):
             head_patterns.learn(head)
     return head_patterns
 
 
 def outcome(
-    data: bytes, size: Callable[[], int], *, collect: bool, upload: bool, early: bool, fast: bool
-) -> Outcome:
+    data: bytes, size: Callable[[], int], *, collect: type[Collector] | None, upload: bool,
+    early: bool, fast: bool,
+) -> Outcome:  # fmt: skip
     shared = EndpointState("h:80", 0)
     if fast:
         shared.head_patterns = deepcopy(taught())
+        shared.range_patterns = deepcopy(taught())
     stream = PiecewiseStream(data, size, room=100 if early else None)
     connection = Connection(stream, shared)  # type: ignore[arg-type]
-    collector = Collector(4000) if collect else None
+    collector = collect(4000) if collect else None
     try:
         timing = connection.request(HEAD, _FILLER if upload else None, 0, collector)
     except StorageError as error:
@@ -369,7 +394,8 @@ def outcome(
         return Outcome(None, kind, len(stream.left))
     assert 0 < timing.headers_ns <= timing.first_byte_ns <= timing.last_byte_ns
     body = bytes(collector.body) if collector else b""
-    answer = (timing.status, timing.bytes_moved, timing.transaction_id, body)
+    stated = collector.headers.get("content-range") if collector else None
+    answer = (timing.status, timing.bytes_moved, timing.transaction_id, body, stated)
     return Outcome(answer, None, len(stream.left))
 
 
@@ -382,7 +408,9 @@ def same_in_pieces(data: bytes) -> None:
     """
     chance, data = Random(data[:2]), data[2:]
     most = chance.choice((1, 40, 400)) if len(data) < 800 else 400
-    collect, upload = chance.choice(((False, False), (True, False), (False, True)))
+    collect, upload = chance.choice(
+        ((None, False), (Collector, False), (RangeCollector, False), (None, True))
+    )
     whole = len(data) + 1
     ways = [(whole, False, False), (whole, False, True), (most, upload, True), (most, False, False)]
     found = [
@@ -395,7 +423,9 @@ def same_in_pieces(data: bytes) -> None:
     assert len({each[:2] for each in found}) == 1, found
 
 
-ANSWERS = [b"ab" + answer for answer in (*recorded("answers"), *map(b"".join, FORMS.values()))]
+ANSWERS = [
+    b"ab" + answer for answer in (*recorded("answers"), PARTIAL, *map(b"".join, FORMS.values()))
+]
 ANSWER_WORDS = [
     b"\r\n", b"\r\n\r\n", b"\n", b"\r\nTransfer-Encoding: chunked", b"\r\nConnection: close",
     b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 204 X\r\n\r\n", b"\r\nContent-Length: 7", b"\0",
