@@ -141,11 +141,14 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         "upload": "d --container c", "download": "--container c", "profiler": "a",
     }  # fmt: skip
     line = f"{command} {needed.get(command, '')}"
-    assert (master(line).verbose, master(line).quiet) == (False, False)
-    for loud in (f"-v {line}", f"{line} -v", f"{line} --verbose"):
-        assert (master(loud).verbose, master(loud).quiet) == (True, False)
-    for quiet in (f"-q {line}", f"{line} -q", f"{line} --quiet"):
-        assert (master(quiet).verbose, master(quiet).quiet) == (False, True)
+    for loud, quiet, lines in (
+        (False, False, [line]),
+        (True, False, [f"-v {line}", f"{line} -v", f"{line} --verbose"]),
+        (False, True, [f"-q {line}", f"{line} -q", f"{line} --quiet"]),
+    ):
+        for each in lines:
+            found = master(each)
+            assert (found.verbose, found.quiet) == (loud, quiet), each
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from ssbench.storage.swiftlogin import (
     plan_login,
 )
 
+PARSER = master_parser(["cleanup-containers"])
 ROWS = [option for option in OPTIONS if option.type is not bool and not option.repeat]
 
 
@@ -24,7 +25,7 @@ def credentials_from(ns: argparse.Namespace, environ: dict[str, str]) -> LoginOp
 
 
 def parsed(*argv: str) -> argparse.Namespace:
-    return master_parser().parse_args(["cleanup-containers", *argv])
+    return PARSER.parse_args(["cleanup-containers", *argv])
 
 
 def value_of(field: str) -> str:
