@@ -49,7 +49,9 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         check_thresholds(wanted, stats.run.scenario)
         if ns.profile_file and not stats.run.profiles:
             raise UsageError(f"--profile-file: {path} has no profile: run with --profile")
-        made = report.of_run(stats, percentiles(ns), wanted, stats_file=path)
+        made = report.of_run(
+            stats, percentiles(ns), wanted, stats_file=None if path == "-" else path
+        )
         if "-" not in (ns.operations_file, ns.profile_file) or ns.report_file:
             write_result([report.render(made, ns.format or "text")], ns.report_file)
         write_page(ns, made)

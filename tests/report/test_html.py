@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.operations import READ
@@ -183,6 +183,7 @@ def test_names_from_outside_are_no_markup() -> None:
 
 
 @pytest.mark.usefixtures("no_plotly")
+@settings(max_examples=25)  # six pages each
 @given(st.text(max_size=60))
 def test_no_name_adds_an_element(name: str) -> None:
     """Invariant: for any names the page has the elements that it has for others."""
