@@ -68,17 +68,20 @@ def done(started: Started, operation: str) -> int:
     return 0
 
 
-def check_operations(commands: Commands, server: S3Server, *own: str) -> None:
-    """A run of all operations, on objects in parts and others, that leaves no secret and, after
-    clean-up, nothing else."""
-    path = scenario(commands, "all", operation_count=120, **LARGE)
+def check_operations(
+    commands: Commands, server: S3Server, *own: str, count: int = 120, **keys: object
+) -> None:
+    """A run that leaves no secret and, after clean-up, nothing else."""
+    path = scenario(commands, "all", operation_count=count, **keys)
     given = {"environment": server.environment}
     options = [*server.options, *own]
     started = commands.start_run("-v", "-f", path, "--verify", "--profile", *options, **given)
     with Watcher(started) as watcher:
         ended = started.wait().fine()
-    assert ended.counted()[:2] == (120, 0), [row for row in rows_of(ended.results) if row["error"]]
-    assert set(finished(ended.stats)) == {name.upper() for name in OPERATIONS}
+    errors = [row for row in rows_of(ended.results) if row["error"]]
+    assert ended.counted()[:2] == (count, 0), errors
+    if keys:
+        assert set(finished(ended.stats)) == {name.upper() for name in OPERATIONS}
     assert len(workers_of(ended.results)) == 2
     none_has(watcher.public, server.secret_key)
     none_has(watcher.inherited, server.secret_key, "AWS_SECRET_ACCESS_KEY")
@@ -90,10 +93,10 @@ def check_operations(commands: Commands, server: S3Server, *own: str) -> None:
     assert not any(bucket.startswith("all") for bucket in kept)
 
 
-def test_two_workers_run_all_operations_and_show_no_secret(
+def test_two_workers_run_all_operations_on_objects_in_parts_and_show_no_secret(
     commands: Commands, each_s3: S3Server
 ) -> None:
-    check_operations(commands, each_s3, "--s3-bucket", "bench")
+    check_operations(commands, each_s3, "--s3-bucket", "bench", **LARGE)
 
 
 @pytest.mark.parametrize("own", [
@@ -102,7 +105,7 @@ def test_two_workers_run_all_operations_and_show_no_secret(
 def test_containers_can_be_buckets_and_buckets_part_of_the_host_name(
     commands: Commands, s3: S3Server, own: list[str]
 ) -> None:
-    check_operations(commands, s3, *own)
+    check_operations(commands, s3, *own, count=40)
 
 
 def test_a_lost_worker_and_a_killed_master_leave_no_object_and_no_open_upload(
@@ -121,7 +124,7 @@ def test_a_lost_worker_and_a_killed_master_leave_no_object_and_no_open_upload(
         found = client.list_multipart_uploads(Bucket="bench", Prefix="left_")
         return [upload["Key"] for upload in found.get("Uploads", ())]
 
-    started = commands.start_run("-f", path, *options, **given)
+    started = commands.start_run("-f", path, "--think-time", 0.05, *options, **given)
     until("an open upload", open_uploads)
     started.workers()[0].send_signal(signal.SIGKILL)
     lost = started.wait().fine(ExitStatus.WORKERS_LOST)
@@ -129,7 +132,8 @@ def test_a_lost_worker_and_a_killed_master_leave_no_object_and_no_open_upload(
     # Those of initial objects may be left, by the lost worker.
     assert not any(key.count("_") == 3 for key in open_uploads())
 
-    started = commands.start_run("-f", path, "-o", 10**6, *options, **given)
+    more = ["-o", 10**6, "--think-time", 0.05]
+    started = commands.start_run("-f", path, *more, *options, **given)
     until("objects", lambda: done(started, "CREATE") > 2)
     until("an open upload", open_uploads)
     workers = started.workers()
@@ -193,20 +197,14 @@ def test_a_bucket_that_does_not_exist_is_named(commands: Commands, s3: S3Server)
     assert "there is no bucket nobodys: create it" in ended.one_line(2)
 
 
-def test_the_region_that_the_store_names_replaces_a_wrong_one(
+def test_two_endpoints_share_the_load_in_the_region_that_the_store_names(
     commands: Commands, s3: S3Server
 ) -> None:
-    options = [*s3.options, "--s3-bucket", "bench", "--s3-region", "eu-west-1"]
-    path = scenario(commands, "region", operation_count=20)
-    ended = commands.run("-f", path, *options, environment=s3.environment).fine()
-    assert ended.counted()[:2] == (20, 0)
-
-
-def test_several_endpoints_share_the_load(commands: Commands, s3: S3Server) -> None:
-    other = ["--s3-endpoint", f"{s3.url}/"]
+    other = ["--s3-endpoint", f"{s3.url}/", "--s3-region", "eu-west-1"]
     path = scenario(commands, "both", operation_count=40)
     options = [*s3.options, *other, "--s3-bucket", "bench"]
     ended = commands.run("-f", path, *options, environment=s3.environment).fine()
+    assert ended.counted()[:2] == (40, 0)
     assert {row["url"] for row in rows_of(ended.results)} == {0, 1}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from ssbench.runner.resume import orphans_of, read_orphans
 from ssbench.statfile import StatFileWriter
 from ssbench.statfile.blocks import MAX_BLOCK, BlockBuilder
 from ssbench.statfile.records import encode, encode_results, encode_schema
+from ssbench.storage.base import OpenUpload
 from tests.cli.test_cleanup_commands import Command
 from tests.fakes.memory_storage import MemoryStore, status_error
 from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
@@ -127,6 +129,27 @@ def test_a_run_of_operations_with_keys_of_their_own_is_resumed(path: Path) -> No
 def test_in_another_account_containers_are_reported_missing(path: Path) -> None:
     done = resumed(stat_file(path.with_name("y"), created=0), MemoryStore())
     assert "(None of its containers, such as b_000000, is in this account.)" in done.out
+
+
+def test_open_uploads_are_counted_and_those_of_initial_objects_belong_to_a_time(
+    path: Path,
+) -> None:
+    in_parts = {**SCENARIO, "large_object": {"above": 0, "segment": 1}}
+    path = stat_file(path.with_name("y"), created=0, scenario=in_parts)
+    os.utime(path, (0, runs.STARTED_AT + 5))
+    store = filled(0)
+    created = OpenUpload(NAMING.object(0, 5), "1")
+    initial = [
+        OpenUpload("tiny_000001", str(seconds), runs.STARTED_AT + seconds)
+        for seconds in (-4, 1, 30, 120)
+    ]
+    store.containers["b_000001"].uploads = [created, *initial]
+    dry = resumed(path, store, dry_run=True)
+    assert dry.out.startswith(f"Would delete 0 objects and 3 open uploads of run {RUN}, in 2")
+    done = resumed(path, store)
+    assert done.status is ExitStatus.OK
+    assert done.out.startswith(f"Deleted 0 objects and 3 open uploads of run {RUN} in ")
+    assert store.containers["b_000001"].uploads == [initial[0], initial[3]]
 
 
 def test_a_dry_run_deletes_nothing(path: Path) -> None:
