@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, ENSURE, READ, REMOVE, Operation
 from ssbench.core.records import (
+    MASTER,
     ClockRecord,
     HostRecord,
     MarkRecord,
@@ -21,6 +22,7 @@ from ssbench.core.records import (
     ResultBatch,
 )
 from ssbench.core.stats.headroom import Headroom, Who
+from ssbench.core.stats.host_metrics import MeanMax
 from ssbench.core.stats.run_stats import RunStats
 from tests.golden import legacy
 from tests.report import runs
@@ -205,6 +207,36 @@ def test_only_the_measured_part_of_the_run_phase_is_judged() -> None:
     assert runs.stats_of([runs.header(), cleanup]).verdict().headroom is Headroom.UNKNOWN
     records = [*of_load([MarkRecord(0, "stage")], warmup=1.0), full, runs.host(0, 1)]
     assert runs.stats_of(records).verdict().headroom is Headroom.ENOUGH
+
+
+def with_a_store_host(run_id: str) -> RunStats:
+    """A run of one worker, and one for metrics only on a busy host of the store."""
+    busy = {"loop_cpu_percent": 99.0, "memory_used_bytes": 4e9}
+    store = [replace(runs.host(1, at, **busy), host="store", boot_id="s") for at in (0, 1)]
+    metrics = replace(runs.worker(1, "metrics"), host="store", concurrency=0)
+    seconds = [runs.host(MASTER, 0), runs.host(0, 0), *store]
+    begin = PhaseRecord(Phase.RUN, runs.STARTED_AT, 4)
+    records = [runs.header(run_id=run_id), runs.worker(0, "w"), metrics, begin, *seconds]
+    return runs.stats_of([*records, runs.footer()])
+
+
+def test_a_worker_for_metrics_only_is_no_part_of_the_load_generator() -> None:
+    stats = with_a_store_host("one")
+    assert stats.verdict().headroom is Headroom.ENOUGH
+    assert stats.verdict().busiest in (Who("", "bench-01"), Who("w", "bench-01"))
+    assert (stats.worker_count, stats.requests_per_worker()) == (1, {"w": 0})
+
+
+def test_what_each_host_did_is_known_once_for_all_its_processes() -> None:
+    stats = with_a_store_host("one")
+    stats.merge(with_a_store_host("two"))
+    bench, store = stats.host_use()
+    assert [(use.host, use.role) for use in (bench, store)] == [
+        ("bench-01", "master, 1 worker"),
+        ("store", "metrics only"),
+    ]
+    assert bench.figures == {"cpu_percent": MeanMax(60.0, 60.0)}
+    assert store.figures["memory_used_percent"] == MeanMax(50.0, 50.0)
 
 
 def test_two_runs_merge_to_one_verdict() -> None:
