@@ -629,7 +629,7 @@ REPLAY = (
     row("", "logs", str, "", "access logs: files, also compressed with gzip, or - for stdin",
         metavar="FILE", repeat=True, required=True),
     replace(_LOG_FORMAT, group=_WHAT),
-    row("--speed", "speed", types.rate, _WHAT,
+    row("--speed", "speed", types.factor, _WHAT,
         "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
         default=1.0, metavar="FACTOR"),
     row("--start", "start_ns", types.instant, _WHAT,

@@ -17,7 +17,7 @@ from ssbench.cli.page import check_page, write_page
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus
-from ssbench.core.text import plural, printable
+from ssbench.core.text import bytes_text, plural, printable
 from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
 
@@ -97,6 +97,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
                 tell(
                     f"Replaying {plural(len(made.plan), 'request')} in {made.seconds:.3f} s;"
                     f" {plural(made.plan.prepared, 'object')} must exist before"
+                    f" ({bytes_text(made.prepared_bytes)})"
                 )
             result = made.run([progress], stop)
     except KeyboardInterrupt as interrupt:

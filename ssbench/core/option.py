@@ -160,6 +160,14 @@ def address(default_port: int, *, needs_host: bool = True) -> Callable[[str], tu
     return convert
 
 
+def factor(text: str) -> float:
+    """A number above 0."""
+    number = _number(text, "a factor above 0")
+    if number <= 0:
+        raise UsageError(f"{text} is not a factor: give one above 0, as in 2 or 0.5")
+    return number
+
+
 def rate(text: str) -> float:
     """Operations per second."""
     number = _number(text, "operations per second")

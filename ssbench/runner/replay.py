@@ -86,6 +86,11 @@ class Replay:
         self.workload = ReplayWorkload(self.plan, Random(config.seed))  # nosec B311 # offsets
 
     @property
+    def prepared_bytes(self) -> int:
+        """Bytes of the objects that must exist before."""
+        return sum(size for size in self.plan.initial if size != UNKNOWN)
+
+    @property
     def seconds(self) -> float:
         """From the first to the last due time."""
         return self.plan.due_ns[-1] / SECOND_NS

@@ -248,8 +248,9 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
         raise UsageError(f"{path}: its run has no ID by which to find its objects; {_INSTEAD}")
     if header.names.get("kind", "run") != "run":
         raise UsageError(
-            f"{path}: its run used names without its ID (bench, upload, --existing), so its objects"
-            ' cannot be recognized; delete those of bench with "bench delete"'
+            f"{path}: its run used names without its ID (bench, upload, replay, --existing), so its"
+            ' objects cannot be recognized; delete those of bench with "bench delete", and those of'
+            ' replay with "cleanup-containers -b"'
         )
     try:
         scenario = Scenario.from_json(json.dumps(_without_profiles(header.scenario)), path)

@@ -58,7 +58,13 @@ def test_logs_that_cannot_be_used_are_errors_of_one_line(
     assert error.count("\n") == 1
 
 
-def test_times_of_a_replay_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_of_a_replay_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["replay", "log", "--noop", "--start", "yesterday"])
     assert "--start: 'yesterday' is not a time: give one as in" in capsys.readouterr().err
+    log = tmp_path / "log"
+    log.write_text('h - - [10/Oct/2000:13:55:36 +0000] "GET /x HTTP/1.1" 200 10\n')
+    for option in ("--start=2001-01-01T00:00Z", "--end=2000-10-10T13:55:36"):
+        assert main(["replay", str(log), "--noop", option]) == 2
+        says = "no operation among them: outside --start and --end (1)\n"
+        assert capsys.readouterr().err.endswith(says)

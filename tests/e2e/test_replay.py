@@ -151,8 +151,6 @@ def test_parts_of_a_log_and_the_scenario_of_one_run_without_a_store(
     few = replay(commands, recorded.log, "--max-requests", 20, "--speed", 50, "--noop").fine()
     assert sum(finished(few.stats).values()) <= 20
     assert re.search(r"left out \d+: beyond --max-requests", few.err)
-    none = replay(commands, recorded.log, "--end", "2020-01-01T00:00Z", "--noop")
-    assert "no operation among them: outside --start and --end" in none.one_line(2)
     made = commands.place / "made.scenario"
     commands.master(
         "make-scenario", "--from-access-log", recorded.log, "--output", made

@@ -53,15 +53,16 @@ _SERVICE = "logins and service pages"
 _INTERNAL = "requests that the store made itself"
 _OTHER = "other requests"
 
-# What of a query changes a request. Parameters are compared as a whole.
+# What of a query changes a request. Parameters are compared as a whole; S3's have no value, unlike
+# those of the same name that other applications have.
 _QUERY = re.compile(
     rb"(?:^|&)(?:"
-    rb"(?P<set>(?:bulk-)?delete)|(?P<parts>uploads|uploadId|partNumber)"
+    rb"(?P<set>bulk-delete|delete(?==?(?:&|$)))|(?P<parts>uploads|uploadId|partNumber)"
     rb"|(?P<manifest>multipart-manifest=(?:put|get))"
     rb"|(?P<listing>list-type|prefix|delimiter|max-keys|marker|start-after)"
-    rb"|(?P<other>acl|tagging|policy|versioning|versions|lifecycle|cors|website|logging"
+    rb"|(?P<other>(?:acl|tagging|policy|versioning|versions|lifecycle|cors|website|logging"
     rb"|notification|location|encryption|requestPayment|replication|torrent|restore|select"
-    rb"|attributes|object-lock|retention|legal-hold|extract-archive|publicAccessBlock)"
+    rb"|attributes|object-lock|retention|legal-hold|publicAccessBlock)(?==?(?:&|$))|extract-archive)"
     rb")(?=[=&]|$)"
 )
 _SWIFT_PATH = re.compile(rb"/v1(?:\.0)?/[^/]+(?:/([^/]*)(?:/(.*))?)?", re.DOTALL)
@@ -145,7 +146,7 @@ def _http(
         return LeftOut(_MANIFESTS, at_ns)
     elif kind == "other":
         return LeftOut(_OTHER, at_ns)
-    elif not name or (kind == "listing" and not in_swift):
+    elif not name or (kind == "listing" and b"/" not in path.strip(b"/")):
         if in_swift and not container:
             return LeftOut(_CONTAINERS, at_ns)
         resource, name = "BUCKET", b""

@@ -169,6 +169,9 @@ def test_requests_that_are_left_out_have_a_reason(line: str, expected: str) -> N
 def test_a_query_is_compared_by_whole_parameters() -> None:
     line = swift("GET", "/v1/a/c/o%3Fx-acl%3D1%26undelete%26deleted%26temp_url_sig%3Dabc", sent=1)
     assert request(line).request == "GET OBJECT"
+    for query in ("location=berlin", "select=name", "delete=1", "prefix=a&x"):
+        found = request(combined("GET", f"/app/page?{query}", sent=1))
+        assert found[:3] == ("GET OBJECT", b"app", b"page"), "of another application"
 
 
 @pytest.mark.parametrize(
