@@ -70,7 +70,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
 
 def replay(commands: Commands, *words: object, workers: int = 2, **options: object) -> Ended:
     path = commands.place / "replay.stat.gz"
-    fixed = ("-s", path, "--force", "--workers", workers, *free_ports())
+    fixed = ("-u", 8, "-s", path, "--force", "--workers", workers, *free_ports())
     return commands.master("replay", *words, *fixed, stat_file=path, **options).wait()
 
 
@@ -115,11 +115,8 @@ def test_a_log_is_replayed_by_two_workers_in_containers_of_its_own(
     assert all(re.fullmatch("replay_[0-9a-f]{14}", name) for name in names)
     nowhere(commands.place, "holiday", "beach", ADDRESS)
 
-    report = commands.master("report-scenario", "-s", ended.results, "--json").wait().fine()
-    run = json.loads(report.out)["run"]
-    assert 0 <= run["lateness_p50_s"] <= run["lateness_p99_s"] <= run["lateness_max_s"] < 60
     first = ended.results.rename(commands.place / "first.stat.gz")
-    again = replay(commands, recorded.log, "--speed", 3, *login(swift)).fine()
+    again = replay(commands, recorded.log, "--speed", 3, *login(swift), workers=1).fine()
     assert sum(finished(again.stats).values()) == sum(did.values())
     compared = commands.master("compare", first, again.results).wait().fine()
     assert "replay at speed 2" in compared.out
@@ -139,8 +136,7 @@ def test_a_log_is_replayed_on_s3(commands: Commands, recorded: Recorded) -> None
 
 def test_a_log_is_replayed_on_webdav(commands: Commands, recorded: Recorded) -> None:
     with WsgiDav("digest") as server:
-        # Its 16 threads serve no more connections.
-        words = (recorded.log, "--speed", 2, "-u", 8, *server.options)
+        words = (recorded.log, "--speed", 2, *server.options)
         ended = replay(commands, *words, workers=1, environment=server.environment).fine()
     assert sum(finished(ended.stats).values()) == sum(logged(recorded.log).values())
 
@@ -148,7 +144,9 @@ def test_a_log_is_replayed_on_webdav(commands: Commands, recorded: Recorded) -> 
 def test_parts_of_a_log_and_the_scenario_of_one_run_without_a_store(
     commands: Commands, recorded: Recorded
 ) -> None:
-    few = replay(commands, recorded.log, "--max-requests", 20, "--speed", 50, "--noop").fine()
+    few = replay(
+        commands, recorded.log, "--max-requests", 20, "--speed", 50, "--noop", workers=1
+    ).fine()
     assert sum(finished(few.stats).values()) <= 20
     assert re.search(r"left out \d+: beyond --max-requests", few.err)
     made = commands.place / "made.scenario"

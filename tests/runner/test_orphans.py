@@ -255,7 +255,7 @@ def test_stopping_reports_what_is_left(path: Path) -> None:
         ({"run_id": "5E1F5E1F00"}, "has no ID"),
         ({"run_id": "5e1f5e1f001"}, "has no ID"),
         ({"run_id": "5e1f5e1f0\n"}, "has no ID"),
-        ({"names": {"kind": "numbered"}}, 'cannot be recognized; .* with "bench delete"$'),
+        ({"names": {"kind": "numbered"}}, 'cannot be recognized; .* with "bench delete", and'),
         ({"scenario": {"name": "x"}}, "the scenario in its header can't be used: .*/x: "),
     ],
 )
