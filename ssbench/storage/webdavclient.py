@@ -258,8 +258,14 @@ class WebdavClient:
                 site.renew_nonce(None, pool.error_response[0].get("www-authenticate", ""))
 
     def _make_collection(self, path: str, deadline_ns: int) -> Timing:
-        """MKCOL; a status of 405 means that it is there."""
+        """MKCOL; a status of 405 means that it is there.
+
+        Servers may fail if another client makes it at this moment (wsgidav does, with 500). So a
+        failure counts if a second request fails, too.
+        """
         timing = self._send("MKCOL", f"{path}/", deadline_ns)
+        if timing.status >= 500:
+            timing = self._send("MKCOL", f"{path}/", deadline_ns)
         if timing.status // 100 != 2 and timing.status != 405:
             raise self._failure("MKCOL", timing)
         return timing
