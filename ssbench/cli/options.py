@@ -569,9 +569,8 @@ _TRANSFER_RUN = (
     _RETRIES_OF_RUN, *(each for each in _ERRORS if each.name != "profile"),
     *(option for option in _RESULT_FILES if option.name in ("stats_file", "force")),
     row("--progress", "progress", str, _RESULTS,
-        "live: a bar for all files, and one for each that takes long; lines: a line every few "
-        "seconds; none [default: live on a terminal, else lines]",
-        choices=("live", "lines", "none")),
+        "live: a bar for all files, and one for each that takes long; without a terminal a line "
+        "every few seconds. Or none", default="live", choices=("live", "none")),
     _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 UPLOAD = (

@@ -20,6 +20,7 @@ from ssbench.core.operations import FIRST_BYTE, OPERATIONS
 from ssbench.core.text import clock_text, latency_text, plural, printable
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
@@ -135,7 +136,7 @@ class LineProgress(NoProgress):
     def update(self, progress: RunProgress) -> None:
         self._latest = progress
         if self._is_due():
-            text = _line(self._title, progress)
+            text = self._line(progress)
             if self._screen.moves_cursor:
                 self._screen.replace(text)
             elif self._screen.ready():
@@ -167,6 +168,12 @@ class LineProgress(NoProgress):
         if self._latest is not None:
             self._screen.line(_last_line(self._title, self._latest))
         self._latest = None
+
+    def _line(self, progress: RunProgress) -> str:
+        parts = _counts(progress)
+        if progress.p50_s is not None:
+            parts += _latencies(progress)
+        return f"{self._title}: {', '.join(parts)}"
 
     def _is_due(self) -> bool:
         now = self._clock()
@@ -248,7 +255,8 @@ class LiveProgress(LineProgress):
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         super().start_phase(phase, total, title)
         if phase is Phase.RUN and self._screen.moves_cursor:
-            self._live = _open_live(self._screen)
+            self._live = self._open_live()
+            self._live.start()
 
     def update(self, progress: RunProgress) -> None:
         if self._live is None:
@@ -275,25 +283,28 @@ class LiveProgress(LineProgress):
             self._latest = None
             live.stop()
 
+    def _open_live(self) -> Live:
+        # rich takes 0.1 s to import, and only this mode needs it.
+        from rich.live import Live
+
+        console = self._console()
+        return Live(
+            console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        )
+
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        return Console(
+            file=self._screen,  # type: ignore[arg-type]  # has all that rich calls
+            force_terminal=True,
+            no_color=not self._screen.colour,
+            _environ=self._screen.environ,
+        )
+
     def _refresh(self, live: Live, progress: RunProgress) -> None:
         live.console.width = width = self._screen.width
         live.update(_two_lines(self._title, progress, width - 1), refresh=True)
-
-
-def _open_live(screen: Screen) -> Live:
-    # rich takes 0.1 s to import, and only this mode needs it.
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console(
-        file=screen,  # type: ignore[arg-type]  # has all that rich calls
-        force_terminal=True,
-        no_color=not screen.colour,
-        _environ=screen.environ,
-    )
-    live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
-    live.start()
-    return live
 
 
 def _two_lines(title: str, progress: RunProgress, width: int) -> Text:
@@ -328,13 +339,6 @@ def _rate(progress: RunProgress) -> str:
 
 def _latencies(progress: RunProgress) -> list[str]:
     return [f"p50 {latency_text(progress.p50_s)}", f"p99 {latency_text(progress.p99_s)}"]
-
-
-def _line(title: str, progress: RunProgress) -> str:
-    parts = _counts(progress)
-    if progress.p50_s is not None:
-        parts += _latencies(progress)
-    return f"{title}: {', '.join(parts)}"
 
 
 def _last_line(title: str, progress: RunProgress) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -12,9 +13,11 @@ from typing import Any
 
 from ssbench.cli.config import base_config
 from ssbench.cli.console import tell, tell_status
-from ssbench.cli.progress import make_progress
+from ssbench.cli.progress import NoProgress
+from ssbench.cli.screen import Screen
 from ssbench.cli.signals import Signals
 from ssbench.cli.store_options import DEFAULT_STORE
+from ssbench.cli.transfer_progress import TransferProgress
 from ssbench.core.errors import ExitStatus
 from ssbench.core.text import plural, printable
 from ssbench.runner.config import RunConfig
@@ -26,6 +29,7 @@ from ssbench.runner.transfer import (
     PRECOMPUTE,
     STORE,
     Download,
+    Transfer,
     TransferConfig,
     TransferStep,
     Upload,
@@ -63,6 +67,7 @@ def upload(ns: argparse.Namespace) -> ExitStatus:
     stop = Stop()
     with _Runs(ns, stop) as runs, ExitStack() as stack:
         upload = Upload(config, stack, [runs.progress], stop)
+        runs.show(upload)
         for line in _container_lines(upload, driver):
             say(line)
         for line in _skipped_lines(upload):
@@ -86,6 +91,7 @@ def download(ns: argparse.Namespace) -> ExitStatus:
     stop = Stop()
     with _Runs(ns, stop) as runs, ExitStack() as stack:
         download = Download(config, stack, [runs.progress], stop)
+        runs.show(download)
         used = len(download.names)
         more = f", of which {used:,} are read" if used < download.listed else ""
         _say(f"Container {printable(config.container)}: {plural(download.listed, 'object')}{more}")
@@ -108,8 +114,9 @@ class _Runs:
     """The runs of one command: prints what each did, and collects the reasons of the status."""
 
     def __init__(self, ns: argparse.Namespace, stop: Stop) -> None:
-        mode = {"lines": "live"}.get(ns.progress, ns.progress) or "live"
-        self.progress = make_progress(mode, quiet=ns.quiet)
+        shows = not ns.quiet and ns.progress != "none"
+        kind = TransferProgress if shows else NoProgress
+        self.progress = kind(Screen(sys.stderr), quiet=ns.quiet)
         self.reasons: dict[ExitStatus, str] = {}
         self._quiet = ns.quiet
         self._steps: list[TransferStep] = []
@@ -125,6 +132,11 @@ class _Runs:
         self._stack.close()
         if isinstance(error, Aborted):
             self._tell_where(error.result.path, error.result.has_results)
+
+    def show(self, transfer: Transfer) -> None:
+        """Show the progress of its files."""
+        if isinstance(self.progress, TransferProgress):
+            self.progress.transfer = transfer
 
     def add(self, step: TransferStep, say: Callable[[str], None]) -> bool:
         """A run has ended; returns whether another may follow."""

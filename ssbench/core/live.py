@@ -49,6 +49,8 @@ class RunProgress:
     errors_by_cause: Mapping[int, int] = field(default_factory=dict)
     #: ``buckets`` of the latencies over the last seconds; {} if no observer wants them
     latencies: Mapping[int, int] = field(default_factory=dict)
+    #: number of an object whose upload takes long -> bytes sent so far
+    moving: Mapping[int, int] = field(default_factory=dict)
 
 
 def buckets(values_ns: Sequence[int]) -> Counter[int]:

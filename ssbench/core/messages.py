@@ -56,6 +56,7 @@ _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
 #: Of a heartbeat's live counts: core.live's buckets have 17 bits; latencies are in a few hundred.
 MAX_BUCKETS, MAX_BUCKET = 4096, 1 << 17
 MAX_ROUND_TRIPS, MAX_INTERVALS = 1000, 1 << 13  #: of one check of the network
+MAX_MOVING = 64  #: of a heartbeat's objects that take long
 #: Of a clock, so that the difference of two is still 64 bits. Three need ``in_clock_range``.
 MAX_CLOCK_NS = 1 << 62
 #: Of counts and measurements, so that their sums stay finite and exact enough.
@@ -100,6 +101,8 @@ class Heartbeat(NamedTuple):
     #: core.live.buckets of latencies since the last heartbeat
     live: Annotated[Mapping[Bucket, Natural], Meta(max_length=MAX_BUCKETS)]
     wall_ns: Clock = 0  #: the worker's wall clock at ``worker_ns``, since 1970; 0: unknown
+    #: Objects whose upload takes long, by number -> bytes sent so far.
+    moving: Annotated[Mapping[Natural, Natural], Meta(max_length=MAX_MOVING)] = {}
 
 
 class Ready(NamedTuple):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
@@ -112,6 +112,7 @@ class PhaseMachine:
         self._duration_s = 0.0
         self._users = 0  # that ran, by the last mark
         self._short_of_users = False
+        self._moving: dict[int, Mapping[int, int]] = {}  # incarnation -> as in its heartbeat
         self._warned: set[int] = set()  # workers whose results were impossible
 
     def __repr__(self) -> str:
@@ -318,8 +319,9 @@ class PhaseMachine:
             )
 
     def receive_heartbeat(self, heartbeat: Heartbeat, now_ns: int) -> None:
-        """Latencies of a worker."""
+        """Latencies and long uploads of a worker."""
         self._tracker.add_latencies(self._elapsed_s(now_ns), heartbeat.live)
+        self._moving[heartbeat.incarnation] = heartbeat.moving
         if self._plan.watch:
             self._plan.watch.add_latencies(heartbeat.live)
 
@@ -332,6 +334,7 @@ class PhaseMachine:
         connecting = self.state is PhaseState.CONNECTING
         if reason and connecting and not self._manager.registry.load_workers:
             self.abort("failed", f"no worker could begin: {reason}")
+        self._moving.pop(incarnation, None)
         return self.dispatcher.worker_lost(incarnation)
 
     # Marks -------------------------------------------------------------------------------------
@@ -383,6 +386,9 @@ class PhaseMachine:
             registry.load_workers,
             registry.assigned_users,
         )
+        moving = {number: sent for each in self._moving.values() for number, sent in each.items()}
+        if moving:
+            progress = replace(progress, moving=moving)
         rate = self.schedule.stage.rate
         return replace(progress, target_rate=rate, late=self._late(now_ns)) if rate else progress
 

@@ -151,15 +151,20 @@ class TransferWorkload(NumberedWorkload):
         super().__init__(operation, None, len(sizes), sizes=sizes)
         self.bytes = 0  #: of the files that were transferred
         self.failed_numbers: list[int] = []
+        self.ended = bytearray(len(sizes))  #: by number: 1 if it was transferred, or failed
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
-        self.bytes += sum(job.size for job in jobs)
+        for job in jobs:
+            self.bytes += job.size
+            self.ended[job.object] = 1
 
     def failed(self, job: Job, failure: Failure, now_s: float) -> None:
         self.failed_numbers.append(job.object)
+        self.ended[job.object] = 1
 
     def lost(self, jobs: Iterable[Job]) -> None:
-        self.failed_numbers += [job.object for job in jobs]
+        for job in jobs:
+            self.failed(job, Failure(), 0.0)
 
 
 def list_files(folder: str, limit: int | None = None) -> FileList:
@@ -293,6 +298,12 @@ class Transfer:
         )
         self.names: Sequence[str] = ()
         self.sizes: Sequence[int] = ()
+        self.workload: TransferWorkload | None = None  #: of the present run
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all objects."""
+        return sum(self.sizes)
 
     def _scenario(self, users: int, sizes: Sequence[int]) -> Scenario:
         config = self.config
@@ -334,7 +345,7 @@ class Transfer:
     ) -> TransferStep:
         config, session = self.config, self.session
         operation = CREATE if config.checksums else READ
-        workload = TransferWorkload(operation, self.sizes)
+        workload = self.workload = TransferWorkload(operation, self.sizes)
         packed = pack_names(self.names)
         if len(packed) > _MOST_PACKED:
             raise UsageError(

@@ -135,6 +135,9 @@ class ObjectStore(OpenStore, Protocol):
     #: be opened.
     actions: Mapping[int, Action]
 
+    #: A driver may have ``moving()``: number of an object -> bytes sent so far, for uploads of
+    #: files that take long. Any thread may call it.
+
     def connect(self, count: int) -> None:
         """Open up to ``count`` connections to each storage URL, so that no latency includes it.
 

@@ -113,6 +113,9 @@ class FileStorage:
     def __repr__(self) -> str:
         return f"<FileStorage {self._own.path}>"
 
+    def moving(self) -> dict[int, int]:
+        return self._files.moving() if self._files else {}
+
     def set_credentials(self, credentials: Credentials) -> None:
         """There are none: keeps the serial."""
         self._serial = credentials.serial

@@ -149,6 +149,10 @@ class ObjectBodies:
             settings.verify or any(map(_is_written, settings.sizes))
         )
 
+    def moving(self) -> dict[int, int]:
+        """As of DirectorySource; empty where contents are made up."""
+        return self.files.moving() if self.files else {}
+
     def prepare(self) -> None:
         """Make the content, if the run needs it."""
         if self._is_needed:

@@ -149,6 +149,9 @@ class S3Storage(S3Client):
         body.headers = {name.replace(META, NEUTRAL): text for name, text in body.headers.items()}
         self._verifier.check_read(job, body, timing)
 
+    def moving(self) -> dict[int, int]:
+        return self._bodies.moving()
+
     def checksum_lines(self, checksum: str) -> str:
         return f"content-md5: {b64encode(bytes.fromhex(checksum)).decode()}\r\n"
 

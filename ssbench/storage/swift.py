@@ -116,6 +116,9 @@ class SwiftStorage(SwiftClient):
         self._verifier.check_write(job, response, timing)
         return timing
 
+    def moving(self) -> dict[int, int]:
+        return self._bodies.moving()
+
     def checksum_lines(self, checksum: str) -> str:
         return f"ETag: {checksum}\r\n"
 

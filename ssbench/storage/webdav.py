@@ -95,6 +95,9 @@ class WebdavStorage(WebdavClient):
         self._verifier.check_read(job, body, timing)
         return timing
 
+    def moving(self) -> dict[int, int]:
+        return self._bodies.moving()
+
     def checksum_lines(self, checksum: str) -> str:
         """Of ownCloud and those that follow it; WebDAV itself has none."""
         return f"OC-Checksum: MD5:{checksum}\r\n"

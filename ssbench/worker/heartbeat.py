@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import islice
 
-from ssbench.core.messages import ControlState, Heartbeat, Host
+from ssbench.core.messages import MAX_MOVING, ControlState, Heartbeat, Host
 from ssbench.host.live import HostLive
 from ssbench.transport.worker_transport import Control
 from ssbench.worker.machine import WorkerMachine
@@ -38,6 +39,8 @@ class HeartbeatThread(threading.Thread):
         super().__init__(name="ssbench-heartbeat", daemon=True)
         self.newest: tuple[ControlState, int] | None = None  #: with its arrival by the clock
         self.fault: Exception | None = None  #: what ended the thread
+        #: Bytes sent so far of the objects that take long; set by the event loop's thread.
+        self.moving: Callable[[], Mapping[int, int]] = dict
         self._control = control
         self._machine = machine
         self._clock = clock
@@ -73,6 +76,7 @@ class HeartbeatThread(threading.Thread):
         return Heartbeat(
             machine.incarnation, state.serial, now_ns, now_ns - arrived_ns,
             max(now_ns - machine.ticked_ns, 0), busy, queued, latencies, time.time_ns(),
+            dict(islice(self.moving().items(), MAX_MOVING)),
         )  # fmt: skip
 
     def stop(self) -> None:

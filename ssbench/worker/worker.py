@@ -181,6 +181,7 @@ class Worker:
             return
         try:
             storage = self._store.open(phase.settings)
+            self._heartbeat.moving = getattr(storage, "moving", dict)
             if storage.concurrency == "threads":
                 self._hub.threadpool.apply(storage.connect, (action.users,))
             else:
