@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ssbench.runner.transfer import Transfer, TransferWorkload
 
 _MOST_BARS = 12  #: of single files; a terminal has few lines
-_LONGEST_NAME = 40  #: characters
+_LONGEST_NAME = 24  #: characters
 
 
 class TransferProgress(LiveProgress):
@@ -66,13 +66,14 @@ class TransferProgress(LiveProgress):
 
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            BarColumn(bar_width=None),
             TextColumn("{task.percentage:>5.1f}%"),
             DownloadColumn(),
             TransferSpeedColumn(),
             TimeRemainingColumn(compact=True),
             console=self._console(),
             auto_refresh=False,
+            expand=True,
             redirect_stdout=False,
             redirect_stderr=False,
         )

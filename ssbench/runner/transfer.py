@@ -178,7 +178,7 @@ def list_files(folder: str, limit: int | None = None) -> FileList:
     folders = [""]
     while folders:
         prefix = folders.pop()
-        path = os.path.join(folder, prefix)
+        path = os.path.join(folder, prefix.rstrip("/")) if prefix else folder
         try:
             with os.scandir(path) as entries:
                 for entry in entries:

@@ -23,6 +23,7 @@ from tests.e2e.commands import (
     free_ports,
     login,
     rows_of,
+    stats_of,
     until,
 )
 from tests.e2e.test_secrets import Watcher, none_has, nowhere
@@ -63,7 +64,7 @@ class Transfer:
     def start(self, *words: object, **options: object) -> Started:
         self._runs += 1
         path = self._commands.place / f"transfer-{self._runs}.stat.gz"
-        own = ["-s", path, "--workers", "2", *login(self._swift), *free_ports()]
+        own = ["-s", path, "--workers", 2, *login(self._swift), *free_ports()]
         return self._commands.master(*words, *own, stat_file=path, **options)  # type: ignore[arg-type]
 
     def __call__(self, *words: object) -> Ended:
@@ -87,36 +88,33 @@ def has_lines(text: str, patterns: list[str]) -> None:
         assert any(re.fullmatch(pattern, line) for line in lines), f"{pattern} in:\n{text}"
 
 
-@pytest.mark.parametrize(
-    ("checksum", "doing", "compared"),
-    [
-        ("store", "Letting Swift compute checksum...", "Checksums compared: 4 of 4"),
-        ("precompute", "Precomputing checksum...", "Checksums compared: 4 of 4"),
-        ("none", "Ignore checksums completely...", None),
-    ],
-)
-def test_a_tree_of_files_is_uploaded_under_its_names(
-    transfer: Transfer, account: Account, folder: Path, checksum: str, doing: str,
-    compared: str | None,
-) -> None:  # fmt: skip
-    container = f"tree-{checksum}"
-    words = ("upload", folder, "--container", f"{container}/in/", "-u", 4, "--checksum", checksum)
+def test_a_tree_of_files_is_uploaded_under_its_names_with_each_checksum(
+    transfer: Transfer, account: Account, folder: Path
+) -> None:
+    words = ("upload", folder, "--container", "tree/in/", "--compare", "--sweep", "users=4,3")
     ended = transfer(*words).fine()
-    has_lines(ended.out, [r"Swift container metadata: map\[\]", re.escape(doing), *SEED_LINES])
-    assert (compared or "Checksums compared") in ended.out or compared is None
+    has_lines(ended.out, [
+        r"Swift container metadata: map\[\]",
+        r"Letting Swift compute checksum\.\.\.", *SEED_LINES, "Checksums compared: 4 of 4",
+        r"Precomputing checksum\.\.\.", *SEED_LINES[:2], "Checksums took .*", *SEED_LINES[2:],
+        "Checksums compared: 4 of 4",
+        r"Ignore checksums completely\.\.\.", *SEED_LINES,
+    ])  # fmt: skip
     assert "Left out: 1 symbolic link" in ended.err
     assert "Left out: 1 special file" in ended.err
-    assert account.contents()[container] == sorted(f"in/{name}" for name in SIZES)
+    assert account.contents()["tree"] == sorted(f"in/{name}" for name in SIZES)
     for name in SIZES:
-        found = account("GET", f"{container}/in/{name}", safe="/")[2]
+        found = account("GET", f"tree/in/{name}", safe="/")[2]
         assert hashlib.md5(found).digest() == hashlib.md5((folder / name).read_bytes()).digest()
-    assert "Checksums took" in ended.out or checksum != "precompute"
-    total = ended.stats.total()
+    rows = [line.split() for line in ended.out.splitlines()[-7:]]
+    assert rows[0][:3] == ["users", "checksum", "files"]
+    steps = [[users, kind] for users in "43" for kind in ("store", "precompute", "none")]
+    assert [row[:2] for row in rows[1:]] == steps
+    assert all(row[2] == "4" and row[-1] in ("B", "kB", "MB") for row in rows[1:])
+    paths = re.findall(r"Results saved to (\S+)", ended.err)
+    assert [path.split(".")[-3] for path in paths] == [f"{kind}-{users}" for users, kind in steps]
+    total = stats_of(Path(paths[0])).total()
     assert (total.count, total.bytes_moved) == (4, sum(SIZES.values()))
-    # Once more: its own objects are replaced.
-    ended = transfer(*words, "--num-files", 2).fine()
-    assert "made by ssbench, 4 objects" in ended.out
-    assert re.search(r"Swift container metadata: map\[ssbench:\w+\]", ended.out)
 
 
 def test_objects_of_others_are_replaced_on_request_only(
@@ -124,42 +122,27 @@ def test_objects_of_others_are_replaced_on_request_only(
 ) -> None:
     account("PUT", "theirs")
     account.put("theirs", "other")
-    transfer("upload", folder, "--container", "theirs/apart").fine()
     account.put("theirs", "empty", b"precious")
-    before = account.contents()["theirs"]
-    ended = transfer("upload", folder, "--container", "theirs")
-    text = ended.one_line(ExitStatus.USAGE)
+    text = transfer("upload", folder, "--container", "theirs").one_line(ExitStatus.USAGE)
     assert "1 object with names of files: empty; --overwrite replaces them" in text
-    assert account.contents()["theirs"] == before
+    assert account.contents()["theirs"] == ["empty", "other"]
     assert account("GET", "theirs/empty")[2] == b"precious"
-    transfer("upload", folder, "--container", "theirs", "--overwrite").fine()
+    ended = transfer("upload", folder, "--container", "theirs", "--overwrite").fine()
+    assert "not made by ssbench, 2 objects" in ended.out
     assert account("GET", "theirs/empty")[2] == b""
-    assert "other" in account.contents()["theirs"]
-
-
-def test_all_checksums_and_users_side_by_side(transfer: Transfer, folder: Path) -> None:
-    words = ("--compare", "--sweep", "users=1,3")
-    ended = transfer("upload", folder, "--container", "compared", *words).fine()
-    rows = [line.split() for line in ended.out.splitlines()[-7:]]
-    assert rows[0][:3] == ["users", "checksum", "files"]
-    assert [row[:2] for row in rows[1:]] == [
-        [users, checksum] for users in "13" for checksum in ("store", "precompute", "none")
-    ]
-    assert all(row[2] == "4" and row[-1] in ("B", "kB", "MB") for row in rows[1:])
-    paths = re.findall(r"Results saved to (\S+)", ended.err)
-    assert [path.split(".")[-3] for path in paths] == [
-        f"{checksum}-{users}" for users in "13" for checksum in ("store", "precompute", "none")
-    ]
+    assert account.contents()["theirs"] == sorted([*SIZES, "other"])
 
 
 def test_a_download_is_compared_with_the_files(
     transfer: Transfer, account: Account, folder: Path
 ) -> None:
-    transfer("upload", folder, "--container", "back/up").fine()
-    plain = transfer("download", "--container", "back", "-u", 4).fine()
-    has_lines(plain.out, [r"Container back: 4 objects", r"  4 files 3\.1 MB read in \d+\.\d+s"])
+    account("PUT", "back")
+    for name in SIZES:
+        account.put("back", f"up/{name}", (folder / name).read_bytes())
     words = ("download", "--container", "back/up", "--verify", folder)
-    assert "Checksums compared: 4 of 4" in transfer(*words).fine().out
+    ended = transfer(*words, "-u", 4).fine()
+    has_lines(ended.out, [r"Container back: 4 objects", r"  4 files 3\.1 MB read in \d+\.\d+s"])
+    assert "Checksums compared: 4 of 4" in ended.out
     account.put("back", "up/more")
     account("DELETE", "back/up/empty")
     ended = transfer(*words).fine(ExitStatus.FAILED)
@@ -187,15 +170,12 @@ def spoil(folder: Path, copy: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("checksum", ["store", "none"])
 def test_what_is_wrong_with_a_file_is_said_by_name(
-    transfer: Transfer, account: Account, folder: Path, tmp_path: Path, checksum: str
+    transfer: Transfer, account: Account, folder: Path, tmp_path: Path
 ) -> None:
     wrong = spoil(folder, tmp_path / "seen")
-    ended = transfer(
-        "upload", folder, "--container", f"wrong-{checksum}", "--worker-dir", tmp_path / "seen",
-        "--checksum", checksum,
-    )  # fmt: skip
+    words = ("--container", "wrong", "--worker-dir", tmp_path / "seen")
+    ended = transfer("upload", folder, *words)
     ended.fine(ExitStatus.FAILED)
     assert "WARNING: 4 of 4 files failed: " in ended.err
     rows = [*rows_of(ended.results)]
@@ -203,7 +183,7 @@ def test_what_is_wrong_with_a_file_is_said_by_name(
     assert sorted(row["detail"] for row in rows) == sorted(
         f"{tmp_path}/seen/{name}: {why}" for name, why in wrong.items()
     )
-    assert account.contents()[f"wrong-{checksum}"] == []
+    assert account.contents()["wrong"] == []
 
 
 def two_trees(tmp_path: Path) -> tuple[Path, Path]:
@@ -226,58 +206,28 @@ def test_a_store_refuses_another_content_than_was_hashed(
     assert account.contents()["refused"] == ["alike"]
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("{}/none",), "No such file or directory"),
-        (("{}/files/a.bin",), "Not a directory"),
-        (("{}/hollow",), "has no files"),
-        (("{}/latin",), "the name is not UTF-8"),
-        (("{}/files", "--storage", "file", "--path", "{}", "--checksum", "store"),
-         'the store "file" has no checksums; stores that have it: swift, s3, webdav, noop'),
-        (("{}/files", "--sweep", "rate=1"), "give users=16,32"),
-    ],
-)  # fmt: skip
-def test_wrong_input_is_reported_before_the_run(
-    commands: Commands, folder: Path, tmp_path: Path, words: tuple[str, ...], says: str
-) -> None:
-    (tmp_path / "hollow").mkdir()
-    (tmp_path / "latin").mkdir()
-    (tmp_path / os.fsdecode(b"latin/\xe9")).touch()
-    given = [word.format(tmp_path) for word in words]
-    more = [] if "--storage" in given else ["--noop"]
-    ended = commands.master("upload", *given, "--container", "c", *more, *free_ports()).wait()
-    assert says in ended.fine(ExitStatus.USAGE).err
-
-
 def test_other_stores_take_files_too(commands: Commands, folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "store"
     path.mkdir()
-    words = ("--storage", "file", "--path", path, *free_ports())
+    words = ("--storage", "file", "--path", path, "--workers", 1, *free_ports())
     ended = commands.master("upload", folder, "--container", "c/d", *words).wait().fine()
     assert "Ignore checksums completely" in ended.out
     for name in SIZES:
         assert (path / "c/d" / name).read_bytes() == (folder / name).read_bytes()
     ended = commands.master("download", "--container", "c/d", "--verify", folder, *words).wait()
     assert "Checksums compared: 4 of 4" in ended.fine().out
-    ended = commands.master("upload", folder, "--container", "c", "--noop", *free_ports()).wait()
-    has_lines(ended.fine().out, [r"  4 files 3\.1 MB written in .*"])
 
 
 def test_s3_compares_and_refuses_checksums(
     commands: Commands, folder: Path, tmp_path: Path
 ) -> None:
+    listed, seen = two_trees(tmp_path)
     with SwiftS3("Hv8-secret-key-of-the-upload-tests") as server:
         given = {"environment": server.environment}
-        words = [*server.options, "--container", "files", *free_ports()]
-        for payload in ("signed", "unsigned"):
-            for checksum in ("store", "precompute", "none"):
-                more = ["--checksum", checksum, "--s3-payload", payload]
-                ended = commands.master("upload", folder, *words, *more, **given).wait().fine()
-                assert ("Checksums compared: 4 of 4" in ended.out) is (checksum != "none")
-        ended = commands.master("download", "--verify", folder, *words, **given).wait()
-        assert "Checksums compared: 4 of 4" in ended.fine().out
-        listed, seen = two_trees(tmp_path)
+        words = [*server.options, "--container", "files", "--workers", 1, *free_ports()]
+        more = ["--compare", "--s3-payload", "unsigned"]
+        ended = commands.master("upload", folder, *words, *more, **given).wait().fine()
+        assert ended.out.count("Checksums compared: 4 of 4") == 2
         more = ["--checksum", "precompute", "--worker-dir", seen]
         ended = commands.master("upload", listed, *words, *more, **given).wait()
         assert "the store received another MD5 than" in ended.fine(ExitStatus.CORRUPTION).err
@@ -288,7 +238,7 @@ def test_webdav_makes_folders_and_says_that_nothing_was_compared(
 ) -> None:
     with WsgiDav("digest") as server:
         given = {"environment": server.environment}
-        words = [*server.options, "--container", "files", *free_ports()]
+        words = [*server.options, "--container", "files", "--workers", 2, *free_ports()]
         ended = commands.master("upload", folder, *words, **given).wait().fine()
         assert "Checksums compared: none, the store's responses have no MD5" in ended.out
         for name in ("a.bin", "deep/er/b.txt", "empty"):
@@ -297,44 +247,36 @@ def test_webdav_makes_folders_and_says_that_nothing_was_compared(
         assert "Checksums compared: 4 of 4" in ended.fine().out
 
 
-PROFILER = [
-    ("", "Precomputing checksum..."),
-    ("-precompute-checksum=true -verify-checksum=true", "Precomputing checksum..."),
-    ("-precompute-checksum=false", "Letting Swift compute checksum..."),
-    ("-verify-checksum=false", "Ignore checksums completely..."),
-]
-
-
-@pytest.mark.parametrize("form", ["export {}='{}'", "{}={}"])
-def test_a_command_line_of_swift_profiler(
-    commands: Commands, embedded_swift: EmbeddedSwift, account: Account, folder: Path,
-    tmp_path: Path, form: str,
+def test_a_command_line_of_swift_profiler_takes_its_env_file_and_shows_no_secret(
+    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], folder: Path, tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:  # fmt: skip
-    variables = {
-        "ST_AUTH": embedded_swift.auth_url, "ST_USER": embedded_swift.user,
-        "ST_KEY": embedded_swift.key, "OTHER_KEY": "not-for-workers",
-    }  # fmt: skip
-    place = tmp_path / "place"
-    place.mkdir()
-    lines = [form.format(*each) for each in variables.items()]
-    (place / ".env").write_text("\n".join(["# credentials", "", *lines]))
-    seed = "-concurrency=4 -input-dir={} -dest-prefix=benchmark-test -num-files=120"
-    for flags, doing in PROFILER:
-        words = [
-            "profiler",
-            "--workers=2",
-            *pairs(free_ports()),
-            *seed.format(folder).split(),
-            *flags.split(),
-        ]
-        ended = commands.start([MASTER, *words], prefix=["env", "-C", str(place)]).wait().fine()
-        stamp = r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d "
-        has_lines(ended.out, [
-            stamp + r"Swift container metadata: map\[.*\]", stamp + re.escape(doing),
-            *(stamp + line for line in SEED_LINES[:4]), *SEED_LINES[4:],
-        ])  # fmt: skip
-        assert "Port 6060 is not opened" in ended.err
-    assert account.contents()["benchmark-test"] == sorted(SIZES)
+    key = "Yr5-key-of-the-env-file"
+    swift = fresh_swift(proxy_conf={"filter:tempauth": {"user_test_tester": f"{key} .admin"}})
+    place = tmp_path_factory.mktemp("env")
+    (place / ".env").write_text(
+        f"# credentials\nexport ST_AUTH='{swift.auth_url}'\nST_USER={swift.user}\n"
+        f'export ST_KEY="{key}"  # secret\n'
+    )
+    path = tmp_path / "profiler.stat.gz"
+    own = ["--workers=2", *pairs(free_ports()), f"--stats-file={path}"]
+    seed = f"-concurrency=4 -input-dir={folder} -dest-prefix=benchmark-test -num-files=120"
+    words = [*own, *seed.split(), "-precompute-checksum=true", "-verify-checksum=false"]
+    started = commands.start(
+        [MASTER, "-v", "profiler", *words], prefix=["env", "-C", str(place)], stat_file=path
+    )
+    with Watcher(started) as watcher:
+        ended = started.wait().fine()
+    stamp = r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d "
+    has_lines(ended.out, [
+        stamp + r"Swift container metadata: map\[\]",
+        stamp + r"Ignore checksums completely\.\.\.",
+        *(stamp + line for line in SEED_LINES[:4]), *SEED_LINES[4:],
+    ])  # fmt: skip
+    assert "Port 6060 is not opened" in ended.err
+    assert Account(swift, key).contents()["benchmark-test"] == sorted(SIZES)
+    none_has(watcher.public | watcher.inherited, key)
+    nowhere(tmp_path, key)
 
 
 def pairs(options: list[str]) -> list[str]:
@@ -369,7 +311,18 @@ def test_files_that_a_killed_worker_held_are_named(
     folder = tmp_path / "many"
     folder.mkdir()
     large(folder, 40)
-    words = ("upload", folder, "--container", "killed", "-u", 4, "--bandwidth", "16MB")
+    words = (
+        "upload",
+        folder,
+        "--container",
+        "killed",
+        "-u",
+        4,
+        "--bandwidth",
+        "16MB",
+        "--worker-timeout",
+        3,
+    )
     started = transfer.start(*words)
     until("an upload", lambda: "killed" in account.containers() and started.on_disk("CREATE") > 2)
     started.workers()[0].send_signal(signal.SIGKILL)
@@ -388,27 +341,3 @@ def test_a_wrong_password_and_a_refused_container(
     other = ["-A", embedded_swift.auth_url, "-U", "test:tester3", "-K", "testing3"]
     ended = commands.master("upload", folder, "--container", "c", *other, *free_ports()).wait()
     assert ended.status == ExitStatus.FAILED
-
-
-def test_no_secret_of_the_env_file_is_seen_anywhere(
-    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:  # fmt: skip
-    key = "Yr5-key-of-the-env-file"
-    swift = fresh_swift(proxy_conf={"filter:tempauth": {"user_test_tester": f"{key} .admin"}})
-    place = tmp_path_factory.mktemp("env")
-    (place / ".env").write_text(
-        f"SWIFT_AUTH_URL={swift.auth_url}\nSWIFT_API_USER={swift.user}\n"
-        f'export SWIFT_API_KEY="{key}"  # secret\n'
-    )
-    (place / "files").mkdir()
-    large(place / "files", 5)
-    path = tmp_path / "quiet.stat.gz"
-    own = [*pairs(free_ports()), "--workers=2", f"--stats-file={path}"]
-    words = ["-v", "profiler", *own, f"-input-dir={place}/files"]
-    started = commands.start([MASTER, *words], prefix=["env", "-C", str(place)], stat_file=path)
-    with Watcher(started) as watcher:
-        ended = started.wait().fine()
-    assert ended.stats.total().count == 5
-    none_has(watcher.public | watcher.inherited, key)
-    nowhere(tmp_path, key)

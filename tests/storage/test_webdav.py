@@ -274,6 +274,14 @@ def test_folders_are_made_before_the_first_upload_into_them() -> None:
     assert [line for line, _ in heard] == [*made, puts[0], *made, puts[1], puts[2]]
 
 
+def test_a_folder_that_another_client_makes_at_this_moment_is_no_failure() -> None:
+    statuses = iter([500, 405, 201])  # as wsgidav answers
+    deep = (SizeClass("a/tiny", 10, 200, crud_profile([1, 0, 0, 0]), 10),)
+    with driver_on(lambda line, headers: answered(next(statuses)), sizes=deep) as (driver, heard):
+        assert driver.actions[CREATE](job(CREATE), 0).status == 201
+    assert [line.split()[0] for line, _ in heard] == ["MKCOL", "MKCOL", "PUT"]
+
+
 def listing(*names: str) -> bytes:
     responses = "".join(
         f"<response><href>/dav/c_000000/{name}</href><propstat><prop>"

@@ -1,0 +1,290 @@
+"""Real files as the content of objects: what is sent of them, how, and what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from hashlib import md5
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.naming import pack_names
+from ssbench.core.operations import CREATE, READ
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.directory import PIECE, DirectorySource, FileContents, SourceFile
+from ssbench.storage.swift import SwiftStorage
+from tests.fakes.drivers import driver_settings
+from tests.fakes.scripted_server import Peer, ScriptedServer
+
+NAMES = ["large", "deep/small", "empty"]
+SIZES = [3 * PIECE + 5, 100, 0]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, size in zip(NAMES, SIZES, strict=True):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(os.urandom(size))
+    return tmp_path
+
+
+def settings(folder: Path, url: str = "", **contents: object) -> StorageSettings:
+    newest_ns = max((folder / name).stat().st_ctime_ns for name in NAMES)
+    given = {"path": str(folder), "prefix": "in/", "newest_ns": newest_ns, **contents}
+    return driver_settings(
+        urls=(url,), token="tk", sizes=(SizeClass("file", 0, max(SIZES), ((0, 1.0),), 3),),
+        names={
+            "kind": "listed", "containers": ["c"],
+            "packed_names": pack_names([f"in/{name}" for name in NAMES]),
+        },
+        contents=asdict(FileContents(**given)),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def source(folder: Path, **contents: object) -> DirectorySource:
+    made = settings(folder, **contents)
+    return DirectorySource(made, FileContents(**made.contents))
+
+
+def job(number: int = 0, operation: int = CREATE) -> Job:
+    return Job(1, operation, 0, number, 0, SIZES[number])
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_file_is_read_whole_and_anew_in_each_attempt(folder: Path, number: int) -> None:
+    content = (folder / NAMES[number]).read_bytes()
+    with source(folder, hashes=True).open(job(number)) as file:
+        for _ in range(2):
+            assert b"".join(map(bytes, file.pieces())) == content
+            assert file.checksum == md5(content).hexdigest()
+        file.check_unchanged()
+
+
+def test_checksums_known_beforehand_are_those_of_the_numbers(folder: Path) -> None:
+    known = FileContents(md5=b"\x01" * 16 + bytes(16) + b"\x02" * 16)
+    assert [known.checksum(n) for n in range(4)] == ["01" * 16, "", "02" * 16, ""]
+    with source(folder, md5=known.md5).open(job(2)) as file:
+        assert file.checksum == "02" * 16
+
+
+def replace_by_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("elsewhere")
+
+
+def replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (Path.unlink, "No such file or directory"),
+        (replace_by_link, "is a symbolic link, and none is followed"),
+        (replace_by_folder, "is no regular file any more"),
+        (lambda path: path.write_bytes(b"x"), r"was changed since it was listed \(1 bytes, not"),
+        (lambda path: path.write_bytes(bytes(SIZES[0])), "was changed since it was listed$"),
+        (lambda path: os.mkfifo(path.with_name("p")) or os.rename(path.with_name("p"), path),
+         "is no regular file any more"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_the_one_listed_is_not_opened(
+    folder: Path, change: Callable[[Path], object], says: str
+) -> None:
+    files = source(folder)
+    change(folder / "large")
+    with pytest.raises(StorageError, match=f"{folder}/large: {says}") as caught:
+        files.open(job())
+    assert (caught.value.kind, caught.value.sent) == (ErrorKind.SOURCE_FILE, False)
+    assert files.moving() == {}
+
+
+def test_a_link_in_place_of_a_folder_is_not_followed(folder: Path) -> None:
+    (folder / "deep").rename(folder / "moved")
+    (folder / "deep").symlink_to("moved")
+    with pytest.raises(StorageError) as caught:
+        source(folder).open(job(1))
+    assert caught.value.kind is ErrorKind.SOURCE_FILE
+
+
+def finish(file: SourceFile, pieces: Iterator[memoryview]) -> None:
+    for _ in pieces:
+        pass
+    file.check_unchanged()
+
+
+@pytest.mark.parametrize(
+    ("size", "says"), [(10, r"\(10 bytes, not \d+\)"), (SIZES[0] + 1, r"\(\d+ bytes, not \d+\)")]
+)
+def test_a_change_while_a_file_is_read_is_noticed(folder: Path, size: int, says: str) -> None:
+    with source(folder).open(job()) as file:
+        pieces = file.pieces()
+        next(pieces)
+        os.truncate(folder / "large", size)
+        with pytest.raises(StorageError, match=f"was changed while it was sent {says}") as caught:
+            finish(file, pieces)
+        assert (caught.value.kind, caught.value.sent) == (ErrorKind.SOURCE_FILE, True)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    contents = FileContents(str(tmp_path / "none"))
+    with pytest.raises(UsageError, match=r"folder of files to send, .*none: No such file"):
+        DirectorySource(StorageSettings(names={"kind": "listed", "containers": [], "names": []}),
+                        contents)  # fmt: skip
+
+
+# Sent by HTTP -----------------------------------------------------------------------------
+
+
+class Uploads:
+    """A driver on a server that takes uploads and keeps them."""
+
+    def __init__(self, port: int, folder: Path, **contents: object) -> None:
+        self.storage = SwiftStorage(settings(folder, f"http://127.0.0.1:{port}/v1/A", **contents))
+
+    def __call__(self, number: int = 0) -> object:
+        return self.storage.actions[CREATE](job(number), 0)
+
+
+@contextmanager
+def uploads(
+    folder: Path, heads: list[str], bodies: list[bytes], etag: str = "", **contents: object
+) -> Iterator[Uploads]:
+    def serve(peer: Peer) -> None:
+        while data := peer.hear():
+            head, _, body = data.partition(b"\r\n\r\n")
+            heads.append(head.decode())
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            while len(body) < length:
+                more = peer.sock.recv(1 << 20)
+                if not more:
+                    return
+                body += more
+            bodies.append(body)
+            shown = etag or md5(body).hexdigest()
+            peer.say(f"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nETag: {shown}\r\n\r\n".encode())
+
+    with ScriptedServer(serve) as server:
+        made = Uploads(server.port, folder, **contents)
+        try:
+            yield made
+        finally:
+            made.storage.close()
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the calls by which files are read and sent."""
+    found: list[str] = []
+    for name in ("sendfile", "preadv"):
+
+        def counted(*args: object, name: str = name, real: object = getattr(os, name)) -> object:
+            found.append(name)
+            return real(*args)  # type: ignore[operator]
+
+        monkeypatch.setattr(os, name, counted)
+    return found
+
+
+def test_without_a_checksum_the_kernel_sends_large_files(folder: Path, calls: list[str]) -> None:
+    heads: list[str] = []
+    bodies: list[bytes] = []
+    with uploads(folder, heads, bodies) as upload:
+        for number in (0, 1, 2, 0):
+            upload(number)
+        assert upload.storage.moving() == {}
+    assert set(calls[:1]) == {"sendfile"}
+    assert calls.count("preadv") == 1  # of the small file
+    assert bodies == [(folder / NAMES[number]).read_bytes() for number in (0, 1, 2, 0)]
+    assert heads[1].startswith("PUT /v1/A/c/in%2Fdeep%2Fsmall HTTP/1.1")
+
+
+def test_while_hashing_nothing_is_sent_unseen(folder: Path, calls: list[str]) -> None:
+    bodies: list[bytes] = []
+    with uploads(folder, [], bodies, hashes=True) as upload:
+        assert upload().items == 1  # type: ignore[attr-defined]
+    assert "sendfile" not in calls
+    assert bodies == [(folder / "large").read_bytes()]
+
+
+def test_a_checksum_known_beforehand_is_sent(folder: Path, calls: list[str]) -> None:
+    heads: list[str] = []
+    digests = [md5((folder / name).read_bytes()).digest() for name in NAMES]
+    with uploads(folder, heads, [], md5=b"".join(digests)) as upload:
+        assert upload().items == 1  # type: ignore[attr-defined]
+    assert f"ETag: {digests[0].hex()}" in heads[0].split("\r\n")
+    assert "sendfile" in calls
+
+
+def test_an_etag_of_another_content_is_corruption(folder: Path) -> None:
+    with uploads(folder, [], [], etag="0" * 32, hashes=True) as upload:
+        with pytest.raises(StorageError, match="large: the store's MD5 is 000") as caught:
+            upload()
+        assert caught.value.kind is ErrorKind.CORRUPT
+
+
+def test_a_file_that_is_cut_while_the_kernel_sends_it_ends_the_connection(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.sendfile
+
+    def cutting(out: int, fd: int, offset: int, count: int) -> int:
+        sent = real(out, fd, offset, 1000)
+        os.truncate(folder / "large", 1000)
+        return sent
+
+    monkeypatch.setattr(os, "sendfile", cutting)
+    bodies: list[bytes] = []
+    with uploads(folder, [], bodies) as upload:
+        with pytest.raises(StorageError, match=r"while it was sent \(1000 bytes, not") as caught:
+            upload()
+        assert (caught.value.kind, caught.value.sent) == (ErrorKind.SOURCE_FILE, True)
+        upload(1)  # over a connection of its own
+    assert bodies == [(folder / "deep/small").read_bytes()]
+
+
+@pytest.mark.parametrize("hashes", [False, True])
+def test_a_response_ends_an_upload_that_is_not_complete(
+    folder: Path, hashes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.storage.test_directory.SIZES", [50 << 20, *SIZES[1:]])
+    os.truncate(folder / "large", 50 << 20)
+
+    def refuse(peer: Peer) -> None:
+        peer.hear()
+        peer.say(b"HTTP/1.1 413 Too large\r\nContent-Length: 0\r\n\r\n")
+        peer.is_over(0.5)
+
+    with ScriptedServer(refuse) as server:
+        upload = Uploads(server.port, folder, hashes=hashes)
+        with pytest.raises(StorageError, match="PUT returned 413"):
+            upload()
+        upload.storage.close()
+
+
+def test_reads_are_compared_with_known_checksums(folder: Path) -> None:
+    def serve(peer: Peer) -> None:
+        while peer.hear():
+            peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+
+    known = md5(b"hello").digest() + b"\x01" * 16 + bytes(16)
+    with ScriptedServer(serve) as server:
+        made = settings(folder, f"http://127.0.0.1:{server.port}/v1/A", path="", md5=known)
+        storage = SwiftStorage(StorageSettings(**{**_fields(made), "verify": True}))
+        for number in (0, 2):
+            assert storage.actions[READ](job(number, READ), 0).bytes_moved == 5
+        with pytest.raises(StorageError, match="c/in/deep/small: its MD5 is") as caught:
+            storage.actions[READ](job(1, READ), 0)
+        assert caught.value.kind is ErrorKind.CORRUPT
+        storage.close()
+
+
+def _fields(made: StorageSettings) -> dict[str, object]:
+    return {name: getattr(made, name) for name in StorageSettings.__dataclass_fields__}
