@@ -67,6 +67,7 @@ ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
     Heartbeat: st.builds(
         Heartbeat, natural, natural, clock, span_ns, span_ns, natural, natural,
         st.dictionaries(st.integers(0, MAX_BUCKET - 1), natural, max_size=4), clock,
+        st.dictionaries(natural, natural, max_size=4),
     ),
     Ready: st.builds(Ready, natural, text, natural, st.booleans(), st.none() | clock),
     Host: st.builds(
@@ -304,7 +305,13 @@ def test_a_hello_of_another_protocol_is_escaped_and_truncated() -> None:
 )
 def test_impossible_live_counts_are_rejected(live: Any) -> None:
     with pytest.raises(MessageError, match="heartbeat: Expected"):
-        decode(pack([PROTOCOL, "heartbeat", 1, 1, 0, 0, 0, 0, 0, live, 0]))
+        decode(pack([PROTOCOL, "heartbeat", 1, 1, 0, 0, 0, 0, 0, live, 0, {}]))
+
+
+@pytest.mark.parametrize("moving", [[], {1: -1}, {-1: 1}, {"1": 1}, dict.fromkeys(range(65), 1)])
+def test_impossible_progress_of_files_is_rejected(moving: Any) -> None:
+    with pytest.raises(MessageError, match="heartbeat: Expected"):
+        decode(pack([PROTOCOL, "heartbeat", 1, 1, 0, 0, 0, 0, 0, {}, 0, moving]))
 
 
 @pytest.mark.parametrize("clock_ns", [-(2**63), 2**63 - 1, 2**64 - 1])
