@@ -31,7 +31,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -105,7 +105,8 @@ class NetworkListener:
         self._rejected = 0
         try:
             family = socket.AF_INET6 if ":" in self.ip else socket.AF_INET
-            self._socket = socket.create_server((self.ip, port), family=family)
+            both = self.ip == "::" and socket.has_dualstack_ipv6()  # as ZeroMQ's sockets
+            self._socket = socket.create_server((self.ip, port), family=family, dualstack_ipv6=both)
         except OSError as error:
             raise TransportError(
                 f"{self.ip}, port {port}: can't listen there: {os.strerror(error.errno or 0)}"
@@ -203,9 +204,10 @@ def _parse(text: str) -> tuple[Request, str]:
     """
     words = text.split(" ")
     if len(words) == 4 and words[0] in _MODES:
-        request = Request(words[0], int(words[1]), float(words[2]))
-        if 0 <= request.size_bytes <= MAX_BYTES and 0 <= request.seconds <= MAX_SECONDS:
-            return request, words[3]
+        with suppress(ValueError):
+            request = Request(words[0], int(words[1]), float(words[2]))
+            if 0 <= request.size_bytes <= MAX_BYTES and 0 <= request.seconds <= MAX_SECONDS:
+                return request, words[3]
     raise ValueError("not a valid request")
 
 

@@ -140,7 +140,7 @@ def test_a_listener_serves_a_limited_number_of_connections(
     [
         b"", b"x", b"send 1 1 nonce", b"send -1 1 nonce -", b"send 1 nan nonce -",
         b"send 1 1e9 nonce -", b"send 99999999999999999999 1 nonce -", b"run 1 1 nonce -",
-        b"send 1 1 nonce - more", b"\xff\xfe", b"x" * 600,
+        b"send 1 1 nonce - more", b"send x 1 nonce -", b"\xff\xfe", b"x" * 600,
     ],
 )  # fmt: skip
 def test_a_request_that_is_not_valid_is_rejected(line: bytes) -> None:
@@ -152,6 +152,16 @@ def test_a_request_that_is_not_valid_is_rejected(line: bytes) -> None:
         with suppress(ConnectionResetError):  # closed with bytes unread
             answer = stream.readline()
         assert answer in (b"", b"error not a valid request\n")
+
+
+def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
+    with NetworkListener("::", 0, None, "") as listener:
+        thread = threading.Thread(target=listener.serve)
+        thread.start()
+        for host in ("127.0.0.1", "::1"):
+            assert measure((host, listener.port), None, seconds=0, size_bytes=10).sent
+        end(("127.0.0.1", listener.port), None, 1.0)
+        thread.join(10)
 
 
 def test_a_port_in_use_is_named_with_its_option() -> None:
