@@ -51,8 +51,11 @@ class S3Store(LoopbackServer):
             if f"/{self.region}/s3/aws4_request" not in request.headers["Authorization"]:
                 region = f"<Region>{self.region}</Region>"
                 return refusal(400, "AuthorizationHeaderMalformed", region)
+            query = parse_qs(url.query, keep_blank_values=True)
+            if "uploads" in query:
+                return refusal(501, "NotImplemented")
             if not key:
-                return self._list(parse_qs(url.query))
+                return self._list(query)
             return self.fault(request, self._serve(request, key))
 
     def _serve(self, request: Request, key: str) -> Answer:
