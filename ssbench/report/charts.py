@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log10
 from typing import Any
 
@@ -46,7 +46,7 @@ class Chart:
     kind: str = "line"  #: "line", "stack" (areas on top of each other) or "points"
     y_log: bool = False
     marks: Sequence[Mark] = ()
-    ticks: Sequence[tuple[float, str]] = field(default=())
+    ticks: Sequence[tuple[float, str]] = ()
     note: str = ""  #: a sentence below it
 
 

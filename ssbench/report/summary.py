@@ -215,6 +215,10 @@ _SHORT = {
 }
 
 
+#: Keys of a scenario that limit a closed loop by themselves.
+_OWN_LIMITS = {"bandwidth": "the bandwidth limit", "think_time": "the think time"}
+
+
 def _bottleneck(run: Row, generator: Row, behind: Row | None, *, is_open: bool) -> str:
     """Whose limit it was, as far as the host metrics tell."""
     findings, hosts = generator["findings"].rows, generator["hosts"].rows
@@ -244,7 +248,9 @@ def _bottleneck(run: Row, generator: Row, behind: Row | None, *, is_open: bool) 
         return f"the store, or too few users for this rate; {used}"
     if is_open:
         return f"none: the store kept up with the rate; {used}"
-    return f"the store, or the number of users; {used}"
+    scenario = run["scenario"] or {}
+    own = [words for key, words in _OWN_LIMITS.items() if scenario.get(key)]
+    return f"{', '.join(['the store', *own])} or the number of users; {used}"
 
 
 def _run(run: Row, settings: Row, total: Row, stages: Sequence[Row]) -> str:
@@ -375,7 +381,7 @@ def _of_generators(rows: Sequence[Row], ours: Sequence[float], over: str) -> str
     if not all(row["store_involved"] for row in rows):
         return "ssbench itself: no store was involved (--noop)"
     unknown = sum(row["load_generator"] == "unknown" for row in rows)
-    good = "the store, or the number of users; never the load generator"
+    good = "the store or the number of users; never the load generator"
     if ours or not unknown:
         return _of_steps(ours, rows, over, "the load generator", good, 0)
     return f"unknown in {unknown} of {len(rows)} steps: no metrics of the hosts"

@@ -20,7 +20,15 @@ from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import Report, SeriesSettings, of_comparison, of_run, of_series, render_html
+from ssbench.report import (
+    Report,
+    SeriesSettings,
+    of_comparison,
+    of_run,
+    of_series,
+    plotly_script,
+    render_html,
+)
 from tests.report import runs
 from tests.servers.browser import Browser, browser
 
@@ -257,6 +265,19 @@ def test_a_browser_draws_every_chart(name: str, chromium: Browser, tmp_path: Pat
     chromium.open(page, 700, media="print")
     check_looks(chromium, Page(html).count("figure"))
     assert chromium.run(ground) == "rgb(255, 255, 255)"
+
+
+@pytest.mark.program("chromium")
+@pytest.mark.program("chromedriver")
+def test_a_browser_finds_the_script_beside_the_page(chromium: Browser, tmp_path: Path) -> None:
+    script = plotly_script()
+    assert script
+    (tmp_path / "a & b").mkdir()
+    (tmp_path / "a & b" / "plotly.min.js").write_text(script, encoding="utf-8")
+    page, html = tmp_path / "page.html", render_html(series(), "a & b/plotly.min.js")
+    page.write_text(html, encoding="utf-8")
+    chromium.open(page, 1000)
+    check_looks(chromium, Page(html).count("figure"))
 
 
 @pytest.mark.program("chromium")

@@ -106,6 +106,17 @@ def test_a_run_without_a_store_measures_ssbench_itself() -> None:
     assert found["Bottleneck"] == "ssbench itself: no store was involved (--noop)"
 
 
+def test_limits_of_the_scenario_itself_are_named() -> None:
+    hosts = [runs.host(0, second) for second in range(12)]
+    for changes, text in (
+        ({}, "the store or the number of users; ssbench used 34 % of a core"),
+        ({"think_time": 1}, "the store, the think time or the number of users; ssbench used"),
+    ):
+        records = runs.lasting(12, 50, **changes)
+        found = of_records([*records[:-2], *hosts, *records[-2:]])
+        assert found["Bottleneck"].startswith(text)
+
+
 names = st.text(max_size=200)
 
 
