@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
 from ssbench.core.messages import Hello, Host
 from ssbench.core.model import Phase
@@ -12,11 +14,23 @@ from ssbench.master.host_metrics import HostMetricsRecorder
 MS = SECOND // 1000
 
 
+class Live(HostLive):
+    """Has the samples that a test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.samples: list[Sample] = []
+
+    def take(self) -> Iterator[Sample]:
+        while self.samples:
+            yield self.samples.pop(0)
+
+
 class Scene:
     """A log, and a worker whose clock is 10 s ahead."""
 
     def __init__(self) -> None:
-        self.live = HostLive()
+        self.live = Live()
         self.written: list[Record] = []
         self.warnings: list[str] = []
         self.log = HostMetricsRecorder(self.live, self.written.append, self.warnings.append)
@@ -42,9 +56,9 @@ def test_the_masters_own_seconds_are_written_at_ticks_and_at_the_end() -> None:
     here = Scene()
     here.enter()
     assert here.live.wanted
-    here.live._samples.append(Sample(101 * SECOND, "boot", {"cpu_percent": 5.0}))
+    here.live.samples.append(Sample(101 * SECOND, "boot", {"cpu_percent": 5.0}))
     here.log.tick()
-    here.live._samples.append(Sample(102 * SECOND, "boot", {"cpu_percent": 6.0}))
+    here.live.samples.append(Sample(102 * SECOND, "boot", {"cpu_percent": 6.0}))
     here.log.leave()
     assert not here.live.wanted
     assert [(r.worker, r.at_s) for r in here.written if isinstance(r, HostRecord)] == [

@@ -39,6 +39,7 @@ from ssbench.core.messages import (
     Results,
     encode,
     pack,
+    unpack,
 )
 from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
@@ -66,6 +67,7 @@ from ssbench.worker import machine as machine_module
 from ssbench.worker import store as store_module
 from ssbench.worker.worker import Worker, local_settings
 from tests.core.workload.fleet import Ledger, packed, row
+from tests.fakes.batches import unpack_results
 from tests.fakes.drivers import with_token
 from tests.fakes.scripted_worker import ScriptedWorker
 from tests.fakes.slow_storage import DRIVER
@@ -118,6 +120,7 @@ class Recorder:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.batches = 0
+        self.numbers: list[int] = []  #: of the operations
         self.fault: StatFileError | None = None
         self.fails_at: type[Record] = ResultBatch
 
@@ -130,6 +133,7 @@ class Recorder:
         if self.fault and self.fails_at is ResultBatch:
             raise self.fault
         self.batches += 1
+        self.numbers += unpack_results(unpack(packed))[0]
 
     def tick(self, now_s: float) -> None:
         pass
@@ -218,9 +222,13 @@ class Scene:
         self.stack.close()
         self.master.release_workers(quit_=True)
         deadline = time.monotonic() + 5
-        while any(thread.is_alive() for thread in self._threads):
-            assert time.monotonic() < deadline, "a worker does not end"
-            self.master._poll(0.01)
+
+        def is_over() -> bool:
+            alive = any(thread.is_alive() for thread in self._threads)
+            assert not alive or time.monotonic() < deadline, "a worker does not end"
+            return not alive
+
+        self.master.keep_workers(is_over)
         self.transport.__exit__(None, None, None)
 
 
@@ -269,7 +277,7 @@ def test_phases_follow_each_other_with_new_numbers() -> None:
             ledger = Ledger(40)
             outcome = here.master.run_phase(phase, ledger, 4)
             assert (outcome.ended, outcome.counts.done) == ("complete", 40)
-        assert here.master._numbers[0] == 121
+        assert sorted(here.recorder.numbers) == [*range(1, 121)]
         assert here.master.refused == 0
 
 
@@ -311,15 +319,15 @@ def test_a_run_with_a_profile_records_it_for_each_process_that_is_left() -> None
     with scene(QUICK, profile=True) as here:
         dying, _ = here.process_worker("dying"), here.process_worker("living")
         here.when(2000, dying.kill)
-        outcome = here.run(Ledger(10_000), expected=2)
-        assert outcome.counts.done + outcome.counts.lost == 10_000
+        outcome = here.run(Ledger(40_000), expected=2)
+        assert outcome.counts.done + outcome.counts.lost == 40_000
         index = {worker.worker_id: worker.index for worker in here.told(WorkerRecord)}
         profiles = {record.worker: record for record in here.told(ProfileRecord)}
         assert set(profiles) == {MASTER, index["living"]}
         for record in profiles.values():
             assert record.samples > 0
             assert 0 < record.overhead_ns < 0.2 * sum(record.stacks.values())
-        assert any("UserPool._user" in stack for stack in profiles[index["living"]].stacks)
+        assert any("ssbench/" in stack for stack in profiles[index["living"]].stacks)
         assert any("Master.run_phase" in stack for stack in profiles[MASTER].stacks)
 
 

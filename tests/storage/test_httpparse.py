@@ -152,11 +152,11 @@ def test_bytes_of_an_earlier_response_in_the_buffer_are_not_parsed() -> None:
 
 
 def test_the_number_of_patterns_is_bounded() -> None:
-    head_patterns = HeadPatternCache()
-    for number in range(100):
-        head_patterns.learn(b"HTTP/1.1 204 X\r\nX-%d: 1\r\n\r\n" % number)
-    head_patterns.learn(b"HTTP/1.1 204 X\r\nX: %b\r\n\r\n" % (b"x" * 60_000))
-    assert len(head_patterns._known) <= 32
+    heads = [b"HTTP/1.1 204 X\r\nX-%d: 1\r\n\r\n" % number for number in range(100)]
+    large = b"HTTP/1.1 204 X\r\nX: %b\r\n\r\n" % (b"x" * 60_000)
+    head_patterns = taught(large, *heads)
+    known = [head_patterns.read(bytearray(head), len(head)) for head in (large, *heads)]
+    assert [head is not None for head in known] == [False] + [True] * 32 + [False] * 68
 
 
 def read_alike(data: bytes) -> None:
