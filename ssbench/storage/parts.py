@@ -60,13 +60,16 @@ class ObjectsInParts:
         start = index * self._large.segment
         return self._bodies.part(job, start, min(self._large.segment, job.size - start))
 
-    def _check_part(self, place: str, content: Upload, etag: str, timing: Timing) -> None:
+    def _check_part(
+        self, place: str, content: Upload, headers: Mapping[str, str], timing: Timing
+    ) -> None:
         """Under --verify, check that a part's ETag, if it is an MD5, is that of its content.
 
         :param place: names the part in the error.
+        :param headers: of the response, names in lower case.
         :raises StorageError: CORRUPT.
         """
-        claimed = claimed_md5({"etag": etag})
+        claimed = claimed_md5(headers)
         if not self._settings.verify or claimed is None:
             return
         digest = md5(content.first, usedforsecurity=False)

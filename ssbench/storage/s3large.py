@@ -156,15 +156,15 @@ class LargeObjects(ObjectsInParts):
         query = f"partNumber={index + 1}&uploadId={quote(upload_id, safe='')}"
         copied = Xml(1, self._account.signer.token)
         if source is None:
-            response, headers, body = Collector(RESPONSE_MAX), self._signed_of_all, content
+            response, lines, body = Collector(RESPONSE_MAX), self._signed_of_all, content
         else:
             response = StreamingCollector(RESPONSE_MAX, copied.feed)
-            headers = f"{self._signed_of_all}x-amz-copy-source: {self._source(source)}\r\n"
+            lines = f"{self._signed_of_all}x-amz-copy-source: {self._source(source)}\r\n"
             if job.size > self._large.segment:  # Amazon's S3 takes no range of a small object
                 start = index * self._large.segment
-                headers += f"x-amz-copy-source-range: bytes={start}-{start + content.size - 1}\r\n"
+                lines += f"x-amz-copy-source-range: bytes={start}-{start + content.size - 1}\r\n"
             body = Upload(0, b"")
-        timing = self._request("PUT", job, query, deadline_ns, response, headers, body)
+        timing = self._request("PUT", job, query, deadline_ns, response, lines, body)
         if not 200 <= timing.status < 300:
             raise self._account.status_error("PUT", timing)
         etag = response.headers.get("etag", "")
@@ -173,7 +173,8 @@ class LargeObjects(ObjectsInParts):
         if not etag:
             raise malformed("a part with an ETag", timing)
         container, name = self._place(job)
-        self._check_part(f"{container}/{name}, part {index + 1}", content, etag, timing)
+        headers = {**response.headers, "etag": etag}
+        self._check_part(f"{container}/{name}, part {index + 1}", content, headers, timing)
         return timing, etag
 
     def _complete(self, job: Job, upload_id: str, etags: list[str], deadline_ns: int) -> Timing:

@@ -230,7 +230,7 @@ class LargeObjects(ObjectsInParts):
                 timing, etag = self._send("PUT", paths[index], _EMPTY, deadline_ns, headers)
             else:
                 timing, etag = self._send("PUT", paths[index], content, deadline_ns)
-            self._check_part(f"{container}/{names[index]}", content, etag, timing)
+            self._check_part(f"{container}/{names[index]}", content, {"etag": etag}, timing)
             return timing, etag
 
         path, body = self._path(job), b""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from http.client import HTTPConnection
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -332,8 +333,8 @@ def test_containers_are_created_once_and_deleted_when_empty(subject: Subject, st
     if subject.stateful:
         policy = subject.policies[0] if subject.policies else None
         facts = ContainerInfo(policy, marked=True, object_count=0)
-        assert storage.make_container("contract_extra") == facts
-        assert storage.container_info("contract_extra") == facts
+        found = storage.make_container("contract_extra"), storage.container_info("contract_extra")
+        assert [replace(each, metadata={}) for each in found] == [facts] * 2
         assert storage.owns("contract_extra")
     storage.actions[CREATE](job(CREATE), 0)
     if subject.stateful:

@@ -166,6 +166,9 @@ def test_a_wrong_etag_of_a_part_is_found_under_verify() -> None:
         failure = failure_of(store)
     assert failure.kind is ErrorKind.CORRUPT
     assert "tiny_run1_000012, part 2: the ETag is 0000" in failure.detail
+    encrypted = response(200, ETag=f'"{"0" * 32}"', x_amz_server_side_encryption="aws:kms")
+    with store_of(BEGUN, encrypted, encrypted, DONE, verify=True) as (store, _):
+        assert store.actions[CREATE](job(CREATE), 0).status == 200
 
 
 def test_a_copy_names_the_ranges_of_its_parts() -> None:
