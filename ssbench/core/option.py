@@ -161,10 +161,10 @@ def address(default_port: int, *, needs_host: bool = True) -> Callable[[str], tu
 
 
 def factor(text: str) -> float:
-    """A number above 0."""
-    number = _number(text, "a factor above 0")
-    if number <= 0:
-        raise UsageError(f"{text} is not a factor: give one above 0, as in 2 or 0.5")
+    """A number from 0.001 to 1,000,000."""
+    number = _number(text, "a factor")
+    if not 0.001 <= number <= 1_000_000:
+        raise UsageError(f"{text} is out of range: give a factor from 0.001 to 1000000")
     return number
 
 

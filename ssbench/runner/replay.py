@@ -22,6 +22,10 @@ from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.single_run import Run, RunResult
 from ssbench.runner.stop import Stop
 
+#: Of a burst, no more jobs are sent ahead than this rate needs: the rest would be late anyway.
+_MOST_PER_S = 100_000
+_LATEST_NS = float(1 << 62)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayConfig:
@@ -123,7 +127,7 @@ def _parameters(requests: Requests) -> dict[str, int | str]:
 def _plan(requests: Requests, speed: float, containers: int) -> ReplayPlan:
     most = requests.most_within(int(LOOKAHEAD_NS * speed))
     begin_ns = requests.at_ns[0]
-    due_ns = ((requests.at_ns - begin_ns) / speed).astype("int64")
+    due_ns = ((requests.at_ns - begin_ns) / speed).clip(max=_LATEST_NS).astype("int64")
     return ReplayPlan(
         # Not copied, and read as Python's numbers.
         due_ns=due_ns.data,
@@ -135,5 +139,5 @@ def _plan(requests: Requests, speed: float, containers: int) -> ReplayPlan:
         initial=requests.initial.data,
         prepared=int((requests.initial != UNKNOWN).sum()),
         containers=containers,
-        most_per_s=min(most * SECOND_NS / LOOKAHEAD_NS, MAX_RATE),
+        most_per_s=min(most * SECOND_NS / LOOKAHEAD_NS, _MOST_PER_S),
     )

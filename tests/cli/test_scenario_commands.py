@@ -62,6 +62,9 @@ def test_times_of_a_replay_are_checked(tmp_path: Path, capsys: pytest.CaptureFix
     with pytest.raises(SystemExit):
         main(["replay", "log", "--noop", "--start", "yesterday"])
     assert "--start: 'yesterday' is not a time: give one as in" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["replay", "log", "--noop", "--speed", "1e9"])
+    assert "--speed: 1e9 is out of range: give a factor" in capsys.readouterr().err
     log = tmp_path / "log"
     log.write_text('h - - [10/Oct/2000:13:55:36 +0000] "GET /x HTTP/1.1" 200 10\n')
     for option in ("--start=2001-01-01T00:00Z", "--end=2000-10-10T13:55:36"):

@@ -98,7 +98,7 @@ def _second_ns(text: bytes) -> int | None:
         hour, minute, second = int(text[12:14]), int(text[15:17]), int(text[18:20])
     except (ValueError, KeyError):
         return None
-    if hour > 23 or minute > 59 or second > 60 or day.year > _LAST_YEAR:
+    if hour > 23 or minute > 59 or second > 60 or not 1970 <= day.year <= _LAST_YEAR:
         return None
     seconds = (day.toordinal() - _EPOCH) * 86400 + hour * 3600 + minute * 60 + second
     zone = text[21:26]

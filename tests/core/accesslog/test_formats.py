@@ -327,7 +327,11 @@ def test_numbers_that_no_request_has_are_harmless() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [COMMON.replace("2000", "9999"), swift("GET", "/v1/a/c/o").replace(" 1795", " 999991795")],
+    [
+        COMMON.replace("2000", "9999"),
+        COMMON.replace("2000", "0001"),
+        swift("GET", "/v1/a/c/o").replace(" 1795", " 999991795"),
+    ],
 )
 def test_times_beyond_64_bits_are_harmless(line: str) -> None:
     parsed_or_not_understood(line.encode())

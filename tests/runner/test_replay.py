@@ -1,0 +1,70 @@
+"""Replays, as far as they are decided before anything is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.accesslog.requests import RequestLog
+from ssbench.core.errors import UsageError
+from ssbench.runner.access_log import read_logs
+from ssbench.runner.config import RunConfig
+from ssbench.runner.replay import Replay, ReplayConfig
+from ssbench.runner.scenarios import ScenarioText
+from tests.core.accesslog.test_formats import combined, s3, swift
+
+
+def made(tmp_path: Path, *lines: str, **config: float) -> Replay:
+    path = tmp_path / "log"
+    path.write_text("\n".join(lines))
+    log = RequestLog()
+    read_logs([str(path)], log)
+    run = RunConfig(scenario=ScenarioText(b"", "replay"), store=None)
+    return Replay(ReplayConfig(run=run, **config), log)  # type: ignore[arg-type]
+
+
+def later(line: str, year: int) -> str:
+    return line.replace("/2000:", f"/{year}:")
+
+
+def test_the_scenario_of_a_replay_says_what_is_sent(tmp_path: Path) -> None:
+    lines = [swift("GET", f"/v1/a/c{n}/o", 206, sent=100 * n) for n in (1, 2, 3)]
+    found = made(tmp_path, *lines, swift("PUT", "/v1/a/c1/new", 201, received=7))
+    scenario = found.scenario
+    assert (scenario.operation_count, scenario.container_count, scenario.rate) == (4, 3, 4)
+    assert scenario.parameters == {"range_bytes": 200}
+    (size,) = scenario.sizes
+    assert (size.size_min, size.size_max, size.initial_files) == (7, 300, 4)
+    assert (found.plan.prepared, found.prepared_bytes) == (3, 600)
+
+
+def test_speed_divides_times(tmp_path: Path) -> None:
+    lines = [swift("GET", "/v1/a/c/o"), swift("GET", "/v1/a/c/o").replace("032.25", "034.25")]
+    assert made(tmp_path, *lines).seconds == 2
+    assert made(tmp_path, *lines, speed=4.0).seconds == 0.5
+
+
+@pytest.mark.parametrize("speed", [0.001, 1_000_000.0])
+def test_the_longest_log_has_due_times_that_rise(tmp_path: Path, speed: float) -> None:
+    lines = [later(combined("GET", "/x"), year) for year in (1970, 2000, 2100)]
+    due_ns = [*made(tmp_path, *lines, speed=speed).plan.due_ns]
+    assert due_ns == sorted(due_ns)
+    assert due_ns[0] == 0
+
+
+def test_a_burst_sends_a_bounded_number_of_jobs_ahead(tmp_path: Path) -> None:
+    found = made(tmp_path, *[swift("GET", "/v1/a/c/o")] * 50_000)
+    assert found.workload.dues.ahead <= 20_001
+
+
+def test_a_log_of_bulk_deletes_alone_cannot_be_replayed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no request that can be sent again: bulk deletes"):
+        made(tmp_path, s3("REST.POST.MULTI_OBJECT_DELETE"))
+
+
+def test_the_base_of_the_containers_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--container-base"):
+        ReplayConfig(
+            container_base="a/b", run=RunConfig(scenario=ScenarioText(b"", "r"), store=None)
+        )
