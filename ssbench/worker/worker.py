@@ -183,7 +183,7 @@ class Worker:
             storage = self._store.open(phase.settings)
             self._heartbeat.moving = getattr(storage, "moving", dict)
             if storage.concurrency == "threads":
-                self._hub.threadpool.apply(storage.connect, (action.users,))
+                self._hub.threadpool.apply(outcome_of, (storage.connect, action.users))()
             else:
                 storage.connect(action.users)
         except Exception as error:  # noqa: BLE001 - any: the run must not wait for this worker

@@ -113,9 +113,11 @@ def test_a_worker_exits_on_quit() -> None:
         assert byes(master) == ["the master says so"]
 
 
-def test_a_phase_that_cannot_start_ends_the_worker() -> None:
+@pytest.mark.parametrize("concurrency", ["greenlets", "threads"])
+def test_a_phase_that_cannot_start_ends_the_worker(concurrency: str) -> None:
     def driver(settings: StorageSettings) -> Any:
         storage = NoopStorage(settings)
+        storage.concurrency = concurrency  # type: ignore[assignment]
 
         def connect(count: int) -> None:
             raise OSError(24, "Too many open files")
