@@ -120,6 +120,20 @@ def test_an_upload_names_objects_of_others_that_it_would_replace(
             Upload(config(folder, store, **changes), stack)
 
 
+def test_a_download_is_compared_with_listed_files_only(folder: Path, tmp_path: Path) -> None:
+    for name in ("b", "a.txt", "link/b", "more"):
+        (tmp_path / "c" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "c" / name).write_bytes(b"xxx")
+    (folder / "link").unlink()
+    (folder / "link").symlink_to(".")
+    store = StoreOptions("file", {"path": str(tmp_path)})
+    with ExitStack() as stack:
+        download = Download(config(folder, store, checksums=[]), stack)
+        assert list(download.names) == ["a.txt", "b", "link/b", "more"]
+        assert download.unknown == ["link/b", "more"]
+        assert download.missing == ["a/.hidden", "a/z"]
+
+
 def test_a_download_of_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
     store = StoreOptions("file", {"path": str(tmp_path)})
     (tmp_path / "c").mkdir()
