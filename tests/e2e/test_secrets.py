@@ -149,7 +149,7 @@ def test_of_a_verbose_run_in_which_things_fail(
     assert len(watcher.public) >= 3
     none_has(watcher.public, KEY, account.token)
     none_has(watcher.inherited, KEY, "ST_KEY")
-    assert list(commands.place.rglob("*.prof"))
+    assert len(ended.stats.run.profiles) == 3
     nowhere(commands.place, KEY, account.token)
 
 
@@ -294,13 +294,14 @@ def test_of_the_key_between_master_and_workers(commands: Commands) -> None:
         workers=1, ports=ports,
     )  # fmt: skip
     with Watcher(started) as watcher:
-        started.wait().fine()
+        ended = started.wait().fine()
     until("profile", lambda: "Profile of the worker" in worker.talk())
     commands.master("kill-workers", *ports, "-v", environment=variable).wait().fine()
     assert worker.wait().status == 0
     none_has(watcher.public, *words)
     none_has(watcher.inherited, *words)
-    assert len(list(commands.place.rglob("*.prof"))) == 2
+    assert len(list(commands.place.rglob("*.stacks"))) == 1, "of the far worker alone"
+    assert len(ended.stats.run.profiles) >= 2
     nowhere(commands.place, *words)
 
 
