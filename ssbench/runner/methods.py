@@ -1,4 +1,4 @@
-"""The commands of ``bench`` on numbered objects: what each does, and its name.
+"""The commands of ``bench`` on numbered objects, and those on real files: what each does.
 
 One table for the command line, the runner and the CSV files. It loads nothing of a run.
 """
@@ -72,3 +72,5 @@ METHODS = {
 MIXED = METHODS["mixed"]
 #: Those that ``bench suite`` runs twice, in their order.
 REPEATED = tuple(METHODS[name] for name in ("put", "get", "delete"))
+#: Command on real files -> its operation.
+TRANSFERS = {"upload": CREATE, "download": READ}

@@ -20,7 +20,6 @@ from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.model import Failure, Job, Phase, SizeClass
 from ssbench.core.naming import has_dot_segment, pack_names
 from ssbench.core.observer import Observer, SilentObserver
-from ssbench.core.operations import CREATE, READ
 from ssbench.core.scenario.fields import container_base
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, plural, printable
@@ -30,6 +29,7 @@ from ssbench.runner.bench import step_path
 from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.deletions import page_size, pages
 from ssbench.runner.existing import list_existing
+from ssbench.runner.methods import TRANSFERS
 from ssbench.runner.session import CountedPhase, Session
 from ssbench.runner.single_run import Run, RunResult
 from ssbench.runner.stop import Stop
@@ -90,6 +90,11 @@ class TransferConfig:
     def name(self) -> str:
         """Of the runs."""
         return "upload" if self.checksums else "download"
+
+    @property
+    def operation(self) -> int:
+        """Of all its jobs."""
+        return int(TRANSFERS[self.name])
 
     @property
     def before_names(self) -> str:
@@ -307,12 +312,11 @@ class Transfer:
 
     def _scenario(self, users: int, sizes: Sequence[int]) -> Scenario:
         config = self.config
-        operation = CREATE if config.checksums else READ
         return Scenario(
             name=f"{config.name} {config.container}",
             sizes=(
                 SizeClass(
-                    "file", min(sizes), max(sizes), ((int(operation), 1.0),), len(sizes)
+                    "file", min(sizes), max(sizes), ((config.operation, 1.0),), len(sizes)
                 ),
             ),
             user_count=users,
@@ -344,8 +348,7 @@ class Transfer:
         self, users: int, checksum: str, contents: Mapping[str, Any], checksum_s: float
     ) -> TransferStep:
         config, session = self.config, self.session
-        operation = CREATE if config.checksums else READ
-        workload = self.workload = TransferWorkload(operation, self.sizes)
+        workload = self.workload = TransferWorkload(config.operation, self.sizes)
         packed = pack_names(self.names)
         if len(packed) > _MOST_PACKED:
             raise UsageError(
