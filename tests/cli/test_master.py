@@ -375,7 +375,7 @@ def test_a_reader_that_closes_the_pipe_is_no_error(done: Path, words: list[str])
 def test_names_that_stdout_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     header = runs.header(scenario={**runs.SCENARIO, "name": "größe"})
     stats = runs.stats_of([header, runs.footer()])
-    monkeypatch.setattr("ssbench.cli.report_commands.read_stats", lambda path, warn: stats)
+    monkeypatch.setattr("ssbench.cli.report_commands.read_stats", lambda path, warn, **_: stats)
     shown = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
     assert main(["report-scenario", "-s", "x"]) == 0
@@ -383,7 +383,7 @@ def test_names_that_stdout_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyP
 
 
 def test_an_early_interrupt_gives_one_line(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(path: str, warn: object) -> None:
+    def interrupted(path: str, warn: object, **_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ssbench.cli.report_commands.read_stats", interrupted)
@@ -413,7 +413,7 @@ def test_a_full_disk_for_standard_output_is_one_line() -> None:
 def test_running_out_of_descriptors_is_one_line(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def used_up(path: str, warn: object) -> None:
+    def used_up(path: str, warn: object, **_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files", "/dev/null")
 
     monkeypatch.setattr("ssbench.cli.report_commands.read_stats", used_up)
