@@ -58,6 +58,7 @@ UNUSUAL = [
     b"HTTP/1.1 100 Continue\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX!Trans-Id: 1\r\n\r\n",
     b"HTTP/1.1 200 OK\r\n\r\n",
     b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n",
