@@ -152,7 +152,9 @@ def test_a_limit_of_the_load_generator_is_reported_as_such(commands: Commands) -
         "-s", commands.place / "x.stat.gz", *ports,
     ).wait()  # fmt: skip
     lines = ended.fine(6).out.splitlines()
-    assert "only 4 of 64 users ran: not counted" in lines[4]
-    assert lines[5].split()[0] == "4"
-    assert lines[-2].startswith("Highest load that met ")
-    assert lines[-1].startswith("The limit may be higher: the workers can run only 4 users")
+    assert lines[4].split()[:3] == ["4", "of", "64"]
+    assert "only 4 of 64 users ran: not counted" in lines[5], "below its row, which is full"
+    assert lines[6].split()[0] == "4"
+    assert lines[-11].startswith("Highest load that met ")
+    assert lines[-10].startswith("The limit may be higher: the workers can run only 4 users")
+    assert lines[-4].startswith("Bottleneck  ssbench itself")
