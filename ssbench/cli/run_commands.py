@@ -93,7 +93,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
             found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
             made = Replay(config, requests)
             if not ns.quiet:
-                tell_log(found, len(made.plan))
+                tell_log(found)
                 tell(
                     f"Replaying {plural(len(made.plan), 'request')} in {made.seconds:.3f} s;"
                     f" {plural(made.plan.prepared, 'object')} must exist before"
@@ -121,9 +121,9 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     return tell_status(result.reasons)
 
 
-def tell_log(found: LogFiles, used: int) -> None:
+def tell_log(found: LogFiles) -> None:
     """Print what of access logs is used, and what is not."""
-    tell(f"Read {plural(found.lines, 'line')}: {plural(used, 'request')} used")
+    tell(f"Read {plural(found.lines, 'line')}: {plural(found.used, 'request')} used")
     for reason, count in found.left_out.items():
         tell(f"  left out {count:,}: {reason}")
     if found.not_understood:

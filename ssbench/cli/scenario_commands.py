@@ -62,10 +62,9 @@ def _of_logs(ns: argparse.Namespace) -> str:
     stop = Stop()
     with Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
         found = read_logs(ns.logs, log, ns.log_format or "", progress.wait_for, stop)
-    requests = len(log)
     made = scenario_of_log("Requests like those of an access log", log, ns.initial)
     if not ns.quiet:
-        tell_log(found, requests)
+        tell_log(found)
         tell(
             f"Rate: {made.mean_per_s:,.1f} requests/s on average over {made.seconds:,.0f} s, which"
             f" the scenario has; {made.peak_per_s:,} in the busiest second"

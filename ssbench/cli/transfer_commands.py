@@ -99,7 +99,7 @@ def download(ns: argparse.Namespace) -> ExitStatus:
             tell(line)
         for users in config.users:
             _say(f"Spawning {users} users to run")
-            _say(f"Reading {used} files concurrently")
+            _say(f"Reading {plural(used, 'object')} concurrently")
             if not runs.add(download.run(users), _say):
                 break
         if download.missing:
@@ -236,12 +236,13 @@ def _unmatched_lines(download: Download) -> Iterator[str]:
 
 
 def step_lines(step: TransferStep) -> Iterator[str]:
-    """The figures of a run, in Swift Profiler's words."""
+    """The figures of a run; of an upload, in Swift Profiler's words."""
     if step.checksum_s:
         yield f"Checksums took {go_duration(step.checksum_s)} before the clock started"
-    what = "written" if step.is_upload else "read"
-    yield f"  {step.done} files {si_bytes(step.bytes)} {what} in {go_duration(step.seconds)}"
-    yield f"  Copy throughput per second: {si_bytes(int(step.bytes_per_s))}"
+    what = "files {} written" if step.is_upload else "objects {} read"
+    yield f"  {step.done} {what.format(si_bytes(step.bytes))} in {go_duration(step.seconds)}"
+    throughput = "Copy throughput" if step.is_upload else "Throughput"
+    yield f"  {throughput} per second: {si_bytes(int(step.bytes_per_s))}"
 
 
 def cpu_lines(step: TransferStep) -> Iterator[str]:

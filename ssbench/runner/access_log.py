@@ -33,6 +33,11 @@ class LogFiles:
     examples: list[str] = field(default_factory=list)
 
     @property
+    def used(self) -> int:
+        """Lines whose requests are neither left out nor unknown."""
+        return self.lines - self.not_understood - self.requests.left_out.total()
+
+    @property
     def left_out(self) -> Mapping[str, int]:
         """Requests that are no operations, by reason, the most frequent first."""
         return dict(self.requests.left_out.most_common())
@@ -80,11 +85,9 @@ def read_logs(
         if not lines:
             raise UsageError(f"{name}: is empty; give an access log")
         if not understood:
-            known = "a Swift proxy, S3 or a web server (combined)"
-            raise UsageError(
-                f"{name}: none of its {plural(lines, 'line')} is of an access log of "
-                f"{format_name or known}; letters and digits masked, {first}"
-            )
+            known = "an access log of a Swift proxy, S3 or a web server"
+            wanted = f"the format {format_name}" if format_name else f"the format of {known}"
+            raise UsageError(f"{name}: no line has {wanted}; letters and digits masked, {first}")
     show("")
     if not len(requests):
         reasons = ", ".join(f"{why} ({n:,})" for why, n in found.left_out.items())

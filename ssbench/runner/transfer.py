@@ -412,9 +412,11 @@ class Upload(Transfer):
             ours.
         """
         config, files = self.config, self.files
-        needed = [UPLOADS] if {*config.checksums} == {NONE} else [UPLOADS, STORE_CHECKSUMS]
         settings = self.session.store().settings
-        lacking = check_capabilities(settings, (), dict.fromkeys(needed, True))
+        lacking = check_capabilities(settings, (), {UPLOADS: True})
+        if not lacking and {*config.checksums} != {NONE}:
+            lacking = check_capabilities(settings, (), {STORE_CHECKSUMS: True})
+            lacking = [f"{line}; without them: --checksum none" for line in lacking]
         if lacking:
             raise UsageError("\n".join(lacking))
         client = self._client()

@@ -71,3 +71,17 @@ def test_times_of_a_replay_are_checked(tmp_path: Path, capsys: pytest.CaptureFix
         assert main(["replay", str(log), "--noop", option]) == 2
         says = "no operation among them: outside --start and --end (1)\n"
         assert capsys.readouterr().err.endswith(says)
+
+
+def test_the_requests_used_and_left_out_add_up_to_the_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log"
+    requests = ["PUT /c/o", "DELETE /c/o", "GET /c/o", "GET /c/p"]
+    lines = [f'- - - [20/Nov/2026:08:00:00 +0000] "{each} HTTP/1.1" 200 9\n' for each in requests]
+    log.write_text("".join([*lines, "x\n"]))
+    assert main(["make-scenario", "--from-access-log", str(log)]) == 0
+    told = capsys.readouterr().err
+    assert "Read 5 lines: 3 requests used\n" in told
+    assert "left out 1: of objects that the log deleted before\n" in told
+    assert "not understood 1;" in told

@@ -141,7 +141,7 @@ def test_a_download_is_compared_with_the_files(
         account.put("back", f"up/{name}", (folder / name).read_bytes())
     words = ("download", "--container", "back/up", "--verify", folder)
     ended = transfer(*words, "-u", 4).fine()
-    has_lines(ended.out, [r"Container back: 4 objects", r"  4 files 3\.1 MB read in \d+\.\d+s"])
+    has_lines(ended.out, [r"Container back: 4 objects", r"  4 objects 3\.1 MB read in \d+\.\d+s"])
     assert "Checksums compared: 4 of 4" in ended.out
     account.put("back", "up/more")
     account("DELETE", "back/up/empty")

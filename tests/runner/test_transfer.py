@@ -92,6 +92,7 @@ def config(folder: Path | None, store: StoreOptions, **changes: object) -> Trans
         ({"container": ".."}, 'no segment may be "." or ".."'),
         ({"prefix": "a/../b"}, 'no segment may be "." or ".."'),
         ({"checksums": ["store"]}, 'the store "file" has no checksums; stores that have it: swift'),
+        ({"checksums": ["store"]}, "; without them: --checksum none"),
         ({"prefix": "x" * 300}, "the name has "),
     ],
 )
