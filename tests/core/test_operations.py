@@ -20,7 +20,6 @@ PACKAGE = Path(ssbench.__file__).parent
 MAY_NAME = (
     "core/operations.py", "statfile/legacy.py", "storage/", "embedded/",
     "cli/files_commands.py", "cli/options.py", "runner/files.py", "runner/methods.py",
-    "runner/transfer.py",
 )  # fmt: skip
 #: Words with another meaning, too: a function of the API, and sizes given by a list.
 OTHER_MEANINGS = {"read", "list"}
