@@ -72,7 +72,7 @@ def render_page(report: Report, script_url: str | None = None) -> str:
             facts=list(_facts(report)),
             scenario=_scenario(report),
             # The script is plotly's own; a </script> in it would end the element.
-            script=Markup(script.replace("</script", r"<\/script")) if script else None,  # nosec B704
+            script=Markup(script.replace("</script", r"<\/script")) if script else None,
             script_url=quote(script_url) if script_url else None,
         )
         + "\n"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from math import isnan
 
-from ssbench.core.stats.breakdown import SourceTally
+from ssbench.core.stats.breakdown import Breakdown, SourceTally
 from ssbench.core.stats.headroom import ProcessSeries
 from ssbench.core.stats.histogram import Buckets, Histogram
 from ssbench.core.stats.run_stats import RunStats
@@ -70,11 +70,11 @@ def detail_sections(stats: RunStats) -> list[Section]:
     return [
         _over_time(stats),
         Section("marks", tables=[Table.of("marks", list(_marks(stats)))], formats=_HTML),
-        _errors_over_time(stats),
+        _errors_over_time(stats, stats.breakdown),
         distribution_section("distribution", _by_operation(stats)),
         distribution_section("size_class_distribution", _by_size_class(stats)),
-        _sources(stats, "worker"),
-        _sources(stats, "url"),
+        _sources(stats, stats.breakdown, "worker"),
+        _sources(stats, stats.breakdown, "url"),
         _host_metrics(stats),
     ]
 
@@ -182,13 +182,12 @@ def _mark(kind: str, at_ns: int, until_ns: int | None, text: str) -> list[Fact]:
     ]
 
 
-def _errors_over_time(stats: RunStats) -> Section:
+def _errors_over_time(stats: RunStats, breakdown: Breakdown) -> Section:
     """Failures by cause; a point is as wide as those of _Points."""
-    assert stats.breakdown is not None
     width = -(-len(stats.series.span) // _MOST_POINTS) or 1
     counts: defaultdict[int, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     totals: defaultdict[str, int] = defaultdict(int)
-    for (kind, status, second), count in stats.breakdown.errors.items():
+    for (kind, status, second), count in breakdown.errors.items():
         cause = cause_text(kind, status)
         counts[second // width * width][cause] += count
         totals[cause] += count
@@ -242,12 +241,11 @@ def distribution_section(key: str, named: Iterable[tuple[str, Histogram]]) -> Se
     return Section(key, series=[Series(key, x, columns, rows)], formats=_HTML)
 
 
-def _sources(stats: RunStats, source: str) -> Section:
+def _sources(stats: RunStats, breakdown: Breakdown, source: str) -> Section:
     """A row for each worker, or storage URL, with results."""
-    assert stats.breakdown is not None
     rows = [
         _source(_source_name(stats, source, run_id, number), tally)
-        for (kind, run_id, number), tally in sorted(stats.breakdown.sources.items())
+        for (kind, run_id, number), tally in sorted(breakdown.sources.items())
         if kind == source
     ]
     return Section(f"by_{source}", tables=[Table.of(f"by_{source}", rows)], formats=_HTML)
