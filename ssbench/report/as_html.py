@@ -56,7 +56,9 @@ def render_page(report: Report, script_url: str | None = None) -> str:
     :param script_url: of plotly's script, relative to the page; None: it is part of the page.
     """
     charts = list(charts_of(report))
-    script = None if script_url else plotly_script()
+    # The script is plotly's own; a </script> in it would end the element.
+    script = "" if script_url else (plotly_script() or "").replace("</script", r"<\/script")
+    markup = Markup(script)  # nosec B704 # nothing of a run's
     title, lines = _heading(report)
     page: str = (
         _template().render(
@@ -71,8 +73,7 @@ def render_page(report: Report, script_url: str | None = None) -> str:
             tables=[_shown(table) for table in tables_of(report) if table.rows],
             facts=list(_facts(report)),
             scenario=_scenario(report),
-            # The script is plotly's own; a </script> in it would end the element.
-            script=Markup(script.replace("</script", r"<\/script")) if script else None,
+            script=markup,
             script_url=quote(script_url) if script_url else None,
         )
         + "\n"
