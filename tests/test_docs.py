@@ -81,6 +81,7 @@ LACKING = {
             "--sweep",
             "--threshold",
             "--abort-on-threshold",
+            "--junit",
             "--resume-cleanup",
         )
     },

@@ -213,7 +213,11 @@ _ERRORS = (
 _WIDE = row("--wide", "format", bool, "",
         "text with tables of any width instead of 100 columns, and what only fits there",
         const="wide", exclusive="format")
+_MARKDOWN = row("--markdown", "format", bool, "",
+        "the report as Markdown, for issues, wikis and chats", const="markdown",
+        exclusive="format")
 _LAYOUTS = (
+    _MARKDOWN,
     _WIDE,
     row("--classic", "format", bool, "", "text in the layout of ssbench 0.3.9, without a summary",
         const="classic", exclusive="format"),
@@ -233,6 +237,9 @@ _THRESHOLD = row("--threshold", "thresholds", str, _RESULTS,
         "condition that the run must meet, such as 'p99(READ) < 50ms', 'errors < 0.1%' or 'rate > "
         "1000/s'; exit status 3 if one is missed; may be repeated", metavar="CONDITION",
         repeat=True)
+_JUNIT = row("--junit", "junit", str, _RESULTS,
+        "also write the thresholds to this file as test cases, in the XML of JUnit, which CI "
+        "systems read", metavar="FILE")
 _ABORT = _field("--abort-on-threshold", "abort_window_s", types.whole_seconds(1), _RESULTS,
         "end the run, with exit status 3, when a --threshold on errors, rate or a percentile is "
         "missed over this many whole seconds, or can no longer be met [default: thresholds are "
@@ -276,7 +283,8 @@ _WORKER_COUNTS = (
 )
 RUN_SCENARIO = (
     *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, *_RATE, *_ARRIVALS, *_WINDOW, *_HOW,
-    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, _ABORT, *_WORKER_COUNTS, *STORE_OPTIONS,
+    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, _ABORT,
+    *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 FIND_LIMIT = (
     *_FILE, *_USERS, *_OBJECTS,
@@ -314,6 +322,7 @@ REPORT_SCENARIO = (
         "write the report to this file [default: standard output]", metavar="REPORT_FILE"),
     replace(_PERCENTILE, group=""),
     replace(_THRESHOLD, group=""),
+    replace(_JUNIT, group=""),
     row("--csv", "format", bool, "", "two lines of CSV", const="csv", exclusive="format"),
     row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format"),
     *_LAYOUTS,
@@ -350,6 +359,7 @@ COMPARE = (
         "latency percentile to compare, such as 99.9; may be repeated [default: 50, 90, 95, 99 and "
         "99.9]", metavar="PERCENTILE", repeat=True),
     row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format"),
+    _MARKDOWN,
     _WIDE,
     *_PAGE,
     row("--seed", "seed", types.count_or_none, "",
@@ -649,7 +659,8 @@ REPLAY = (
         "seed of what a log does not say, such as the place of a part that was read", default=0,
         metavar="NUMBER"),
     *(option for option in _HOW if option.name not in ("existing", "verify")),
-    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
+    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, *_WORKER_COUNTS,
+    *STORE_OPTIONS,
 )
 CHECK_NETWORK = (
     row("", "servers", types.address(NETWORK_SERVER_PORT), "",
@@ -737,7 +748,7 @@ COMMANDS: Mapping[str, Command] = {
     "report-scenario": Command(
         REPORT_SCENARIO,
         "report on the results of an earlier run",
-        "Prints a report on a stat file, as text unless --csv or --json is given.",
+        "Prints a report on a stat file, as text unless another format is given.",
         "give the stat file with -s",
     ),
     "compare": Command(

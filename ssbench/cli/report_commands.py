@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from ssbench import report, statfile
 from ssbench.cli.config import percentiles
 from ssbench.cli.console import tell, tell_status, write_result
-from ssbench.cli.page import check_page, write_page
 from ssbench.cli.profile import profiled
+from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.stats.compare import PERCENTS, comparison
 from ssbench.runner.results import (
@@ -37,10 +37,11 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         "--operations": ns.operations_file,
         "--profile-file": ns.profile_file,
         "--html": ns.html,
+        "--junit": ns.junit,
     }.items():
         if other and _same_file(other, path):
             raise UsageError(f"{option} {other}: this is the stat file itself; name another file")
-    check_page(ns)
+    check_report_files(ns)
     texts = ns.thresholds or ()
     parse_thresholds(texts, known=None)  # before the file is read, which may take long
     with profiled(ns.profile, "report"):
@@ -54,7 +55,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         )
         if "-" not in (ns.operations_file, ns.profile_file) or ns.report_file:
             write_result([report.render(made, ns.format or "text")], ns.report_file)
-        write_page(ns, made)
+        write_report_files(ns, made)
         if ns.operations_file:
             with statfile.read(path) as reader:
                 write_result(report.operation_rows(reader), ns.operations_file)
@@ -88,7 +89,7 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
         raise UsageError(f"{paths[0]}: only one stat file; name two or more to compare")
     if paths.count("-") > 1:
         raise UsageError("-: standard input can be only one stat file; name the others")
-    check_page(ns)
+    check_report_files(ns)
     found = comparison(
         [(path, read_stats(path, tell)) for path in paths],
         seed=ns.seed,
@@ -97,7 +98,7 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     )
     made = report.of_comparison(found)
     write_result([report.render(made, ns.format or "text")])
-    write_page(ns, made)
+    write_report_files(ns, made)
     return ExitStatus.OK
 
 

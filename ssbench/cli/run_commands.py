@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ssbench import runner
 from ssbench.cli.config import base_config, run_config, search_config, with_local_workers
 from ssbench.cli.console import tell, tell_status, write_result
-from ssbench.cli.page import check_page, write_page
 from ssbench.cli.progress import NoProgress, make_progress
+from ssbench.cli.report_files import check_report_files, junit_file, write_report_files
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus
 from ssbench.core.text import bytes_text, plural, printable
@@ -133,7 +133,7 @@ def tell_log(found: LogFiles) -> None:
 
 
 def _config(ns: argparse.Namespace) -> RunConfig:
-    check_page(ns)
+    check_report_files(ns)
     config = run_config(ns, os.environ)
     if config.scenario.note:
         tell(config.scenario.note)
@@ -153,7 +153,7 @@ def _report(ns: argparse.Namespace, config: RunConfig, result: RunResult) -> Non
         if not ns.quiet:
             tell(f"INFO:No report: the results went to {result.path}")
         return
-    if not ns.no_default_report or config.thresholds or ns.html:
+    if not ns.no_default_report or config.thresholds or ns.html or junit_file(ns):
         from ssbench import report  # loads slowly
 
         for line in result.stats.run.damage:
@@ -168,8 +168,8 @@ def _report(ns: argparse.Namespace, config: RunConfig, result: RunResult) -> Non
             write_result([report.render(made, ns.format or "text")])
     if not ns.quiet and result.has_results:
         _tell_where(result)
-    if ns.html:
-        write_page(ns, made)
+    if ns.html or junit_file(ns):
+        write_report_files(ns, made)
 
 
 def _tell_where(result: RunResult) -> None:
@@ -196,5 +196,5 @@ def _run_series(ns: argparse.Namespace, series: Series, progress: NoProgress) ->
         made = report.of_series(settings, series.steps, complete=series.complete)
         if not ns.no_default_report:
             write_result([report.render(made, ns.format or "text")])
-        write_page(ns, made)
+        write_report_files(ns, made)
     return tell_status(series.reasons)

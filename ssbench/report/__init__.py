@@ -1,4 +1,4 @@
-"""Reports: statistics to a Report, and a Report to text, CSV or JSON.
+"""Reports: statistics to a Report, and a Report to text, CSV, JSON and more.
 
 ``of_run``, ``of_series`` and ``of_comparison`` build a Report, ``render`` shows it.
 """
@@ -19,6 +19,8 @@ from ssbench.report.as_csv import (
     series_csv,
 )
 from ssbench.report.as_json import render_json
+from ssbench.report.as_junit import render_junit
+from ssbench.report.as_markdown import render_markdown
 from ssbench.report.as_text import (
     render_text,
     render_wide,
@@ -66,6 +68,8 @@ FORMATS: dict[str, Callable[[Report], str]] = {
     "classic": render_classic,
     "csv": render_csv,
     "json": render_json,
+    "junit": render_junit,
+    "markdown": render_markdown,
     "html": lambda report: render_html(report),
 }
 

@@ -8,8 +8,7 @@ escapes them, and none gets into the script.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from math import floor, log10
@@ -20,24 +19,12 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ssbench.core.text import printable
-from ssbench.report.as_text import cell_text, heading
+from ssbench.report.as_text import cell_text
 from ssbench.report.charts import Chart, charts_of
-from ssbench.report.model import WORD, Note, Report, Row, Table, time_text
-from ssbench.report.page_tables import tables_of
+from ssbench.report.model import Report, Row
+from ssbench.report.page_tables import notes_of, shown, tables_of, title_of
 
 _SPARK_WIDTH, _SPARK_HEIGHT = 320, 40
-_MOST_ROWS = 2000  #: of a table; a browser takes long over more
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """A table as text."""
-
-    title: str
-    headings: Sequence[str]
-    numeric: Sequence[bool]  #: of each column: aligned to the right
-    rows: Sequence[Sequence[str]]
-    more: int  #: rows that are left out
 
 
 def plotly_script() -> str | None:
@@ -59,18 +46,18 @@ def render_page(report: Report, script_url: str | None = None) -> str:
     # The script is plotly's own; a </script> in it would end the element.
     script = "" if script_url else (plotly_script() or "").replace("</script", r"<\/script")
     markup = Markup(script)  # nosec B704 # nothing of a run's
-    title, lines = _heading(report)
+    title, lines = title_of(report)
     page: str = (
         _template().render(
             kind=report.kind,
             title=printable(title),
             lines=[printable(line) for line in lines],
             summary=report["summary"].tables[0].rows,
-            notes=list(_notes(report)),
+            notes=list(notes_of(report)),
             charts=charts,
             sparks=[_sparks(chart) for chart in charts],
             figures=[_figure(chart) for chart in charts],
-            tables=[_shown(table) for table in tables_of(report) if table.rows],
+            tables=[shown(table) for table in tables_of(report) if table.rows],
             facts=list(_facts(report)),
             scenario=_scenario(report),
             script=markup,
@@ -86,60 +73,6 @@ def _template() -> Any:
     text = resources.files("ssbench.report").joinpath("page.html.j2").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return environment.from_string(text)
-
-
-def _heading(report: Report) -> tuple[str, list[str]]:
-    """The title, and what stands below it."""
-    if report.kind == "comparison":
-        runs = report["runs"].tables[0].rows
-        files = [f"Run {at}: {run['file']}" for at, run in enumerate(runs, 1)]
-        return f"Comparison of {len(runs)} runs", files
-    if report.kind == "series":
-        top = report[""]
-        return top["scenario"], [f"A series of runs by {top['over']}"]
-    run = report["run"]
-    version = run["ssbench_version"] or "unknown"
-    started = time_text(run["started_at_s"])
-    return report["settings"]["scenario_name"] or "Run", [
-        f"{started}, run {run['run_id'] or 'unknown'}, ssbench {version}"
-    ]
-
-
-def _notes(report: Report) -> Iterator[tuple[str, str]]:
-    """(class, sentence) of what a reader should know beside the figures."""
-    for key in ("ending", "changes", "", "steadiness", "notes", "load_generator", "warnings",
-                "counters"):  # fmt: skip
-        for section in report.sections:
-            if section.key == key:
-                yield from _sentences(section.notes or ())
-    for section in report.sections:
-        if section.title and section.key:
-            yield from _sentences(section.notes or ())
-
-
-def _sentences(notes: Iterable[Note]) -> Iterator[tuple[str, str]]:
-    for note in notes:
-        if "text" in note.formats:
-            yield note.level.name.lower(), printable(note.sentence)
-
-
-def _shown(table: Table) -> _Shown:
-    columns = [column for column in table.columns if "text" in column.formats]
-    numeric = [column.unit is not WORD for column in columns]
-    rows = [[cell_text(row[c.key], c) for c in columns] for row in table.rows[:_MOST_ROWS]]
-    titles = [_plain(printable(heading(column))) for column in columns]
-    return _Shown(table.title, titles, numeric, rows, max(len(table.rows) - _MOST_ROWS, 0))
-
-
-def _plain(title: str) -> str:
-    """A column's heading: a key in words, and no unit twice."""
-    name, _, unit = title.partition(" (")
-    if "/s" in name or name == "Seconds":
-        return name
-    if "_" in name:
-        name = name.removesuffix("_percent").removesuffix("_s").removesuffix("_by")
-        name = name.replace("_", " ").capitalize()
-    return f"{name} ({unit}" if unit else name
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:

@@ -372,10 +372,10 @@ def threshold_lines(report: Report) -> Iterator[str]:
     width = max(map(len, names))
     yield "THRESHOLDS"
     for name, row in zip(names, rows, strict=True):
-        yield f"  {'pass' if row['passed'] else 'FAIL'}  {name:<{width}}  {_judged(row)}"
+        yield f"  {'pass' if row['passed'] else 'FAIL'}  {name:<{width}}  {judged_text(row)}"
 
 
-def _judged(row: Row) -> str:
+def judged_text(row: Row) -> str:
     """``12.4ms (response time)``, or why there is nothing."""
     if row["actual"] is None:
         return printable(row["why"])

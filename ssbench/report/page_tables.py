@@ -1,11 +1,13 @@
-"""The tables of a page: those of the report, and its operations with a row each."""
+"""What pages and Markdown show: titles, notes, and tables with a row for each operation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ssbench.core.stats.compare import ChangeVerdict
+from ssbench.core.text import printable
+from ssbench.report.as_text import cell_text, heading
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -16,15 +18,64 @@ from ssbench.report.model import (
     Column,
     Distribution,
     Fact,
+    Note,
     Report,
     Row,
     Table,
     Unit,
     fact,
     percent_text,
+    time_text,
 )
 
 _CHANGE = Unit("%", digits=1)
+_MOST_ROWS = 2000  #: of a table; a browser takes long over more
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A table as text."""
+
+    title: str
+    headings: Sequence[str]
+    numeric: Sequence[bool]  #: of each column: aligned to the right
+    rows: Sequence[Sequence[str]]
+    more: int  #: rows that are left out
+
+
+def title_of(report: Report) -> tuple[str, list[str]]:
+    """The title, and what stands below it."""
+    if report.kind == "comparison":
+        runs = report["runs"].tables[0].rows
+        files = [f"Run {at}: {run['file']}" for at, run in enumerate(runs, 1)]
+        return f"Comparison of {len(runs)} runs", files
+    if report.kind == "series":
+        top = report[""]
+        return top["scenario"], [f"A series of runs by {top['over']}"]
+    run = report["run"]
+    version = run["ssbench_version"] or "unknown"
+    started = time_text(run["started_at_s"])
+    return report["settings"]["scenario_name"] or "Run", [
+        f"{started}, run {run['run_id'] or 'unknown'}, ssbench {version}"
+    ]
+
+
+def notes_of(report: Report) -> Iterator[tuple[str, str]]:
+    """(class, sentence) of what a reader should know beside the figures."""
+    for key in ("ending", "changes", "", "steadiness", "notes", "load_generator", "warnings",
+                "counters"):  # fmt: skip
+        for section in report.sections:
+            if section.key == key:
+                yield from _sentences(section.notes or ())
+    for section in report.sections:
+        if section.title and section.key:
+            yield from _sentences(section.notes or ())
+
+
+def _sentences(notes: Iterable[Note]) -> Iterator[tuple[str, str]]:
+    for note in notes:
+        if "text" in note.formats:
+            yield note.level.name.lower(), printable(note.sentence)
 
 
 def tables_of(report: Report) -> Iterator[Table]:
@@ -40,6 +91,25 @@ def tables_of(report: Report) -> Iterator[Table]:
             for table in section.tables:
                 if "text" in table.formats:
                     yield replace(table, title=table.title or section.title.capitalize())
+
+
+def shown(table: Table) -> Shown:
+    columns = [column for column in table.columns if "text" in column.formats]
+    numeric = [column.unit is not WORD for column in columns]
+    rows = [[cell_text(row[c.key], c) for c in columns] for row in table.rows[:_MOST_ROWS]]
+    titles = [_plain(printable(heading(column))) for column in columns]
+    return Shown(table.title, titles, numeric, rows, max(len(table.rows) - _MOST_ROWS, 0))
+
+
+def _plain(title: str) -> str:
+    """A column's heading: a key in words, and no unit twice."""
+    name, _, unit = title.partition(" (")
+    if "/s" in name or name == "Seconds":
+        return name
+    if "_" in name:
+        name = name.removesuffix("_percent").removesuffix("_s").removesuffix("_by")
+        name = name.replace("_", " ").capitalize()
+    return f"{name} ({unit}" if unit else name
 
 
 def _run(report: Report) -> Iterator[Table]:

@@ -239,7 +239,8 @@ def test_find_limit_has_the_run_options_that_it_does_not_set_itself() -> None:
     find = {row.name for row in COMMANDS["find-limit"].rows}
     assert run - find == {
         "operation_count", "run_seconds", "rate", "cooldown", "sweep", "auto_stop",
-        "auto_stop_window", "abort_window_s", "auto_stop_tolerance", "thresholds", "resume_cleanup",
+        "auto_stop_window", "abort_window_s", "auto_stop_tolerance", "thresholds", "junit",
+        "resume_cleanup",
     }  # fmt: skip
 
 

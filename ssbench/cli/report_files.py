@@ -1,4 +1,4 @@
-"""``--html``: reports as pages."""
+"""``--html`` and ``--junit``: files with a report beside the printed one."""
 
 from __future__ import annotations
 
@@ -15,26 +15,35 @@ if TYPE_CHECKING:
 _SCRIPT = "plotly.min.js"
 
 
-def check_page(ns: argparse.Namespace) -> None:
-    """Check, before a run, that its page can be written.
+def check_report_files(ns: argparse.Namespace) -> None:
+    """Check, before a run, that its page and its test cases can be written.
 
-    :raises UsageError, SsbenchError: it can't.
+    :raises UsageError, SsbenchError: one of them can't.
     """
     if ns.html_assets and not ns.html:
         raise UsageError("--html-assets: is for the pages of --html FILE; give both")
-    if ns.html and ns.html != "-":
-        check_writable(ns.html)
+    for path in (ns.html, junit_file(ns)):
+        if path and path != "-":
+            check_writable(path)
 
 
-def write_page(ns: argparse.Namespace, made: Report) -> None:
-    """Write the page of --html, if there is one, and the script that --html-assets asks for.
+def junit_file(ns: argparse.Namespace) -> str | None:
+    """The file of --junit, which commands without thresholds do not have."""
+    return getattr(ns, "junit", None)
+
+
+def write_report_files(ns: argparse.Namespace, made: Report) -> None:
+    """Write the files of --html, --html-assets and --junit, where they are given.
 
     :raises SsbenchError: one of them can't be written.
     """
-    if not ns.html:
-        return
     from ssbench import report  # loads slowly
 
+    path = junit_file(ns)
+    if path:
+        write_result([report.render(made, "junit")], path)
+    if not ns.html:
+        return
     script_url = None
     if ns.html_assets:
         script = report.plotly_script()

@@ -1,10 +1,11 @@
-"""--html: reports as pages, of every command that has them."""
+"""--html and --junit: files with a report, of every command that has them."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,39 @@ def test_compare_writes_a_page(stats: Path, tmp_path: Path) -> None:
     assert "<h1>Comparison of 2 runs</h1>" in page.read_text()
 
 
+def test_report_scenario_writes_thresholds_as_test_cases(
+    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    junit = tmp_path / "a.xml"
+    words = ["--threshold", "errors < 50%", "--threshold", "p50 < 1us", "--junit", str(junit)]
+    assert main(["report-scenario", "-s", str(stats), *words]) == 3
+    suite = ET.parse(junit).getroot()[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
+    assert "\nTOTAL\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("series", "suites"), [([], 1), (["--sweep", "users=1,2"], 2)])
+def test_a_run_and_a_sweep_write_test_cases_also_without_a_report(
+    series: list[str], suites: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    junit = tmp_path / "a.xml"
+    words = ["--noop", "--workers", "1", "-q", "-R", "-s", str(tmp_path / "x"), *free_ports()]
+    words += ["--junit", str(junit), *series]
+    assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 0
+    found = ET.parse(junit).getroot()
+    assert [suite.get("errors") for suite in found] == ["0"] * suites
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("command", ["report-scenario", "compare"])
+def test_markdown_is_a_format_of_reports(
+    command: str, stats: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(stats)] * 2 if command == "compare" else ["-s", str(stats)]
+    assert main([command, *files, "--markdown"]) == 0
+    assert capsys.readouterr().out.startswith("# ")
+
+
 @pytest.mark.parametrize("series", [[], ["--sweep", "users=1,2"]])
 def test_a_run_and_a_sweep_write_a_page_also_without_a_report(
     series: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -62,22 +96,24 @@ def test_a_run_and_a_sweep_write_a_page_also_without_a_report(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_page_that_cannot_be_written_is_reported_before_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("option", ["--html", "--junit"])
+def test_a_file_that_cannot_be_written_is_reported_before_the_run(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--noop", "--workers", "1", "-s", str(tmp_path / "x"), "--html", "/nowhere/a.html"]
+    words = ["--noop", "--workers", "1", "-s", str(tmp_path / "x"), option, "/nowhere/a.html"]
     assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 1
     assert "/nowhere/a.html: can't be written" in capsys.readouterr().err
     assert not (tmp_path / "x.gz").exists()
 
 
-def test_a_page_never_overwrites_the_stat_file(
-    stats: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("option", ["--html", "--junit"])
+def test_no_file_overwrites_the_stat_file(
+    option: str, stats: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = stats.read_bytes()
-    assert main(["report-scenario", "-s", str(stats), "--html", str(stats)]) == 2
+    assert main(["report-scenario", "-s", str(stats), option, str(stats)]) == 2
     assert stats.read_bytes() == before
-    assert "--html" in capsys.readouterr().err
+    assert option in capsys.readouterr().err
 
 
 def test_assets_without_a_page_are_a_usage_error(

@@ -1,0 +1,51 @@
+"""Reports as Markdown, with the tables of GitHub and GitLab, for issues, wikis and chats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ssbench.core.text import printable
+from ssbench.report.model import Level, Report
+from ssbench.report.page_tables import notes_of, shown, tables_of, title_of
+
+#: What has a meaning anywhere in a line; and only at its beginning.
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
+_LIST_MARK = re.compile(r"^(\d*)([-+.)])(?=\s|$)")
+
+_LEVELS = {Level.NOTE: "Note: ", Level.WARNING: "**Warning:** ", Level.SEVERE: "**WARNING:** "}
+_PREFIXES = {level.name.lower(): prefix for level, prefix in _LEVELS.items()}
+
+
+def render_markdown(report: Report) -> str:
+    """The summary, notes and tables; text from outside is never markup."""
+    title, lines = title_of(report)
+    blocks = [
+        [f"# {_escaped(title)}"],
+        ["  \n".join(map(_escaped, lines))],
+        [f"- **{_escaped(row['topic'])}:** {_escaped(row['text'])}"
+         for row in report["summary"].tables[0].rows],
+        [f"- {_PREFIXES.get(level, '')}{_escaped(text)}" for level, text in notes_of(report)],
+    ]  # fmt: skip
+    for table in map(shown, filter(lambda table: table.rows, tables_of(report))):
+        blocks.append([f"## {_escaped(table.title)}"])
+        blocks.append(list(_table(table.headings, table.numeric, table.rows)))
+        if table.more:
+            blocks.append([f"{table.more:,} more rows are left out; `--json` has them."])
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _table(
+    headings: Sequence[str], numeric: Sequence[bool], rows: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    yield _line(headings)
+    yield f"|{'|'.join('---:' if each else '---' for each in numeric)}|"
+    yield from map(_line, rows)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(text: str) -> str:
+    return _LIST_MARK.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", printable(text)))
