@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from ssbench.cli.console import tell
 from ssbench.core.cpu_profile import CpuProfile, collapsed, hot_functions
+from ssbench.core.text import plural
 from ssbench.host.private_files import new_file
 from ssbench.host.sampler import Sampler
 
@@ -35,7 +36,7 @@ def tell_profile(profile: CpuProfile, what: str) -> None:
     cpu_ns = sum(profile.stacks.values())
     lines = [
         f"Profile of the {what}: {path} (for speedscope or flamegraph.pl)",
-        f"{cpu_ns / 1e9:.2f} s of CPU time in {profile.samples} samples;"
+        f"{cpu_ns / 1e9:.2f} s of CPU time in {plural(profile.samples, 'sample')};"
         f" sampling took {profile.overhead_ns / 1e6:.1f} ms more",
     ]
     for each in hot_functions(profile.stacks)[:HOTTEST]:
