@@ -616,7 +616,7 @@ PROFILER = (
         "--name=value", repeat=True, required=True, metavar="ARGS"),
 )
 _LOG_FORMAT = row("--log-format", "log_format", str, "",
-        "format of the log's lines [default: found by the lines]",
+        "format of the log's lines [default: recognized line by line]",
         choices=("swift", "s3", "combined"))
 MAKE_SCENARIO = (
     row("--from-container", "containers", str, "",
@@ -853,7 +853,7 @@ COMMANDS: Mapping[str, Command] = {
         CHECK_NETWORK,
         "measure throughput and round trip between the hosts of a run",
         "Measures TCP connections, one after the other and in both directions: from this host and "
-        "from one worker of each other host to each HOST, and from these workers to this host. "
+        "from one worker of each host to each HOST, and from these workers to this host. "
         "Prints each second, and a summary. The servers end with it.",
     ),
     "make-key": Command(

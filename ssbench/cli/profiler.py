@@ -45,7 +45,7 @@ def upload_words(words: Sequence[str]) -> list[str]:
     own, rest = own_words(words)
     given, more = parse_flags(rest, _OPTIONS, _SWITCHES, COMMAND)
     if more:
-        raise UsageError(f"{COMMAND}: {len(more)} unexpected arguments behind the options")
+        raise UsageError(f"{COMMAND}: unexpected argument: {more[0]}")
     values = {**_DEFAULTS, **{name: each[-1] for name, each in given.items()}}
     if not values.get("input-dir"):
         raise UsageError(f"{COMMAND}: give the folder of the files with -input-dir=DIR")

@@ -74,7 +74,7 @@ def check_network(
     config: NetworkConfig, observers: Sequence[Observer], stop: Stop
 ) -> Iterator[Link]:
     """Measure the connections one after the other: from this host, and from one worker of each
-    other host, to each server; and from these workers to this host.
+    host, to each server; and from these workers to this host.
 
     The servers end with it.
 

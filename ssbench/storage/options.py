@@ -153,7 +153,7 @@ def check_http_url(url: str, what: str) -> str:
     clean = url.isprintable() and " " not in url
     if parts.scheme not in ("http", "https") or not well_formed or not clean:
         shown = repr(url) if "@" not in url else "(not shown, it holds an @)"
-        raise UsageError(f"{what} {shown} isn't one: it should look like http://host:port/path")
+        raise UsageError(f"{what} {shown} is invalid: it should look like http://host:port/path")
     return url
 
 

@@ -162,7 +162,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("run-scenario -f s --batch-size few", "--batch-size: 'few': give auto"),
         ("run-scenario -f s --progress dots", "--progress: invalid choice; choose from chars"),
         ("run-scenario -f s --noop --embedded-swift", "not allowed with"),
-        ("run-scenario -f s -S nowhere", "-S/--storage-url: the URL 'nowhere' isn't one"),
+        ("run-scenario -f s -S nowhere", "-S/--storage-url: the URL 'nowhere' is invalid"),
         ("run-scenario -f s -V 9", "auth version '9' is unknown"),
         ("report-scenario", "-s/--stats-file"),
         ("report-scenario -s f --csv --json", "not allowed with"),

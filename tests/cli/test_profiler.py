@@ -42,7 +42,7 @@ def test_each_option_has_its_counterpart() -> None:
     ("line", "says"),
     [
         ("-concurrency=3", "give the folder of the files with -input-dir=DIR"),
-        ("-input-dir=d more", "1 unexpected arguments"),
+        ("-input-dir=d more", "unexpected argument: more"),
         ("-input-dir=d -other=1", "unknown option -other"),
         ("-input-dir=d -verify-checksum=perhaps", "-verify-checksum: give true or false"),
     ],

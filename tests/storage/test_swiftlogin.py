@@ -186,13 +186,13 @@ def test_a_key_unfit_for_headers_is_rejected_and_not_shown(key: str) -> None:
     "url", ["h:8080/auth", "ftp://h/", "http://", "http://h:99999/", "http://h/a b", "http://[::1"]
 )
 def test_invalid_urls(url: str) -> None:
-    with pytest.raises(UsageError, match="isn't one: it should look like http://host:port/path"):
+    with pytest.raises(UsageError, match="is invalid: it should look like http://host:port/path"):
         check_http_url(url, "auth URL")
 
 
 @pytest.mark.parametrize("auth", ["http://::1]:8080/v3", "http://[::1/v3"])
 def test_an_auth_url_with_an_unclosed_bracket_is_rejected(auth: str) -> None:
-    with pytest.raises(UsageError, match="isn't one: it should look like"):
+    with pytest.raises(UsageError, match="is invalid: it should look like"):
         plan_login(LoginOptions(auth=auth, user="u", os_password="p", os_project_name="q"))
 
 
