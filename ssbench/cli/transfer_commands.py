@@ -102,11 +102,13 @@ def download(ns: argparse.Namespace) -> ExitStatus:
             _say(f"Reading {plural(used, 'object')} concurrently")
             if not runs.add(download.run(users), _say):
                 break
-        if download.missing:
-            text = (
-                f"{plural(len(download.missing), 'file')} of {ns.folder} are not in the container"
-            )
-            runs.reasons.setdefault(ExitStatus.FAILED, text)
+        for names, why in (
+            (download.missing, "not in the container"),
+            (download.unreadable, "not readable, and could not be compared"),
+        ):
+            if names:
+                text = f"{plural(len(names), 'file')} of {ns.folder}: {why}"
+                runs.reasons.setdefault(ExitStatus.FAILED, text)
         return runs.end(_say)
 
 
@@ -233,6 +235,8 @@ def _unmatched_lines(download: Download) -> Iterator[str]:
         yield f"No file to compare with: {_names(download.unknown)}"
     if download.missing:
         yield f"Not in the container: {_names(download.missing)}"
+    if download.unreadable:
+        yield f"Files that can't be read: {_names(download.unreadable)}"
 
 
 def step_lines(step: TransferStep) -> Iterator[str]:

@@ -533,11 +533,16 @@ class Download(Transfer):
         if found.listed > len(found.names) or config.limit is not None:
             self.missing = []  # they may be among those that are left out
         self._md5, self._checksum_s = b"", 0.0
+        self.unreadable: list[str] = []  #: names of files with an object
         if config.folder is not None:
             # Names of objects may lead anywhere, as "/dev/zero": only files of the folder are read.
             names = [name[skipped:] for name in self.names]
             own = [name if name in with_file else "" for name in names]
             self._md5, self._checksum_s = self._compute_md5(config.folder, own)
+            digests = (self._md5[at : at + 16] for at in range(0, len(self._md5), 16))
+            self.unreadable = [
+                name for name, each in zip(own, digests, strict=True) if name and not any(each)
+            ]
 
     def run(self, users: int) -> TransferStep:
         """One run.

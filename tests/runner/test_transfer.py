@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.model import Phase
+from ssbench.core.observer import SilentObserver
 from ssbench.runner.config import RunConfig, TransportConfig
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.stop import Stop
@@ -133,6 +135,22 @@ def test_a_download_is_compared_with_listed_files_only(folder: Path, tmp_path: P
         assert list(download.names) == ["a.txt", "b", "link/b", "more"]
         assert download.unknown == ["link/b", "more"]
         assert download.missing == ["a/.hidden", "a/z"]
+
+
+def test_a_download_names_the_files_that_it_can_not_read(folder: Path, tmp_path: Path) -> None:
+    class Removal(SilentObserver):
+        def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+            if title == "Computing MD5":
+                (folder / "b").unlink()
+
+    (tmp_path / "c").mkdir()
+    for name in ("b", "a.txt", "more"):
+        (tmp_path / "c" / name).write_bytes(b"xxx")
+    store = StoreOptions("file", {"path": str(tmp_path)})
+    with ExitStack() as stack:
+        download = Download(config(folder, store, checksums=[]), stack, [Removal()])
+        assert download.unreadable == ["b"]
+        assert download.unknown == ["more"]
 
 
 def test_a_download_of_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
