@@ -25,6 +25,7 @@ EXTRAS = {
         "mock>=5.0",
         "hypothesis>=6.100",
         "hdrhistogram>=0.10.3",
+        "jsonschema>=4.18",
         "docutils>=0.20",
         "trustme>=1.2",
         "boto3>=1.34",

@@ -2,6 +2,7 @@
 
 The schema of a run's report is 1 (since ssbench 1.0), and so are those of series and comparisons.
 New keys may come without a new number; a key that goes, or changes its meaning, gives a new one.
+docs/report-1.schema.json describes them.
 """
 
 from __future__ import annotations
