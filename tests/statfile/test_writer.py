@@ -124,7 +124,7 @@ def test_zcat_and_pythons_gzip_read_the_file(path: Path) -> None:
     assert by_python == by_zcat
     # The header stands twice, on purpose, and the schema in each block with results.
     codes = [item[0] for item in msgpack.Unpacker(BytesIO(by_zcat))]
-    assert codes == [0, 0, 1, 2, 8, 9, 4, 8, 9, 5]
+    assert codes == [0, 0, 1, 2, 8, 9, 4, 8, 9, 10, 5]
 
 
 def test_the_header_is_on_disk_at_once(path: Path) -> None:
