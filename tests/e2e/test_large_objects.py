@@ -19,7 +19,7 @@ KEYS = {
     "sizes": [{"name": "tiny", "size_min": 100, "size_max": 9000}],
     "initial_files": {"tiny": 12},
     "operations": {
-        "create": 4, "read": 3, "update": 3, "delete": 1, "head": 1, "post": 2, "range_read": 3,
+        "create": 12, "read": 3, "update": 3, "delete": 3, "head": 1, "post": 2, "range_read": 3,
         "list": 1, "copy": 2, "bulk_delete": 1,
     },
     "bulk_count": 2,
@@ -66,10 +66,10 @@ def test_they_are_written_read_verified_and_deleted_whole(
 ) -> None:
     base = f"large{kind}"
     path = commands.scenario(
-        **KEYS, large_object=large(kind), container_base=base, operation_count=60
+        **KEYS, large_object=large(kind), container_base=base, operation_count=120
     )
     ended = commands.run("-f", path, "--verify", *login(embedded_swift)).fine()
-    assert ended.counted()[:2] == (60, 0), [row for row in rows_of(ended.results) if row["error"]]
+    assert ended.counted()[:2] == (120, 0), [row for row in rows_of(ended.results) if row["error"]]
     account = Account(embedded_swift)
     assert created(account, base) == []
     check_initial(account, base)
