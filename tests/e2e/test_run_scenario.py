@@ -96,7 +96,9 @@ def test_head_and_post_run_in_a_mix(
     counted = finished(first.stats)
     assert sum(r.method == "POST" for r in seen) == counted["POST"] > 0
     assert sum(r.method == "HEAD" for r in seen) == counted["HEAD"] > 0
-    assert first.counted() == (150, 0, 0)
+    # A retry is possible: Swift may not find an object while it replaces the metadata file of the
+    # only replica.
+    assert first.counted()[:2] == (150, 0)
     account = Account(embedded_swift)
     for name in account.objects(base):
         assert "x-delete-at" in account("HEAD", name)[1]
