@@ -12,6 +12,8 @@ EXTRAS = {
     "embedded": ["swift>=2.36"],
     # charts in reports of --html; without it these have tables and small lines
     "html": ["plotly>=6.0"],
+    # report-scenario --parquet
+    "parquet": ["pyarrow>=17.0"],
     # pinned where another version would find other faults, or format otherwise
     "dev": [
         "ruff==0.17.5",

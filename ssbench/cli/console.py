@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import IO, TextIO
 
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.text import printable
@@ -74,6 +74,20 @@ def write_result(parts: Iterable[str], path: str | None = None) -> None:
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(parts)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+@contextmanager
+def result_file(path: str) -> Iterator[IO[bytes]]:
+    """A new file of results that are not text.
+
+    :raises UsageError, SsbenchError: as ``write_result``.
+    """
+    _spare_stat_file(path)
+    try:
+        with open(path, "wb") as file:
+            yield file
     except OSError as error:
         raise _unwritable(path, error) from error
 

@@ -341,6 +341,12 @@ REPORT_SCENARIO = (
     row("--operations", "operations_file", str, "",
         "write each operation of the run to this file, as CSV; - for standard output instead of "
         "the report", metavar="FILE"),
+    row("--jsonl", "jsonl", str, "",
+        "write each operation to this file as a line of JSON; - for standard output instead of the "
+        "report", metavar="FILE"),
+    row("--parquet", "parquet", str, "",
+        "write each operation to this file as Parquet, for DuckDB, pandas and Spark; requires "
+        "ssbench[parquet]", metavar="FILE"),
     row("--profile", "profile", bool, "",
         "sample where the report's generation spends CPU time, and print it", default=False),
     row("--profile-file", "profile_file", str, "",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ssbench import report, statfile
 from ssbench.cli.config import percentiles
-from ssbench.cli.console import tell, tell_status, write_result
+from ssbench.cli.console import result_file, tell, tell_status, write_result
 from ssbench.cli.profile import profiled
 from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.core.errors import ExitStatus, UsageError
@@ -35,6 +35,8 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         "--host-stats": ns.host_stats,
         "--dstat": ns.dstat,
         "--operations": ns.operations_file,
+        "--jsonl": ns.jsonl,
+        "--parquet": ns.parquet,
         "--profile-file": ns.profile_file,
         "--html": ns.html,
         "--junit": ns.junit,
@@ -42,6 +44,8 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         if other and _same_file(other, path):
             raise UsageError(f"{option} {other}: this is the stat file itself; name another file")
     check_report_files(ns)
+    if ns.parquet:
+        _check_parquet(ns.parquet)
     texts = ns.thresholds or ()
     parse_thresholds(texts, known=None)  # before the file is read, which may take long
     with profiled(ns.profile, "report"):
@@ -53,12 +57,18 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         made = report.of_run(
             stats, percentiles(ns), wanted, stats_file=None if path == "-" else path
         )
-        if "-" not in (ns.operations_file, ns.profile_file) or ns.report_file:
+        if "-" not in (ns.operations_file, ns.jsonl, ns.profile_file) or ns.report_file:
             write_result([report.render(made, ns.format or "text")], ns.report_file)
         write_report_files(ns, made)
         if ns.operations_file:
             with statfile.read(path) as reader:
                 write_result(report.operation_rows(reader), ns.operations_file)
+        if ns.jsonl:
+            with statfile.read(path) as reader:
+                write_result(report.operation_json(reader), ns.jsonl)
+        if ns.parquet:
+            with statfile.read(path) as reader, result_file(ns.parquet) as file:
+                report.write_parquet(reader, file)
         if ns.profile_file:
             write_result(report.collapsed_stacks(stats.run), ns.profile_file)
         if ns.rps_histogram:
@@ -100,6 +110,17 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     write_result([report.render(made, ns.format or "text")])
     write_report_files(ns, made)
     return ExitStatus.OK
+
+
+def _check_parquet(path: str) -> None:
+    if path == "-":
+        raise UsageError("--parquet -: Parquet is not text: name a file")
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            "--parquet: pyarrow is not installed: in ssbench's checkout, pip install '.[parquet]'"
+        ) from error
 
 
 def _dstat(path: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ from ssbench.report.as_text import (
 )
 from ssbench.report.comparison import of_comparison
 from ssbench.report.model import Report, all_percentiles
-from ssbench.report.operations import operation_rows, over_time_rows
+from ssbench.report.operations import operation_json, operation_rows, over_time_rows, write_parquet
 from ssbench.report.profile import collapsed_stacks
 from ssbench.report.run import of_run
 from ssbench.report.series import SeriesSettings, of_series
@@ -49,6 +49,7 @@ __all__ = [
     "of_comparison",
     "of_run",
     "of_series",
+    "operation_json",
     "operation_rows",
     "over_time_rows",
     "plotly_script",
@@ -59,6 +60,7 @@ __all__ = [
     "series_row",
     "threshold_lines",
     "time_series_csv",
+    "write_parquet",
 ]
 
 #: Name -> renderer. To add a format, write the function and add its row.

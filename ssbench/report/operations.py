@@ -1,4 +1,4 @@
-"""CSV by operation: each operation of a run, and how many completed in each minute.
+"""Each operation of a run, as CSV, JSON lines and Parquet; and how many completed in each minute.
 
 The columns and their names are those of nectar's benchmark (``-csv``, ``-csvot``).
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from itertools import chain, islice
+from typing import IO, Any
 
 from ssbench.core.errors import MessageError
 from ssbench.core.model import Phase, SizeClass
@@ -38,6 +40,10 @@ READ_COLUMNS = (*WRITE_COLUMNS[:-1], "headers_elapsed_nanoseconds", WRITE_COLUMN
 MIXED_COLUMNS = (WRITE_COLUMNS[0], "method", *WRITE_COLUMNS[1:])
 ALL_COLUMNS = (WRITE_COLUMNS[0], "method", *READ_COLUMNS[1:], "bytes", "retries", "error")
 
+_TEXTS = ("method", "object_name", "transaction_id", "error")
+_ROW_GROUP = 1 << 16  #: rows of Parquet that are in memory at a time, and that a reader can skip
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+
 _MINUTE_NS = 60_000_000_000
 _TIMES = ("operation", "start_ns", "last_byte_ns", "error")
 _FIELDS = (
@@ -50,20 +56,43 @@ def operation_rows(
     records: Iterable[Record], columns: Sequence[str] = ALL_COLUMNS
 ) -> Iterator[str]:
     """Lines of CSV: the names of the columns, then each operation of the run phase, failed ones
-    included, in the order in which they were reported.
-
-    A time that isn't known is empty; so are names of runs whose header is missing. Objects of
-    ssbench 0.3.9 have no container.
+    included, in the order in which they were reported. What is None in ``_batches`` is empty.
 
     :param columns: a selection of ALL_COLUMNS.
     """
-    run = _Run()
     pick = [ALL_COLUMNS.index(name) for name in columns]
     yield _lines([columns])
-    for record in records:
-        run.add(record)
-        if isinstance(record, ResultBatch) and record.phase is Phase.RUN:
-            yield _lines([row[at] for at in pick] for row in run.rows(record))
+    for rows in _batches(records):
+        yield _lines([row[at] for at in pick] for row in rows)
+
+
+def operation_json(records: Iterable[Record]) -> Iterator[str]:
+    """The same operations, a JSON object with ALL_COLUMNS in each line."""
+    for rows in _batches(records):
+        yield "".join(f"{json.dumps(dict(zip(ALL_COLUMNS, row, strict=True)))}\n" for row in rows)
+
+
+def write_parquet(records: Iterable[Record], file: IO[bytes]) -> None:
+    """Write the same operations as Parquet, with ALL_COLUMNS: text, and whole numbers of 64 bits.
+
+    A number that has more bits, which only a damaged file has, becomes null.
+
+    :raises ImportError: pyarrow is not installed.
+    :raises OSError: the file can't be written.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    types = [pyarrow.string() if name in _TEXTS else pyarrow.int64() for name in ALL_COLUMNS]
+    schema = pyarrow.schema(zip(ALL_COLUMNS, types, strict=True))
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        rows = chain.from_iterable(_batches(records))
+        while group := list(islice(rows, _ROW_GROUP)):
+            columns = [
+                [None if type(v) is int and not _LEAST <= v <= _MOST else v for v in column]
+                for column in zip(*group, strict=True)
+            ]
+            writer.write_table(pyarrow.table(columns, schema=schema))
 
 
 def over_time_rows(records: Iterable[Record], methods: Sequence[str] = ()) -> Iterator[str]:
@@ -104,6 +133,19 @@ def over_time_rows(records: Iterable[Record], methods: Sequence[str] = ()) -> It
         at_ns = min(start_ns + (minute + 1) * _MINUTE_NS, end_ns)
         found = [by_method[minute, name] for name in methods] or [totals[minute]]
         yield _lines([[at_ns, *found]])
+
+
+def _batches(records: Iterable[Record]) -> Iterator[Iterator[Sequence[Any]]]:
+    """The operations of the run phase as rows of ALL_COLUMNS, those of a batch together.
+
+    None: a time that isn't known, the error of a success, or a name of a run whose header is
+    missing. Objects of ssbench 0.3.9 have no container.
+    """
+    run = _Run()
+    for record in records:
+        run.add(record)
+        if isinstance(record, ResultBatch) and record.phase is Phase.RUN:
+            yield run.rows(record)
 
 
 class _Run:
@@ -162,14 +204,14 @@ class _Run:
                 self._name(row, size_class, number),
                 printable(transaction_id.decode("utf-8", "replace")),
                 status,
-                headers_ns if headers_ns >= 0 else "",
+                headers_ns if headers_ns >= 0 else None,
                 last_ns,
                 moved,
                 retries,
-                error_label(error) if error else "",
+                error_label(error) if error else None,
             )
 
-    def _name(self, row: Operation, size_class: int, number: int) -> str:
+    def _name(self, row: Operation, size_class: int, number: int) -> str | None:
         naming = self._naming
         try:
             if naming is None:
@@ -179,7 +221,7 @@ class _Run:
             else:
                 name = f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"
         except (IndexError, ZeroDivisionError):  # the latter: there are no containers
-            return ""
+            return None
         return printable(name)
 
 

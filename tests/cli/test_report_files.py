@@ -1,7 +1,8 @@
-"""--html and --junit: files with a report, of every command that has them."""
+"""Files beside the printed report, of every command that has them."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from ssbench.cli.master import main
 from tests.cli.test_master import free_ports
@@ -106,7 +108,45 @@ def test_a_file_that_cannot_be_written_is_reported_before_the_run(
     assert not (tmp_path / "x.gz").exists()
 
 
-@pytest.mark.parametrize("option", ["--html", "--junit"])
+def test_operations_are_written_as_json_lines_and_parquet(
+    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "a.parquet"
+    words = ["--jsonl", "-", "--parquet", str(table)]
+    assert main(["report-scenario", "-s", str(stats), *words]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lines) > 100
+    assert parquet.read_table(table).to_pylist() == lines
+
+
+def test_parquet_without_its_extra_is_a_usage_error_that_names_it(
+    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    table = tmp_path / "a.parquet"
+    assert main(["report-scenario", "-s", str(stats), "--parquet", str(table)]) == 2
+    out, err = capsys.readouterr()
+    assert "pyarrow is not installed" in err
+    assert "pip install '.[parquet]'" in err
+    assert (out, table.exists()) == ("", False)
+
+
+def test_parquet_is_not_for_standard_output(
+    stats: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report-scenario", "-s", str(stats), "--parquet", "-"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_parquet_that_cannot_be_written_is_an_error(
+    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "none" / "a.parquet"
+    assert main(["report-scenario", "-s", str(stats), "--parquet", str(path)]) == 1
+    assert f"{path}: can't be written: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--html", "--junit", "--jsonl", "--parquet"])
 def test_no_file_overwrites_the_stat_file(
     option: str, stats: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,7 +168,8 @@ def test_only_pages_load_what_pages_need(stats: Path) -> None:
     """Neither a master's start nor a report as text takes the time for it."""
     code = (
         "import sys; from ssbench.cli.master import main; main(sys.argv[1:]);"
-        "print([n for n in ('jinja2', 'plotly', 'ssbench.report.as_html') if n in sys.modules])"
+        "unwanted = {'jinja2', 'plotly', 'pyarrow', 'ssbench.report.as_html'};"
+        "print(sorted(unwanted & set(sys.modules)))"
     )
     for words in (["list-scenarios"], ["report-scenario", "-s", str(stats)]):
         command = [sys.executable, "-c", code, *words]

@@ -1,11 +1,17 @@
-"""The CSV files by operation: their columns, names, times and order."""
+"""The files by operation: their columns, names, times and order."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import zlib
 from dataclasses import replace
 
+import msgpack
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
@@ -17,7 +23,7 @@ from ssbench.core.records import (
     ResultBatch,
     RunHeader,
 )
-from ssbench.report import operation_rows, over_time_rows
+from ssbench.report import operation_json, operation_rows, over_time_rows, write_parquet
 from ssbench.report.operations import ALL_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner.methods import MIXED
 
@@ -65,6 +71,51 @@ def test_each_operation_has_a_line_with_its_completion_and_name() -> None:
         f"{START_NS + 50},c1/x-3,tx1,200,,30",
     ]
     assert lines(records, *WRITE_COLUMNS)[1] == f"{START_NS + 15},c0/x-0,tx1,200,10"
+
+
+def parquet_of(records: list[Record]) -> pyarrow.Table:
+    file = io.BytesIO()
+    write_parquet(records, file)
+    return parquet.read_table(pyarrow.BufferReader(file.getvalue()))
+
+
+def test_json_lines_and_parquet_have_the_values_of_the_csv() -> None:
+    rows = [result(0, 5, 10), result(3, 20, 30, headers_ns=UNCERTAIN_NS, error=ErrorKind.STATUS)]
+    records = [HEADER, RUN, batch(rows[0]), batch(rows[1])]
+    found = [json.loads(line) for line in "".join(operation_json(records)).splitlines()]
+    assert found == parquet_of(records).to_pylist()
+    assert [tuple(row) for row in found] == [ALL_COLUMNS] * 2
+    as_csv = list(csv.DictReader(lines(records)))
+    assert as_csv == [
+        {key: "" if value is None else str(value) for key, value in row.items()} for row in found
+    ]
+    assert [row["error"] for row in found] == [None, "status"]
+    assert [row["headers_elapsed_nanoseconds"] for row in found] == [5, None]
+
+
+def test_parquet_of_a_run_without_operations_has_the_columns() -> None:
+    table = parquet_of([HEADER, RUN])
+    assert (table.num_rows, tuple(table.column_names)) == (0, ALL_COLUMNS)
+    assert table.schema.field("elapsed_nanoseconds").type == pyarrow.int64()
+    assert table.schema.field("error").type == pyarrow.string()
+
+
+def test_parquet_is_written_in_row_groups() -> None:
+    rows = [result(0, n, 10) for n in range(40_000)]
+    file = io.BytesIO()
+    write_parquet([HEADER, RUN, batch(*rows), batch(*rows)], file)
+    found = parquet.ParquetFile(pyarrow.BufferReader(file.getvalue())).metadata
+    sizes = [found.row_group(n).num_rows for n in range(found.num_row_groups)]
+    assert sizes == [65_536, 80_000 - 65_536]
+
+
+def test_numbers_beyond_64_bits_are_null_in_parquet() -> None:
+    record = batch(result(0, 5, 10))
+    packed = msgpack.unpackb(record.packed)
+    at = 1 + record.names.index("bytes_moved")
+    packed[at] = [1 << 62, "Q", b"\xff" * 8]
+    damaged = replace(record, packed=msgpack.packb(packed))
+    assert parquet_of([HEADER, RUN, damaged]).column("bytes").to_pylist() == [None]
 
 
 def test_failed_operations_are_among_them_with_their_cause() -> None:
