@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.e2e.commands import Commands, Started
-from tests.e2e.faults.hostile import TIMEOUTS
 from tests.fakes.breaking_proxy import BreakingProxy, Lie
 from tests.fakes.hostile_swift import Behaviour
 from tests.servers.s3 import SwiftS3
@@ -47,7 +46,7 @@ class Store:
     ) -> Started:
         """A run against the store at this port."""
         path = commands.scenario(container_base=f"{self.name}fault", **keys)
-        words = ["-f", path, *TIMEOUTS, *options, *self.options(port)]
+        words = ["-f", path, *options, *self.options(port)]
         return commands.start_run(*words, environment=self.environment, workers=workers)
 
 

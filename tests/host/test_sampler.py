@@ -94,12 +94,15 @@ def test_waiting_takes_no_time() -> None:
 
 
 def test_it_takes_the_cpu_time_that_there_was_and_little_of_its_own() -> None:
-    began_s = time.process_time()
-    profile = sampled(lambda: burn(0.4))
-    spent_s = time.process_time() - began_s
-    assert sum(profile.stacks.values()) / 1e9 == pytest.approx(spent_s, rel=0.15)
-    assert profile.samples >= 5  # about 40, fewer if the host is busy
-    assert 0 < profile.overhead_ns < 0.05 * spent_s * 1e9
+    samples = []
+    while len(samples) < 10 and max(samples, default=0) < 20:  # fewer while the host is busy
+        began_s = time.process_time()
+        profile = sampled(lambda: burn(0.4))
+        spent_s = time.process_time() - began_s
+        assert sum(profile.stacks.values()) / 1e9 == pytest.approx(spent_s, rel=0.15)
+        assert 0 < profile.overhead_ns < 0.05 * spent_s * 1e9
+        samples.append(profile.samples)
+    assert max(samples) >= 20
 
 
 def test_one_runs_at_a_time_and_only_in_the_main_thread() -> None:

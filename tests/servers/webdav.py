@@ -34,8 +34,6 @@ class DavServer:
 
     def __init__(self, authentication: str = "") -> None:
         self.authentication = authentication
-        self.port = held_port("127.0.0.1")
-        self.url = f"http://127.0.0.1:{self.port}/dav"
 
     @property
     def options(self) -> list[str]:
@@ -65,6 +63,9 @@ class DavServer:
             self.place = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="dav-")))
             self.files = self.place / "dav"
             self.files.mkdir()
+            # Not before: a port that nobody listens on is not held for ever.
+            self.port = held_port("127.0.0.1")
+            self.url = f"http://127.0.0.1:{self.port}/dav"
             self.start()
             opened.callback(self.stop)
             self._opened = opened.pop_all()

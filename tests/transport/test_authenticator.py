@@ -109,7 +109,7 @@ def told(master: MasterTransport, lines: list[str]) -> bool:
 
 @pytest.mark.parametrize("channel", PEERS)
 @pytest.mark.parametrize(("lock", "whys"), LOCKS.values(), ids=LOCKS)
-def test_a_peer_without_the_key_neither_sends_nor_receives_and_is_logged_once_a_reason(
+def test_a_peer_without_the_key_neither_sends_nor_receives_and_is_logged_once(
     channel: str, lock: Locks, whys: set[str]
 ) -> None:
     key = CurveKey.generate()
@@ -127,10 +127,14 @@ def test_a_peer_without_the_key_neither_sends_nor_receives_and_is_logged_once_a_
                 assert list(master.receive(0.01)) == []
                 told(master, lines)
             assert rejected.got() == []
-        found = [why for line in lines for why in whys if line.endswith(why)]
-        assert 1 <= len(lines) == len(found) == len(set(found))
+        addresses = []
         for line in lines:
-            assert re.match(rf"Rejected a peer at {SOMEWHERE}, port {port}: ", line)
+            place = re.match(rf"Rejected a peer at ({SOMEWHERE}), port {port}: ", line)
+            assert place
+            assert line.endswith(tuple(whys))
+            addresses.append(place[1])
+        # A busy host may not know it until the peer has connected once more.
+        assert sorted(set(addresses)) == sorted(addresses) != []
         assert master.refused == 0
         # And whoever has the key gets in, all the same.
         with worker_of(master, key) as (friend, control):

@@ -20,6 +20,7 @@ from tests.fakes.server_behaviours import OK, START, keep, reading, reset, sayin
 
 K = ErrorKind
 SIZE = 300_000  #: of the uploads that are cut
+NETWORK_S = 3  #: longer than a real server on a busy host takes to respond
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +49,15 @@ def test_broken_reads_have_a_cause(store: Store, commands: Commands, row: Row) -
         "well": None,
         "too long": Fault(saying(START + b"x" * 1001), K.PROTOCOL, "1 bytes more"),
         "503": Fault(saying(store.unavailable, then=keep), K.STATUS, store.unavailable_words, 503),
-        "silent": Fault(stall, K.NETWORK_TIMEOUT, "silent for 1 s"),
+        "silent": Fault(stall, K.NETWORK_TIMEOUT, f"silent for {NETWORK_S} s"),
         "well too": None,
     }
     behaviours = {name: fault and fault.behaviour for name, fault in faults.items()}
     with store.broken(behaviours) as proxy:
         ended = store.run(
-            commands, proxy.port, "--retries", 0, crud_profile=[0, 1, 0, 0], operation_count=28
-        ).wait()
+            commands, proxy.port, "--retries", 0, "--network-timeout", NETWORK_S,
+            crud_profile=[0, 1, 0, 0], operation_count=28,
+        ).wait()  # fmt: skip
     account = row.accounted(ended.stats)
     judged(ended, account)
     assert (account.sent, account.done) == (28, 8)
