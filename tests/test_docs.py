@@ -178,7 +178,7 @@ def default_shown(action: argparse.Action) -> str:
         return told[1]
     if action.required or (not action.option_strings and action.nargs is None):
         return "required"
-    if action.default in (None, False, argparse.SUPPRESS):
+    if action.default in (None, False, (), argparse.SUPPRESS):
         return ""
     return f"{action.default:g}" if isinstance(action.default, float) else str(action.default)
 

@@ -315,9 +315,12 @@ FIND_LIMIT = (
     *_ARRIVALS, *_HOW, _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 REPORT_SCENARIO = (
-    _field("-s --stats-file", "stats_file", str, "",
-           "results to report on, including those of ssbench 0.3.9", metavar="STATS_FILE",
-           required=True),
+    row("", "stats_files", str, "",
+        "results to report on, including those of ssbench 0.3.9; several are those of masters that "
+        "ran the same scenario at the same time, and are merged", metavar="STATS_FILE",
+        default=(), repeat=True, exclusive="results", required=True),
+    row("-s --stats-file", "stats_file", str, "", "the same, of one run", metavar="STATS_FILE",
+        exclusive="results", required=True),
     row("-f --report-file", "report_file", str, "",
         "write the report to this file [default: standard output]", metavar="REPORT_FILE"),
     replace(_PERCENTILE, group=""),
@@ -754,8 +757,8 @@ COMMANDS: Mapping[str, Command] = {
     "report-scenario": Command(
         REPORT_SCENARIO,
         "report on the results of an earlier run",
-        "Prints a report on a stat file, as text unless another format is given.",
-        "give the stat file with -s",
+        "Prints a report on a stat file, as text unless another format is given. Several stat "
+        "files are merged: those of masters that ran the same scenario at the same time.",
     ),
     "compare": Command(
         COMPARE,

@@ -186,7 +186,7 @@ def _add_option(target: argparse._ActionsContainer, row: Option) -> None:
             settings |= {"nargs": "?", "const": row.const}
     if not row.flags:
         nargs: str | None = "+" if row.repeat else None
-        if not row.required:
+        if row.exclusive or not row.required:
             nargs = "*" if row.repeat else "?"
         target.add_argument(row.name, nargs=nargs, help=row.help, **settings)
         return

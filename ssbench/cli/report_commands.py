@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ssbench import report, statfile
 from ssbench.cli.config import percentiles
@@ -12,22 +12,28 @@ from ssbench.cli.console import result_file, tell, tell_status, write_result
 from ssbench.cli.profile import profiled
 from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.records import Record
 from ssbench.core.stats.compare import PERCENTS, comparison
+from ssbench.core.stats.merge import Part
 from ssbench.runner.results import (
     check_thresholds,
     missed_thresholds,
     parse_thresholds,
+    read_merged,
     read_stats,
 )
 
 
 def report_scenario(ns: argparse.Namespace) -> ExitStatus:
-    """Print or write the reports on a stat file.
+    """Print or write the reports on a run, or on several that are merged.
 
-    :raises UsageError: a report would overwrite the stat file.
-    :raises StatFileError: the file is not a stat file.
+    :raises UsageError: a report would overwrite a stat file, or runs cannot be merged.
+    :raises StatFileError: a file is not a stat file.
     """
-    path = statfile.existing_path(ns.stats_file)
+    given = [ns.stats_file] if ns.stats_file else ns.stats_files
+    if len(given) > 1 and "-" in given:
+        raise UsageError("-: standard input cannot be merged: name the file")
+    paths = [statfile.existing_path(each) for each in given]
     for option, other in {
         "-f": ns.report_file,
         "-r": ns.rps_histogram,
@@ -41,7 +47,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         "--html": ns.html,
         "--junit": ns.junit,
     }.items():
-        if other and _same_file(other, path):
+        if other and any(_same_file(other, path) for path in paths):
             raise UsageError(f"{option} {other}: this is the stat file itself; name another file")
     check_report_files(ns)
     if ns.parquet:
@@ -49,26 +55,32 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     texts = ns.thresholds or ()
     parse_thresholds(texts, known=None)  # before the file is read, which may take long
     with profiled(ns.profile, "report"):
-        stats = read_stats(path, tell, in_detail=ns.html is not None)
+        parts: list[Part] = []
+        if len(paths) == 1:
+            stats = read_stats(paths[0], tell, in_detail=ns.html is not None)
+        else:
+            stats, parts = read_merged(paths, tell, in_detail=ns.html is not None)
         wanted = parse_thresholds(texts, known=stats.run.operations)
         check_thresholds(wanted, stats.run.scenario)
         if ns.profile_file and not stats.run.profiles:
-            raise UsageError(f"--profile-file: {path} has no profile: run with --profile")
+            raise UsageError(f"--profile-file: {paths[0]} has no profile: run with --profile")
         made = report.of_run(
-            stats, percentiles(ns), wanted, stats_file=None if path == "-" else path
+            stats,
+            percentiles(ns),
+            wanted,
+            stats_file=None if paths == ["-"] else ", ".join(paths),
+            parts=parts,
         )
         if "-" not in (ns.operations_file, ns.jsonl, ns.profile_file) or ns.report_file:
             write_result([report.render(made, ns.format or "text")], ns.report_file)
         write_report_files(ns, made)
         if ns.operations_file:
-            with statfile.read(path) as reader:
-                write_result(report.operation_rows(reader), ns.operations_file)
+            write_result(report.operation_rows(_records(paths)), ns.operations_file)
         if ns.jsonl:
-            with statfile.read(path) as reader:
-                write_result(report.operation_json(reader), ns.jsonl)
+            write_result(report.operation_json(_records(paths)), ns.jsonl)
         if ns.parquet:
-            with statfile.read(path) as reader, result_file(ns.parquet) as file:
-                report.write_parquet(reader, file)
+            with result_file(ns.parquet) as file:
+                report.write_parquet(_records(paths), file)
         if ns.profile_file:
             write_result(report.collapsed_stacks(stats.run), ns.profile_file)
         if ns.rps_histogram:
@@ -76,15 +88,13 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         if ns.time_series:
             write_result([report.time_series_csv(made)], ns.time_series)
         if ns.host_stats:
-            with statfile.read(path) as reader:
-                names = report.host_columns(reader)
-            with statfile.read(path) as reader:
-                write_result(report.host_rows(reader, names), ns.host_stats)
+            names = report.host_columns(_records(paths))
+            write_result(report.host_rows(_records(paths), names), ns.host_stats)
         if ns.dstat:
-            write_result(_dstat(path), ns.dstat)
+            write_result(_dstat(paths), ns.dstat)
     reasons = missed_thresholds(stats, wanted)
     if not stats.run.complete:
-        reasons[ExitStatus.FAILED] = f"{path}: some results of the run are missing"
+        reasons[ExitStatus.FAILED] = f"{', '.join(paths)}: some results of the run are missing"
     return tell_status(reasons)
 
 
@@ -123,14 +133,18 @@ def _check_parquet(path: str) -> None:
         ) from error
 
 
-def _dstat(path: str) -> Iterator[str]:
+def _records(paths: Sequence[str]) -> Iterator[Record]:
+    """The records of the files, one file after the other."""
+    for path in paths:
+        with statfile.read(path) as reader:
+            yield from reader
+
+
+def _dstat(paths: Sequence[str]) -> Iterator[str]:
     """The lines of --dstat, one host after the other: a run may have more than memory holds."""
     yield report.dstat_head()
-    with statfile.read(path) as reader:
-        hosts = report.hosts_of(reader)
-    for host in hosts:
-        with statfile.read(path) as reader:
-            yield from report.dstat_rows(reader, host)
+    for host in report.hosts_of(_records(paths)):
+        yield from report.dstat_rows(_records(paths), host)
 
 
 def _same_file(path: str, other: str) -> bool:

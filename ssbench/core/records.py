@@ -99,6 +99,8 @@ class ResultBatch:
     count: int  #: of results, at least 1
     names: tuple[str, ...]  #: of the columns; unknown ones may be among them
     packed: bytes  #: msgpack of ``[count, column, ...]``
+    #: Of merged runs: how much later this one's phase began; not stored.
+    later_ns: int = 0
     _columns: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod

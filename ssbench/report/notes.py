@@ -19,6 +19,7 @@ from ssbench.core.stats.headroom import (
     Who,
 )
 from ssbench.core.stats.histogram import SECOND_ERROR
+from ssbench.core.stats.merge import Part, common_s
 from ssbench.core.stats.run_records import StageUsers
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steady import (
@@ -152,9 +153,20 @@ _CUT_OFF = "INCOMPLETE: some results of the run are missing; the figures below c
 _MOST_CHANGES = 5  #: of the number of users that a line names
 
 
-def ending_notes(stats: RunStats) -> list[Note]:
-    """What is missing, how the run ended, and whether fewer users ran than asked for."""
-    return [plain_note(line) for line in (*_ending_lines(stats), *_missing_users(stats))]
+def ending_notes(stats: RunStats, parts: Sequence[Part] = ()) -> list[Note]:
+    """Whether runs were merged, what is missing, how the run ended, and whether fewer users ran
+    than asked for."""
+    lines = (*_merged_lines(parts), *_ending_lines(stats), *_missing_users(stats))
+    return [plain_note(line) for line in lines]
+
+
+def _merged_lines(parts: Sequence[Part]) -> Iterator[str]:
+    if parts:
+        common, whole = common_s(parts)
+        yield (
+            f"MERGED: the runs of {len(parts)} masters as one, by the clocks of the masters; they"
+            f" ran together for {common:.1f} of {whole:.1f} s"
+        )
 
 
 def _ending_lines(stats: RunStats) -> Iterator[str]:

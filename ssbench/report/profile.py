@@ -85,7 +85,7 @@ def collapsed_stacks(run: RunRecords) -> Iterator[str]:
 def _by_role(run: RunRecords) -> Mapping[str, list[ProfileRecord]]:
     found: dict[str, list[ProfileRecord]] = {}
     for (_run_id, index), record in sorted(run.profiles.items()):
-        found.setdefault("master" if index == MASTER else "workers", []).append(record)
+        found.setdefault("master" if index < 0 else "workers", []).append(record)
     return found
 
 

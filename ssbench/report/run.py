@@ -9,6 +9,7 @@ from typing import Any
 from ssbench.core.model import Phase
 from ssbench.core.operations import Body, row_of
 from ssbench.core.stats.headroom import Cause, Finding, HostLoad
+from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
 from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
@@ -67,12 +68,14 @@ def of_run(
     thresholds: Sequence[Threshold] = (),
     *,
     stats_file: str | None = None,
+    parts: Sequence[Part] = (),
 ) -> Report:
     """The report of a run.
 
     :param percentiles: beside the usual ones; the first is the column of the text's tables.
     :param thresholds: conditions that the run is judged by.
     :param stats_file: path of its results, for the summary.
+    :param parts: the runs that it is merged from, if it is.
     :raises ValueError: as ``all_percentiles``.
     """
     percents = all_percentiles(percentiles)
@@ -115,7 +118,8 @@ def of_run(
         _verified(stats),
         _counters(stats),
         *([profile_section(stats.run)] if stats.run.profiles else []),
-        Section("ending", notes=notes.ending_notes(stats), formats="text"),
+        *([_merged(parts)] if parts else []),
+        Section("ending", notes=notes.ending_notes(stats, parts), formats="text"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
     sections += detail_sections(stats)
@@ -369,6 +373,27 @@ def _seconds(stats: RunStats) -> Section:
     return Section(
         "seconds", series=[Series("seconds", x, columns, Seconds(stats), formats="json")]
     )
+
+
+def _merged(parts: Sequence[Part]) -> Section:
+    """The runs that were merged."""
+    rows = []
+    for part in parts:
+        run, header = part.facts, part.header
+        asked = max(users.asked for users in run.stage_users)
+        rows.append([
+            fact("file", part.name, WORD, "its stat file"),
+            fact("run_id", header.run_id, WORD, "identifier", title="run"),
+            fact("host", header.hosts.get("hostname"), WORD, "of its master"),
+            fact("started_at_s", part.begins_ns[0] / 1e9, WALL_CLOCK, "its load began",
+                 title="began"),
+            fact("users", asked, COUNT, "users asked for"),
+            fact("users_ran", run.users_ran, COUNT, "the fewest that ran", title="ran"),
+            fact("sent", run.sent, COUNT, "operations sent to workers"),
+            fact("ended", run.ending, WORD, "how it ended"),
+        ])  # fmt: skip
+    table = Table.of("merged", rows, formats="text json")
+    return Section("merged", f"MERGED RUNS OF {len(parts)} MASTERS", tables=[table])
 
 
 def threshold_facts(verdict: ThresholdResult) -> list[Fact]:

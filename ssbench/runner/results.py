@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import chain
 
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.records import MarkRecord, Record, RunHeader
+from ssbench.core.stats.merge import Part, end_of_load_ns, merged
+from ssbench.core.stats.merge import check as check_parts
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.thresholds import Threshold
@@ -39,6 +41,35 @@ def read_stats(
                 if warn is not None:
                     warn(f"{path}: {line}")
         return stats
+    finally:
+        restore()
+
+
+def read_merged(
+    paths: Sequence[str], warn: Callable[[str], None] | None = None, *, in_detail: bool = False
+) -> tuple[RunStats, list[Part]]:
+    """The statistics of the runs of several masters, as of one run; and these runs.
+
+    :param warn: as of ``read_stats``.
+    :raises StatFileError: one of the files is not a stat file.
+    :raises UsageError: the runs do not go together.
+    """
+    restore = tune_garbage_collector()
+    try:
+        parts = []
+        for path in paths:
+            with statfile.read(path) as reader:
+                parts.append(Part.of(path, reader.without_results()))
+        check_parts(parts)
+        with ExitStack() as stack:
+            readers = [stack.enter_context(statfile.read(path)) for path in paths]
+            stats = RunStats.of(merged(parts, readers), end_of_load_ns(parts), in_detail=in_detail)
+            for reader in readers:
+                stats.run.damage += [f"{reader.name}: {line}" for line in reader.damage]
+                for line in [*reader.damage, *reader.notes]:
+                    if warn is not None:
+                        warn(f"{reader.name}: {line}")
+        return stats, parts
     finally:
         restore()
 

@@ -13,9 +13,11 @@ import pytest
 from pyarrow import parquet
 
 from ssbench.cli.master import main
+from ssbench.statfile import StatFileWriter
 from tests.cli.test_master import free_ports
 from tests.cli.test_run_scenario import scenario
 from tests.golden import compare
+from tests.report import runs
 
 STATS = compare.FOLDER / "format-1" / "stages.stat.gz"
 
@@ -117,6 +119,52 @@ def test_operations_are_written_as_json_lines_and_parquet(
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(lines) > 100
     assert parquet.read_table(table).to_pylist() == lines
+
+
+@pytest.fixture
+def two_masters(tmp_path: Path) -> list[str]:
+    """The stat files of two runs at the same time."""
+    found = []
+    for seed in (1, 2):
+        path = tmp_path / f"{seed}.stat.gz"
+        with StatFileWriter.create(path) as writer:
+            for record in runs.lasting(12, 50, seed=seed, run_seconds=12, operation_count=None):
+                writer.write(record)
+        found.append(str(path))
+    return found
+
+
+def test_several_stat_files_are_merged(
+    two_masters: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = tmp_path / "a.jsonl"
+    assert main(["report-scenario", *two_masters, "--jsonl", str(lines)]) == 0
+    out = capsys.readouterr().out
+    assert "MERGED: the runs of 2 masters as one" in out
+    assert "\nMERGED RUNS OF 2 MASTERS\n" in out
+    assert "Throughput  100.0 operations/s" in out
+    assert out.endswith(f"{two_masters[0]}, {two_masters[1]}\n")
+    assert len(lines.read_text().splitlines()) == 1200
+    assert main(["report-scenario", two_masters[0]]) == 0
+    assert "MERGED" not in capsys.readouterr().out
+
+
+def test_stat_files_that_do_not_go_together_are_a_usage_error(
+    two_masters: list[str], stats: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report-scenario", *two_masters, two_masters[0]]) == 2
+    assert f"{two_masters[0]}: is the same run as" in capsys.readouterr().err
+    assert main(["report-scenario", two_masters[0], str(stats)]) == 2
+    assert "runs that are merged have the same scenario" in capsys.readouterr().err
+    assert main(["report-scenario", two_masters[0], "-"]) == 2
+    assert "-: standard input cannot be merged" in capsys.readouterr().err
+
+
+def test_no_stat_file_of_several_is_overwritten(
+    two_masters: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report-scenario", *two_masters, "-f", two_masters[1]]) == 2
+    assert f"-f {two_masters[1]}: this is the stat file itself" in capsys.readouterr().err
 
 
 def test_parquet_without_its_extra_is_a_usage_error_that_names_it(

@@ -11,7 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 
+from ssbench.core.records import Record
 from ssbench.core.stats.compare import comparison
+from ssbench.core.stats.merge import Part, end_of_load_ns, merged
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Step
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.report import Report, SeriesSettings, of_comparison, of_run, of_series, render
@@ -82,8 +85,25 @@ def without_a_scenario() -> Report:
     return of_run(runs.stats_of([runs.header(scenario={}, scenario_given={"x": float("inf")})]))
 
 
-MORE = {"rates": open_series, "part": part_of_comparison, "judged": judged_around,
-        "bare": without_a_scenario, "empty": lambda: of_run(runs.stats_of([]))}  # fmt: skip
+def of_two_masters() -> Report:
+    both = [lasting_with(1), lasting_with(2)]
+    parts = [Part.of(f"{at}.stat.gz", records) for at, records in enumerate(both)]
+    stats = RunStats.of(merged(parts, both), end_of_load_ns(parts))
+    return of_run(stats, parts=parts)
+
+
+def lasting_with(seed: int) -> list[Record]:
+    return runs.lasting(12, 50, seed=seed, run_seconds=12, operation_count=None)
+
+
+MORE = {
+    "merged": of_two_masters,
+    "rates": open_series,
+    "part": part_of_comparison,
+    "judged": judged_around,
+    "bare": without_a_scenario,
+    "empty": lambda: of_run(runs.stats_of([])),
+}
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name)

@@ -146,8 +146,9 @@ class Results:
                 self._add(parts, names, some)
         self._columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
         self._starts = list(accumulate(self._counts, initial=0))
-        if any(shifts_ns.values()):
-            self._shift([shifts_ns.get(worker, 0) for worker in self._workers])
+        shifts = [shifts_ns.get(batch.worker, 0) + batch.later_ns for batch in batches]
+        if any(shifts):
+            self._shift(shifts)
 
     def _add(
         self, parts: dict[str, list[Ints]], names: tuple[str, ...], batches: Sequence[ResultBatch]

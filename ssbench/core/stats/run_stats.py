@@ -19,7 +19,6 @@ from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, ErrorKind, Phase
 from ssbench.core.operations import CRUD, row_of
 from ssbench.core.records import (
-    MASTER,
     ClockRecord,
     HostRecord,
     MarkRecord,
@@ -464,8 +463,9 @@ class RunStats:
     def _role(self, host: HostKey) -> str:
         """Which processes ran on a host."""
         here = [key for key, each in self._hosts.items() if (each.host, each.boot_id) == host]
-        workers = {key for key in here if key[1] != MASTER and not self._is_metrics_only(*key)}
-        found = ["master"] if any(index == MASTER for _, index in here) else []
+        workers = {key for key in here if key[1] >= 0 and not self._is_metrics_only(*key)}
+        masters = len({index for _, index in here if index < 0})
+        found = [plural(masters, "master") if masters > 1 else "master"] if masters else []
         if workers:
             found.append(plural(len({index for _, index in workers}), "worker"))
         return ", ".join(found) or "metrics only"
@@ -477,7 +477,7 @@ class RunStats:
     def _seat(self, run_id: str, index: int) -> ProcessSeries:
         series = self._hosts[run_id, index]
         worker_id = ""
-        if index != MASTER:
+        if index >= 0:  # below: a master
             worker = self.run.workers.get((run_id, index))
             worker_id = worker.worker_id if worker else f"#{index}"
         return ProcessSeries(Who(worker_id, series.host), series, self.run.spans_s(run_id))

@@ -1,0 +1,402 @@
+"""The records of several masters' runs as those of one run.
+
+Several masters drive one store when one cannot drive enough workers: each runs the same scenario at
+the same time and leaves a stat file. Their records become one stream, which statistics count as
+those of one run: users, rates, counts and lengths of the parts are added up; offsets count from the
+phase that began first, by the masters' wall clocks, which are taken to agree.
+
+Only the time in which all of them ran can count. What precedes the last beginning becomes part of
+the warm-up, and what follows the first end part of the cool-down, which all figures exclude
+already. A run of a number of operations has no common end: its rates are up to the last completion.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from ssbench.core.errors import UsageError
+from ssbench.core.model import Phase
+from ssbench.core.records import (
+    MASTER,
+    ClockRecord,
+    HostRecord,
+    MarkRecord,
+    PhaseRecord,
+    ProfileRecord,
+    Record,
+    ResultBatch,
+    RunFooter,
+    RunHeader,
+    WorkerRecord,
+)
+from ssbench.core.stats.run_records import RunRecords, is_legacy
+from ssbench.core.stats.windows import SECOND_NS
+
+#: Keys of a scenario that may differ; and those whose values are added up.
+_FREE = {"container_base", "container_count", "container_concurrency", "warmup", "cooldown"}
+_ADDED = ("user_count", "rate", "operation_count", "bandwidth")
+#: The gravest ending first.
+_ENDINGS = ("failed", "interrupted", "exhausted", "complete")
+
+
+@dataclass(slots=True)
+class Part:
+    """A run that is merged: what its records say, but for its results."""
+
+    name: str  #: its file
+    facts: RunRecords = field(default_factory=RunRecords)
+    phases: dict[Phase, PhaseRecord] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, records: Iterable[Record]) -> Part:
+        """The part of a file's records; results are ignored."""
+        part = cls(name)
+        for record in records:
+            if isinstance(record, PhaseRecord):
+                part.phases[record.phase] = record
+            elif not isinstance(record, ResultBatch | HostRecord | ClockRecord):
+                part.facts.add(record)
+        return part
+
+    @property
+    def header(self) -> RunHeader:
+        """Its header, which ``check`` has found."""
+        header = self.facts.header
+        assert header is not None  # nosec B101 # as check promises
+        return header
+
+    @property
+    def scenario(self) -> dict[str, Any]:
+        """The keys of its scenario that have a value."""
+        return {key: value for key, value in self.header.scenario.items() if value is not None}
+
+    @property
+    def origin_ns(self) -> int:
+        """Wall clock of the run phase's start."""
+        return round(self.phases[Phase.RUN].started_at * SECOND_NS)
+
+    @property
+    def begins_ns(self) -> list[int]:
+        """Wall clock: the beginning of each stage."""
+        return [self.origin_ns + mark.at_ns for mark in self.facts.stages]
+
+    @property
+    def end_ns(self) -> int:
+        """Wall clock: the end of the load."""
+        return self.origin_ns + (self.facts.end_ns or 0)
+
+
+def check(parts: Sequence[Part]) -> None:
+    """Check that runs can be merged.
+
+    :raises UsageError: a line on each run that does not go together with the first.
+    """
+    faults = []
+    for part in parts:
+        header = part.facts.header
+        if header is None:
+            faults.append(f"{part.name}: has no header")
+        elif is_legacy(header):
+            faults.append(f"{part.name}: results of ssbench 0.3.9 cannot be merged")
+        elif Phase.RUN not in part.phases or not part.facts.stages or part.facts.end_ns is None:
+            faults.append(f"{part.name}: unknown when its load began and ended")
+    if faults:
+        raise UsageError("\n".join(faults))
+    first, *others = parts
+    seen = {first.header.run_id: first.name}
+    for part in others:
+        same = seen.get(part.header.run_id)
+        if same is not None:
+            faults.append(f"{part.name}: is the same run as {same}")
+            continue
+        seen[part.header.run_id] = part.name
+        try:
+            faults += _differences(first, part)
+        except (AttributeError, TypeError, ValueError):
+            faults.append(f"{part.name}: its scenario, or that of {first.name}, is malformed")
+    if faults:
+        raise UsageError("\n".join(faults))
+    try:
+        _header(parts)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{first.name}: its scenario is malformed") from error
+    late, early = max(parts, key=_begin_ns), min(parts, key=lambda part: part.end_ns)
+    if _begin_ns(late) >= early.end_ns:
+        apart_s = (_begin_ns(late) - early.end_ns) / SECOND_NS
+        raise UsageError(
+            f"{late.name}: its load began {apart_s:.1f} s after that of {early.name} had ended:"
+            " runs that are merged must run at the same time"
+        )
+
+
+def _begin_ns(part: Part) -> int:
+    return part.begins_ns[0]
+
+
+def _differences(first: Part, part: Part) -> Iterator[str]:
+    """What must be the same, and isn't."""
+    ours, theirs = _fixed(first), _fixed(part)
+    for key in sorted({*ours, *theirs}):
+        one, other = (json.dumps(each.get(key), default=str) for each in (ours, theirs))
+        if one != other:
+            shown = [text if len(text) <= 60 else f"{text[:57]}..." for text in (other, one)]
+            yield (
+                f"{part.name}: {key} is {shown[0]}, and {shown[1]} in {first.name}: runs that are"
+                " merged have the same scenario"
+            )
+    if len(part.facts.stages) != len(first.facts.stages):
+        yield (
+            f"{part.name}: ran {len(part.facts.stages)} stages, and {first.name}"
+            f" {len(first.facts.stages)}"
+        )
+
+
+def _fixed(part: Part) -> Mapping[str, Any]:
+    """What the runs must have in common."""
+    header, given = part.header, part.scenario
+    scenario = {key: value for key, value in given.items() if key not in _FREE}
+    for key in _ADDED:
+        if key in scenario:
+            scenario[key] = "given"
+    scenario["initial_files"] = sorted(given.get("initial_files") or ())
+    for key in ("stages", "groups"):
+        rows = given.get(key) or ()
+        rows = rows.values() if isinstance(rows, Mapping) else rows
+        scenario[key] = [
+            {name: "given" if name in ("users", "rate") else value for name, value in row.items()}
+            for row in rows
+        ]
+    own = ("warmup", "cooldown")  # equal, although the merged run has longer ones
+    scenario |= {key: given.get(key) or 0 for key in own}
+    return {
+        **scenario,
+        "storage driver": header.driver,
+        "--verify": header.verify,
+        "operations": list(header.operations),
+    }
+
+
+def merged(parts: Sequence[Part], streams: Sequence[Iterable[Record]]) -> Iterator[Record]:
+    """The records of one run.
+
+    :param parts: as ``check`` has found them good.
+    :param streams: the records of each part, once more.
+    """
+    starts_s = {
+        phase: min(part.phases[phase].started_at for part in parts if phase in part.phases)
+        for phase in sorted({phase for part in parts for phase in part.phases})
+    }
+    yield _header(parts)
+    open_streams = []
+    first_index, ids = 0, set[str]()
+    for number, (part, records) in enumerate(zip(parts, streams, strict=True)):
+        open_streams.append(_Stream(part, number, first_index, starts_s, ids, iter(records)))
+        first_index += 1 + max((index for _run, index in part.facts.workers), default=0)
+    for stream in open_streams:
+        yield from stream.until_a_phase()
+    for phase, started_s in starts_s.items():
+        users = sum(part.phases[phase].users for part in parts if phase in part.phases)
+        yield PhaseRecord(phase, started_s, users)
+        if phase is Phase.RUN:
+            yield from _marks(parts)
+        for stream in open_streams:
+            while stream.phase is not None and stream.phase <= phase:
+                yield from stream.until_a_phase()
+    if all(part.facts.footer for part in parts):
+        yield _footer(parts)
+
+
+def end_of_load_ns(parts: Sequence[Part]) -> int:
+    """The end of the last load, as an offset from the merged run phase's start."""
+    return max(part.end_ns for part in parts) - _origin_ns(parts)
+
+
+def common_s(parts: Sequence[Part]) -> tuple[float, float]:
+    """(length of the time in which all of them ran, from the first beginning to the last end)."""
+    begins, ends = [_begin_ns(part) for part in parts], [part.end_ns for part in parts]
+    return (min(ends) - max(begins)) / SECOND_NS, (max(ends) - min(begins)) / SECOND_NS
+
+
+class _Stream:
+    """The records of a part as those of the merged run."""
+
+    def __init__(
+        self,
+        part: Part,
+        number: int,
+        first_index: int,
+        starts_s: Mapping[Phase, float],
+        ids: set[str],
+        records: Iterator[Record],
+    ) -> None:
+        self.phase: Phase | None = None  #: that begins next; None at the end of the records
+        self._master = MASTER - number
+        self._first_index = first_index
+        self._later_s = {
+            phase: record.started_at - starts_s[phase] for phase, record in part.phases.items()
+        }
+        self._ids = ids  # of all workers so far
+        self._run_id = part.header.run_id
+        self._records = records
+
+    def until_a_phase(self) -> Iterator[Record]:
+        """The records up to the start of the next phase."""
+        self.phase = None
+        for record in self._records:
+            if isinstance(record, PhaseRecord):
+                self.phase = record.phase
+                return
+            if isinstance(record, ResultBatch):
+                later_ns = round(self._later_s.get(record.phase, 0) * SECOND_NS)
+                yield replace(record, worker=self._index(record.worker), later_ns=later_ns)
+            elif isinstance(record, HostRecord):
+                at_s = record.at_s + self._later_s.get(record.phase, 0)
+                yield replace(record, worker=self._index(record.worker), at_s=at_s)
+            elif isinstance(record, ClockRecord | ProfileRecord):
+                yield replace(record, worker=self._index(record.worker))
+            elif isinstance(record, WorkerRecord):
+                worker_id = record.worker_id
+                if worker_id in self._ids:
+                    worker_id = f"{worker_id} of {self._run_id}"
+                self._ids.add(worker_id)
+                yield replace(record, index=self._index(record.index), worker_id=worker_id)
+
+    def _index(self, worker: int) -> int:
+        return self._master if worker == MASTER else worker + self._first_index
+
+
+def _origin_ns(parts: Sequence[Part]) -> int:
+    return min(part.origin_ns for part in parts)
+
+
+def _header(parts: Sequence[Part]) -> RunHeader:
+    first = parts[0].header
+    scenario = parts[0].scenario
+    for key in _ADDED:
+        if key in scenario:
+            scenario[key] = sum(part.scenario[key] for part in parts)
+    initial: Counter[str] = Counter()
+    for part in parts:
+        initial.update(part.scenario.get("initial_files") or {})
+    scenario["initial_files"] = dict(initial)
+    view = parts[0].facts.scenario
+    begins = list(zip(*[part.begins_ns for part in parts], strict=True))
+    skews_s = [_rounded_up_s(max(of_stage) - min(of_stage)) for of_stage in begins]
+    ends = [part.end_ns for part in parts]
+    scenario["warmup"] = view.warmup_s + skews_s[0]
+    if not all(map(_ran_all, parts)):
+        scenario["cooldown"] = view.cooldown_s + _rounded_up_s(max(ends) - min(ends))
+    if "run_seconds" in scenario:
+        scenario["run_seconds"] = _rounded_up_s(max(ends) - min(begins[0]))
+    if "stages" in scenario:
+        scenario["stages"] = [
+            {
+                **row,
+                **_added([part.scenario["stages"][at] for part in parts]),
+                "warmup": view.stage_warmup_s(at) + skews_s[at],
+            }
+            for at, row in enumerate(scenario["stages"][: len(skews_s)])
+        ]
+    if "groups" in scenario:
+        scenario["groups"] = {
+            name: {**row, **_added([part.scenario["groups"][name] for part in parts])}
+            for name, row in scenario["groups"].items()
+        }
+    overrides = {
+        key: value
+        for key, value in first.overrides.items()
+        if key not in _ADDED and all(part.header.overrides.get(key) == value for part in parts)
+    }
+    return replace(
+        first,
+        overrides=overrides,
+        run_id="+".join(part.header.run_id for part in parts),
+        started_at=min(part.header.started_at for part in parts),
+        scenario=scenario,
+    )
+
+
+def _added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sums of the users and the rates of a stage or a group, where it has them."""
+    return {key: sum(row[key] for row in rows) for key in ("users", "rate") if key in rows[0]}
+
+
+def _rounded_up_s(span_ns: int) -> float:
+    """Seconds, to a millisecond."""
+    return math.ceil(span_ns / 1e6) / 1e3
+
+
+def _ran_all(part: Part) -> bool:
+    """Whether the run ended because all its operations were done."""
+    planned = part.facts.scenario.operation_count
+    return planned is not None and part.facts.sent == planned
+
+
+def _marks(parts: Sequence[Part]) -> Iterator[MarkRecord]:
+    """Of each stage its first beginning, and each change of the users that ran; the last end."""
+    origin_ns = _origin_ns(parts)
+    of_parts = [list(_stage_marks(part)) for part in parts]
+    for stage, marks in enumerate(zip(*of_parts, strict=True)):
+        begins = [of_part[0] for of_part in marks]
+        rates = [mark.rate for _at_ns, mark in begins if mark.rate is not None]
+        users = [mark.users for _at_ns, mark in begins]
+        first_ns = min(at_ns for at_ns, _mark in begins)
+        yield MarkRecord(
+            first_ns - origin_ns, "stage", stage, sum(users), sum(rates) if rates else None
+        )
+        changes = sorted(
+            (max(at_ns, first_ns), number, mark.users)
+            for number, of_part in enumerate(marks)
+            for at_ns, mark in of_part[1:]
+        )
+        for at_ns, number, count in changes:
+            users[number] = count
+            yield MarkRecord(at_ns - origin_ns, "users", stage, sum(users))
+    yield MarkRecord(end_of_load_ns(parts), "end", stage)
+
+
+def _stage_marks(part: Part) -> Iterator[list[tuple[int, MarkRecord]]]:
+    """(wall clock, mark) of each stage: its beginning, then changes of its users."""
+    marks = [
+        (part.origin_ns + mark.at_ns, mark)
+        for mark in part.facts.marks[part.header.run_id]
+        if mark.name in ("stage", "users")
+    ]
+    begins = [at for at, (_ns, mark) in enumerate(marks) if mark.name == "stage"]
+    for begin, end in zip(begins, [*begins[1:], len(marks)], strict=True):
+        yield marks[begin:end]
+
+
+def _footer(parts: Sequence[Part]) -> RunFooter:
+    named = [(part, footer) for part in parts if (footer := part.facts.footer)]
+    footers = [footer for _part, footer in named]
+    skipped: Counter[str] = Counter()
+    for footer in footers:
+        skipped.update(footer.skipped)
+    sent = [footer.sent for footer in footers if footer.sent is not None]
+    until_ns = max(part.origin_ns + round(f.run_seconds * SECOND_NS) for part, f in named)
+    return RunFooter(
+        ended_at=max(footer.ended_at for footer in footers),
+        ended=min((footer.ended for footer in footers), key=_gravity),
+        reason="; ".join(f"{part.name}: {f.reason}" for part, f in named if f.reason),
+        run_seconds=(until_ns - _origin_ns(parts)) / SECOND_NS,
+        lost=sum(footer.lost for footer in footers),
+        refused=sum(footer.refused for footer in footers),
+        late=sum(footer.late for footer in footers),
+        skipped=skipped,
+        workers_lost=tuple(chain.from_iterable(footer.workers_lost for footer in footers)),
+        warnings=tuple(chain.from_iterable(footer.warnings for footer in footers)),
+        left_behind=sum(footer.left_behind for footer in footers),
+        left_unknown=sum(footer.left_unknown for footer in footers),
+        sent=sum(sent) if len(sent) == len(footers) else None,
+    )
+
+
+def _gravity(ended: str) -> int:
+    return _ENDINGS.index(ended) if ended in _ENDINGS else 0

@@ -1,0 +1,196 @@
+"""Runs of several masters as one: what is added up, what counts, and what does not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ssbench.core.errors import UsageError
+from ssbench.core.model import Phase
+from ssbench.core.records import MASTER, MarkRecord, PhaseRecord, Record, RunFooter, RunHeader
+from ssbench.core.stats.merge import Part, check, common_s, end_of_load_ns, merged
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.tally import Basis
+from tests.report import runs
+
+SECONDS = {"run_seconds": 10, "operation_count": None}
+
+
+def lasting(seed: int, later_s: float = 0, rate: int = 50, **settings: Any) -> list[Record]:
+    """A run of 10 s that began so much later."""
+    records = runs.lasting(10, rate, seed=seed, **{**SECONDS, **settings})
+    return [
+        replace(record, started_at=record.started_at + later_s)
+        if isinstance(record, PhaseRecord)
+        else replace(record, sent=10 * rate)
+        if isinstance(record, RunFooter)
+        else record
+        for record in records
+    ]
+
+
+def parts_of(*of_runs: Sequence[Record]) -> list[Part]:
+    return [Part.of(f"{name}.stat.gz", each) for name, each in zip("abcdef", of_runs, strict=False)]
+
+
+def merge(*of_runs: Sequence[Record]) -> RunStats:
+    parts = parts_of(*of_runs)
+    check(parts)
+    return RunStats.of(merged(parts, of_runs), end_of_load_ns(parts))
+
+
+def faults(*of_runs: Sequence[Record]) -> str:
+    with pytest.raises(UsageError) as found:
+        check(parts_of(*of_runs))
+    return str(found.value)
+
+
+def changed(records: Sequence[Record], **scenario: Any) -> list[Record]:
+    """The run with other keys of its scenario."""
+    header = records[0]
+    assert isinstance(header, RunHeader)
+    return [replace(header, scenario={**header.scenario, **scenario}), *records[1:]]
+
+
+def test_rates_counts_and_users_of_runs_at_the_same_time_are_added_up() -> None:
+    one, other = lasting(1), lasting(2, rate=30)
+    stats, single = merge(one, other), RunStats.of(one)
+    assert stats.total().count == 500 + 300
+    assert single.rate_basis is stats.rate_basis is Basis.SHARE
+    assert stats.total().rate_per_s == pytest.approx(80, rel=0.01)
+    assert stats.run.scenario.user_count == 8
+    assert [users.asked for users in stats.run.stage_users] == [8]
+    assert (stats.run.sent, stats.unaccounted, stats.left_out) == (800, 0, 0)
+    assert (stats.worker_count, stats.run.complete) == (2, True)
+    assert stats.run.ending == "complete"
+
+
+def test_latencies_are_those_of_all_operations() -> None:
+    one, other = lasting(1), lasting(2)
+    histogram = merge(one, other).total().last_byte.histogram
+    alone = [RunStats.of(each).total().last_byte.histogram for each in (one, other)]
+    assert histogram.max == max(each.max or 0 for each in alone)
+    assert histogram.count == sum(each.count for each in alone)
+    both = alone[0]
+    both.merge(alone[1])
+    assert histogram == both
+
+
+def test_only_the_time_in_which_all_ran_counts() -> None:
+    one, other = lasting(1), lasting(2, later_s=2)
+    parts = parts_of(one, other)
+    assert common_s(parts) == (8, 12)
+    stats = merge(one, other)
+    assert stats.total().throughput.seconds == pytest.approx(8)
+    assert stats.total().rate_per_s == pytest.approx(100, rel=0.01)
+    assert (stats.total().count, stats.left_out) == (800, 200)
+    assert (stats.run.scenario.warmup_s, stats.run.scenario.cooldown_s) == (2, 2)
+    counts = [second.count for second in stats.series.seconds()]
+    assert (counts[1], counts[4], counts[11]) == (50, 100, 50)
+
+
+def test_the_order_of_files_does_not_matter() -> None:
+    one, other = lasting(1), lasting(2, later_s=1.25)
+    figures = [
+        (each.total().rate_per_s, each.total().count, each.left_out, each.started_s, each.ended_s)
+        for each in (merge(one, other), merge(other, one))
+    ]
+    assert figures[0] == figures[1]
+
+
+def test_each_stage_counts_from_its_last_beginning() -> None:
+    keys = {"begins": (0, 5), "stages": [{"seconds": 5, "users": 4}, {"seconds": 5, "users": 4}]}
+    stats = merge(lasting(1, **keys), lasting(2, later_s=1, **keys))
+    assert stats.stage_count == 2
+    assert [stats.stage_seconds(stage) for stage in (0, 1)] == [4, 4]
+    assert [users.asked for users in stats.run.stage_users] == [8, 8]
+
+
+def test_runs_of_a_number_of_operations_count_up_to_the_last_completion() -> None:
+    keys = {"run_seconds": None, "operation_count": 500}
+    one, other = lasting(1, **keys), lasting(2, rate=50, **keys)
+    stats = merge(one, other)
+    assert stats.rate_basis is Basis.COMPLETED
+    assert (stats.total().count, stats.run.scenario.operation_count) == (1000, 1000)
+
+
+def test_missing_users_of_one_run_are_missing_of_all() -> None:
+    one, other = lasting(1), lasting(2)
+    mark = MarkRecord(5 * runs.SECOND, "users", 0, 1)
+    other.insert(len(other) - 2, mark)
+    (users,) = merge(one, other).run.stage_users
+    assert (users.asked, users.least, users.short) == (8, 5, True)
+
+
+def test_metrics_of_masters_and_workers_are_kept_apart() -> None:
+    one, other = (
+        [*records[:-1], *(runs.host(index, n) for n in range(9) for index in (MASTER, 0)),
+         records[-1]]
+        for records in (lasting(1), lasting(2))
+    )  # fmt: skip
+    found = merge(one, other)
+    assert [each.who.worker_id for each in found.processes()] == ["", "", "alpha", "alpha of 0002"]
+    assert [use.role for use in found.host_use()] == ["2 masters, 2 workers"]
+
+
+def test_the_gravest_ending_is_that_of_all() -> None:
+    one, other = lasting(1), lasting(2)
+    footer = other[-1]
+    assert isinstance(footer, RunFooter)
+    other[-1] = replace(footer, ended="interrupted", reason="Ctrl-C", lost=3)
+    found = merge(one, other).run
+    assert (found.ending, found.lost) == ("interrupted", 3)
+    assert found.footer is not None
+    assert found.footer.reason == "b.stat.gz: Ctrl-C"
+
+
+def test_a_run_that_was_cut_off_leaves_all_incomplete() -> None:
+    one, other = lasting(1), lasting(2)
+    assert merge(one, other[:-1]).run.ending == "cut off"
+
+
+def test_phases_around_the_run_are_added_up() -> None:
+    extra = [
+        PhaseRecord(Phase.CLEANUP, runs.STARTED_AT + 20, 4),
+        runs.batch([runs.result(1, runs.REMOVE)], Phase.CLEANUP),
+    ]
+    one, other = ([*each[:-1], *extra, each[-1]] for each in (lasting(1), lasting(2)))
+    assert merge(one, other).phase(Phase.CLEANUP).count == 2
+
+
+def test_other_scenarios_are_refused_with_what_differs() -> None:
+    one, other = lasting(1), lasting(2)
+    assert faults(one, changed(other, run_seconds=20)) == (
+        "b.stat.gz: run_seconds is 20, and 10 in a.stat.gz: runs that are merged have the same"
+        " scenario"
+    )
+    assert "rate is " in faults(one, changed(other, rate=20))
+    assert "warmup is 3, and 0 in a.stat.gz" in faults(one, changed(other, warmup=3))
+    header = other[0]
+    assert isinstance(header, RunHeader)
+    assert "storage driver is " in faults(one, [replace(header, driver="noop"), *other[1:]])
+    free = {"container_base": "mine", "container_count": 7, "user_count": 9}
+    check(parts_of(one, changed(other, **free)))
+
+
+def test_the_same_run_twice_is_refused() -> None:
+    assert faults(lasting(1), lasting(1)) == "b.stat.gz: is the same run as a.stat.gz"
+
+
+def test_runs_one_after_the_other_are_refused() -> None:
+    found = faults(lasting(1), lasting(2, later_s=13))
+    assert found.startswith("b.stat.gz: its load began 3.0 s after that of a.stat.gz had ended")
+
+
+def test_a_run_whose_load_never_began_or_ended_is_refused() -> None:
+    assert faults(lasting(1), lasting(2)[:3]) == "b.stat.gz: unknown when its load began and ended"
+    assert faults(lasting(1), lasting(2)[1:]) == "b.stat.gz: has no header"
+
+
+@pytest.mark.parametrize("keys", [{"user_count": "many"}, {"stages": 3}, {"groups": [1]}])
+def test_scenarios_that_cannot_be_added_up_are_refused(keys: dict[str, Any]) -> None:
+    one, other = changed(lasting(1), **keys), changed(lasting(2), **keys)
+    assert "malformed" in faults(one, other)
