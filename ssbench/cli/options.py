@@ -260,6 +260,9 @@ _RESULT_FILES = (
     row("--progress", "progress", str, _RESULTS,
         "chars: one character per operation; live: a status line, updated in place; none [default: "
         "live on a terminal, else chars]", choices=PROGRESS),
+    row("--live-json", "live_json", str, _RESULTS,
+        "write the state of the run to this file or named pipe, a JSON object in a line of each "
+        "second", metavar="FILE"),
 )
 _BATCH_SIZE = row("--batch-size", "batch_size", types.batch_size, _WORKERS,
         "most jobs in one message; auto sends what is due, at most 256; 1 is what ssbench 0.3.9 "

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from ssbench import runner
 from ssbench.cli.config import base_config, run_config, search_config, with_local_workers
-from ssbench.cli.console import tell, tell_status, write_result
+from ssbench.cli.console import check_writable, tell, tell_status, write_result
+from ssbench.cli.live_json import LiveJson
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.report_files import check_report_files, junit_file, write_report_files
 from ssbench.cli.signals import Signals
@@ -22,6 +23,7 @@ from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
+    from ssbench.core.observer import Observer
     from ssbench.runner.access_log import LogFiles
     from ssbench.runner.series import Series
     from ssbench.runner.single_run import RunResult
@@ -37,12 +39,12 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
     if ns.sweep is not None:
         from ssbench.runner.series import Sweep
 
-        with _running(ns, stop) as progress:
-            sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, [progress], stop)
+        with _running(ns, stop) as (progress, observers):
+            sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, observers, stop)
             return _run_series(ns, sweep, progress)
     try:
-        with _running(ns, stop) as progress:
-            result = runner.run(config, [progress], stop)
+        with _running(ns, stop) as (progress, observers):
+            result = runner.run(config, observers, stop)
     except KeyboardInterrupt as interrupt:
         aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
         if aborted is not None and aborted.has_results and not ns.quiet:
@@ -67,8 +69,8 @@ def find_limit(ns: argparse.Namespace) -> ExitStatus:
     how = search_config(ns)
     config = _config(ns)
     stop = Stop()
-    with _running(ns, stop) as progress:
-        return _run_series(ns, LimitSearch(config, how, [progress], stop), progress)
+    with _running(ns, stop) as (progress, observers):
+        return _run_series(ns, LimitSearch(config, how, observers, stop), progress)
 
 
 def replay(ns: argparse.Namespace) -> ExitStatus:
@@ -89,7 +91,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
     stop = Stop()
     try:
-        with _running(ns, stop) as progress:
+        with _running(ns, stop) as (progress, observers):
             found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
             made = Replay(config, requests)
             if not ns.quiet:
@@ -99,7 +101,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
                     f" {plural(made.plan.prepared, 'object')} must exist before"
                     f" ({bytes_text(made.prepared_bytes)})"
                 )
-            result = made.run([progress], stop)
+            result = made.run(observers, stop)
     except KeyboardInterrupt as interrupt:
         aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
         if aborted is not None and aborted.has_results and not ns.quiet:
@@ -141,10 +143,16 @@ def _config(ns: argparse.Namespace) -> RunConfig:
 
 
 @contextmanager
-def _running(ns: argparse.Namespace, stop: Stop) -> Iterator[NoProgress]:
-    """Signals, and the progress display."""
-    with Signals(stop, hold=True), make_progress(ns.progress, quiet=ns.quiet) as progress:
-        yield progress
+def _running(ns: argparse.Namespace, stop: Stop) -> Iterator[tuple[NoProgress, Sequence[Observer]]]:
+    """Signals, the progress display, and all observers."""
+    with ExitStack() as stack:
+        stack.enter_context(Signals(stop, hold=True))
+        progress = stack.enter_context(make_progress(ns.progress, quiet=ns.quiet))
+        observers: list[Observer] = [progress]
+        if ns.live_json:
+            check_writable(ns.live_json)
+            observers.append(stack.enter_context(LiveJson(ns.live_json)))
+        yield progress, observers
 
 
 def _report(ns: argparse.Namespace, config: RunConfig, result: RunResult) -> None:

@@ -1,0 +1,109 @@
+"""--live-json: what its lines say, and that no reader delays a run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.live_json import LiveJson
+from ssbench.cli.master import main
+from ssbench.core.errors import SsbenchError
+from ssbench.core.live import RunProgress
+from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.operations import READ
+from tests.cli.test_master import free_ports
+from tests.cli.test_run_scenario import scenario
+
+STATE = RunProgress(
+    2.5, 40, 100, 3, 16.0, 0.005, 0.02, 3.75, 2, 8,
+    operations={int(READ): (37, 3)}, errors_by_cause={int(ErrorKind.STATUS): 3},
+)  # fmt: skip
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_line_a_second_and_one_at_the_end_of_a_phase(tmp_path: Path) -> None:
+    clock = Clock()
+    with LiveJson(str(tmp_path / "a"), clock, lambda: 1_700_000_000.5) as live:
+        live.start_phase(Phase.RUN, 100)
+        for _ in range(10):
+            clock.now_s += 0.25
+            live.update(STATE)
+        live.end_phase()
+    lines = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
+    assert [line["over"] for line in lines] == [False, False, True]
+    assert lines[0] == {
+        "time_s": 1_700_000_000.5, "phase": "run", "over": False, "elapsed_s": 2.5,
+        "remaining_s": 3.75, "done": 40, "total": 100, "errors": 3, "operations_per_s": 16.0,
+        "due_per_s": None, "p50_s": 0.005, "p99_s": 0.02, "workers": 2, "users": 8, "late": 0,
+        "operations": {"READ": {"count": 37, "errors": 3}}, "errors_by_cause": {"status": 3},
+        "dropped": 0,
+    }  # fmt: skip
+
+
+def test_a_reader_that_stops_reading_delays_nothing_and_is_told(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    clock, data = Clock(), b""
+    with LiveJson(str(pipe), clock) as live:
+        live.start_phase(Phase.RUN)
+        for _ in range(2000):  # 64 kB are in the pipe long before
+            clock.now_s += 1
+            live.update(STATE)
+        while piece := _read(reader):
+            data += piece
+        for _ in range(2):
+            clock.now_s += 1
+            live.update(STATE)
+        data += _read(reader)
+    os.close(reader)
+    lines = [json.loads(line) for line in data.splitlines()]
+    assert lines[0]["dropped"] == 0
+    assert lines[-1]["dropped"] + len(lines) == 2002
+
+
+def _read(reader: int) -> bytes:
+    try:
+        return os.read(reader, 1 << 20)
+    except BlockingIOError:
+        return b""
+
+
+def test_a_reader_that_leaves_does_not_end_the_run(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    clock = Clock()
+    with LiveJson(str(pipe), clock) as live:
+        os.close(reader)
+        live.start_phase(Phase.RUN)
+        for _ in range(3):
+            clock.now_s += 1
+            live.update(STATE)
+
+
+def test_a_pipe_without_a_reader_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SsbenchError, match=r"--live-json .*can't be written"):
+        LiveJson(str(tmp_path / "pipe"))
+
+
+def test_a_run_writes_its_phases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    live = tmp_path / "live"
+    words = ["--noop", "--workers", "1", "-q", "-R", "-s", str(tmp_path / "x"), *free_ports()]
+    words += ["--live-json", str(live)]
+    assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 0
+    lines = [json.loads(line) for line in live.read_text().splitlines()]
+    last = {line["phase"]: line for line in lines if line["over"]}
+    assert last["run"]["done"] == sum(each["count"] for each in last["run"]["operations"].values())
+    assert capsys.readouterr() == ("", "")
