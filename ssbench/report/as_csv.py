@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ssbench.core.model import Phase
-from ssbench.core.records import MASTER, HostRecord, PhaseRecord, Record, WorkerRecord
+from ssbench.core.records import MASTER, HostRecord, PhaseRecord, Record, RunHeader, WorkerRecord
 from ssbench.core.stats.host_metrics import (
     DSTAT,
     FIGURES,
@@ -295,12 +295,15 @@ def dstat_head() -> str:
 def dstat_rows(records: Iterable[Record], host: HostKey) -> Iterator[str]:
     """A line for each second of a host: per cent, bytes, and bytes or events per second.
 
-    A figure that the host could not give is empty.
+    Of several runs it has the seconds of each, one run after the other. A figure that the host
+    could not give is empty.
     """
     started_s: dict[Phase, float] = {}
     seconds = HostSeconds()
     for record in records:
-        if isinstance(record, PhaseRecord):
+        if isinstance(record, RunHeader):
+            seconds = HostSeconds()
+        elif isinstance(record, PhaseRecord):
             started_s[record.phase] = record.started_at
         elif isinstance(record, HostRecord) and (record.host, record.boot_id) == host:
             if not seconds.is_new(record):

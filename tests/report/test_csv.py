@@ -192,6 +192,11 @@ def test_the_sheet_of_a_host_has_the_columns_of_dstat_and_a_row_for_each_second(
     assert rows[0]["usr"] == ""  # not recorded by earlier versions
 
 
+def test_the_sheet_of_several_runs_has_the_seconds_of_each() -> None:
+    records = [*runs.normal(), *runs.normal()]
+    assert len(sheet(records, ("bench-01", "b007"))) == 4
+
+
 def test_the_sheet_has_time_by_the_wall_clock_and_figures_of_one_host_only() -> None:
     begin = PhaseRecord(Phase.POPULATE, 1_795_000_000.0, 4)
     mine = {"interval_s": 1.0, "cpu_user_percent": 12.3456, "memory_used_bytes": 5e9}
