@@ -99,8 +99,6 @@ class ResultBatch:
     count: int  #: of results, at least 1
     names: tuple[str, ...]  #: of the columns; unknown ones may be among them
     packed: bytes  #: msgpack of ``[count, column, ...]``
-    #: Of merged runs: how much later this one's phase began; not stored.
-    later_ns: int = 0
     _columns: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
@@ -109,6 +107,12 @@ class ResultBatch:
         packed = pack_results(rows)
         names = tuple(RESULT_COLUMNS)[: len(packed) - 1]
         return cls(phase, worker, len(rows), names, msgpack.packb(packed))
+
+    @property
+    def later_ns(self) -> int:
+        """How much later the phase that its offsets count from began than that of all runs, where
+        several are merged."""
+        return 0
 
     @property
     def columns(self) -> Mapping[str, Any]:

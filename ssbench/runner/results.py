@@ -64,11 +64,11 @@ def read_merged(
         with ExitStack() as stack:
             readers = [stack.enter_context(statfile.read(path)) for path in paths]
             stats = RunStats.of(merged(parts, readers), end_of_load_ns(parts), in_detail=in_detail)
-            for reader in readers:
-                stats.run.damage += [f"{reader.name}: {line}" for line in reader.damage]
-                for line in [*reader.damage, *reader.notes]:
-                    if warn is not None:
-                        warn(f"{reader.name}: {line}")
+            stats.run.damage += [f"{each.name}: {line}" for each in readers for line in each.damage]
+            notes = [f"{each.name}: {line}" for each in readers for line in each.notes]
+            for line in [*stats.run.damage, *notes]:
+                if warn is not None:
+                    warn(line)
         return stats, parts
     finally:
         restore()

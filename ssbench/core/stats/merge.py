@@ -16,7 +16,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -39,37 +39,45 @@ from ssbench.core.stats.run_records import RunRecords, is_legacy
 from ssbench.core.stats.windows import SECOND_NS
 
 #: Keys of a scenario that may differ; and those whose values are added up.
-_FREE = {"container_base", "container_count", "container_concurrency", "warmup", "cooldown"}
+_FREE = {
+    "container_base", "container_count", "container_concurrency", "seed", "warmup", "cooldown",
+}  # fmt: skip
 _ADDED = ("user_count", "rate", "operation_count", "bandwidth")
 #: The gravest ending first.
 _ENDINGS = ("failed", "interrupted", "exhausted", "complete")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """A run that is merged: what its records say, but for its results."""
 
     name: str  #: its file
-    facts: RunRecords = field(default_factory=RunRecords)
-    phases: dict[Phase, PhaseRecord] = field(default_factory=dict)
+    header: RunHeader
+    facts: RunRecords
+    phases: Mapping[Phase, PhaseRecord]
 
     @classmethod
     def of(cls, name: str, records: Iterable[Record]) -> Part:
-        """The part of a file's records; results are ignored."""
-        part = cls(name)
+        """The part of a file's records; results are ignored.
+
+        :raises UsageError: the run cannot be merged with any other.
+        """
+        facts, phases = RunRecords(), dict[Phase, PhaseRecord]()
         for record in records:
             if isinstance(record, PhaseRecord):
-                part.phases[record.phase] = record
+                phases[record.phase] = record
             elif not isinstance(record, ResultBatch | HostRecord | ClockRecord):
-                part.facts.add(record)
-        return part
-
-    @property
-    def header(self) -> RunHeader:
-        """Its header, which ``check`` has found."""
-        header = self.facts.header
-        assert header is not None  # nosec B101 # as check promises
-        return header
+                facts.add(record)
+        header = facts.header
+        if header is None:
+            raise UsageError(f"{name}: has no header")
+        if is_legacy(header):
+            raise UsageError(f"{name}: results of ssbench 0.3.9 cannot be merged")
+        if len(facts.headers) > 1:
+            raise UsageError(f"{name}: has several runs: only files of one run can be merged")
+        if Phase.RUN not in phases or not facts.stages or facts.end_ns is None:
+            raise UsageError(f"{name}: unknown when its load began and ended")
+        return cls(name, header, facts, phases)
 
     @property
     def scenario(self) -> dict[str, Any]:
@@ -92,22 +100,19 @@ class Part:
         return self.origin_ns + (self.facts.end_ns or 0)
 
 
+@dataclass(slots=True)
+class _ShiftedBatch(ResultBatch):
+    """A batch whose offsets count from the start of its own run's phase."""
+
+    later_ns: int = 0  #: how much later than the merged run's phase that was
+
+
 def check(parts: Sequence[Part]) -> None:
     """Check that runs can be merged.
 
     :raises UsageError: a line on each run that does not go together with the first.
     """
     faults = []
-    for part in parts:
-        header = part.facts.header
-        if header is None:
-            faults.append(f"{part.name}: has no header")
-        elif is_legacy(header):
-            faults.append(f"{part.name}: results of ssbench 0.3.9 cannot be merged")
-        elif Phase.RUN not in part.phases or not part.facts.stages or part.facts.end_ns is None:
-            faults.append(f"{part.name}: unknown when its load began and ended")
-    if faults:
-        raise UsageError("\n".join(faults))
     first, *others = parts
     seen = {first.header.run_id: first.name}
     for part in others:
@@ -130,8 +135,8 @@ def check(parts: Sequence[Part]) -> None:
     if _begin_ns(late) >= early.end_ns:
         apart_s = (_begin_ns(late) - early.end_ns) / SECOND_NS
         raise UsageError(
-            f"{late.name}: its load began {apart_s:.1f} s after that of {early.name} had ended:"
-            " runs that are merged must run at the same time"
+            f"{late.name}: its load began {apart_s:.1f} s after that of {early.name} had ended, by"
+            " the clocks of their masters: runs that are merged must run at the same time"
         )
 
 
@@ -254,7 +259,10 @@ class _Stream:
                 return
             if isinstance(record, ResultBatch):
                 later_ns = round(self._later_s.get(record.phase, 0) * SECOND_NS)
-                yield replace(record, worker=self._index(record.worker), later_ns=later_ns)
+                worker = self._index(record.worker)
+                yield _ShiftedBatch(
+                    record.phase, worker, record.count, record.names, record.packed, later_ns
+                )
             elif isinstance(record, HostRecord):
                 at_s = record.at_s + self._later_s.get(record.phase, 0)
                 yield replace(record, worker=self._index(record.worker), at_s=at_s)

@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgpack
 import pytest
 
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase
-from ssbench.core.records import MASTER, MarkRecord, PhaseRecord, Record, RunFooter, RunHeader
+from ssbench.core.records import (
+    MASTER,
+    MarkRecord,
+    PhaseRecord,
+    Record,
+    ResultBatch,
+    RunFooter,
+    RunHeader,
+)
 from ssbench.core.stats.merge import Part, check, common_s, end_of_load_ns, merged
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.tally import Basis
@@ -172,7 +181,7 @@ def test_other_scenarios_are_refused_with_what_differs() -> None:
     header = other[0]
     assert isinstance(header, RunHeader)
     assert "storage driver is " in faults(one, [replace(header, driver="noop"), *other[1:]])
-    free = {"container_base": "mine", "container_count": 7, "user_count": 9}
+    free = {"container_base": "mine", "container_count": 7, "user_count": 9, "seed": 3}
     check(parts_of(one, changed(other, **free)))
 
 
@@ -188,6 +197,23 @@ def test_runs_one_after_the_other_are_refused() -> None:
 def test_a_run_whose_load_never_began_or_ended_is_refused() -> None:
     assert faults(lasting(1), lasting(2)[:3]) == "b.stat.gz: unknown when its load began and ended"
     assert faults(lasting(1), lasting(2)[1:]) == "b.stat.gz: has no header"
+
+
+def test_a_file_of_several_runs_is_refused() -> None:
+    assert faults(lasting(1), [*lasting(2), *lasting(3)]).startswith("b.stat.gz: has several runs")
+
+
+def test_results_of_other_columns_are_added_up() -> None:
+    """A release before or after may know fewer or more."""
+    one, other = lasting(1), lasting(2)
+    for at, record in enumerate(other):
+        if isinstance(record, ResultBatch):
+            count, *columns = msgpack.unpackb(record.packed)
+            packed = msgpack.packb([count, *columns[:-1], 7])
+            names = (*record.names[:-1], "later_release")
+            other[at] = replace(record, names=names, packed=packed)
+    stats = merge(one, other)
+    assert (stats.total().count, stats.unaccounted, stats.run.damage) == (1000, 0, [])
 
 
 @pytest.mark.parametrize("keys", [{"user_count": "many"}, {"stages": 3}, {"groups": [1]}])
