@@ -1,4 +1,4 @@
-"""``ssbench-worker``: one worker process."""
+"""``ssbench-worker``: one worker process, or a group of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ssbench.cli.console import log_to_stderr, tell
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import SIGNALS
 from ssbench.cli.worker_options import key_path, ports_of, worker_parser
-from ssbench.core.capacity import most_users
+from ssbench.core.capacity import memory_warning, most_users
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
 from ssbench.host.process import (
@@ -50,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     namespace = worker_parser().parse_args(arguments)
     level = logging.DEBUG if namespace.verbose else logging.INFO
-    log_to_stderr(level, "%(asctime)s %(levelname)s:%(message)s")
+    # Several may log to one stream.
+    name = "" if namespace.parent_pipe is None else f"{namespace.worker_id} ".replace("%", "%%")
+    log_to_stderr(level, f"%(asctime)s {name}%(levelname)s:%(message)s")
     try:
         return int(_run(namespace))
     except SsbenchError as error:
@@ -59,23 +61,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(ns: argparse.Namespace) -> ExitStatus:
+    if ns.processes is not None and (ns.network_server is not None or ns.metrics_only):
+        raise UsageError("--processes is for workers with users: leave out the other option")
     if ns.network_server is not None:
         return _serve_network(ns)
     allow_many_connections()
     check_source_addresses(ns.source_addresses or ())
     concurrency = 0 if ns.metrics_only else _possible_users(ns)
     worker_id = ns.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
-    if ns.parent_pipe is not None:
-        show_as_worker()
-        address = read_address(ns.parent_pipe)
-        if address is None:
-            log.info("The master exited before it had work")
-            return ExitStatus.OK
-    else:
+    address = None
+    if ns.parent_pipe is None:
         path = key_path(ns, os.environ)
         key = CurveKey.load(path) if path else None
-        ports = Ports(*ports_of(ns))
-        address = MasterAddress(ns.address, ports, key)
+        address = MasterAddress(ns.address, Ports(*ports_of(ns)), key)
+    if ns.processes is not None:
+        from ssbench.cli.worker_group import run_group  # a single worker does not need it
+
+        return run_group(ns, worker_id, concurrency, address)
+    if address is None:
+        show_as_worker()
+        address = read_address(ns.parent_pipe)
+    if address is None:
+        log.info("The master exited before it had work")
+        return ExitStatus.OK
     host, ports, key = address
     transport = WorkerTransport(host, ports, key)
     counter = _JobProfile(ns.profile_count or 0)
@@ -141,9 +149,14 @@ def _possible_users(ns: argparse.Namespace) -> int:
     :raises UsageError: not even one is possible.
     """
     wanted: int = ns.concurrency
-    if ns.parent_pipe is not None:
-        return wanted  # the master has checked it
-    most, why = most_users(host_limits(), len(ns.source_addresses or (None,)))
+    if ns.parent_pipe is not None and ns.processes is None:
+        return wanted  # the process that started this one has checked it
+    limits, workers = host_limits(), ns.processes or 1
+    most, why = most_users(limits, len(ns.source_addresses or (None,)), workers)
+    if workers > 1:
+        memory = memory_warning(limits, wanted * workers, workers)
+        if memory:
+            log.warning("%s", memory)
     if most is None or wanted <= most:
         return wanted
     if most < 1:
@@ -153,11 +166,12 @@ def _possible_users(ns: argparse.Namespace) -> int:
 
 
 def _end_with_parent(fd: int, worker: Worker) -> None:
-    """End at once when the master closes its end of the pipe, also by a crash."""
+    """End at once when the process that started this one closes its end of the pipe, also by a
+    crash."""
     watcher = get_hub().loop.io(fd, 1)
     get_hub().wait(watcher)
-    worker.stop("the master is gone")
-    worker.stop("the master is gone")
+    for _ in range(2):
+        worker.stop("the process that started it has ended")
 
 
 class _JobProfile:

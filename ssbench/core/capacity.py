@@ -24,10 +24,11 @@ class HostLimits:
     memory_bytes: int | None = None  #: available without swapping
 
 
-def most_users(limits: HostLimits, targets: int = 1) -> tuple[int | None, str]:
+def most_users(limits: HostLimits, targets: int = 1, workers: int = 1) -> tuple[int | None, str]:
     """The most users that one worker can run, and the reason.
 
     :param targets: storage URLs: each has all the local ports.
+    :param workers: that share the host's local ports evenly.
     :returns: (None, "") if no limit is known; 0 or less: no worker can run.
     """
     bounds = []
@@ -43,7 +44,9 @@ def most_users(limits: HostLimits, targets: int = 1) -> tuple[int | None, str]:
             f"there are {limits.ports:,} local ports for the connections to a storage URL"
             " (net.ipv4.ip_local_port_range)"
         )
-        bounds.append((limits.ports * targets, why))
+        if workers > 1:
+            why += f", which {workers:,} workers share"
+        bounds.append((limits.ports * targets // workers, why))
     return min(bounds, default=(None, ""))
 
 

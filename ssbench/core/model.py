@@ -20,11 +20,12 @@ UNCERTAIN_NS = -2  #: "there is such a time, and it isn't known": what came was 
 
 
 class WorkerExit(NamedTuple):
-    """A worker process of the master's own host that has ended."""
+    """A worker process that has ended."""
 
     worker_id: str
     pid: int
     reason: str  #: its exit status or signal, and the end of its log; one printable line
+    status: int = 1  #: its exit status; -N: signal N killed it
 
 
 class Phase(IntEnum):

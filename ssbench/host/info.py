@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 from ssbench import __version__
+from ssbench.host.process import usable_cores
 
 #: Name in the header -> distribution whose version it is.
 _DISTRIBUTIONS = {
@@ -37,7 +38,7 @@ def facts() -> dict[str, Any]:
         "machine": platform.machine(),
         "cpu_model": _cpu_model(),
         "cpu_count": os.cpu_count(),
-        "cpus_usable": _cpus_usable(),
+        "cpus_usable": usable_cores(),
         "memory_bytes": psutil.virtual_memory().total,
         "load_average": _load_average(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -64,13 +65,6 @@ def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
         return platform.processor()
     models = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
     return models[0] if models else platform.processor()
-
-
-def _cpus_usable() -> int | None:
-    """CPUs that this process may use; None if unknown."""
-    if not hasattr(os, "sched_getaffinity"):
-        return None
-    return len(os.sched_getaffinity(0))
 
 
 def _load_average() -> list[float] | None:

@@ -20,6 +20,7 @@ from ssbench.core.errors import UsageError
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _MEMORY = Path("/proc/meminfo")
+_OWN_CGROUP, _CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 _CREDENTIALS = (
     "ST_",
     "OS_",
@@ -61,6 +62,27 @@ def host_limits(port_range: Path = _PORT_RANGE, memory: Path = _MEMORY) -> HostL
         ports=_local_ports(port_range),
         memory_bytes=_available_memory(memory),
     )
+
+
+def usable_cores(own: Path = _OWN_CGROUP, root: Path = _CGROUPS) -> int:
+    """CPU cores that this process may use, at least 1.
+
+    By its affinity, and by the CPU quotas of its control group (version 2) and those above, such as
+    a container's limit or ``CPUQuota=`` of systemd. A quota of 2.5 cores counts as 2.
+    """
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        found = re.search(r"^0::/(.*)$", own.read_text(), re.MULTILINE)
+        group = root / (found[1] if found else "")
+        for folder in [group, *group.parents]:
+            with suppress(OSError):
+                quota, period = (folder / "cpu.max").read_text().split()
+                if quota != "max":
+                    cores = min(cores, int(quota) // int(period))
+            if folder == root:
+                break
+    return max(cores, 1)
 
 
 def _local_ports(port_range: Path) -> int | None:

@@ -1,8 +1,9 @@
-"""Workers that a run starts on its own host, and that end with it.
+"""Worker processes that another one starts on its own host, and that end with it.
 
-They are started before the master is loaded, because both take long. Each waits at a pipe for the
-master's address and key; the key is never on a command line or in the environment. The master
-keeps the other end of the pipe open: when the master ends, in whatever way, the worker ends too.
+A run starts its own before the master is loaded, because both take long; ``ssbench-worker
+--processes`` starts several. Each worker waits at a pipe for the master's address and key; the key
+is never on a command line or in the environment. The process that started it keeps the other end of
+the pipe open: when it ends, in whatever way, the worker ends too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ssbench.core.model import Group
     from ssbench.runner.config import RunConfig
 
+_STDERR = 2
 _GRACE_S = 5.0
 #: Of the log of a worker that ended: bytes that are read, lines and characters that are shown.
 _TAIL_BYTES, _TAIL_LINES, _TAIL_SHOWN = 4096, 3, 600
@@ -67,8 +69,9 @@ def start_local_workers(
         module, is_outside, _ = config.store.driver.partition(":")
         if is_outside:
             arguments += ["--allow-driver", module]
+    names = [f"local-{index}-{os.getpid()}" for index in range(config.workers)]
     return stack.enter_context(
-        LocalWorkers(config.workers, config.worker_command, arguments, warnings, hidden)
+        LocalWorkers(names, config.worker_command, arguments, warnings=warnings, hidden=hidden)
     )
 
 
@@ -98,31 +101,35 @@ def _within_limits(
 class LocalWorkers:
     """The processes, from entering the context to its end.
 
+    :param names: of the workers.
     :param command: starts a worker; its options follow.
     :param arguments: options of each worker.
+    :param log_files: each logs to a file; False: to our standard error.
     :param warnings: for the user, once there is a run.
     :param hidden: environment variables that workers must not see.
     """
 
     def __init__(
         self,
-        count: int,
+        names: Sequence[str],
         command: Sequence[str],
         arguments: Sequence[str],
+        *,
+        log_files: bool = True,
         warnings: Sequence[str] = (),
         hidden: Collection[str] = (),
     ) -> None:
         self.warnings = warnings
-        self.logs: list[str] = []  #: paths
+        self.logs: list[str] = []  #: paths, if there are files
         #: No other worker can join: the key was made for these only.
         self.exclusive = False
-        self._count = count
+        self._names = names
         self._command = command
         self._arguments = arguments
+        self._log_files = log_files
         # SPT_NOENV: setproctitle must leave the environment readable.
         self._environment = {**child_environment(hidden), "SPT_NOENV": "1"}
         self._begun = False
-        self._names: list[str] = []
         self._processes: list[subprocess.Popen[bytes]] = []
         self._pipes: list[int] = []
         self._log_fds: list[int] = []
@@ -131,26 +138,19 @@ class LocalWorkers:
 
     def __enter__(self) -> LocalWorkers:
         try:
-            for index in range(self._count):
-                self._start(index)
+            for name in self._names:
+                self._start(name)
         except BaseException:
             self.end()
             raise
         return self
 
-    def _start(self, index: int) -> None:
+    def _start(self, name: str) -> None:
+        log_fd = self._open_log() if self._log_files else _STDERR
         # Each thing is noted at once: whatever happens next, ``end`` knows of it.
-        log_fd, log_path, self._next_log = numbered_file(
-            "ssbench-worker-local", ".log", self._next_log
-        )
-        self._next_log += 1
-        self.logs.append(log_path)
-        self._log_fds.append(log_fd)  # kept open, so that no other run takes the log meanwhile
         read_fd, write_fd = os.pipe()
         self._pipes.append(write_fd)
         os.set_inheritable(read_fd, True)
-        name = f"local-{index}-{os.getpid()}"
-        self._names.append(name)
         try:
             process = subprocess.Popen(  # nosec B603 # no shell; no argument is a user's text
                 [*self._command, "--parent-pipe", str(read_fd), *self._arguments, name],
@@ -159,11 +159,25 @@ class LocalWorkers:
                 stderr=log_fd,
                 pass_fds=(read_fd,),
                 env=self._environment,
-                start_new_session=True,  # a Ctrl-C on the terminal is for the master only
+                start_new_session=True,  # a Ctrl-C on the terminal is for the parent only
             )
         finally:
             os.close(read_fd)
         self._processes.append(process)
+
+    def _open_log(self) -> int:
+        fd, path, self._next_log = numbered_file("ssbench-worker-local", ".log", self._next_log)
+        self._next_log += 1
+        self.logs.append(path)
+        self._log_fds.append(fd)  # kept open, so that no other run takes the log meanwhile
+        return fd
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Name of a worker -> process id."""
+        return {
+            name: process.pid for name, process in zip(self._names, self._processes, strict=True)
+        }
 
     def send_address(self, line: str) -> None:
         """Send each the master's address, a line of ``transport.master_address``."""
@@ -183,12 +197,20 @@ class LocalWorkers:
     def exits(self) -> list[WorkerExit]:
         """Those that have ended since the last call."""
         found = []
-        for name, path, process in zip(self._names, self.logs, self._processes, strict=True):
+        for index, process in enumerate(self._processes):
             if process.pid not in self._reported and process.poll() is not None:
                 self._reported.add(process.pid)
-                reason = f"{_status_text(process.returncode)}; {_log_text(path)}"
-                found.append(WorkerExit(name, process.pid, reason))
+                reason = _status_text(process.returncode)
+                if self._log_files:
+                    reason += f"; {_log_text(self.logs[index])}"
+                name = self._names[index]
+                found.append(WorkerExit(name, process.pid, reason, process.returncode))
         return found
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to each that has not ended."""
+        for process in self._processes:
+            process.send_signal(number)
 
     def cpu_times(self) -> dict[int, tuple[float, float]]:
         """Seconds of user and system time so far of each that runs, by process id."""
@@ -203,7 +225,7 @@ class LocalWorkers:
 
     def all_gone(self) -> bool:
         """Whether all of them have ended, and no other worker can join."""
-        return self.exclusive and len(self._reported) == self._count
+        return self.exclusive and len(self._reported) == len(self._names)
 
     def end(self) -> None:
         """End them: gracefully after a run; else at once, and delete their logs."""

@@ -1,4 +1,5 @@
-"""The line that a master writes to the pipe of its local workers: its address and the key.
+"""The line that a process writes to the pipe of workers that it started: where the master is, and
+the key.
 
     127.0.0.1 13579 13580 13581 ssbench-key-1 ...
 
@@ -30,13 +31,20 @@ class MasterAddress(NamedTuple):
     ports: Ports
     key: CurveKey | None
 
+    def to_line(self) -> str:
+        """The line, with the newline."""
+        ports = self.ports
+        key = self.key.to_text() if self.key else "\n"
+        return f"{self.host} {ports.work} {ports.results} {ports.control} {key}"
 
-def address_line(transport: MasterTransport, key: CurveKey | None) -> str:
-    """The line for workers on this host."""
-    ports = transport.ports
-    host = _LOOPBACK_OF.get(transport.ip, transport.ip)
-    key_text = key.to_text() if key else "\n"
-    return f"{host} {ports.work} {ports.results} {ports.control} {key_text}"
+
+def address_line(transport: MasterTransport, key: CurveKey | None, host: str | None = None) -> str:
+    """The line for workers.
+
+    :param host: the master's address as they see it; None: workers on this host.
+    """
+    host = host or _LOOPBACK_OF.get(transport.ip, transport.ip)
+    return MasterAddress(host, transport.ports, key).to_line()
 
 
 def read_address(fd: int) -> MasterAddress | None:

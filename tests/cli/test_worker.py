@@ -118,7 +118,7 @@ def test_a_worker_ends_with_its_parent() -> None:
         master.expect(Hello)
         os.close(write_end)
         assert worker.end()[0] == 0
-        assert byes(master) == ["the master is gone"]
+        assert byes(master) == ["the process that started it has ended"]
 
 
 def test_a_worker_ends_with_a_silent_parent() -> None:

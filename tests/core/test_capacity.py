@@ -22,6 +22,9 @@ def test_the_scarcest_resource_limits_the_users() -> None:
     users, why = most_users(HostLimits(descriptors=10**6, ports=28_232), targets=2)
     assert users == 56_464
     assert "28,232 local ports" in why
+    users, why = most_users(HostLimits(descriptors=10**6, ports=28_232), targets=2, workers=4)
+    assert users == 14_116
+    assert why.endswith("(net.ipv4.ip_local_port_range), which 4 workers share")
     assert most_users(HostLimits()) == (None, "")
 
 

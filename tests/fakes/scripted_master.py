@@ -28,6 +28,7 @@ from ssbench.core.messages import (
 from ssbench.core.model import Job, Phase, Result
 from ssbench.core.operations import CREATE, Operation
 from ssbench.core.settings import StorageSettings
+from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
@@ -56,8 +57,10 @@ class ScriptedMaster:
     :param settings: for the workers; the no-op driver's unless given.
     """
 
-    def __init__(self, settings: StorageSettings | None = None) -> None:
-        self.transport = MasterTransport("127.0.0.1", Ports(0, 0, 0), None)
+    def __init__(
+        self, settings: StorageSettings | None = None, key: CurveKey | None = None
+    ) -> None:
+        self.transport = MasterTransport("127.0.0.1", Ports(0, 0, 0), key)
         self.settings = settings or StorageSettings(driver="noop", run_id=RUN)
         self.heard: list[Message] = []
         self.seen = 0  #: of those heard, what ``expect`` has passed

@@ -13,6 +13,7 @@ from ssbench.host.process import (
     child_environment,
     host_limits,
     tune_garbage_collector,
+    usable_cores,
 )
 
 
@@ -34,6 +35,32 @@ def test_limits_of_the_host(tmp_path: Path, few_files: int) -> None:
     assert (unknown.ports, unknown.memory_bytes) == (None, None)
     gone = tmp_path / "gone"
     assert host_limits(gone, gone).ports is None
+
+
+@pytest.mark.parametrize(
+    ("quotas", "wanted"),
+    [
+        ({}, 8),
+        ({"": "max 100000"}, 8),
+        ({"a/b": "250000 100000"}, 2),
+        ({"a": "300000 100000", "a/b": "max 100000"}, 3),
+        ({"a/b": "50000 100000"}, 1),
+        ({"a/b": "nonsense"}, 8),
+        ({"": "400000 100000", "other": "100000 100000"}, 4),
+    ],
+)
+def test_usable_cores_heed_affinity_and_quotas(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quotas: dict[str, str], wanted: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+    own, root = tmp_path / "own", tmp_path / "root"
+    own.write_text("1:cpu:/x\n0::/a/b\n")
+    for group, text in quotas.items():
+        (root / group).mkdir(parents=True, exist_ok=True)
+        (root / group / "cpu.max").write_text(f"{text}\n")
+    assert usable_cores(own, root) == wanted
+    own.unlink()
+    assert usable_cores(own, root) == 8, "no control groups"
 
 
 def test_tuning_makes_collections_rarer_and_freezes_present_objects() -> None:

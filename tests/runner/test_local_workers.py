@@ -44,7 +44,8 @@ def until(true: Callable[[], Any]) -> None:
 
 
 def local(count: int = 2) -> LocalWorkers:
-    return LocalWorkers(count, WORKER_COMMAND, ["--concurrency", "3", "--retries", "5"])
+    names = [f"local-{index}-{os.getpid()}" for index in range(count)]
+    return LocalWorkers(names, WORKER_COMMAND, ["--concurrency", "3", "--retries", "5"])
 
 
 def config(workers: int | None = None, *, is_noop: bool = True) -> RunConfig:
@@ -200,10 +201,10 @@ def test_if_one_worker_cannot_start_none_is_left(monkeypatch: pytest.MonkeyPatch
     workers = local()
     start = workers._start
 
-    def fail_at_the_second(index: int) -> None:
-        if index:
+    def fail_at_the_second(name: str) -> None:
+        if name.startswith("local-1"):
             raise OSError("no more processes")
-        start(index)
+        start(name)
 
     monkeypatch.setattr(workers, "_start", fail_at_the_second)
     with pytest.raises(OSError, match="no more"), workers:

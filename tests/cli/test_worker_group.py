@@ -1,0 +1,184 @@
+"""ssbench-worker --processes: several workers, their signals, their exits, and what they report."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ssbench import __version__
+from ssbench.cli.worker import main
+from ssbench.core.messages import Hello
+from ssbench.core.model import WorkerExit
+from ssbench.host.process import usable_cores
+from ssbench.transport.key import CurveKey
+from ssbench.transport.master_address import address_line
+from ssbench.transport.worker_reports import GroupStarted, from_line
+from tests.fakes.scripted_master import ScriptedMaster, byes
+
+ROOT = Path(__file__).resolve().parents[2]
+END_S = 60
+
+
+@contextmanager
+def group(*words: str, **more: object) -> Iterator[subprocess.Popen[str]]:
+    """A process with these options; it and its workers are gone with the block."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "ssbench.cli.worker", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SSH_CONNECTION": "192.0.2.7 1 192.0.2.8 22"},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ports_of(master: ScriptedMaster) -> list[str]:
+    ports = master.transport.ports
+    return [
+        "--zmq-work-port", str(ports.work), "--zmq-results-port", str(ports.results),
+        "--zmq-control-port", str(ports.control),
+    ]  # fmt: skip
+
+
+def hellos(master: ScriptedMaster, count: int) -> dict[str, Hello]:
+    found: dict[str, Hello] = {}
+    while len(found) < count:
+        hello = master.expect(Hello)
+        found[hello.worker_id] = hello
+    return found
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Status and standard error."""
+    _, err = process.communicate(timeout=END_S)
+    assert "Traceback" not in err
+    return process.returncode, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_each_has_a_name_of_its_own_and_a_signal_ends_all(number: signal.Signals) -> None:
+    with (
+        ScriptedMaster() as master,
+        group(*ports_of(master), "--processes", "3", "-c", "7", "me") as process,
+    ):
+        found = hellos(master, 3)
+        assert sorted(found) == ["me-0", "me-1", "me-2"]
+        assert {hello.concurrency for hello in found.values()} == {7}
+        assert len({hello.pid for hello in found.values()} - {process.pid}) == 3
+        process.send_signal(number)
+        status, said = end(process)
+        assert sorted(byes(master)) == ["SIGTERM"] * 3
+    assert status == 0
+    assert f"{number.name}: ending the workers" in said
+    assert " me-2 INFO:Exiting: SIGTERM" in said
+
+
+def test_a_killed_worker_is_reported_at_once_and_not_started_again() -> None:
+    with (
+        ScriptedMaster() as master,
+        group(*ports_of(master), "--processes", "2", "me") as process,
+    ):
+        found = hellos(master, 2)
+        os.kill(found["me-1"].pid, signal.SIGKILL)
+        assert process.stderr is not None
+        told = next(line for line in process.stderr if "has ended" in line)
+        assert told.endswith(
+            f"WARNING:Worker me-1 (pid {found['me-1'].pid}) has ended: it was killed by SIGKILL; 1"
+            " of 2 are left\n"
+        )
+        assert len(psutil.Process(process.pid).children()) == 1
+        process.terminate()
+        status, said = end(process)
+    assert status == 6
+    assert "ssbench-worker: 1 of 2 workers failed; me-1 " in said.splitlines()[-1]
+
+
+def test_workers_end_when_the_group_is_killed() -> None:
+    with (
+        ScriptedMaster() as master,
+        group(*ports_of(master), "--processes", "2", "me") as process,
+    ):
+        pids = [hello.pid for hello in hellos(master, 2).values()]
+        workers = []
+        for pid in pids:
+            with suppress(psutil.NoSuchProcess):
+                workers.append(psutil.Process(pid))
+        process.kill()
+        _, alive = psutil.wait_procs(workers, timeout=END_S)
+    assert not alive
+
+
+def test_a_group_over_a_pipe_reports_and_keeps_the_key_out_of_sight() -> None:
+    key = CurveKey.generate()
+    with (
+        ScriptedMaster(key=key) as master,
+        group("--processes", "2", "--parent-pipe", "0", "host") as process,
+    ):
+        assert process.stdout is not None
+        assert process.stdin is not None
+        started = from_line(process.stdout.readline().rstrip())
+        assert isinstance(started, GroupStarted)
+        assert (started.release, started.master) == (__version__, "192.0.2.7")
+        assert sorted(started.workers) == ["host-0", "host-1"]
+        process.stdin.write(address_line(master.transport, key))
+        process.stdin.flush()
+        found = hellos(master, 2)
+        assert {name: hello.pid for name, hello in found.items()} == started.workers
+        for pid in (process.pid, *started.workers.values()):
+            shown = [*psutil.Process(pid).cmdline(), *psutil.Process(pid).environ().values()]
+            assert not any(key.client_secret in word for word in shown)
+        os.kill(started.workers["host-0"], signal.SIGKILL)
+        gone = from_line(process.stdout.readline().rstrip())
+        assert gone == WorkerExit(
+            "host-0", started.workers["host-0"], "it was killed by SIGKILL", -signal.SIGKILL
+        )
+        process.stdin.close()
+        process.stdin = None
+        status, said = end(process)
+    assert status == 6
+    assert key.client_secret not in said
+    assert "The process that started the workers has ended" in said
+
+
+def test_a_group_whose_parent_ends_before_it_had_an_address_ends() -> None:
+    with group("--processes", "1", "--parent-pipe", "0", "host") as process:
+        status, said = end(process)
+    assert (status, "The master exited before it had work" in said) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--processes", "0"], "'0': give a whole number of 1 or more, or auto"),
+        (["--processes", "all"], "'all': give a whole number of 1 or more, or auto"),
+        (["--processes", "2", "--metrics-only"], "leave out the other option"),
+        (["--processes", "2", "--network-server"], "leave out the other option"),
+        (["--processes", "2", "x" * 63], "a worker's ID has 1 to 64"),
+    ],
+)
+def test_mistakes_are_one_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], why: str
+) -> None:
+    try:
+        status = main(words)
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    assert status == 2
+    assert why in capsys.readouterr().err
+
+
+def test_auto_is_one_for_each_core() -> None:
+    with group("--processes", "auto", "--parent-pipe", "0", "host") as process:
+        assert process.stdout is not None
+        started = from_line(process.stdout.readline().rstrip())
+        assert isinstance(started, GroupStarted)
+        assert len(started.workers) == usable_cores()
