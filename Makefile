@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 
-.PHONY: help demo test servers test-long faults soak scale truth bench fuzz check clean
+.PHONY: help demo docs test servers test-long faults soak scale truth bench fuzz check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -40,7 +40,10 @@ bench: $(VENV)/.for-test ## speed compared with wrk and others, as a table; ROWS
 fuzz: $(VENV)/.for-fuzz ## hostile input for each parser, SECONDS=60 each (TARGETS="login key" for some)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
 
-check: $(VENV)/.for-test ## format, lint, types, security, layers
+docs: $(VENV)/.for-test ## the documents as HTML, in build/docs
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
+
+check: $(VENV)/.for-test docs ## format, lint, types, security, layers, documents
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy

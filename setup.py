@@ -29,6 +29,7 @@ EXTRAS = {
         "hdrhistogram>=0.10.3",
         "jsonschema>=4.18",
         "docutils>=0.20",
+        "sphinx==8.1.3",
         "trustme>=1.2",
         "boto3>=1.34",
         "selenium>=4.20",

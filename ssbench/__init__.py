@@ -1,7 +1,7 @@
 """ssbench: a benchmark suite for OpenStack Swift and other object stores.
 
-The public API, described in docs/api.rst. Names load when they are first used, so that a worker
-loads neither the runner nor reports.
+The public API, described in docs/reference/api.rst. Names load when they are first used, so
+that a worker loads neither the runner nor reports.
 """
 
 from __future__ import annotations

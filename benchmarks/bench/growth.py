@@ -2,8 +2,8 @@
 
 Each figure is an absolute cost beside a reference of the same rounds: wrk with as many connections,
 or, without a store, a fixed piece of Python work. The bounds are 15 % above the costs recorded in
-docs/performance.md for commit 7a4cfad. (A ratio of many to few would get worse if the small case
-became cheaper.)
+docs/explanation/performance.rst for commit 7a4cfad. (A ratio of many to few would get worse if the
+small case became cheaper.)
 """
 
 from __future__ import annotations

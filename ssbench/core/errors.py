@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ExitStatus(IntEnum):
-    """What the commands exit with; documented in docs/reference.rst."""
+    """What the commands exit with; documented in docs/reference/commands.rst."""
 
     OK = 0
     FAILED = 1

@@ -1,6 +1,6 @@
 """Stat files: the records of a run on disk, written and read block by block.
 
-See docs/stat-file.rst for the format. Files of ssbench 0.3.9 can be read as well.
+See docs/reference/stat-file.rst for the format. Files of ssbench 0.3.9 can be read as well.
 """
 
 from ssbench.statfile.path import default_path, existing_path

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from ssbench.core.errors import StatFileError
 
-FORMAT = 2  #: history in docs/stat-file.rst
+FORMAT = 2  #: history in docs/reference/stat-file.rst
 MAX_BLOCK = 64 << 20  #: a block that inflates to more bytes is refused
 #: Columns are mostly noise: level 6 of zlib is 2 to 5 % smaller than level 1, and takes twice its
 #: time.

@@ -3,7 +3,7 @@
 ZeroMQ's own thread is woken for nearly every message. If it took the core of the thread that is
 sending or receiving, it would carry one message at a time. With batch scheduling it waits until
 that thread pauses, or another core is free, and carries several: a third less CPU time for no-op
-operations on two busy cores (docs/performance.md).
+operations on two busy cores (docs/explanation/performance.rst).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A driver outside of the package (docs/drivers), as its author and its users would run it."""
+"""A driver outside of the package (docs/how-to/drivers), as its author and its users run it."""
 
 from __future__ import annotations
 

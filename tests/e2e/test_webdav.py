@@ -111,7 +111,7 @@ def test_two_urls_of_one_collection(commands: Commands, wsgidav: DavServer) -> N
 @apache
 @pytest.mark.program("cadaver")
 def test_another_client_with_the_same_netrc_keeps_its_file(commands: Commands) -> None:
-    """As docs/webdav.rst has it."""
+    """As docs/how-to/webdav.rst has it."""
     home = commands.place / "home"
     home.mkdir()
     netrc = home / ".netrc"

@@ -67,7 +67,7 @@ def test_a_name_with_a_newline_or_a_percent_sign_stays_in_its_cell() -> None:
 
 
 def test_the_manual_has_every_column() -> None:
-    manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
+    manual = (Path(__file__).parents[2] / "docs/reference/report.rst").read_text()
     names = list(as_csv(runs.stats_of(runs.normal())))
     for name in names[names.index("run_id") :]:
         bare = re.sub("^(total|create|read|update|delete|populate|cleanup)_", "_", name)

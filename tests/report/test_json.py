@@ -45,6 +45,6 @@ def test_a_scenario_that_json_cannot_hold() -> None:
 
 
 def test_the_manual_has_every_key() -> None:
-    manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
+    manual = (Path(__file__).parents[2] / "docs/reference/report.rst").read_text()
     for key in report(runs.normal()):
         assert f"``{key}``" in manual, key

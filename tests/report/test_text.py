@@ -199,7 +199,7 @@ def test_missing_results_are_counted() -> None:
 
 
 def test_the_manual_names_every_cause_of_an_error() -> None:
-    manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
+    manual = (Path(__file__).parents[2] / "docs/reference/report.rst").read_text()
     causes = re.findall(r"^([a-z][a-z ]+?)  +[A-Z4]", manual, re.MULTILINE)
     assert causes == [kind.label for kind in ErrorKind if kind is not ErrorKind.NONE]
 
@@ -230,7 +230,7 @@ def test_the_manual_explains_every_line_that_appears_only_if_not_zero() -> None:
     scenario = {**runs.SCENARIO, "operation_count": None, "run_seconds": 1}
     records = [runs.header(scenario=scenario), PhaseRecord(Phase.RUN, 0.0, 4), *marks]
     text = render("text", runs.stats_of([*records, runs.batch(rows), footer]))
-    manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
+    manual = (Path(__file__).parents[2] / "docs/reference/report.rst").read_text()
     part = manual.partition("Lines that appear only if not zero\n=")[2].partition("\n====")[0]
     terms = re.findall(r"^(\S.*)\n    \S", part, re.MULTILINE)
     explained = [re.sub(r"[\d.]+", "N", term) for line in terms for term in line.split(", Header")]

@@ -245,7 +245,7 @@ def test_all_public_names_exist() -> None:
 
 
 def test_the_documented_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "docs/api.rst").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/api.rst").read_text(encoding="utf-8")
     block = text.split(".. code-block:: python\n\n", 1)[1].split("\n\nA real store", 1)[0]
     exec(textwrap.dedent(block), {})
     first, second = capsys.readouterr().out.splitlines()
@@ -254,7 +254,7 @@ def test_the_documented_example_runs(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_documentation_has_every_setting_and_public_name() -> None:
-    text = (ROOT / "docs/api.rst").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/api.rst").read_text(encoding="utf-8")
     for name in Settings.__annotations__:
         assert f"\n``{name}``" in text, name
     for name in set(ssbench.__all__) - {"__version__", "ExitStatus"}:

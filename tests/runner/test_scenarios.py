@@ -30,7 +30,7 @@ def test_each_canned_scenario_is_complete_and_documented(name: str) -> None:
     text, source, _ = find_scenario(name)
     scenario = Scenario.resolve(text, source)
     assert len(scenario.summary()) < 160
-    assert f"``{name}``" in CHECKOUT.joinpath("docs", "scenarios.rst").read_text()
+    assert f"``{name}``" in CHECKOUT.joinpath("docs/reference/scenarios.rst").read_text()
 
 
 def test_canned_names_are_unique() -> None:
@@ -131,7 +131,7 @@ def test_a_file_of_an_old_name_comes_first(elsewhere: Path) -> None:
 
 
 def test_the_documents_name_them_in_the_same_order() -> None:
-    for name in ("README.rst", "docs/scenarios.rst"):
+    for name in ("README.rst", "docs/reference/scenarios.rst"):
         text = CHECKOUT.joinpath(name).read_text()
         places = [text.index(f"``{canned}``") for canned in CANNED]
         assert places == sorted(places), name

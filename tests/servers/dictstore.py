@@ -1,4 +1,4 @@
-"""The store of docs/drivers in a process of its own."""
+"""The store of docs/how-to/drivers in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "drivers"
+FOLDER = Path(__file__).resolve().parents[2] / "docs/how-to/drivers"
 DRIVER = "dictstore:DictStorage"
 if str(FOLDER) not in sys.path:
     sys.path.append(str(FOLDER))

@@ -1,4 +1,4 @@
-"""docs/stat-file.rst is enough to read a stat file with nothing but gzip and msgpack."""
+"""docs/reference/stat-file.rst is enough to read a stat file with nothing but gzip and msgpack."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.golden.compare import FOLDER
 from tests.ports import held_port
 from tests.report import runs
 
-PAGE = Path(__file__).parents[2] / "docs" / "stat-file.rst"
+PAGE = Path(__file__).parents[2] / "docs/reference/stat-file.rst"
 
 
 @cache

@@ -1,6 +1,7 @@
 """A scenario: what a run does. Read from JSON; command-line options override it.
 
-``docs/scenarios.rst`` is the reference of the keys; ``core/scenario/fields.py`` reads them.
+``docs/reference/scenarios.rst`` is the reference of the keys; ``core/scenario/fields.py`` reads
+them.
 """
 
 from __future__ import annotations

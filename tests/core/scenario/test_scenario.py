@@ -279,7 +279,7 @@ def test_the_summary_is_one_line() -> None:
 
 
 def test_docs_name_every_key() -> None:
-    reference = Path(__file__).parents[3].joinpath("docs", "scenarios.rst").read_text()
+    reference = Path(__file__).parents[3].joinpath("docs/reference/scenarios.rst").read_text()
     missing = [key for key in [*KEYS, *SIZE_KEYS, *OWN_READERS] if f"``{key}``" not in reference]
     assert not missing
 

@@ -1,4 +1,4 @@
-"""An object store over a dict, in a process of its own, and a driver for it: see docs/drivers.rst.
+"""An object store over a dict, in a process of its own, and a driver: docs/how-to/drivers.rst.
 
 python dictstore.py 127.0.0.1:7070     runs the store; its key is in DICTSTORE_KEY
 """
