@@ -184,19 +184,26 @@ def default_shown(action: argparse.Action) -> str:
     return f"{action.default:g}" if isinstance(action.default, float) else str(action.default)
 
 
+def names_in(names: nodes.entry, meaning: nodes.entry) -> set[str]:
+    """The names of an option in its row: ``-u``, ``--user-count``; ... Also ``--users``."""
+    hidden = {alias for each in COMMANDS.values() for row in each.rows for alias in row.aliases}
+    also = re.search(r"Also\s(--[\w-]+)(?:\sand\s(--[\w-]+))?", meaning.astext())
+    return ({*literals(names), *(also.groups() if also else ())} - {None}) - hidden
+
+
 @cache
 def documented() -> dict[str, dict[str, tuple[set[str], str]]]:
     """Command -> longest name of each option in the reference -> all its names, its default."""
     found: dict[str, dict[str, tuple[set[str], str]]] = {name: {} for name in EVERY}
     # A command's own table comes last, and goes over one that it shares with others.
     for title, owners in sorted(SECTIONS.items(), key=lambda item: -len(item[1])):
-        for names, default, _meaning in rows(section(page(REFERENCE), title)):
-            flags = literals(names)
-            longest = max(flags, key=len)
+        for names, default, meaning in rows(section(page(REFERENCE), title)):
+            flags = names_in(names, meaning)
+            longest = max(literals(names), key=len)
             for owner in owners - LACKING.get(longest, set()):
                 twice = longest in found[owner] and title != owner
                 assert not twice, f"{owner} {longest}: twice in {REFERENCE.name}"
-                found[owner][longest] = (set(flags), default.astext())
+                found[owner][longest] = (flags, default.astext())
     return found
 
 
@@ -223,9 +230,9 @@ def test_the_reference_has_every_option_of_bench() -> None:
         told = dict(documented()["run-scenario"])
         shared = "bench" if command.startswith("bench ") else command
         for title in [each for each in (shared, command) if each in titles]:
-            for names, default, _meaning in rows(section(page(REFERENCE), title)):
+            for names, default, meaning in rows(section(page(REFERENCE), title)):
                 longest = max(literals(names), key=len)
-                told[longest] = ({*literals(names)}, default.astext())
+                told[longest] = (names_in(names, meaning), default.astext())
                 unused.setdefault((title, longest), True)
                 unused[title, longest] &= longest not in there
         assert there == {name: told.get(name) for name in there}, command

@@ -77,7 +77,8 @@ def _translated(words: Sequence[str]) -> Sequence[str]:
     """A command line of another program becomes one of ours; any other stays as it is."""
     at = next((at for at, word in enumerate(words) if not word.startswith("-")), 0)
     rest = words[at + 1 :]
-    if words[at : at + 1] not in (["nectar"], ["profiler"]) or rest[:1] in ([], ["-h"], ["--help"]):
+    is_ours = rest[:1] in ([], ["-h"], ["--help"], ["--help-all"])
+    if words[at : at + 1] not in (["nectar"], ["profiler"]) or is_ours:
         return words
     if words[at] == "profiler":
         from ssbench.cli.profiler import ENV_FILE, env_file, upload_words

@@ -103,28 +103,30 @@ _MASTER_SOCKETS = (
     row("--zmq-bind-ip", "address", str, _WORKERS,
         "address to listen on for workers; 0.0.0.0 or :: for all interfaces [default: all with a "
         "key file, 127.0.0.1 without]", metavar="BIND_IP"),
-    *(replace(option, group=_WORKERS) for option in TRANSPORT),
+    *(replace(option, group=_WORKERS, brief="") for option in TRANSPORT),
 )
 _FILE = (
-    row("-f --filename", "scenario", str, _WHAT,
+    row("-f --filename --scenario", "scenario", str, _WHAT,
         "scenario to run: a file, - for stdin, or the name of a canned scenario (see "
         "list-scenarios)", metavar="SCENARIO_FILE", aliases=("--scenario-file",),
-        exclusive="scenario", required=True),
+        exclusive="scenario", required=True, brief="a file, or a name from list-scenarios"),
 )
 _RESUME = "delete the orphaned objects of this stat file's run"
 _RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, _WHAT,
         f"run nothing: {_RESUME}, as cleanup-containers --resume-cleanup does",
         metavar="STATS_FILE", exclusive="scenario", required=True)
 _USERS = (
-    _override("-u --user-count", "user_count", types.count, _WHAT,
-              "concurrent users; overrides the scenario's user_count", metavar="COUNT"),
+    _override("-u --user-count --users", "user_count", types.count, _WHAT,
+              "concurrent users; overrides the scenario's user_count", metavar="COUNT",
+              brief="concurrent users"),
 )
 _LENGTH = (
     _override("-o --op-count", "operation_count", types.count, _WHAT,
-              "number of operations; overrides the scenario's run length", metavar="COUNT"),
-    _override("-r --run-seconds", "run_seconds", types.seconds, _WHAT,
+              "number of operations; overrides the scenario's run length", metavar="COUNT",
+              brief="number of operations"),
+    _override("-r --run-seconds --duration", "run_seconds", types.seconds, _WHAT,
               "duration of the run; overrides the scenario's run length, and -o",
-              metavar="SECONDS"),
+              metavar="SECONDS", brief="length of the run, as in 90 or 15m"),
 )
 _OBJECTS = (
     _override("-c --container-count", "container_count", types.count, _WHAT,
@@ -206,7 +208,7 @@ _ERRORS = (
         exclusive="store"),
     row("--embedded-swift", "embedded_swift", bool, _EXECUTION,
         "run against a temporary Swift on this host; requires ssbench[embedded]", default=False,
-        exclusive="store"),
+        exclusive="store", brief="a temporary Swift on this host"),
     _field("--profile", "profile", bool, _EXECUTION,
            "sample where master and workers spend CPU time in the run, and report it"),
 )
@@ -225,7 +227,7 @@ _LAYOUTS = (
 _PAGE = (
     row("--html", "html", str, "",
         "also write the report to this file as a page, with charts if ssbench[html] is installed",
-        metavar="FILE"),
+        metavar="FILE", brief="also write the report as a page"),
     row("--html-assets", "html_assets", str, "",
         "with --html: write the script of the charts to this folder, once for all pages [default: "
         "into each page, 4.8 MB]", metavar="DIR"),
@@ -236,7 +238,7 @@ _PERCENTILE = row("--pctile", "percentiles", types.percentile, _RESULTS,
 _THRESHOLD = row("--threshold", "thresholds", str, _RESULTS,
         "condition that the run must meet, such as 'p99(READ) < 50ms', 'errors < 0.1%' or 'rate > "
         "1000/s'; exit status 3 if one is missed; may be repeated", metavar="CONDITION",
-        repeat=True)
+        repeat=True, brief="fail unless this holds, as in 'p99 < 50ms'")
 _JUNIT = row("--junit", "junit", str, _RESULTS,
         "also write the thresholds to this file as test cases, in the XML of JUnit, which CI "
         "systems read", metavar="FILE")
@@ -248,10 +250,10 @@ _RESULT_FILES = (
     _field("-s --stats-file", "stats_file", new_stats_file, _RESULTS,
            "where to store the results; .gz is added to a name without it [default: "
            "/tmp/ssbench-results/NAME.u<users>.o<ops>.r<seconds>.<time>.stat.gz]",
-           metavar="STATS_FILE"),
+           metavar="STATS_FILE", brief="a file for the results"),
     _field("--force", "force", bool, _RESULTS, "overwrite the stat file of -s, if it exists"),
-    row("-R --no-default-report", "no_default_report", bool, _RESULTS, "print no report",
-        default=False),
+    row("-R --no-default-report --no-report", "no_default_report", bool, _RESULTS,
+        "print no report", default=False),
     row("--csv", "format", bool, _RESULTS, "print the report as CSV", const="csv",
         exclusive="format"),
     row("--json", "format", bool, _RESULTS, "print it as JSON", const="json", exclusive="format"),
@@ -269,9 +271,11 @@ _BATCH_SIZE = row("--batch-size", "batch_size", types.batch_size, _WORKERS,
         "did", default="auto", metavar="COUNT")
 _WORKER_COUNTS = (
     _field("--workers", "workers", types.count, _WORKERS,
-           "number of workers to start on this host, for this run", metavar="COUNT"),
+           "number of workers to start on this host, for this run", metavar="COUNT",
+           brief="worker processes to start on this host"),
     _field("--expect-workers", "expect_workers", types.count, _WORKERS,
-           "number of workers to wait for, including those of --workers", metavar="COUNT"),
+           "number of workers to wait for, including those of --workers", metavar="COUNT",
+           brief="workers to wait for, of all hosts"),
     _field("--worker-wait", "worker_wait_s", types.seconds_or_none, _WORKERS,
            "longest wait for workers", metavar="SECONDS"),
     _field("--fewer-workers-ok", "fewer_workers_ok", bool, _WORKERS,
@@ -290,13 +294,13 @@ RUN_SCENARIO = (
     *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 FIND_LIMIT = (
-    *_FILE, *_USERS, *_OBJECTS,
+    *_FILE, *(replace(option, brief="") for option in _USERS), *_OBJECTS,
     row("--slo", "slos", str, _SEARCH,
         "condition that a load must meet, such as 'p99 < 50ms' or 'errors < 0.1%'; may be "
         f"repeated; '{FEW_ERRORS}' is added unless one limits errors",
-        metavar="SLO", repeat=True, required=True),
+        metavar="SLO", repeat=True, required=True, brief="must be met, as in 'p99 < 50ms'"),
     row("--over", "over", str, _SEARCH, "what to double, then bisect", default="users",
-        choices=("users", "rate")),
+        choices=("users", "rate"), brief="what to increase"),
     row("--start", "first", types.rate, _SEARCH,
         "first load to try [default: 1 user, or 10 operations/s]", metavar="LOAD"),
     row("--max-users", "max_users", types.count, _SEARCH,
@@ -305,7 +309,8 @@ FIND_LIMIT = (
     row("--max-rate", "max_rate", types.rate, _SEARCH, "with --over rate: highest rate to try",
         metavar="RATE"),
     row("--step-seconds", "step_seconds", types.seconds, _SEARCH,
-        "how long to measure each load, after its warm-up", default=10.0, metavar="SECONDS"),
+        "how long to measure each load, after its warm-up", default=10.0, metavar="SECONDS",
+        brief="how long to measure each load, 10"),
     _override("--warmup", "warmup", types.seconds_or_none, _SEARCH,
               "warm-up of each step, excluded from its statistics",
               default=3.0, metavar="SECONDS"),
@@ -321,23 +326,25 @@ REPORT_SCENARIO = (
     row("", "stats_files", str, "",
         "results to report on, including those of ssbench 0.3.9; several are those of masters that "
         "ran the same scenario at the same time, and are merged", metavar="STATS_FILE",
-        default=(), repeat=True, exclusive="results", required=True),
+        default=(), repeat=True, exclusive="results", required=True, brief="results of a run"),
     row("-s --stats-file", "stats_file", str, "", "the same, of one run", metavar="STATS_FILE",
         exclusive="results", required=True),
     row("-f --report-file", "report_file", str, "",
-        "write the report to this file [default: standard output]", metavar="REPORT_FILE"),
-    replace(_PERCENTILE, group=""),
+        "write the report to this file [default: standard output]", metavar="REPORT_FILE",
+        brief="write the report to this file"),
+    replace(_PERCENTILE, group="", brief="latency percentile to report; may be repeated"),
     replace(_THRESHOLD, group=""),
     replace(_JUNIT, group=""),
     row("--csv", "format", bool, "", "two lines of CSV", const="csv", exclusive="format"),
-    row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format"),
+    row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format",
+        brief="all statistics, as JSON"),
     *_LAYOUTS,
     *_PAGE,
     row("-r --rps-histogram", "rps_histogram", str, "",
         "write the number of requests of each second to this file, as CSV", metavar="FILE"),
     row("--time-series", "time_series", str, "",
         "write operations, bytes, errors, latencies and operations in flight of each second to "
-        "this file, as CSV", metavar="FILE"),
+        "this file, as CSV", metavar="FILE", brief="figures of each second, as CSV"),
     row("--host-stats", "host_stats", str, "",
         "write CPU, memory, network, disk and other metrics of the workers' and the master's hosts "
         "to this file, one row per second, as CSV", metavar="FILE"),
@@ -346,7 +353,7 @@ REPORT_SCENARIO = (
         "file, one row per second, as CSV with the columns of dstat", metavar="FILE"),
     row("--operations", "operations_file", str, "",
         "write each operation of the run to this file, as CSV; - for standard output instead of "
-        "the report", metavar="FILE"),
+        "the report", metavar="FILE", brief="each operation, as CSV"),
     row("--jsonl", "jsonl", str, "",
         "write each operation to this file as a line of JSON; - for standard output instead of the "
         "report", metavar="FILE"),
@@ -363,14 +370,15 @@ REPORT_SCENARIO = (
 COMPARE = (
     row("", "stats_files", str, "",
         "results of two or more runs; the others are compared with the first", metavar="STATS_FILE",
-        repeat=True, required=True),
+        repeat=True, required=True, brief="results of two or more runs"),
     row("--operation", "operations", str, "",
         "compare only this operation, such as READ; may be repeated [default: all together and "
-        "each on its own]", metavar="OPERATION", repeat=True),
+        "each on its own]", metavar="OPERATION", repeat=True, brief="only this operation"),
     row("--pctile", "percentiles", types.percentile, "",
         "latency percentile to compare, such as 99.9; may be repeated [default: 50, 90, 95, 99 and "
-        "99.9]", metavar="PERCENTILE", repeat=True),
-    row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format"),
+        "99.9]", metavar="PERCENTILE", repeat=True, brief="latency percentile; may be repeated"),
+    row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format",
+        brief="all statistics, as JSON"),
     _MARKDOWN,
     _WIDE,
     *_PAGE,
@@ -380,50 +388,55 @@ COMPARE = (
 )
 KILL_WORKERS = (
     _field("--worker-wait", "worker_wait_s", types.seconds_or_none, "",
-           "longest wait for workers to connect and to exit", metavar="SECONDS"),
+           "longest wait for workers to connect and to exit", metavar="SECONDS",
+           brief="longest wait for workers to exit"),
     *_MASTER_SOCKETS,
 )
 CLEANUP_CONTAINERS = (
     row("-b --container-base", "container_base", str, "",
         "delete containers named BASE_ followed by six digits", default=CONTAINER_BASE,
-        metavar="BASE"),
+        metavar="BASE", brief="delete containers named BASE_ and six digits"),
     row("-c --concurrency", "concurrency", types.count, "", "concurrent requests", default=10,
         metavar="COUNT"),
     row("-p --policy", "policy", str, "",
         "delete containers of this storage policy, BASE_000061_POLICY; '*' for any policy of the "
-        "cluster [default: those that name none]", metavar="POLICY"),
+        "cluster [default: those that name none]", metavar="POLICY",
+        brief="of this storage policy; '*' for any"),
     row("--resume-cleanup", "resume_cleanup", str, "", f"delete no container: {_RESUME}",
-        metavar="STATS_FILE"),
+        metavar="STATS_FILE", brief="delete what this run left, and nothing else"),
     _field("--use-existing", "use_existing", bool, "",
            "with --resume-cleanup: also search containers that ssbench did not mark"),
     row("--dry-run", "dry_run", bool, "", "show what would be deleted, and delete nothing",
-        default=False),
-    row("--yes", "yes", bool, "", "do not ask for confirmation", default=False),
+        default=False, brief="show what would be deleted"),
+    row("--yes", "yes", bool, "", "do not ask for confirmation", default=False,
+        brief="do not ask for confirmation"),
     *STORE_OPTIONS,
 )
 _BENCH_ALL = (
     row("", "container", str, "", "the container, with a prefix of objects behind a slash; with "
         "--containers N, N containers named CONTAINER0, CONTAINER1 ...",
-        metavar="CONTAINER[/PREFIX]", required=True),
+        metavar="CONTAINER[/PREFIX]", required=True, brief="the container, and a folder in it"),
     row("", "prefix", str, "", "start of the objects' names, which a number follows [default: "
         f"{BENCH_PREFIX}]", metavar="PREFIX"),
     row("--containers", "containers", types.count, _WHAT, "number of containers", default=1,
-        metavar="COUNT"),
-    row("-u --user-count", "users", types.count, _WHAT,
-        "concurrent users; of mixed, of each operation", default=1, metavar="COUNT"),
+        metavar="COUNT", brief="number of containers, 1"),
+    row("-u --user-count --users", "users", types.count, _WHAT,
+        "concurrent users; of mixed, of each operation", default=1, metavar="COUNT",
+        brief="concurrent users, 1"),
     row("--csv", "csv", str, _RESULTS, "write each operation to this file, as nectar does",
-        metavar="FILE"),
+        metavar="FILE", brief="each operation, as CSV"),
     row("--csv-over-time", "csv_over_time", str, _RESULTS,
         "write the number of successes of each minute to this file, as CSV", metavar="FILE"),
 )
 _BENCH_COUNT = row("--count", "count", types.count, _WHAT, "number of objects", default=1000,
-        metavar="COUNT")
+        metavar="COUNT", brief="number of objects, 1000")
 _BENCH_ITERATIONS = row("--iterations", "iterations", types.count, _WHAT,
         "how often each object has its turn", default=1, metavar="COUNT")
 _BENCH_TIME = row("--time", "seconds", types.seconds, _WHAT,
         "end after this time, even if some objects were not used", metavar="SECONDS")
 _BENCH_SIZES = (
-    row("--size", "size", types.size, _WHAT, "size of the objects", default=4096, metavar="BYTES"),
+    row("--size", "size", types.size, _WHAT, "size of the objects", default=4096, metavar="BYTES",
+        brief="size of the objects, as in 4096 or 1M"),
     row("--max-size", "max_size", types.size, _WHAT,
         "sizes are random from --size up to, but not including, this; each object's size follows "
         "from its number [default: all objects have --size]", metavar="BYTES"),
@@ -473,17 +486,17 @@ BENCH = {
     **{name: _rows_of(method) for name, method in METHODS.items()},
     "suite": (
         row("", "container", str, "", "start of the containers' names", default="bench-ec-",
-            metavar="PREFIX"),
+            metavar="PREFIX", brief="start of the containers' names, bench-ec-"),
         row("--containers", "containers", types.count, _WHAT, "number of containers of each step",
             default=100, metavar="COUNT"),
-        row("-u --user-count", "users", types.count, _WHAT, "concurrent users", default=250,
-            metavar="COUNT"),
+        row("-u --user-count --users", "users", types.count, _WHAT, "concurrent users", default=250,
+            metavar="COUNT", brief="concurrent users, 250"),
         row("--mixed-users", "mixed_users", types.count, _WHAT,
             "concurrent users of each operation of mixed", default=50, metavar="COUNT"),
         row("--count", "count", types.count, _WHAT, "number of objects of 4 KiB",
-            default=10_000_000, metavar="COUNT"),
+            default=10_000_000, metavar="COUNT", brief="number of objects of 4 KiB, 10000000"),
         row("--large-count", "large_count", types.count, _WHAT, "number of objects of 1 MiB",
-            default=1_000_000, metavar="COUNT"),
+            default=1_000_000, metavar="COUNT", brief="number of objects of 1 MiB, 1000000"),
         row("--iterations", "iterations", types.count, _WHAT, "how often each object is read",
             default=3, metavar="COUNT"),
         row("--time", "seconds", types.seconds, _WHAT, "length of each mixed step", default=7200.0,
@@ -495,18 +508,19 @@ BENCH = {
             default=900.0, metavar="SECONDS"),
         row("--csv-dir", "csv_dir", str, _RESULTS,
             "folder of the CSV files, one for each step, which must exist", default=".",
-            metavar="DIR"),
+            metavar="DIR", brief="folder of the CSV files, one for each step"),
         _POLICY_OF_BENCH, *_BENCH_RUN,
     ),
 }
 NECTAR = (
     row("--scale", "scale", float, "", "factor for counts, times and --delete-behind, above 0 and "
         "at most 1, as in --scale=0.001; put it and options of bench, as --name=value, before "
-        "nectar's options", default=1.0, metavar="FACTOR"),
+        "nectar's options", default=1.0, metavar="FACTOR",
+        brief="factor for counts and times, below 1"),
     row("", "arguments", str, "",
         "-A, -T, -U, -P, -K, -R, -O, -I, -H, -C, -v, -continue-on-error, a command (bench-put, "
         "bench-get, bench-head, bench-post, bench-delete, bench-mixed) and its options",
-        repeat=True, required=True, metavar="ARGS"),
+        repeat=True, required=True, metavar="ARGS", brief="as nectar's"),
 )
 
 
@@ -518,17 +532,18 @@ def files_sweep(text: str) -> tuple[str, list[int]]:
     return what, [types.count(each) for each in values.split(",")]
 
 
-_FOLDER = row("", "folder", str, "", "a folder that gen-files made", metavar="DIR", required=True)
+_FOLDER = row("", "folder", str, "", "a folder that gen-files made", metavar="DIR", required=True,
+        brief="a folder of files")
 BENCH_FILES = (
     row("", "method", str, "", "read: read all files, and discard what is read; write: write as "
         "many files of these sizes; copy: read and write them", choices=("read", "write", "copy"),
-        metavar="METHOD", required=True),
+        metavar="METHOD", required=True, brief="read, write or copy"),
     _FOLDER,
     row("--to", "target", str, "", "folder to write to; its files stay. By default one beside DIR, "
-        "which is deleted at the end", metavar="DIR"),
+        "which is deleted at the end", metavar="DIR", brief="folder to write to"),
     row("--sweep", "sweeps", files_sweep, "", "numbers of users, such as users=1,20,50, or of "
         "files; a step for each combination. By default one user and all files",
-        metavar="WHAT=NUMBERS", repeat=True),
+        metavar="WHAT=NUMBERS", repeat=True, brief="as in users=1,20,50 or files=100,1000"),
     row("--buffer", "io_buffer", types.size, "", "size of the largest read or write, in bytes or "
         "with a unit [default: 8k for read, else 4MiB]", metavar="SIZE"),
     row("--queue", "queue", types.count, "", "most files given to a worker at once [default: auto]",
@@ -546,13 +561,14 @@ BENCH_FILES = (
 )
 GEN_FILES = (
     replace(_FOLDER, help="a new folder, or an empty one"),
-    row("", "count", types.count, "", "number of files", metavar="COUNT", required=True),
+    row("", "count", types.count, "", "number of files", metavar="COUNT", required=True,
+        brief="number of files"),
     row("", "total", types.size, "", "size of all files; 5G is 5 GiB", metavar="TOTAL",
-        required=True),
+        required=True, brief="size of all files, as in 5G"),
 )
 DIFF_DIRS = (
-    row("", "first", str, "", "a folder", metavar="A", required=True),
-    row("", "second", str, "", "another one", metavar="B", required=True),
+    row("", "first", str, "", "a folder", metavar="A", required=True, brief="a folder"),
+    row("", "second", str, "", "another one", metavar="B", required=True, brief="another one"),
 )
 
 
@@ -575,13 +591,14 @@ def transfer_place(text: str) -> tuple[str, str]:
 _TRANSFER = (
     row("--container", "place", transfer_place, _WHAT,
         "the container, and a folder in it that the objects' names begin with",
-        metavar="CONTAINER[/FOLDER]", required=True),
-    row("-u --user-count", "users", types.count, _WHAT, "concurrent users, each with one file",
-        default=16, metavar="COUNT"),
+        metavar="CONTAINER[/FOLDER]", required=True, brief="the container"),
+    row("-u --user-count --users", "users", types.count, _WHAT,
+        "concurrent users, each with one file", default=16, metavar="COUNT",
+        brief="concurrent users, 16"),
     row("--sweep", "sweep", users_sweep, _WHAT, "run once for each number of users, and print a "
-        "table", metavar="users=N,N"),
+        "table", metavar="users=N,N", brief="run once for each number of users"),
     row("--num-files", "limit", types.count, _WHAT, "only so many, the first by name",
-        metavar="COUNT"),
+        metavar="COUNT", brief="only so many files"),
     next(replace(each, scenario_key=None, help="limit on the bytes per second of all users "
                  "together, such as 100MB [default: no limit]")
          for each in _ARRIVALS if each.name == "bandwidth"),
@@ -596,13 +613,15 @@ _TRANSFER_RUN = (
     _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 UPLOAD = (
-    row("", "folder", str, "", "the folder of the files", metavar="DIR", required=True),
+    row("", "folder", str, "", "the folder of the files", metavar="DIR", required=True,
+        brief="the folder of the files"),
     *_TRANSFER,
     row("--checksum", "checksum", str, _WHAT,
         "store: compute the MD5 while sending, and compare it with that of the response; "
         "precompute: compute it before the clock starts, and have the store refuse any other; none "
         "[default: store; none if the store has no checksums]",
-        choices=("store", "precompute", "none"), exclusive="checksum"),
+        choices=("store", "precompute", "none"), exclusive="checksum", metavar="WHEN",
+        brief="store, precompute or none"),
     row("--compare", "compare", bool, _WHAT,
         "run with each kind of checksum, and print them side by side", default=False,
         exclusive="checksum"),
@@ -618,14 +637,14 @@ UPLOAD = (
 DOWNLOAD = (
     *_TRANSFER,
     row("--verify", "folder", str, _WHAT, "compare the MD5 of each object with that of the file of "
-        "its name in this folder", metavar="DIR"),
+        "its name in this folder", metavar="DIR", brief="compare with the files of this folder"),
     *_TRANSFER_RUN,
 )
 PROFILER = (
     row("", "arguments", str, "",
         "-input-dir=DIR, -concurrency=N, -dest-prefix=CONTAINER, -num-files=N, "
         "-precompute-checksum=BOOL, -verify-checksum=BOOL; before them, options of upload as "
-        "--name=value", repeat=True, required=True, metavar="ARGS"),
+        "--name=value", repeat=True, required=True, metavar="ARGS", brief="as Swift Profiler's"),
 )
 _LOG_FORMAT = row("--log-format", "log_format", str, "",
         "format of the log's lines [default: recognized line by line]",
@@ -633,35 +652,35 @@ _LOG_FORMAT = row("--log-format", "log_format", str, "",
 MAKE_SCENARIO = (
     row("--from-container", "containers", str, "",
         "take the sizes of this container's objects; may be repeated", metavar="CONTAINER",
-        repeat=True, required=True, exclusive="source"),
+        repeat=True, required=True, exclusive="source", brief="take the sizes of its objects"),
     row("--from-access-log", "logs", str, "",
         "take operations, sizes and rate of this access log: a file, also compressed with gzip, or "
         "- for stdin; may be repeated", metavar="FILE", repeat=True, required=True,
-        exclusive="source"),
+        exclusive="source", brief="take operations, sizes and rate of this log"),
     _LOG_FORMAT,
     row("--objects", "initial", types.count, "",
         "initial objects of the scenario [default: as many as were found, at most 10000]",
-        metavar="COUNT"),
+        metavar="COUNT", brief="initial objects"),
     row("--output", "output", str, "", "a new file for the scenario [default: standard output]",
-        metavar="FILE"),
+        metavar="FILE", brief="a new file for the scenario"),
     *STORE_OPTIONS,
 )
 REPLAY = (
     row("", "logs", str, "", "access logs: files, also compressed with gzip, or - for stdin",
-        metavar="FILE", repeat=True, required=True),
+        metavar="FILE", repeat=True, required=True, brief="access logs"),
     replace(_LOG_FORMAT, group=_WHAT),
     row("--speed", "speed", types.factor, _WHAT,
         "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
-        default=1.0, metavar="FACTOR"),
+        default=1.0, metavar="FACTOR", brief="how much faster than in the log, as in 2"),
     row("--start", "start_ns", types.instant, _WHAT,
         "leave out requests before this time, such as 2026-11-20T08:00 (UTC) or with a zone, as in "
-        "2026-11-20T08:00+01:00", metavar="TIME"),
+        "2026-11-20T08:00+01:00", metavar="TIME", brief="leave out requests before this time"),
     row("--end", "end_ns", types.instant, _WHAT, "leave out requests from this time on",
-        metavar="TIME"),
+        metavar="TIME", brief="leave out requests from this time on"),
     row("--max-requests", "most", types.count, _WHAT,
         "leave out requests beyond this number, in the order of the lines", metavar="COUNT"),
-    row("-u --user-count", "users", types.count, _WHAT, "most operations in flight", default=64,
-        metavar="COUNT"),
+    row("-u --user-count --users", "users", types.count, _WHAT, "most operations in flight",
+        default=64, metavar="COUNT", brief="most operations in flight, 64"),
     row("-c --container-count", "container_count", types.whole(1, 128), _WHAT,
         "number of containers [default: as many as the log has, at most 128]", metavar="COUNT"),
     row("--container-base", "container_base", str, _WHAT,
@@ -677,12 +696,12 @@ REPLAY = (
 CHECK_NETWORK = (
     row("", "servers", types.address(NETWORK_SERVER_PORT), "",
         "host where ssbench-worker --network-server runs, such as the store's; port 13583 unless "
-        "given", metavar="HOST[:PORT]", repeat=True),
+        "given", metavar="HOST[:PORT]", repeat=True, brief="where the network server runs"),
     row("--time", "seconds", types.seconds, "", "length of each transfer", default=5.0,
-        metavar="SECONDS", exclusive="length"),
+        metavar="SECONDS", exclusive="length", brief="length of each transfer, 5"),
     row("--bytes", "size_bytes", types.size, "",
         "size of each transfer instead, such as 1G, which is 1 GiB", metavar="SIZE",
-        exclusive="length"),
+        exclusive="length", brief="size of each transfer instead, as in 1G"),
     row("--connect-timeout", "connect_timeout", types.seconds, "",
         "longest wait for a connection", default=10.0, metavar="SECONDS"),
     _field("--worker-timeout", "worker_timeout_s", types.seconds, _WORKERS,
@@ -691,14 +710,14 @@ CHECK_NETWORK = (
         "port of this host that workers connect to, to measure", default=13582, metavar="PORT"),
     _field("--expect-workers", "expect_workers", types.count, _WORKERS,
            "number of workers to wait for [default: until no more connect for 2 s]",
-           metavar="COUNT"),
+           metavar="COUNT", brief="workers to wait for"),
     _field("--worker-wait", "worker_wait_s", types.seconds_or_none, _WORKERS,
            "longest wait for workers", metavar="SECONDS"),
     *_MASTER_SOCKETS,
 )
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",
-        required=True),
+        required=True, brief="a file that does not exist yet"),
 )
 # fmt: on
 
@@ -713,6 +732,8 @@ class Command:
     stray: str = ""  #: hint for an unexpected positional argument
     groups: Mapping[str, str] = field(default_factory=dict)  #: titles with a description
     alias: str = ""  #: another name
+    examples: tuple[str, ...] = ()  #: arguments after the name, for the short help
+    is_common: bool = True  #: in the short help of ssbench-master
 
 
 _SCENARIO_WITH_F = "give the scenario with -f"
@@ -725,7 +746,7 @@ _WORKERS_OF_BENCH = {
 }
 _BENCH = {
     **{name: method.summary for name, method in METHODS.items()},
-    "suite": "run all steps of a published comparison, and print its figures beside yours",
+    "suite": "run a published comparison, and print its figures beside yours",
 }
 _NUMBERED = (
     "Object number I is named PREFIX followed by I, and is in container number I modulo "
@@ -737,7 +758,7 @@ _SUITE = (
     "objects, and prints the rates beside the published ones."
 )
 #: First word of commands that have two -> summary.
-GROUPS = {"bench": "put, get, head, post or delete numbered objects; read, write or copy files"}
+GROUPS = {"bench": "put, get or delete numbered objects; read or write files"}
 
 COMMANDS: Mapping[str, Command] = {
     "run-scenario": Command(
@@ -747,6 +768,10 @@ COMMANDS: Mapping[str, Command] = {
         "the operations, deletes what it created, and prints a report.",
         _SCENARIO_WITH_F,
         _WORKERS_OF_RUN,
+        examples=(
+            "-f very_small --embedded-swift --workers 2",
+            "-f my.scenario -u 50 -r 5m --html run.html",
+        ),
     ),
     "find-limit": Command(
         FIND_LIMIT,
@@ -756,18 +781,21 @@ COMMANDS: Mapping[str, Command] = {
         "and the highest load that met the SLO.",
         _SCENARIO_WITH_F,
         _WORKERS_OF_RUN,
+        examples=("-f my.scenario --slo 'p99 < 50ms' --workers 4",),
     ),
     "report-scenario": Command(
         REPORT_SCENARIO,
         "report on the results of an earlier run",
         "Prints a report on a stat file, as text unless another format is given. Several stat "
         "files are merged: those of masters that ran the same scenario at the same time.",
+        examples=("run.stat.gz --html run.html", "run.stat.gz --pctile 99.9 --json"),
     ),
     "compare": Command(
         COMPARE,
         "compare the results of two or more runs",
         "Compares rates and latencies of runs, each with its confidence interval, and states which "
         "differences are more than noise. Lists the settings in which the runs differ first.",
+        examples=("before.stat.gz after.stat.gz --operation READ",),
     ),
     "list-scenarios": Command(
         (),
@@ -779,6 +807,7 @@ COMMANDS: Mapping[str, Command] = {
         "tell all workers to exit",
         "Tells all workers, on any host, whose master is this host to exit, lists them, and "
         "returns when they are gone.",
+        is_common=False,
     ),
     "cleanup-containers": Command(
         CLEANUP_CONTAINERS,
@@ -786,6 +815,7 @@ COMMANDS: Mapping[str, Command] = {
         "Deletes the containers that ssbench created, with all their objects: those named by a "
         "base, an underscore and six digits. Lists them and asks for confirmation first.",
         "give the first part of the containers' names with -b",
+        examples=("--dry-run", "-b ssbench --yes"),
     ),
     **{
         f"bench {name}": Command(
@@ -793,6 +823,9 @@ COMMANDS: Mapping[str, Command] = {
             summary,
             _SUITE if name == "suite" else f"{summary[0].upper()}{summary[1:]}. {_NUMBERED}",
             groups=_WORKERS_OF_BENCH,
+            examples=("bench-ec- --count 100000",)
+            if name == "suite"
+            else ("mycontainer --containers 10 -u 20",),
         )
         for name, summary in _BENCH.items()
     },
@@ -801,12 +834,15 @@ COMMANDS: Mapping[str, Command] = {
         "run a command line of nectar's benchmark",
         "Takes nectar's command line as it stands, with its variables AUTH_URL, AUTH_TENANT, "
         "AUTH_USER, AUTH_KEY, AUTH_PASSWORD and CONCURRENCY, and runs it as bench does.",
+        is_common=False,
+        examples=("bench-put -count=1000 mycontainer",),
     ),
     "bench files": Command(
         BENCH_FILES,
         "measure how fast files are read, written or copied",
         "Reads, writes or copies the files of a folder that gen-files made, by one user and by "
         "many, and prints a table: the time for all files, and MiB per second.",
+        examples=("read DIR --sweep users=1,20",),
     ),
     "gen-files": Command(
         GEN_FILES,
@@ -814,6 +850,8 @@ COMMANDS: Mapping[str, Command] = {
         "Makes a folder of files of about the same size, file_0.txt and so on, with random "
         "content.",
         alias="genFiles",
+        is_common=False,
+        examples=("DIR 10000 5G",),
     ),
     "diff-dirs": Command(
         DIFF_DIRS,
@@ -821,6 +859,7 @@ COMMANDS: Mapping[str, Command] = {
         "Compares two trees of files byte by byte. Prints the first difference, and exits with "
         "status 1, if there is one.",
         alias="diffDir",
+        is_common=False,
     ),
     "upload": Command(
         UPLOAD,
@@ -829,28 +868,33 @@ COMMANDS: Mapping[str, Command] = {
         "and prints throughput and CPU time. The container is made if there is none. Nothing is "
         "ever deleted; objects of earlier uploads are replaced.",
         groups=_WORKERS_OF_BENCH,
+        examples=("DIR --container mycontainer --sweep users=1,16",),
     ),
     "download": Command(
         DOWNLOAD,
-        "read the objects of a container, and measure how fast that is",
+        "read a container's objects, and measure how fast that is",
         "Reads each object of a container once, discards what it reads, and prints throughput and "
         "CPU time.",
         groups=_WORKERS_OF_BENCH,
+        examples=("--container mycontainer -u 32",),
     ),
     "profiler": Command(
         PROFILER,
         "run a command line of Swift Profiler",
         "Takes Swift Profiler's command line as it stands, and the credentials in .env, and runs "
         "it as upload does.",
+        is_common=False,
+        examples=("-input-dir=DIR -dest-prefix=mycontainer",),
     ),
     "make-scenario": Command(
         MAKE_SCENARIO,
-        "make a scenario of the objects in containers, or of access logs",
+        "make a scenario of containers' objects, or of access logs",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
         "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed. "
         "Or reads access logs of a Swift proxy, S3 or a web server, and writes a scenario with "
         "their operations, sizes and rate.",
         "name containers with --from-container, or logs with --from-access-log",
+        examples=("--from-container mycontainer --output my.scenario",),
     ),
     "replay": Command(
         REPLAY,
@@ -860,22 +904,29 @@ COMMANDS: Mapping[str, Command] = {
         "The report says how late they were sent. Names, addresses and users of the log are not "
         "kept.",
         groups=_WORKERS_OF_BENCH,
+        examples=("access.log.gz --speed 2 --html replay.html",),
     ),
     "check-network": Command(
         CHECK_NETWORK,
-        "measure throughput and round trip between the hosts of a run",
+        "measure throughput and round trip between hosts",
         "Measures TCP connections, one after the other and in both directions: from this host and "
         "from one worker of each host to each HOST, and from these workers to this host. "
         "Prints each second, and a summary. The servers end with it.",
+        examples=("store1 store2 --time 10",),
     ),
     "make-key": Command(
         MAKE_KEY,
         "write a key file for --zmq-key-file",
         "Writes a new key file. Master and workers with the same key file encrypt their traffic "
         "and reject all other peers.",
+        is_common=False,
     ),
 }
 
+_EXAMPLES = (
+    "ssbench-master run-scenario -f very_small --embedded-swift --workers 2",
+    "ssbench-master report-scenario -h",
+)
 DESCRIPTION = f"""\
 ssbench {__version__}: a benchmark for OpenStack Swift, S3, WebDAV and files."""
 EPILOG = """\
@@ -890,13 +941,24 @@ def master_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
     :param words: the arguments to parse; commands that are not among them get no options, because
         that would take time. None: all commands get their options.
     """
-    parser = Parser(prog="ssbench-master", description=DESCRIPTION, epilog=EPILOG)
+    parser = Parser(
+        prog="ssbench-master", description=DESCRIPTION, epilog=EPILOG, examples=_EXAMPLES
+    )
+    parser.synopsis = ["COMMAND"]
+    common = {name: each.summary for name, each in COMMANDS.items() if each.is_common}
+    parser.briefs = [(name, text) for name, text in {**common, **GROUPS}.items() if " " not in name]
     parser.add_argument("--version", action="version", version=f"ssbench {__version__}")
     add_options(parser, LOUDNESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     groups = {}
     for name, summary in GROUPS.items():
         group = commands.add_parser(name, help=summary, description=f"Commands: {summary}.")
+        group.synopsis = ["COMMAND"]
+        group.briefs = [
+            (command.removeprefix(f"{name} "), each.summary)
+            for command, each in COMMANDS.items()
+            if command.startswith(f"{name} ")
+        ]
         if words is None or name in words:
             groups[name] = group.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, each in COMMANDS.items():
@@ -908,7 +970,9 @@ def master_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
             aliases=[each.alias] if each.alias else [],
             help=each.summary,
             description=each.description,
+            summary=f"{each.summary[0].upper()}{each.summary[1:]}.",
             stray=each.stray,
+            examples=[f"ssbench-master {name} {example}" for example in each.examples],
         )
         command.set_defaults(command=name)
         if words is None or {first, second or first} <= {*words} or each.alias in words:

@@ -1,4 +1,4 @@
-"""argparse with defaults in the help texts, and with error messages that show no secrets."""
+"""argparse with a short and a full help, and with error messages that show no secrets."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ class HelpFormatter(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32)
 
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """``-u, --user-count COUNT``, as in Python 3.13, without a COUNT after each spelling."""
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
     def _get_help_string(self, action: argparse.Action) -> str | None:
         text = action.help
         silent = action.default in (None, False, argparse.SUPPRESS) or action.default == []
@@ -33,13 +40,56 @@ class Parser(argparse.ArgumentParser):
     Long options may be abbreviated if that is unambiguous, as in ssbench 0.3.9. argparse's own
     ``allow_abbrev`` would show an ambiguous ``--os-p=secret`` in full, so this class expands them.
 
+    ``-h`` prints ``briefs`` and examples, in one screen; ``--help-all`` is argparse's help.
+
+    :param summary: a line for the short help, instead of the description.
     :param stray: hint for unexpected positional arguments.
+    :param examples: command lines for the short help.
     """
 
-    def __init__(self, *args: Any, stray: str = "", **kwargs: Any) -> None:
-        super().__init__(*args, **{"formatter_class": HelpFormatter, **kwargs})
+    def __init__(
+        self,
+        *args: Any,
+        summary: str = "",
+        stray: str = "",
+        examples: Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **{"formatter_class": HelpFormatter, "add_help": False, **kwargs})
         self.allow_abbrev = False
         self._stray = stray
+        self._summary = summary
+        self.examples = examples
+        self.synopsis: list[str] = []  #: what must be given, for the short help
+        self.briefs: list[tuple[str, str]] = []  #: name and text, for the short help
+        self.add_argument(
+            "-h", "--help", action=_ShortHelp, nargs=0, default=argparse.SUPPRESS,
+            help="show the options used most, and exit",
+        )  # fmt: skip
+        self.add_argument(
+            "--help-all", action="help", default=argparse.SUPPRESS,
+            help="show all options, and exit",
+        )  # fmt: skip
+
+    def format_short_help(self) -> str:
+        """At most 24 lines of 80 columns, as every command has few briefs."""
+        from textwrap import wrap
+
+        kind = "commands" if self._subparsers else "options"
+        width = max((len(name) for name, _ in self.briefs), default=0)
+        lines = [
+            " ".join(["usage:", self.prog, *self.synopsis, "[options]"]),
+            "",
+            *wrap(self._summary or self.description or "", 79),
+            "",
+            *([f"{kind} used most:"] if self.briefs else []),
+            *(f"  {name:<{width}}  {text}" for name, text in self.briefs),
+            *(["", "examples:"] if self.examples else []),
+            *(f"  {example}" for example in self.examples),
+            "" if self.briefs or self.examples else None,
+            f"All {kind}: {self.prog} --help-all",
+        ]
+        return "".join(f"{line}\n" for line in lines if line is not None)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -154,8 +204,15 @@ class Parser(argparse.ArgumentParser):
         return "; give a command's options after its name" if self._subparsers else ""
 
 
+class _ShortHelp(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        assert isinstance(parser, Parser)  # nosec B101 # only that adds this action
+        print(parser.format_short_help(), end="")
+        parser.exit()
+
+
 def add_options(
-    parser: argparse.ArgumentParser, rows: Iterable[Option], descriptions: Mapping[str, str] = {}
+    parser: Parser, rows: Iterable[Option], descriptions: Mapping[str, str] = {}
 ) -> None:
     """Add options, in the groups that the rows name.
 
@@ -167,6 +224,7 @@ def add_options(
         if row.group not in groups:
             groups[row.group] = parser.add_argument_group(row.group, descriptions.get(row.group))
         target = groups[row.group]
+        is_first = row.exclusive not in exclusive
         if row.exclusive:
             if row.exclusive not in exclusive:
                 exclusive[row.exclusive] = target.add_mutually_exclusive_group(
@@ -174,6 +232,18 @@ def add_options(
                 )
             target = exclusive[row.exclusive]
         _add_option(target, row)
+        if row.brief:
+            parser.briefs.append((_short_name(row), row.brief))
+        if row.required and is_first:
+            value = f"{row.metavar or row.name}{'...' if row.repeat and not row.flags else ''}"
+            parser.synopsis.append(" ".join([*row.flags[:1], value]))
+
+
+def _short_name(row: Option) -> str:
+    """``-u, --users COUNT``: the first and the last spelling."""
+    flags = ", ".join(dict.fromkeys([*row.flags[:1], *row.flags[-1:]]))
+    value = "" if row.type is bool else row.metavar or "|".join(row.choices or (row.name,))
+    return f"{flags} {value}".strip()
 
 
 def _add_option(target: argparse._ActionsContainer, row: Option) -> None:

@@ -21,7 +21,7 @@ _OWN = {row.name: options_of(row) for row in ROWS.values()}
 STORE_OPTIONS: tuple[Option, ...] = (
     row("--storage", "storage", str, "store",
         f"the store: {', '.join(ROWS)}, or a driver of your own as package.module:Class [default: "
-        f"{DEFAULT_STORE}]", metavar="NAME"),
+        f"{DEFAULT_STORE}]", metavar="NAME", brief=", ".join(ROWS)),
     row("--storage-option", "storage_options", str, "store",
         "an option of the store; may be repeated. Secret ones are read from the environment, or "
         "from the file that KEY_file=PATH names", metavar="KEY=VALUE", repeat=True),

@@ -40,6 +40,7 @@ class Option:
     :param exclusive: options of one command with the same text here exclude each other.
     :param required: must be given; of options that exclude each other, one of them.
     :param const: value of an option without text; unless it is True, text may be left out.
+    :param brief: text in the short help, 48 characters at most; "": only ``--help-all`` shows it.
     """
 
     flags: tuple[str, ...]
@@ -59,6 +60,7 @@ class Option:
     exclusive: str = ""
     required: bool = False
     const: Any = True
+    brief: str = ""
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:

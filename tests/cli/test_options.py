@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
+from collections.abc import Iterator
 
 import pytest
 
 from ssbench import __version__
+from ssbench.cli.nectar import bench_words
 from ssbench.cli.options import COMMANDS, master_parser
+from ssbench.cli.parser import Parser
+from ssbench.cli.profiler import upload_words
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.scenario.fields import ARRIVALS
 
@@ -157,7 +163,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("", "COMMAND"),
         ("run-scenario", "-f/--filename"),
         ("run-scenario -f s --zmq-work-port 70000", "--zmq-work-port: 70000 is out of range"),
-        ("run-scenario -f s -u 0", "-u/--user-count: 0 is out of range"),
+        ("run-scenario -f s -u 0", "-u/--user-count/--users: 0 is out of range"),
         ("run-scenario -f s --pctile 101", "--pctile: 101 is not a percentile"),
         ("run-scenario -f s --batch-size few", "--batch-size: 'few': give auto"),
         ("run-scenario -f s --progress dots", "--progress: invalid choice; choose from chars"),
@@ -194,9 +200,9 @@ def test_wrong_usage_has_status_2_and_names_the_fault(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("-u 1.5", "-u/--user-count: '1.5' is not a whole number"),
+        ("-u 1.5", "-u/--user-count/--users: '1.5' is not a whole number"),
         ("-o 0", "-o/--op-count: 0 is out of range"),
-        ("-r nan", "-r/--run-seconds: 'nan' is not a duration"),
+        ("-r nan", "-r/--run-seconds/--duration: 'nan' is not a duration"),
         ("-b 0", "-b/--block-size: '0' is not a size: give bytes above 0, as in 4096, 4k"),
         ("--delete-after -1", "--delete-after: '-1' is not a duration: give seconds, 0 or more"),
         ("--seed -1", "--seed: -1 is out of range"),
@@ -212,7 +218,10 @@ def test_wrong_usage_has_status_2_and_names_the_fault(
             "--stop-on-error --max-consecutive-errors 2",
             "--max-consecutive-errors: not allowed with argument --stop-on-error",
         ),
-        ("--resume-cleanup x", "--resume-cleanup: not allowed with argument -f/--filename"),
+        (
+            "--resume-cleanup x",
+            "--resume-cleanup: not allowed with argument -f/--filename/--scenario",
+        ),
     ],
 )
 def test_an_invalid_value_is_named_with_the_valid_ones(
@@ -275,9 +284,82 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"ssbench {__version__}\n"
 
 
-def test_help_of_run_scenario_is_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+def parsers(parser: argparse.ArgumentParser) -> Iterator[Parser]:
+    """The parser, and those of its commands."""
+    assert isinstance(parser, Parser)
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in dict.fromkeys(action.choices.values()):
+                yield from parsers(each)
+
+
+ALL_PARSERS = {
+    each.prog: each for root in (master_parser(), worker_parser()) for each in parsers(root)
+}
+
+
+@pytest.mark.parametrize("program", ALL_PARSERS)
+def test_short_help_fits_one_screen(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for flag in ("-h", "--help"):
+        with pytest.raises(SystemExit) as caught:
+            ALL_PARSERS[program].parse_args([flag])
+        assert caught.value.code == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith(f"usage: {program}")
+        assert len(lines) < 24
+        assert max(map(len, lines)) <= 80
+        assert lines[-1].endswith(f": {program} --help-all")
+
+
+@pytest.mark.parametrize("program", ALL_PARSERS)
+def test_help_all_shows_each_option(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = ALL_PARSERS[program]
     with pytest.raises(SystemExit) as caught:
-        master("run-scenario -h")
+        parser.parse_args(["--help-all"])
+    assert caught.value.code == 0
+    words = re.split(r"[\s,\[\]|]+", capsys.readouterr().out)
+    shown = [each for each in parser._actions if each.help is not argparse.SUPPRESS]
+    assert {flag for each in shown for flag in each.option_strings} <= {*words}
+
+
+EXAMPLES = [line for each in ALL_PARSERS.values() for line in each.examples]
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_examples_of_the_short_help_are_valid(line: str) -> None:
+    words = shlex.split(line)[1:]
+    if words[0] == "nectar":
+        words = bench_words(words[1:], {})
+    elif words[0] == "profiler":
+        words = upload_words(words[1:])
+    if "-h" not in words:
+        assert master_parser(words).parse_args(words).command
+
+
+@pytest.mark.parametrize(
+    ("line", "same"),
+    [
+        ("run-scenario --scenario s", "run-scenario -f s"),
+        ("run-scenario --scenario-file s", "run-scenario --filename s"),
+        ("run-scenario -f s --users 5", "run-scenario -f s --user-count 5"),
+        ("bench put c --users 5", "bench put c -u 5"),
+        ("run-scenario -f s --duration 5m", "run-scenario -f s --run-seconds 300"),
+        ("run-scenario -f s --no-report", "run-scenario -f s --no-default-report"),
+    ],
+)
+def test_aliases_mean_the_same(line: str, same: str) -> None:
+    assert master(line) == master(same)
+
+
+def test_alias_of_the_worker() -> None:
+    parser = worker_parser()
+    assert parser.parse_args(["--master", "h"]) == parser.parse_args(["--zmq-host", "h"])
+
+
+def test_full_help_of_run_scenario_is_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        master("run-scenario --help-all")
     assert caught.value.code == 0
     text = capsys.readouterr().out
     titles = ["what to run:", "execution:", "results:", "workers:", "store:",
@@ -306,7 +388,7 @@ def test_options_of_unused_commands_are_not_built() -> None:
     parser = master_parser(words)
     assert parser.parse_args(words).worker_wait_s == 3
     action = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    filled = {name for name, command in action.choices.items() if len(command._actions) > 1}
+    filled = {name for name, command in action.choices.items() if len(command._actions) > 2}
     assert filled == {"kill-workers"}
     assert parser.format_help() == master_parser().format_help()
 

@@ -53,7 +53,7 @@ def test_each_os_option_has_a_hidden_spelling_with_underscores(option) -> None: 
 
 def test_hidden_spellings_are_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parsed("-h")
+        parsed("--help-all")
     text = capsys.readouterr().out
     assert "--os-username" in text
     assert "--os_" not in text
