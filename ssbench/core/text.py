@@ -124,10 +124,12 @@ def clock_text(seconds: float) -> str:
 
 
 def latency_text(seconds: float | None) -> str:
-    """About three digits: ``0.45 ms``, ``12.3 ms``, ``1.23 s``; ``-`` for None."""
+    """About three digits: ``4.52 µs``, ``0.45 ms``, ``12.3 ms``, ``1.23 s``; ``-`` for None."""
     if seconds is None:
         return "-"
     if seconds >= 0.9995:
         return f"{seconds:.2f} s"
     millis = seconds * 1000
+    if 0 < millis < 0.009995:
+        return f"{millis * 1000:.2f} µs"
     return f"{millis:.1f} ms" if millis >= 1 else f"{millis:.2f} ms"

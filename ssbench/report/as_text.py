@@ -469,7 +469,10 @@ def cell_text(value: Any, column: Column, *, symbol: bool = False) -> str:
     if unit is WALL_CLOCK:
         return time_text(value)
     if isinstance(value, int | float) and (unit.digits or unit.divisor != 1):
-        text = f"{value / unit.divisor:.{unit.digits}f}"
+        scaled = value / unit.divisor
+        # A latency is a number of nanoseconds: 0.000341 ms rather than 0.000.
+        digits = 6 if unit is LATENCY and 0 < scaled < 0.1 else unit.digits
+        text = f"{scaled:.{digits}f}"
     else:
         text = printable(str(value))
     return f"{text} {unit.symbol}" if symbol and unit.symbol else text

@@ -258,9 +258,11 @@ def percent_text(percent: float) -> str:
 
 
 def latency_text(value_ns: float | None) -> str:
-    """``4.742 ms``, and from a second on ``1.234 s``; N/A for None."""
+    """``4.742 ms``, from a second on ``1.234 s``, below 0.1 ms ``4.742 µs``; N/A for None."""
     if value_ns is None:
         return "N/A"
+    if 0 < value_ns < 99_999.5:  # fewer than three digits of milliseconds
+        return f"{value_ns / 1e3:.3f} µs"
     return f"{value_ns / 1e6:.3f} ms" if value_ns < 999_999_500 else f"{value_ns / 1e9:.3f} s"
 
 

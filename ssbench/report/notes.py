@@ -32,7 +32,7 @@ from ssbench.core.stats.steady import (
 )
 from ssbench.core.stats.tally import Basis
 from ssbench.core.text import plural, printable
-from ssbench.report.model import Level, Note, plain_note
+from ssbench.report.model import Level, Note, latency_text, plain_note
 
 NO_STORE = (
     "No store was involved (--noop): rates and latencies are what ssbench itself can do, and no"
@@ -63,7 +63,7 @@ def _load_lines(stats: RunStats) -> Iterator[str]:
         yield f"Load: open loop, {rates} operations/s due ({model} arrivals){started}"
         if stats.lateness.count:
             late = stats.lateness.quantiles([50, 99, 100])
-            p50, p99, worst = (f"{(value or 0) / 1e6:.3f} ms" for value in late)
+            p50, p99, worst = (latency_text(value or 0) for value in late)
             yield f"Lateness (from due to start): 50% {p50}, 99% {p99}, worst {worst}"
     elif view.think_time or stats.stage_count > 1:
         yield (
@@ -396,8 +396,8 @@ def _omission(stats: RunStats) -> Iterator[Note]:
     sentence = _CLOSED_LOOP
     if found.hidden:
         sentence = (
-            f"The slowest operation took {found.slowest_ns / 1e6:.3f} ms,"
-            f" 99 % of them at most {found.p99_ns / 1e6:.3f} ms. {_CLOSED_LOOP}"
+            f"The slowest operation took {latency_text(found.slowest_ns)},"
+            f" 99 % of them at most {latency_text(found.p99_ns)}. {_CLOSED_LOOP}"
         )
     yield _note("closed_loop", sentence, slowest_s=found.slowest_ns / 1e9, p99_s=found.p99_ns / 1e9)
 

@@ -97,19 +97,19 @@ def shown(table: Table) -> Shown:
     columns = [column for column in table.columns if "text" in column.formats]
     numeric = [column.unit is not WORD for column in columns]
     rows = [[cell_text(row[c.key], c) for c in columns] for row in table.rows[:_MOST_ROWS]]
-    titles = [_plain(printable(heading(column))) for column in columns]
-    return Shown(table.title, titles, numeric, rows, max(len(table.rows) - _MOST_ROWS, 0))
+    return Shown(
+        table.title,
+        list(map(_heading, columns)),
+        numeric,
+        rows,
+        max(len(table.rows) - _MOST_ROWS, 0),
+    )
 
 
-def _plain(title: str) -> str:
-    """A column's heading: a key in words, and no unit twice."""
-    name, _, unit = title.partition(" (")
-    if "/s" in name or name == "Seconds":
-        return name
-    if "_" in name:
-        name = name.removesuffix("_percent").removesuffix("_s").removesuffix("_by")
-        name = name.replace("_", " ").capitalize()
-    return f"{name} ({unit}" if unit else name
+def _heading(column: Column) -> str:
+    """With its unit, where it does not say it by itself."""
+    says = "/s" in column.title or column.title == "Seconds"
+    return printable(column.title if says else heading(column))
 
 
 def _run(report: Report) -> Iterator[Table]:

@@ -46,7 +46,7 @@ _DATA = "csv json"
 _AROUND = (Phase.POPULATE, Phase.CLEANUP)
 #: Figure of OF_HOST -> key, unit, heading and meaning.
 _HOST_FIGURES = {
-    "cpu_percent": ("cpu_percent", PERCENT, "cpu", "of all cores, in use"),
+    "cpu_percent": ("cpu_percent", PERCENT, "CPU", "of all cores, in use"),
     "memory_used_percent": ("memory_percent", PERCENT, "memory", "of memory, in use"),
     "disk_read_bytes_per_s": ("disk_read", THROUGHPUT, "disk read", "all disks"),
     "disk_written_bytes_per_s": ("disk_written", THROUGHPUT, "written", "all disks"),
@@ -459,14 +459,18 @@ def host_table(hosts: Sequence[HostLoad]) -> Table:
     """What used the cores of the hosts of master and workers."""
     rows = [
         [
-            fact("host", load.host, WORD, "its name"),
-            fact("cpu_percent", _rounded(load.cpu_percent), PERCENT, "of all cores, in use"),
-            fact("other_work_percent", _rounded(load.other_percent), PERCENT, "not by ssbench"),
-            fact("waiting_percent", _rounded(load.waiting_percent), PERCENT, "ssbench waited"),
-            fact("taken_by_others", load.taken, WORD, "whether other processes used most of them"),
+            fact("host", load.host, WORD, "its name", title="Host"),
+            fact("cpu_percent", _rounded(load.cpu_percent), PERCENT, "of all cores, in use",
+                 title="CPU"),
+            fact("other_work_percent", _rounded(load.other_percent), PERCENT, "not by ssbench",
+                 title="Other work"),
+            fact("waiting_percent", _rounded(load.waiting_percent), PERCENT, "ssbench waited",
+                 title="Waiting"),
+            fact("taken_by_others", load.taken, WORD, "whether other processes used most of them",
+                 title="Taken by others"),
         ]
         for load in hosts
-    ]
+    ]  # fmt: skip
     return Table.of("hosts", rows)
 
 
@@ -489,12 +493,16 @@ def _clocks(stats: RunStats) -> Iterator[list[Fact]]:
         worker = stats.run.workers.get((run_id, index))
         ahead_s = None if clock.wall_ns is None else clock.wall_ns / 1e9
         yield [
-            fact("worker_id", worker.worker_id if worker else f"#{index}", WORD, "its id"),
-            fact("host", worker and worker.host, WORD, "its host"),
-            fact("corrected_by_s", clock.shift_ns / 1e9, SECONDS, "added to its times"),
-            fact("uncertainty_s", clock.uncertainty_ns / 1e9, SECONDS, "of that"),
-            fact("wall_clock_ahead_s", ahead_s, SECONDS, "of the master's"),
-        ]
+            fact("worker_id", worker.worker_id if worker else f"#{index}", WORD, "its id",
+                 title="Worker"),
+            fact("host", worker and worker.host, WORD, "its host", title="Host"),
+            fact("corrected_by_s", clock.shift_ns / 1e9, SECONDS, "added to its times",
+                 title="Corrected"),
+            fact("uncertainty_s", clock.uncertainty_ns / 1e9, SECONDS, "of that",
+                 title="Uncertainty"),
+            fact("wall_clock_ahead_s", ahead_s, SECONDS, "of the master's",
+                 title="Wall clock ahead"),
+        ]  # fmt: skip
 
 
 def _verified(stats: RunStats) -> Section:

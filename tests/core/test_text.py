@@ -63,8 +63,11 @@ def test_spans(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(None, "-"), (0.00045, "0.45 ms"), (0.0123, "12.3 ms"), (0.9996, "1.00 s"), (12.3, "12.30 s")],
-)
+    [
+        (None, "-"), (0, "0.00 ms"), (3.4e-7, "0.34 µs"), (0.0000452, "0.05 ms"),
+        (0.00045, "0.45 ms"), (0.0123, "12.3 ms"), (0.9996, "1.00 s"), (12.3, "12.30 s"),
+    ],
+)  # fmt: skip
 def test_latencies(seconds: float | None, text: str) -> None:
     assert latency_text(seconds) == text
 

@@ -40,7 +40,7 @@ def note_rows(stats: RunStats) -> Any:
 def test_a_closed_loop_with_a_stall_has_a_note_on_coordinated_omission() -> None:
     stats = closed_run([20] * 500 + [1000])
     (line,) = note_lines(stats)
-    shown = "Note: The slowest operation took 1000.000 ms, 99 % of them at most "
+    shown = "Note: The slowest operation took 1.000 s, 99 % of them at most "
     p99, _, rest = line.removeprefix(shown).partition(" ms. ")
     assert float(p99) == pytest.approx(20, rel=0.001)
     assert rest == CLOSED
