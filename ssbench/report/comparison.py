@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ssbench.core.stats import compare as stats
 from ssbench.core.stats.compare import CONFIDENCE, RESAMPLES, Change, ChangeVerdict, Measure
 from ssbench.core.stats.compare import Row as Compared
+from ssbench.core.stats.findings import bottleneck
 from ssbench.report import summary
 from ssbench.report.details import distribution_section, latencies
 from ssbench.report.model import (
@@ -110,7 +111,8 @@ def _run(run: stats.Run) -> list[Fact]:
     of_run, header = run.stats, run.stats.run.header
     ran, short = of_run.run.users_ran, of_run.run.short_of_users
     steadiness = [note for note in steadiness_notes(of_run) if "json" in note.formats]
-    generator = of_run.verdict().headroom.value
+    verdict = of_run.verdict()
+    generator, whose = verdict.headroom.value, bottleneck(of_run, verdict).value
     wrong = notes_of_compared(of_run, run.hosts)
     return [
         fact("file", run.name, WORD, "its stat file"),
@@ -124,6 +126,7 @@ def _run(run: stats.Run) -> list[Fact]:
         fact("whole_seconds", run.seconds, COUNT, "that intervals are computed from"),
         fact("steadiness", steadiness, WORD, "what speaks against quoting an average", "json"),
         fact("load_generator", generator, WORD, "whether it was the limit", "json"),
+        fact("bottleneck", whose, WORD, "whose limit its throughput was", "json"),
         fact("hosts", host_table(run.hosts), WORD, "of its master and workers"),
         fact("short", run.short, WORD, "whether it is too short for intervals", "text"),
         fact("notes", wrong, WORD, "what is wrong with it", "text"),

@@ -11,6 +11,7 @@ from ssbench.core.operations import of_phase, parameters_of
 from ssbench.core.stats.findings import Arrivals, arrivals, omission, steadiness
 from ssbench.core.stats.headroom import (
     MOST_OF_THE_TIME,
+    Bottleneck,
     Cause,
     Finding,
     Headroom,
@@ -431,19 +432,20 @@ _OF_HOSTS = (Cause.NETWORK, Cause.MEMORY)
 _MOST_SENTENCES = 4
 
 
-def load_generator_notes(verdict: HeadroomVerdict) -> list[Note]:
+def load_generator_notes(verdict: HeadroomVerdict, whose: Bottleneck) -> list[Note]:
     """A sentence for each cause, or one that there was none; and for each host that was taken."""
-    return [plain_note(line) for line in (*_load_generator(verdict), *other_work(verdict.hosts))]
+    lines = (*_load_generator(verdict, whose), *other_work(verdict.hosts))
+    return [plain_note(line) for line in lines]
 
 
-def _load_generator(verdict: HeadroomVerdict) -> Iterator[str]:
+def _load_generator(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[str]:
     if verdict.own_failures:
         yield (
             f"The load generator was the bottleneck: {plural(verdict.own_failures, 'operation')}"
             " failed because its own host had no file descriptor, port or memory left (see"
             " ERRORS): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts"
         )
-    elif verdict.headroom is Headroom.UNKNOWN:
+    elif whose is Bottleneck.UNKNOWN:
         yield (
             "Load generator: unknown whether it was the bottleneck (no whole second with metrics"
             " of its hosts)"
@@ -458,10 +460,8 @@ def _load_generator(verdict: HeadroomVerdict) -> Iterator[str]:
         busy = _name(verdict.busiest)
         if verdict.hosts:
             busy = f"host: {verdict.hosts[0].cpu_percent:.0f} % busy"
-        yield (
-            f"The load generator was not the bottleneck: ssbench used at most {used_text} of a core"
-            f" ({busy})"
-        )
+        had = "was not the bottleneck" if whose is not Bottleneck.NO_STORE else "had cores left"
+        yield f"The load generator {had}: ssbench used at most {used_text} of a core ({busy})"
 
 
 def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ssbench.core.model import Phase
 from ssbench.core.operations import Body, row_of
+from ssbench.core.stats.findings import bottleneck
 from ssbench.core.stats.headroom import Cause, Finding, HostLoad
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
@@ -416,7 +417,8 @@ def threshold_facts(verdict: ThresholdResult) -> list[Fact]:
 
 def _load_generator(stats: RunStats) -> Section:
     verdict = stats.verdict()
-    sentences = notes.load_generator_notes(verdict)
+    whose = bottleneck(stats, verdict)
+    sentences = notes.load_generator_notes(verdict, whose)
     words = [note.sentence for note in sentences]
     findings = Table.of("findings", [_finding(finding) for finding in verdict.findings])
     busiest = asdict(verdict.busiest) if verdict.busiest else None
@@ -424,6 +426,7 @@ def _load_generator(stats: RunStats) -> Section:
     lag_s, answer = _rounded(verdict.loop_lag_max_s), verdict.headroom.value
     facts = [
         fact("verdict", answer, WORD, "whether it was the limit", _DATA, csv="load_generator"),
+        fact("bottleneck", whose.value, WORD, "whose limit the throughput was", "json"),
         fact("sentences", words, WORD, "the same in words", "json"),
         fact("findings", findings, WORD, "its causes, the gravest first", "json"),
         fact("busiest", busiest, WORD, "process whose event loop used most of a core", "json"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ssbench.core.stats.headroom import Headroom
+from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.text import printable
@@ -38,6 +38,12 @@ _DATA = "csv json"
 #: What a series is over -> the heading of its column, and a load in words.
 _HEADINGS = {"users": "Users", "rate": "Rate/s"}
 _WORDS = {"users": "{} users", "rate": "{} operations/s"}
+#: Bottlenecks that a row names.
+_REMARKS = {
+    Bottleneck.GENERATOR: "the load generator was the bottleneck",
+    Bottleneck.GENERATOR_AT_TIMES: "the load generator was the bottleneck at times",
+    Bottleneck.OTHERS: "other processes used the cores",
+}
 #: What bounded a search from above -> in words, with the load and the option for it.
 _BOUNDS = {
     "": "nothing above {most} was tried (--max-{over})",
@@ -130,6 +136,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("users_ran", step.users_ran, COUNT, "the fewest users that ran", _DATA),
         fact("counts", counts, COUNT, "0 where fewer users ran than asked for", _DATA),
         fact("load_generator", step.generator.value, WORD, "whether it was the limit", _DATA),
+        fact("bottleneck", step.bottleneck.value, WORD, "whose limit it was", "json"),
         fact("stats_file", step.path, WORD, "the run's stat file", _DATA),
         fact("store_involved", store, COUNT, "0 with --noop", _DATA),
         fact("steady", step.steady, WORD, "whether its rate was; null: unknown", "json"),
@@ -176,8 +183,8 @@ def _remarks(step: Step, *, judged: bool) -> list[str]:
     found = [f"{step.lost} lost"] if step.lost else []
     found += [f"{step.late} never started"] if step.late else []
     found += [f"run {step.ended}"] if step.ended != "complete" else []
-    if step.generator is Headroom.NONE:
-        found.append("the load generator was the bottleneck")
+    if step.bottleneck in _REMARKS:
+        found.append(_REMARKS[step.bottleneck])
     if step.short_of_users:
         return [*found, f"only {step.users_ran} of {step.users_asked} users ran: not counted"]
     if step.ended == "interrupted":

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ssbench.core.stats.compare import ChangeVerdict
+from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.text import plural, printable
 from ssbench.report.model import (
     COUNT,
@@ -58,7 +59,7 @@ def of_run(sections: Mapping[str, Section], stats_file: str | None) -> Section:
         ("Latency", f"{_latency(p50, p99, worst)} ({name})" if latency.count else _NO_LATENCY),
         ("Steadiness", steadiness if total["count"] else "unknown: no operation succeeded"),
         ("Failures", _failures(run, total, errors)),
-        ("Bottleneck", _bottleneck(run, generator, _behind(sections), is_open=is_open)),
+        ("Bottleneck", _bottleneck(run, generator)),
         ("Run", _run(run, sections["settings"].row, total, stages)),
     ]
     if thresholds:
@@ -199,12 +200,17 @@ def _failed(errors: int, operations: int) -> str:
     return f"{errors:,} of {plural(operations, 'operation')} ({share} %)"
 
 
-def _behind(sections: Mapping[str, Section]) -> Row | None:
-    """The figures of the note that the load fell behind its rate."""
-    notes = sections["notes"].notes or ()
-    return next((n.figures for n in notes if n.figures.get("note") == "behind"), None)
-
-
+#: Bottleneck -> what a line says of it.
+_WHOSE = {
+    Bottleneck.NO_STORE: "ssbench itself: no store was involved (--noop)",
+    Bottleneck.GENERATOR: "the load generator",
+    Bottleneck.GENERATOR_AT_TIMES: "the load generator at times",
+    Bottleneck.OTHERS: "other processes",
+    Bottleneck.BEHIND: "the store, or too few users for this rate",
+    Bottleneck.RATE: "none: the store kept up with the rate",
+    Bottleneck.CLOSED_LOOP: "the store or the number of users",
+    Bottleneck.UNKNOWN: "unknown: no metrics of the load generator's hosts",
+}
 #: Cause of a finding -> what was short, with the process in front.
 _SHORT = {
     "core": "{who} used {percent:.0f} % of a core",
@@ -219,38 +225,30 @@ _SHORT = {
 _OWN_LIMITS = {"bandwidth": "the bandwidth limit", "think_time": "the think time"}
 
 
-def _bottleneck(run: Row, generator: Row, behind: Row | None, *, is_open: bool) -> str:
-    """Whose limit it was, as far as the host metrics tell."""
-    findings, hosts = generator["findings"].rows, generator["hosts"].rows
-    taken = next((host for host in hosts if host["taken_by_others"]), None)
-    if not run["store_involved"]:
-        return "ssbench itself: no store was involved (--noop)"
+def _bottleneck(run: Row, generator: Row) -> str:
+    """Whose limit it was, and what tells so."""
+    whose = Bottleneck(generator["bottleneck"])
+    words = _WHOSE[whose]
+    if whose in (Bottleneck.NO_STORE, Bottleneck.UNKNOWN):
+        return words
     if generator["own_failures"]:
-        return "the load generator: out of descriptors, ports or memory"
-    if generator["verdict"] == "unknown":
-        return "unknown: no metrics of the load generator's hosts"
-    if findings:
-        finding = findings[0]
-        by_host = finding["cause"] in ("network", "memory")
-        process = f"worker {finding['worker_id']}" if finding["worker_id"] else "the master"
-        words = _SHORT[finding["cause"]].format(
-            who=f"host {finding['host']}" if by_host else process, percent=finding["percent"] or 0
-        )
-        at_times = " at times" if generator["verdict"] == "limit at times" else ""
-        return f"the load generator{at_times}: {words}"
+        return f"{words}: out of descriptors, ports or memory"
+    if whose in (Bottleneck.GENERATOR, Bottleneck.GENERATOR_AT_TIMES):
+        finding = generator["findings"].rows[0]
+        who = f"worker {finding['worker_id']}" if finding["worker_id"] else "the master"
+        if finding["cause"] in ("network", "memory"):
+            who = f"host {finding['host']}"
+        percent = finding["percent"] or 0
+        return f"{words}: {_SHORT[finding['cause']].format(who=who, percent=percent)}"
     loop = generator["busiest_loop_percent"]
     used = "ssbench had cores left" if loop is None else f"ssbench used {loop:.0f} % of a core"
-    if taken:
-        return (
-            f"other processes used {taken['other_work_percent']:.0f} % of {taken['host']}; {used}"
-        )
-    if behind:
-        return f"the store, or too few users for this rate; {used}"
-    if is_open:
-        return f"none: the store kept up with the rate; {used}"
-    scenario = run["scenario"] or {}
-    own = [words for key, words in _OWN_LIMITS.items() if scenario.get(key)]
-    return f"{', '.join(['the store', *own])} or the number of users; {used}"
+    if whose is Bottleneck.OTHERS:
+        host = next(each for each in generator["hosts"].rows if each["taken_by_others"])
+        return f"{words} used {host['other_work_percent']:.0f} % of {host['host']}; {used}"
+    if whose is Bottleneck.CLOSED_LOOP:
+        own = [text for key, text in _OWN_LIMITS.items() if (run["scenario"] or {}).get(key)]
+        words = f"{', '.join(['the store', *own])} or the number of users"
+    return f"{words}; {used}"
 
 
 def _run(run: Row, settings: Row, total: Row, stages: Sequence[Row]) -> str:
@@ -297,17 +295,14 @@ def of_series(
         kept = [row for row in kept if row[over] == search["largest_kept"]]
     best = max(kept, key=lambda row: row["operations_per_s"] or 0, default=None)
     p50, p99, worst = (_of_step(best, percent) for percent in ("p50", "p99", "max"))
-    ours = [row[over] for row in rows if row["load_generator"] in ("limit", "limit at times")]
-    unsteady = [row[over] for row in rows if row["steady"] is False]
-    unknown = sum(row["steady"] is None for row in rows)
     least, most = min(row[over] for row in rows), max(row[over] for row in rows)
     short = len(rows) - len(counted)
     lines = [
         ("Throughput", _best_throughput(best, over)),
         ("Latency", _latency(p50, p99, worst) if best else "no step met the thresholds"),
-        ("Steadiness", _of_steps(unsteady, rows, over, "not steady", "all steps steady", unknown)),
+        ("Steadiness", _step_steadiness(rows, over)),
         ("Failures", _step_failures(rows)),
-        ("Bottleneck", _of_generators(rows, ours, over)),
+        ("Bottleneck", _step_bottlenecks(rows, over)),
         (
             "Run",
             f"{plural(len(rows), 'step')}, {_loads((least, most), over)}"
@@ -356,14 +351,18 @@ def _best_throughput(best: Row | None, over: str) -> str:
     return f"{_per_s(rate)}{_megabytes(moved)}, with {_loads([best[over]], over)}"
 
 
-def _of_steps(
-    those: Sequence[float], rows: Sequence[Row], over: str, bad: str, good: str, unknown: int
-) -> str:
-    if those:
-        return f"{bad} in {len(those)} of {len(rows)} steps: {_loads(those, over)}"
+def _step_steadiness(rows: Sequence[Row], over: str) -> str:
+    unsteady = [row[over] for row in rows if row["steady"] is False]
+    unknown = sum(row["steady"] is None for row in rows)
+    if unsteady:
+        return _in_steps("not steady", unsteady, rows, over)
     if unknown:
         return f"unknown in {unknown} of {len(rows)} steps: too short to tell"
-    return good
+    return "all steps steady"
+
+
+def _in_steps(what: str, those: Sequence[float], rows: Sequence[Row], over: str) -> str:
+    return f"{what} in {len(those)} of {len(rows)} steps: {_loads(those, over)}"
 
 
 def _step_failures(rows: Sequence[Row]) -> str:
@@ -377,14 +376,18 @@ def _step_failures(rows: Sequence[Row]) -> str:
     return _failures(found, total, counted)
 
 
-def _of_generators(rows: Sequence[Row], ours: Sequence[float], over: str) -> str:
-    if not all(row["store_involved"] for row in rows):
-        return "ssbench itself: no store was involved (--noop)"
-    unknown = sum(row["load_generator"] == "unknown" for row in rows)
-    good = "the store or the number of users; never the load generator"
-    if ours or not unknown:
-        return _of_steps(ours, rows, over, "the load generator", good, 0)
-    return f"unknown in {unknown} of {len(rows)} steps: no metrics of the hosts"
+def _step_bottlenecks(rows: Sequence[Row], over: str) -> str:
+    """The gravest, and in which steps."""
+    found = [Bottleneck(row["bottleneck"]) for row in rows]
+    whose = next(each for each in Bottleneck if each in found)
+    loads = [row[over] for row, each in zip(rows, found, strict=True) if each is whose]
+    if whose is Bottleneck.UNKNOWN:
+        return f"unknown in {len(loads)} of {len(rows)} steps: no metrics of the hosts"
+    if whose is Bottleneck.CLOSED_LOOP:
+        return f"{_WHOSE[whose]}; never the load generator"
+    if whose in (Bottleneck.NO_STORE, Bottleneck.RATE):
+        return _WHOSE[whose]
+    return _in_steps(_WHOSE[whose], loads, rows, over)
 
 
 def _limit(search: Row, over: str, slo: str) -> str:
@@ -409,6 +412,8 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
     rates = {"operations/s": "operations_per_s", "MB/s": "moved_bytes_per_s"}
     latencies = {f"{kind} p50": f"{kind}_p50_s", "p99": f"{kind}_p99_s"}
     shorts = [_short_steadiness(run) for run in runs]
+    whose = [_WHOSE[Bottleneck(run["bottleneck"])] for run in runs]
+    short = [text.partition(":")[0] for text in whose]
     failures = "see the operations"
     if total:
         failures = _of_runs(
@@ -421,7 +426,7 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
         ("Latency", _changes(figures, latencies, len(runs))),
         ("Steadiness", _of_runs(shorts)),
         ("Failures", failures),
-        ("Bottleneck", _of_runs([_whose(run) for run in runs])),
+        ("Bottleneck", _of_runs(whose if len(set(whose)) == 1 else short)),
         ("Run", f"{len(runs)} runs, {settings}: {', '.join(scenarios)}"),
     ]
     return _section(lines, [], _listed([run["file"] for run in runs], _ROOM))
@@ -469,11 +474,3 @@ def _of_runs(texts: Iterable[str]) -> str:
 def _short_steadiness(run: Row) -> str:
     steady, _words = _steadiness(run["steadiness"])
     return {True: "steady", False: "not steady", None: "too short to tell"}[steady]
-
-
-def _whose(run: Row) -> str:
-    return {
-        "room": "not the load generator",
-        "limit at times": "the load generator at times",
-        "limit": "the load generator",
-    }.get(run["load_generator"], "unknown")

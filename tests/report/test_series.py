@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from ssbench.core.stats.headroom import Headroom
+from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 from ssbench.report import SeriesSettings, of_series, render, series_head, series_row
@@ -106,7 +106,7 @@ def test_remarks_of_a_row() -> None:
     assert "Thresholds: p99 < 50ms" in judged.head()
     nothing = replace(step(kept=False), operations=0, ended="interrupted")
     assert judged.row(nothing).endswith("  run interrupted\n")
-    ours = replace(step(kept=False), generator=Headroom.NONE)
+    ours = replace(step(kept=False), bottleneck=Bottleneck.GENERATOR)
     assert judged.row(ours).endswith("  the load generator was the bottleneck; missed p99 < 50ms\n")
 
 

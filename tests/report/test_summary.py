@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ssbench.core.operations import DELETE, READ
 from ssbench.core.records import MarkRecord, Record
 from ssbench.core.stats.compare import comparison
-from ssbench.core.stats.headroom import Headroom
+from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
@@ -106,6 +106,23 @@ def test_a_run_without_a_store_measures_ssbench_itself() -> None:
     assert found["Bottleneck"] == "ssbench itself: no store was involved (--noop)"
 
 
+def test_notes_series_and_comparisons_name_the_same_bottleneck_as_the_run() -> None:
+    hosts = [runs.host(0, second) for second in range(12)]
+    for driver, words in (
+        ("noop", "ssbench itself"),
+        ("swift", "the store or the number of users"),
+    ):
+        records = [runs.header(driver=driver), *runs.lasting(12, 50)[1:]]
+        stats = runs.stats_of([*records[:-2], *hosts, *records[-2:]])
+        steps = [Step.of(stats, 4, "x/a.stat.gz", (50.0, 99.0, 100.0))]
+        series = of_series(SeriesSettings("own", "users", (50.0, 99.0, 100.0)), steps)
+        compared = of_comparison(comparison([("a", stats), ("b", stats)], seed=1))
+        for report in (of_run(stats), series, compared):
+            assert summary(report)["Bottleneck"].startswith(words)
+        cleared = "The load generator was not the bottleneck" in render(of_run(stats), "text")
+        assert cleared == (driver == "swift")
+
+
 def test_limits_of_the_scenario_itself_are_named() -> None:
     hosts = [runs.host(0, second) for second in range(12)]
     for changes, text in (
@@ -176,7 +193,7 @@ def test_a_sweep_is_summed_up_by_its_best_step() -> None:
     made = [
         replace(first, rate_per_s=100.0, errors=2, causes={(1, 503): 2}),
         replace(second, rate_per_s=900.0, bytes_per_s=5e6, steady=True),
-        replace(third, rate_per_s=800.0, generator=Headroom.NONE, steady=False),
+        replace(third, rate_per_s=800.0, bottleneck=Bottleneck.GENERATOR, steady=False),
     ]
     found = summary(of_series(SeriesSettings("own", "users", (50.0, 99.0, 100.0)), made))
     assert found["Throughput"] == "900.0 operations/s, 5.00 MB/s, with 20 users"

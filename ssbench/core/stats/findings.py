@@ -4,6 +4,7 @@
 - ``arrivals``: whether an open loop kept up with its rate. If ``run_seconds`` ends the load,
   operations that were not started by then are counted (``late``). If ``operation_count`` ends it,
   all operations are started, but later and later.
+- ``bottleneck``: whose limit the throughput was.
 - ``omission``: while a store stalls, the users of a closed loop wait and send nothing, so the
   requests that independent clients would have sent are missing from all figures.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from ssbench.core.stats.headroom import Bottleneck, Headroom, HeadroomVerdict
 from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.run_stats import RunStats
@@ -167,6 +169,30 @@ def target_rate(run: RunRecords) -> float | None:
     lengths = [max(after - before, 0) for before, after in pairwise(begins_ns)]
     due = sum((mark.rate or 0) * length for mark, length in zip(stages, lengths, strict=True))
     return due / sum(lengths) if sum(lengths) else stages[-1].rate
+
+
+# The bottleneck
+
+
+def bottleneck(stats: RunStats, verdict: HeadroomVerdict) -> Bottleneck:
+    """Whose limit the throughput was, as far as the metrics of the hosts tell.
+
+    :param verdict: that of ``stats``, which takes a while to compute.
+    """
+    if stats.run.no_store:
+        return Bottleneck.NO_STORE
+    if verdict.headroom is not Headroom.ENOUGH:
+        return {
+            Headroom.NONE: Bottleneck.GENERATOR,
+            Headroom.AT_TIMES: Bottleneck.GENERATOR_AT_TIMES,
+            Headroom.UNKNOWN: Bottleneck.UNKNOWN,
+        }[verdict.headroom]
+    if any(host.taken for host in verdict.hosts):
+        return Bottleneck.OTHERS
+    found = arrivals(stats)
+    if found and found.behind:
+        return Bottleneck.BEHIND
+    return Bottleneck.RATE if stats.total().response.histogram.count else Bottleneck.CLOSED_LOOP
 
 
 # Closed loops

@@ -53,6 +53,19 @@ class Headroom(Enum):
     NONE = "limit"
 
 
+class Bottleneck(Enum):
+    """Whose limit the throughput of a run was, the gravest first; the values are those of JSON."""
+
+    NO_STORE = "no store"  #: ssbench measured itself
+    GENERATOR = "load generator"
+    GENERATOR_AT_TIMES = "load generator at times"
+    OTHERS = "other processes"  #: they used most of the cores of a host of ssbench
+    BEHIND = "rate missed"  #: an open loop fell behind its rate: a slow store, or few users
+    UNKNOWN = "unknown"  #: no metrics of the hosts
+    RATE = "rate kept"  #: an open loop kept up with its rate
+    CLOSED_LOOP = "store or users"
+
+
 @dataclass(frozen=True, slots=True)
 class Who:
     """A worker or the master."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ssbench.core.stats.headroom import Headroom
+from ssbench.core.stats.headroom import Bottleneck, Headroom
 
 if TYPE_CHECKING:
     from ssbench.core.stats.histogram import Histogram
@@ -49,6 +49,7 @@ class Step:
     response: Mapping[float, float | None]  #: from due to last byte; all None in a closed loop
     verdicts: tuple[ThresholdResult, ...]
     generator: Headroom = Headroom.UNKNOWN  #: whether the load generator could have done more
+    bottleneck: Bottleneck = Bottleneck.UNKNOWN
     users_asked: int | None = None  #: of the stage that ran the fewest users; None: unknown
     users_ran: int | None = None  #: the fewest that ran at any time
     no_store: bool = False  #: ``--noop``
@@ -69,9 +70,9 @@ class Step:
 
         :param percentiles: 100 is the maximum.
         """
-        from ssbench.core.stats.findings import steady  # loads numpy
+        from ssbench.core.stats.findings import bottleneck, steady  # loads numpy
 
-        total, run = stats.total(), stats.run
+        total, run, verdict = stats.total(), stats.run, stats.verdict()
         short = run.short_of_users
         fewest = min(run.stage_users, key=lambda users: users.least, default=None)
         histograms = (total.last_byte.histogram, total.response.histogram)
@@ -93,7 +94,8 @@ class Step:
             service=service,
             response=response,
             verdicts=() if short else tuple(threshold.judge(stats) for threshold in thresholds),
-            generator=stats.verdict().headroom,
+            generator=verdict.headroom,
+            bottleneck=bottleneck(stats, verdict),
             users_asked=fewest.asked if fewest else None,
             users_ran=fewest.least if fewest else None,
             no_store=run.no_store,

@@ -14,6 +14,7 @@ from ssbench.core.stats.findings import (
     LONGEST_SILENCE,
     Omission,
     arrivals,
+    bottleneck,
     counted,
     omission,
     steadiness,
@@ -21,6 +22,7 @@ from ssbench.core.stats.findings import (
     whole,
     whole_seconds,
 )
+from ssbench.core.stats.headroom import Bottleneck, Headroom, HeadroomVerdict, HostLoad
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steady import Drifted, Stalled, TooShort
 from tests.report import runs
@@ -272,3 +274,31 @@ def test_empty_runs_and_0_3_9_have_no_findings() -> None:
     assert omission(RunStats()) is None
     assert omission(RunStats.of(runs.all_errors())) is None
     assert omission(closed_run([20] * 500 + [1000], run_id="", ssbench_version="0.3.9")) is None
+
+
+TAKEN = HostLoad("bench-01", 99.0, 70.0, 12.0)
+
+
+@pytest.mark.parametrize(
+    ("driver", "due", "verdict", "whose"),
+    [
+        ("noop", False, HeadroomVerdict(Headroom.NONE), Bottleneck.NO_STORE),
+        ("swift", False, HeadroomVerdict(Headroom.NONE), Bottleneck.GENERATOR),
+        ("swift", True, HeadroomVerdict(Headroom.AT_TIMES), Bottleneck.GENERATOR_AT_TIMES),
+        ("swift", True, HeadroomVerdict(Headroom.UNKNOWN), Bottleneck.UNKNOWN),
+        ("swift", True, HeadroomVerdict(Headroom.ENOUGH, hosts=(TAKEN,)), Bottleneck.OTHERS),
+        ("swift", True, HeadroomVerdict(Headroom.ENOUGH), Bottleneck.RATE),
+        ("swift", False, HeadroomVerdict(Headroom.ENOUGH), Bottleneck.CLOSED_LOOP),
+    ],
+)
+def test_the_gravest_bottleneck_is_named(
+    driver: str, due: bool, verdict: HeadroomVerdict, whose: Bottleneck
+) -> None:
+    records = runs.lasting(3, 9, due=due, rate=9 if due else None)
+    stats = runs.stats_of([runs.header(driver=driver), *records[1:]])
+    assert bottleneck(stats, verdict) is whose
+
+
+def test_an_open_loop_that_fell_behind_may_be_short_of_users() -> None:
+    stats = open_run(40, 50)
+    assert bottleneck(stats, HeadroomVerdict(Headroom.ENOUGH)) is Bottleneck.BEHIND
