@@ -130,7 +130,7 @@ def _overrides(ns: argparse.Namespace) -> dict[str, object]:
     found = {key: value for key, value in given.items() if value is not None}
     if ns.command == "find-limit":
         found["run_seconds"] = ns.step_seconds + ns.warmup
-    elif ns.sweep is not None:
+    elif getattr(ns, "sweep", None) is not None:
         key, option = ("user_count", "-u") if ns.sweep.over == "users" else ("rate", "--rate")
         if key in found:
             raise UsageError(f"--sweep sets the {ns.sweep.over}: leave out {option}")

@@ -156,6 +156,7 @@ _FUNCTIONS = {
     "make-scenario": "ssbench.cli.scenario_commands:make_scenario",
     "replay": "ssbench.cli.run_commands:replay",
     "check-network": "ssbench.cli.network_commands:check",
+    "doctor": "ssbench.cli.doctor_command:doctor",
     "make-key": "ssbench.cli.master:make_key",
 }
 

@@ -715,6 +715,19 @@ CHECK_NETWORK = (
            "longest wait for workers", metavar="SECONDS"),
     *_MASTER_SOCKETS,
 )
+DOCTOR = (
+    replace(_FILE[0], required=False, exclusive="", help="scenario that is to run: its users, sizes"
+            " and policy are checked, too; as for run-scenario"),
+    *_USERS, *(option for option in _OBJECTS if option.name == "policy"),
+    *(option for option in _RESULT_FILES if option.name == "stats_file"),
+    *(option for option in _ERRORS if option.name in ("noop", "embedded_swift")),
+    *(option for option in _WORKER_COUNTS if option.name in (
+        "workers", "expect_workers", "worker_timeout_s")),
+    _field("--worker-wait", "worker_wait_s", types.seconds_or_none, _WORKERS,
+           "longest wait for workers; without --expect-workers until no more connect for 2 s",
+           metavar="SECONDS"),
+    *_MASTER_SOCKETS, *STORE_OPTIONS,
+)
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",
         required=True, brief="a file that does not exist yet"),
@@ -913,6 +926,13 @@ COMMANDS: Mapping[str, Command] = {
         "from one worker of each host to each HOST, and from these workers to this host. "
         "Prints each second, and a summary. The servers end with it.",
         examples=("store1 store2 --time 10",),
+    ),
+    "doctor": Command(
+        DOCTOR,
+        "check all that a run needs, and say what to do about what is wrong",
+        "Logs in, compares the store's limits with the scenario, uploads, reads and deletes an "
+        "object in a container of its own, waits for workers, and more. Prints a row for each "
+        "check. Exit status 0 only if all is well: no row is a warning or failed.",
     ),
     "make-key": Command(
         MAKE_KEY,

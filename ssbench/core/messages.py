@@ -86,6 +86,7 @@ class Hello(NamedTuple):
     version: Name
     #: Of the batches in its results, which name them by their index here.
     schemas: Schemas = RESULT_SCHEMAS
+    cores: Natural = 0  #: that its process may use; 0: not reported
 
 
 class Heartbeat(NamedTuple):

@@ -58,7 +58,7 @@ def start_local_workers(
     each = -(-most_users // min([config.workers, *(group.users for group in groups)]))
     warnings: list[str] = []
     if not config.is_noop:  # its users have no connections
-        each, warnings = _within_limits(config, each, most_users, least_users or most_users)
+        each, warnings = users_per_worker(config, each, most_users, least_users or most_users)
     arguments = ["--concurrency", str(each), "--retries", str(config.retries)]
     check_source_addresses(config.source_addresses or ())
     for address in config.source_addresses or ():
@@ -75,10 +75,14 @@ def start_local_workers(
     )
 
 
-def _within_limits(
+def users_per_worker(
     config: RunConfig, each: int, most_users: int, least_users: int
 ) -> tuple[int, list[str]]:
-    """Users of each worker, and warnings."""
+    """Users of each worker that ``config.workers`` processes on this host run, and warnings.
+
+    :param each: users that a worker is to run.
+    :raises UsageError: this host can't run ``least_users``.
+    """
     found, workers = host_limits(), config.workers or 1
     targets = url_count(config.store) if config.store else 1
     targets *= len(config.source_addresses or (None,))

@@ -8,28 +8,40 @@ under another storage policy than the scenario's, because the run would measure 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.naming import Naming
+from ssbench.core.model import SizeClass
+from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import parameters_of
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.text import plural, printable
-from ssbench.storage.base import StoreAdmin, StoreLimits
+from ssbench.core.settings import StorageSettings
+from ssbench.core.text import bytes_text, plural, printable
+from ssbench.storage.base import StateAdmin, StoreAdmin, StoreLimits, StoreState
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Objects that a run without an operation count is assumed to create when names are checked.
 _OPEN_END = 10**9
 
+RESULT_BYTES = 40  #: of an operation in a stat file: 34 to 38 were measured
+_LEAST_FREE = 50_000_000  #: bytes, for the other records of a stat file
+_QUANTILES = 200  #: whose mean is that of a distribution
+
+#: Status -> what it means here, and what to do.
 _HINTS: Mapping[int, str] = {
-    401: "the token was refused",
-    403: "this user may not make containers in this account",
-    404: "there is no such account",
-    413: "the account is full",
-    507: "the store has no room",
+    401: "the token was refused: get a new one, or give user and key",
+    403: "this user may not make containers in this account: give the user a role that may, such as"
+    " admin or swiftoperator",
+    404: "there is no such account: is the storage URL right?",
+    413: "the account is full: raise its quota, or delete objects",
+    503: "the store is overloaded, or too few of its servers can be reached: see its logs",
+    507: "the store has no space left: add or free disks",
 }
 
 
@@ -61,6 +73,66 @@ def check(limits: StoreLimits, scenario: Scenario, naming: Naming) -> Check:
                 f'the store has no storage policy "{scenario.policy}"; those it has: {names}'
             )
     return Check(tuple(faults), tuple(warnings))
+
+
+def check_store(storage: StoreAdmin, settings: StorageSettings, scenario: Scenario) -> Check:
+    """Check a scenario against the store's limits and free space; the store is not changed.
+
+    :raises StorageError: the store can't be asked for its limits.
+    """
+    found = check(storage.limits(), scenario, naming_of(settings))
+    space = check_space(state_of(storage), scenario)
+    return replace(found, warnings=(*found.warnings, *([space] if space else [])))
+
+
+def state_of(storage: StoreAdmin) -> StoreState:
+    """What the store reports of itself; all None where it refuses, or has no such thing."""
+    if isinstance(storage, StateAdmin):
+        with suppress(StorageError):  # only advice depends on it
+            return storage.state()
+    return StoreState()
+
+
+def check_space(state: StoreState, scenario: Scenario) -> str:
+    """A warning if the initial objects need more space than is left in the store; else ""."""
+    needed = round(sum(size.initial_files * mean_size(size) for size in scenario.sizes))
+    if state.free_bytes is None or needed <= state.free_bytes:
+        return ""
+    return (
+        f"the initial objects take {bytes_text(needed)}, and the store has"
+        f" {bytes_text(state.free_bytes)} left for this user: delete objects, raise the quota, or"
+        " lower initial_files (those of an earlier run are used again)"
+    )
+
+
+def check_results_space(path: str, scenario: Scenario | None) -> str:
+    """A warning if the results may need more space than is free; else "".
+
+    :param path: of the stat file, or its folder.
+    :param scenario: None: of an unknown length.
+    """
+    free = shutil.disk_usage(path).free
+    needed = _LEAST_FREE + RESULT_BYTES * (expected_operations(scenario) if scenario else 0)
+    if needed <= free:
+        return ""
+    return (
+        f"{path}: {bytes_text(free)} are free, and the results may need {bytes_text(needed)}:"
+        " delete old results, or put them elsewhere with -s"
+    )
+
+
+def expected_operations(scenario: Scenario) -> int:
+    """Operations of a run; without a count or a rate, 0: not known."""
+    if scenario.operation_count is not None:
+        return scenario.operation_count
+    return round(sum((stage.rate or 0.0) * stage.seconds for stage in scenario.load))
+
+
+def mean_size(size: SizeClass) -> float:
+    """Bytes of an object of the class, on average."""
+    if size.distribution is None:
+        return (size.size_min + size.size_max) / 2
+    return fmean(size.distribution.at((step + 0.5) / _QUANTILES) for step in range(_QUANTILES))
 
 
 def make_containers(

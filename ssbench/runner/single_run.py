@@ -32,7 +32,12 @@ from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, init
 from ssbench.host import info
 from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.runner.config import RunPlan
-from ssbench.runner.prepare import check, check_marks, make_containers
+from ssbench.runner.prepare import (
+    check_marks,
+    check_results_space,
+    check_store,
+    make_containers,
+)
 from ssbench.runner.session import CountedPhase, Session
 from ssbench.statfile import StatFileWriter
 from ssbench.storage.registry import check_capabilities, open_admin
@@ -157,6 +162,9 @@ class Run:
         writer.write(self._header(settings))
         master = session.master(settings, self._limits(settings), writer)
         session.info(f'Starting scenario run for "{scenario.name}"')
+        space = check_results_space(self.path, scenario) if writer.readable else ""
+        if space:
+            session.warn(space)
         if session.has_containers:
             writer.release()  # earlier runs of the series changed the store
         try:
@@ -268,7 +276,7 @@ class Run:
             return
         storage = open_admin(settings)
         try:
-            found = check(storage.limits(), scenario, naming_of(settings))
+            found = check_store(storage, settings, scenario)
             for warning in found.warnings:
                 session.warn(warning)
             if found.faults:

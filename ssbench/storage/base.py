@@ -210,6 +210,21 @@ class StoreAdmin(OpenStore, Protocol):
         """
 
 
+class StoreState(NamedTuple):
+    """What a store reports of itself at this moment; None where it does not."""
+
+    free_bytes: int | None = None  #: that this user may still store: quota, or free space
+    seconds_ahead: float | None = None  #: our clock minus the store's; whole seconds over HTTP
+
+
+@runtime_checkable
+class StateAdmin(Protocol):
+    """What the cold half also has if the store reports its free space, or its clock."""
+
+    def state(self) -> StoreState:
+        """Fetch them, by one request that changes nothing."""
+
+
 @runtime_checkable
 class UploadAdmin(Protocol):
     """What the cold half also has if uploads of objects in parts stay open until they end."""

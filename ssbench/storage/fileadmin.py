@@ -15,7 +15,7 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.naming import run_id_in
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.text import printable
-from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits, StoreState
 from ssbench.storage.filelogin import file_settings
 from ssbench.storage.filetree import ATTRIBUTE, MARKER, FileTree, Folder, check_part, failure
 
@@ -58,6 +58,10 @@ class FileAdmin:
             policies=(),
             bulk_delete_max=_BULK,
         )
+
+    def state(self) -> StoreState:
+        found = os.fstatvfs(self._tree.root.fd)
+        return StoreState(free_bytes=found.f_bavail * found.f_frsize)
 
     # Containers
 

@@ -14,7 +14,9 @@ it, because they are discarded in the kernel.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import timezone
+from email.utils import parsedate_to_datetime
 from html import unescape
 from typing import NamedTuple
 
@@ -305,3 +307,12 @@ class ChunkedBody:
         if self._trailers > MAX_HEAD:
             raise BadResponse("trailers without end")
         self.done = not line
+
+
+def seconds_ahead(headers: Mapping[str, str], now: float) -> float | None:
+    """By how much our clock is ahead of the one in a response; None: the response doesn't say."""
+    try:
+        date = parsedate_to_datetime(headers.get("date", ""))
+    except ValueError:
+        return None
+    return now - date.replace(tzinfo=date.tzinfo or timezone.utc).timestamp()

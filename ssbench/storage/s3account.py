@@ -23,6 +23,7 @@ from ssbench.core.text import printable
 from ssbench.storage.base import OpenUpload
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpparse import seconds_ahead
 from ssbench.storage.httppool import UnsignedRequest
 from ssbench.storage.httpstore import LISTING_MAX, RESPONSE_MAX, AccountClient
 from ssbench.storage.options import HttpSettings
@@ -35,7 +36,6 @@ from ssbench.storage.s3parse import (
     is_truncated,
     malformed,
     name_in,
-    seconds_ahead,
     time_of,
 )
 from ssbench.storage.s3sign import UNSIGNED_PAYLOAD, Signer

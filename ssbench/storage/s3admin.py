@@ -7,14 +7,23 @@ leave out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import perf_counter_ns
+from contextlib import suppress
+from time import perf_counter_ns, time
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, OpenUpload, StoreLimits
+from ssbench.storage.base import (
+    ContainerEntry,
+    ContainerInfo,
+    ObjectEntry,
+    OpenUpload,
+    StoreLimits,
+    StoreState,
+)
 from ssbench.storage.httpbody import Collector, StreamingCollector
+from ssbench.storage.httpparse import seconds_ahead
 from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
 from ssbench.storage.s3account import RUN_HEADER, Place, S3Client, container_of, listing_query
 from ssbench.storage.s3parse import MARK, Xml, is_truncated, malformed, name_in, size_of
@@ -55,6 +64,16 @@ class S3Admin(S3Client):
             min_part_size=_PART_MIN,
             bulk_delete_max=_PAGE,
         )
+
+    def state(self) -> StoreState:
+        site = self._account.sites[0]
+        place = Place(site.base, "", site.base, f"Host: {site.netloc}\r\n", "")
+        if self._bucket:
+            place = self._place("any")
+        collector = Collector(RESPONSE_MAX, bodiless=True)
+        with suppress(StorageError):  # a refusal has the store's time, too
+            self._request("HEAD", place, place.bucket_path, collector=collector)
+        return StoreState(None, seconds_ahead(collector.headers, time()))
 
     def owns(self, container: str) -> bool:
         return self.container_info(container).marked

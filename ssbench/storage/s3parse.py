@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from html import unescape
 from typing import NamedTuple
 from urllib.parse import unquote_plus
@@ -64,15 +63,6 @@ def _shown(text: str, token: str) -> str:
     """What a user may see of a server's text."""
     text = _SIGNATURE.sub(r"\1***", masked(" ".join(text.split()), token))
     return printable(text)[:_SHOWN]
-
-
-def seconds_ahead(headers: Mapping[str, str], now: float) -> float | None:
-    """By how much our clock is ahead of the one in a response; None: the response doesn't say."""
-    try:
-        date = parsedate_to_datetime(headers.get("date", ""))
-    except ValueError:
-        return None
-    return now - date.replace(tzinfo=date.tzinfo or timezone.utc).timestamp()
 
 
 class ItemCounter:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import perf_counter_ns
+from time import perf_counter_ns, time
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import MARKER_HEADER, RUN_HEADER
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits, StoreState
 from ssbench.storage.httpbody import Collector, StreamingCollector
+from ssbench.storage.httpparse import seconds_ahead
 from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
 from ssbench.storage.sites import quoted_name
 from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, SwiftClient
@@ -20,6 +21,7 @@ from ssbench.storage.swiftparse import (
     bulk_result,
     container_entry,
     container_info,
+    free_bytes,
     object_entry,
     store_limits,
 )
@@ -47,6 +49,11 @@ class SwiftAdmin(SwiftClient):
         pool = self._account.pools[0]
         timing = pool.request(head.encode(), None, self._deadline_ns(), collector)
         return store_limits(bytes(collector.body)) if timing.status == 200 else StoreLimits()
+
+    def state(self) -> StoreState:
+        collector = Collector(RESPONSE_MAX, bodiless=True)
+        self._request("HEAD", "?format=json", collector)
+        return StoreState(free_bytes(collector.headers), seconds_ahead(collector.headers, time()))
 
     def owns(self, container: str) -> bool:
         return self.container_info(container).marked

@@ -223,6 +223,22 @@ def container_info(headers: Mapping[str, str]) -> ContainerInfo:
     )
 
 
+def free_bytes(headers: Mapping[str, str]) -> int | None:
+    """What an account's quota leaves, from the response to HEAD; None: there is no quota.
+
+    Swift's account_quotas: the quota is metadata in the account, in newer releases a header.
+    """
+    used = headers.get("x-account-bytes-used", "")
+    for name in ("x-account-meta-quota-bytes", "x-account-quota-bytes"):
+        quota = headers.get(name, "")
+        if _COUNT.fullmatch(quota) and _COUNT.fullmatch(used):
+            return max(int(quota) - int(used), 0)
+    return None
+
+
+_COUNT = re.compile("[0-9]{1,18}")
+
+
 class BulkResult(NamedTuple):
     """What a bulk delete did."""
 

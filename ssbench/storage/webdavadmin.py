@@ -8,18 +8,20 @@ our mark: one that looks empty may have content that no listing shows (nginx lis
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from time import perf_counter_ns
+from time import perf_counter_ns, time
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import run_id_in
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
-from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits, StoreState
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpparse import seconds_ahead
 from ssbench.storage.httpstore import ADMIN_TIMEOUTS, RESPONSE_MAX
 from ssbench.storage.sites import quoted_name
 from ssbench.storage.webdavclient import (
@@ -37,6 +39,12 @@ _COUNTED_MAX = 1 << 20  #: bytes of a listing whose entries are counted
 KEPT = 20_000  #: entries of a folder that are kept at a time
 _LISTINGS = 16  #: containers of which that is so
 _DEPTH_MAX = 64  #: of folders in a container
+#: RFC 4331: bytes that may still be stored in a collection.
+_QUOTA = (
+    b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop>'
+    b"<quota-available-bytes/></prop></propfind>"
+)
+_AVAILABLE = re.compile(rb"quota-available-bytes[^<>]{0,200}>\s{0,9}([0-9]{1,18})\s{0,9}<")
 
 
 class WebdavAdmin(WebdavClient):
@@ -55,6 +63,17 @@ class WebdavAdmin(WebdavClient):
 
     def limits(self) -> StoreLimits:
         return StoreLimits()  # WebDAV has no way to ask for them
+
+    @under_fresh_nonce
+    def state(self) -> StoreState:
+        headers = f"Depth: 0\r\n{XML_TYPE}Content-Length: {len(_QUOTA)}\r\n"
+        response = Collector(RESPONSE_MAX)
+        upload = Upload(len(_QUOTA), _QUOTA)
+        timing = self._send("PROPFIND", "", self._deadline_ns(), upload, response, headers)
+        if timing.status != 207:
+            raise self._failure("PROPFIND", timing)
+        found = _AVAILABLE.search(response.body)
+        return StoreState(int(found[1]) if found else None, seconds_ahead(response.headers, time()))
 
     def owns(self, container: str) -> bool:
         path = _path(container)

@@ -93,6 +93,7 @@ class WorkerSettings:
     :param retries: of an operation.
     :param exit_with_master: exit when the master is gone, instead of waiting for the next one.
     :param host: the host's name, for reports.
+    :param cores: that this process may use; 0: unknown.
     """
 
     worker_id: str
@@ -102,6 +103,7 @@ class WorkerSettings:
     host: str = ""
     pid: int = 0
     version: str = ""
+    cores: int = 0
 
 
 class HeldJobs:
@@ -619,7 +621,7 @@ class WorkerMachine:
         own = self.settings
         return Hello(
             self.incarnation, self._membership.previous, own.worker_id, own.concurrency, own.host,
-            own.pid, own.version,
+            own.pid, own.version, cores=own.cores,
         )  # fmt: skip
 
     def hello_sent(self, now_ns: int) -> None:

@@ -24,6 +24,7 @@ from ssbench.core.messages import MAX_NAME, ControlState, NetworkCheck
 from ssbench.core.outcome import outcome_of
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
+from ssbench.host.process import usable_cores
 from ssbench.host.sampler import Sampler
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import open_store
@@ -260,4 +261,7 @@ def _connect_fault(error: Exception) -> str:
 def local_settings(worker_id: str, **options: Any) -> WorkerSettings:
     """Settings of a worker in this process."""
     host = socket.gethostname().encode(errors="replace")[:MAX_NAME].decode(errors="ignore")
-    return WorkerSettings(worker_id, host=host, pid=os.getpid(), version=__version__, **options)
+    return WorkerSettings(
+        worker_id, host=host, pid=os.getpid(), version=__version__, cores=usable_cores() or 0,
+        **options,
+    )  # fmt: skip

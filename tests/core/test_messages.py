@@ -63,7 +63,7 @@ intervals = st.lists(st.builds(NetworkInterval, span, natural, st.none() | span)
 network_results = st.builds(NetworkResult, st.lists(span, max_size=3), intervals, intervals)
 
 ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
-    Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text, schemas),
+    Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text, schemas, natural),
     Heartbeat: st.builds(
         Heartbeat, natural, natural, clock, span_ns, span_ns, natural, natural,
         st.dictionaries(st.integers(0, MAX_BUCKET - 1), natural, max_size=4), clock,

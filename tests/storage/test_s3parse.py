@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
+from ssbench.storage.httpparse import seconds_ahead
 from ssbench.storage.s3parse import (
     ItemCounter,
     Xml,
@@ -18,7 +19,6 @@ from ssbench.storage.s3parse import (
     delete_request,
     error_of,
     name_in,
-    seconds_ahead,
     size_of,
     time_of,
 )

@@ -1,0 +1,539 @@
+"""Checks of all that a run needs, a row of CHECKS each: what is wrong, and what to do about it.
+
+A run makes the cheap ones itself, by the same functions (``prepare``, ``local_workers``,
+``session``). The store is changed by one check only: an object is uploaded, read and deleted in a
+container of our own.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from statistics import median
+from time import perf_counter_ns
+from typing import NamedTuple
+
+import psutil
+
+from ssbench import __version__, statfile
+from ssbench.core import capacity
+from ssbench.core.dispatch.worker_registry import WorkerState
+from ssbench.core.errors import SsbenchError, StorageError
+from ssbench.core.model import Job, SizeClass, Timing
+from ssbench.core.naming import RUN_ID_BYTES, naming_of
+from ssbench.core.observer import Observer
+from ssbench.core.operations import CREATE, DELETE, HEAD, READ
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.settings import StorageSettings
+from ssbench.core.text import bytes_text, latency_text, plural, printable
+from ssbench.host.process import allow_many_connections, host_limits, usable_cores
+from ssbench.master.master import Master, MasterOptions
+from ssbench.master.phases import Limits
+from ssbench.runner.config import RunConfig
+from ssbench.runner.local_workers import users_per_worker
+from ssbench.runner.prepare import (
+    check_results_space,
+    check_store,
+    make_containers,
+    mean_size,
+    state_of,
+)
+from ssbench.runner.session import (
+    Store,
+    bind,
+    embedded_store,
+    load_key,
+    own_hub,
+    reach_store,
+)
+from ssbench.runner.stop import Stop
+from ssbench.storage.base import ObjectStore, StoreLimits, StoreState
+from ssbench.storage.registry import (
+    check_capabilities,
+    open_admin,
+    open_store,
+    row_of,
+    url_count,
+)
+from ssbench.storage.retrying_client import RetryingClient
+from ssbench.transport.master_transport import MasterTransport
+
+CONTAINER_BASE = "ssbench_doctor"  #: of the container of the check "role"
+SMALL_BYTES, LARGE_BYTES = 4096, 64 << 20  #: of the objects that are uploaded
+_ROUND_TRIPS = 20
+_TRANSFER_S = 60.0  #: longest time of an operation
+_SLOW_ROUND_TRIP_S = 0.05
+_CLOCKS_S = 2.0  #: longest wait for the workers' clocks
+_AHEAD_S = 2.0  #: of the store's clock, which has whole seconds
+#: Operations/s of one core that runs workers: half of what was measured with Swift and objects of
+#: 4 kB (docs/performance.md), since hosts differ.
+_OPERATIONS_OF_CORE = 15_000
+
+
+class Verdict(Enum):
+    """What a check found."""
+
+    OK = "ok"
+    WARNING = "warning"  #: a run would start, and something is wrong
+    FAILED = "failed"  #: a run would fail
+    SKIPPED = "-"  #: not checked: the store has no such thing, or an earlier check failed
+
+
+class Finding(NamedTuple):
+    """A row of the table."""
+
+    check: str  #: name of the check
+    verdict: Verdict
+    result: str  #: what is so
+    advice: str = ""  #: what to do about it; "" if nothing, or if the result says it
+
+
+class CheckRow(NamedTuple):
+    """A check: its findings are those of a function of the Doctor, which may raise."""
+
+    name: str
+    what: str  #: what it does
+    find: Callable[[Doctor], Iterator[Finding]]
+    needs_login: bool = False
+
+
+class Doctor:
+    """Makes the checks one after the other; later ones use what earlier ones opened.
+
+    :param scenario: None: only what any run needs is checked.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        scenario: Scenario | None,
+        observers: Sequence[Observer] = (),
+        stop: Stop | None = None,
+    ) -> None:
+        self.config = config
+        self.scenario = scenario
+        self.observers = observers
+        self.stop = stop or Stop()
+        self.stack = ExitStack()
+        self.warnings: list[str] = []  #: of what the present check calls
+        self.transport: MasterTransport | None = None
+        self.store: Store | None = None
+        self.settings = StorageSettings()  #: of the doctor's own container; once logged in
+        self.limits = StoreLimits()
+        self.state = StoreState()
+        self.client: RetryingClient | None = None
+        self.workers: list[WorkerState] = []
+        self.operation_s: float | None = None  #: time of a small operation
+        self.bytes_per_s: float | None = None  #: of one connection
+
+    def __repr__(self) -> str:
+        return f"<Doctor of {self.config.store!r}>"
+
+    @property
+    def users(self) -> int:
+        """Of the scenario; 1 without one."""
+        return self.scenario.most_users if self.scenario else 1
+
+    def findings(self) -> Iterator[Finding]:
+        """The findings, as they are made.
+
+        :raises KeyboardInterrupt: it was stopped.
+        """
+        with own_hub(), self.stack:
+            for row in CHECKS:
+                self.stop.check()
+                if row.needs_login and self.store is None:
+                    yield Finding(row.name, Verdict.SKIPPED, "not checked without a login")
+                    continue
+                try:
+                    for found in row.find(self):
+                        yield found._replace(check=row.name)
+                except SsbenchError as error:
+                    yield Finding(row.name, Verdict.FAILED, str(error))
+                except OSError as error:
+                    yield Finding(row.name, Verdict.FAILED, error.strerror or str(error))
+                for text in self.warnings:
+                    yield Finding(row.name, Verdict.WARNING, text)
+                self.warnings.clear()
+
+    def say(self, text: str) -> None:
+        """Show what is being done."""
+        for observer in self.observers:
+            observer.wait_for(text)
+
+
+def _ok(result: str) -> Finding:
+    return Finding("", Verdict.OK, result)
+
+
+def _warning(result: str, advice: str = "") -> Finding:
+    return Finding("", Verdict.WARNING, result, advice)
+
+
+def _failed(result: str, advice: str = "") -> Finding:
+    return Finding("", Verdict.FAILED, result, advice)
+
+
+def _skipped(result: str) -> Finding:
+    return Finding("", Verdict.SKIPPED, result)
+
+
+# This host ------------------------------------------------------------------------------------
+
+
+def _descriptors(doctor: Doctor) -> Iterator[Finding]:
+    config, users = doctor.config, doctor.users
+    allow_many_connections()
+    limits = host_limits()
+    if config.workers:  # as a run does before it starts them
+        _, doctor.warnings[:] = users_per_worker(config, users, users, users)
+        yield _ok(f"{plural(users, 'user')} in {plural(config.workers, 'worker')} of this host")
+        return
+    most, why = capacity.most_users(limits, url_count(config.store) if config.store else 1)
+    if most is None:
+        yield _ok("no limit is known")
+        return
+    found = f"a worker on this host can run {max(most, 0):,} users: {why}"
+    if most < users:
+        yield _warning(found, f"the scenario has {users:,}: raise the limit, or use more workers")
+    else:
+        yield _ok(found)
+
+
+def _results(doctor: Doctor) -> Iterator[Finding]:
+    given = doctor.config.stats_file
+    path = Path(given) if given else statfile.default_path("doctor", 1, None, None, datetime.now())
+    folder = path.absolute().parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        yield _failed(f"{folder} can't be written", "put the results elsewhere with -s")
+        return
+    lacking = check_results_space(str(folder), doctor.scenario)
+    if lacking:
+        yield _warning(lacking)
+    else:
+        yield _ok(f"{bytes_text(psutil.disk_usage(str(folder)).free)} free in {folder}")
+
+
+def _ports(doctor: Doctor) -> Iterator[Finding]:
+    config = doctor.config.transport
+    key, address = load_key(config), config.address
+    doctor.transport = transport = doctor.stack.enter_context(
+        bind(config, key, address, doctor.warnings.append)
+    )
+    numbers = ", ".join(map(str, transport.port_numbers))
+    secured = "with a key" if key else "without a key"
+    yield _ok(f"{numbers} of {transport.ip} are free; {secured}")
+
+
+# The store ------------------------------------------------------------------------------------
+
+
+def _login(doctor: Doctor) -> Iterator[Finding]:
+    options = doctor.config.store
+    began_s = time.monotonic()
+    try:
+        if options is None:
+            store = embedded_store(doctor.stack, doctor.stop)
+        else:
+            store = reach_store(options, doctor.warnings.append, doctor.stop, doctor.say)
+    finally:
+        doctor.say("")
+    took_s = time.monotonic() - began_s
+    policy = doctor.scenario.policy if doctor.scenario else None
+    sizes = (
+        SizeClass("small", SMALL_BYTES, SMALL_BYTES, ((CREATE, 1.0),), 0),
+        SizeClass("large", LARGE_BYTES, LARGE_BYTES, ((CREATE, 1.0),), 0),
+    )
+    doctor.settings = replace(
+        store.settings, run_id=secrets.token_hex(RUN_ID_BYTES), sizes=sizes, placement=policy,
+        container_base=CONTAINER_BASE, container_count=1, verify=True,
+    )  # fmt: skip
+    lacking = []
+    if doctor.scenario:
+        given = doctor.scenario.to_dict()
+        lacking = check_capabilities(doctor.settings, doctor.scenario.operations, given)
+    if lacking:
+        yield from map(_failed, lacking)
+        return
+    storage = open_admin(doctor.settings)
+    doctor.stack.callback(storage.close)
+    doctor.client = RetryingClient(storage, retries=1, renew=store.renew)
+    doctor.store = store
+    urls = store.settings.store.get("urls", ())
+    place = f", {printable(str(urls[0]))}" if urls else ""
+    expires_at = store.settings.newest.expires_at
+    valid = f"; valid for {(expires_at - time.time()) / 3600:.1f} h" if expires_at else ""
+    yield _ok(f"{store.settings.driver}{place}, in {latency_text(took_s)}{valid}")
+
+
+def _limits(doctor: Doctor) -> Iterator[Finding]:
+    storage = _client(doctor).storage
+    doctor.limits = limits = storage.limits()
+    doctor.state = state_of(storage)
+    if doctor.scenario:
+        found = check_store(storage, doctor.settings, doctor.scenario)
+        yield from map(_failed, found.faults)
+        yield from map(_warning, found.warnings)
+        if found.faults or found.warnings:
+            return
+    stated = [
+        text
+        for value, text in (
+            (limits.max_object_size, f"objects of {bytes_text(limits.max_object_size or 0)}"),
+            (limits.max_object_name_length, f"names of {limits.max_object_name_length} bytes"),
+            (limits.bulk_delete_max, f"bulk deletes of {limits.bulk_delete_max}"),
+        )
+        if value
+    ]
+    against = ", and the scenario is within them" if doctor.scenario else ""
+    yield _ok(f"{', '.join(stated)}{against}") if stated else _skipped("the store states none")
+
+
+def _policy(doctor: Doctor) -> Iterator[Finding]:
+    known = doctor.limits.policies
+    wanted = doctor.scenario.policy if doctor.scenario else None
+    if known is None or not known:
+        yield _skipped("the store reports no storage policies")
+    elif wanted is None:
+        yield _ok(f"the default one, of {', '.join(map(printable, known))}")
+    elif wanted.casefold() in map(str.casefold, known):
+        yield _ok(f'"{printable(wanted)}" is there')
+    else:  # the check before has said it
+        yield _failed(f'there is no "{printable(wanted)}"', "give one of the others with -p")
+
+
+def _quota(doctor: Doctor) -> Iterator[Finding]:
+    free = doctor.state.free_bytes
+    if free is None:
+        yield _skipped("the store reports no quota of this user")
+    elif free < LARGE_BYTES:
+        yield _warning(f"{bytes_text(free)} are left", "delete objects, or raise the quota")
+    else:
+        yield _ok(f"{bytes_text(free)} are left")
+
+
+def _clocks(doctor: Doctor) -> Iterator[Finding]:
+    ahead_s = doctor.state.seconds_ahead
+    if ahead_s is None:
+        yield _skipped("the store reports no time")
+    elif abs(ahead_s) > _AHEAD_S:
+        yield _warning(
+            f"this host's clock is {abs(ahead_s):,.0f} s {'ahead of' if ahead_s > 0 else 'behind'}"
+            " the store's",
+            "set both by NTP, for example with chrony: tokens and S3 signatures depend on it",
+        )
+    else:
+        yield _ok("this host's clock and the store's agree within 2 s")
+
+
+def _role(doctor: Doctor) -> Iterator[Finding]:
+    """PUT, GET and DELETE of a small object; then round trips and a large object."""
+    client = _client(doctor)
+    name = naming_of(doctor.settings).containers[0]
+    make_containers(client, [name], policy=doctor.settings.placement)
+    with _probe(doctor, name) as call:
+        took_s = {
+            "PUT": _seconds(call, CREATE),
+            "GET": _seconds(call, READ),
+            "DELETE": _seconds(call, DELETE),
+        }
+    doctor.operation_s = median(took_s.values())
+    shown = ", ".join(f"{name} {latency_text(seconds)}" for name, seconds in took_s.items())
+    yield _ok(f"an object of {bytes_text(SMALL_BYTES)} in {name}: {shown}")
+
+
+def _network(doctor: Doctor) -> Iterator[Finding]:
+    if not row_of(doctor.settings.driver).is_real:
+        yield _skipped("nothing is sent")
+        return
+    size = min(LARGE_BYTES, doctor.limits.max_object_size or LARGE_BYTES)
+    if doctor.state.free_bytes is not None:
+        size = min(size, doctor.state.free_bytes // 4)
+    name = naming_of(doctor.settings).containers[0]
+    make_containers(_client(doctor), [name], policy=doctor.settings.placement)
+    with _probe(doctor, name) as call:
+        call(CREATE, 0, SMALL_BYTES)
+        trips = [_seconds(call, HEAD) for _ in range(_ROUND_TRIPS)]
+        doctor.say(f"Sending and receiving {bytes_text(size)}")
+        sent_s = _seconds(call, CREATE, 1, size)
+        received_s = _seconds(call, READ, 1, size)
+        doctor.say("")
+    trip_s = median(trips)
+    rates = size / max(sent_s, 1e-9), size / max(received_s, 1e-9)
+    doctor.bytes_per_s = min(rates)
+    result = (
+        f"HEAD {latency_text(trip_s)} (median of {_ROUND_TRIPS}); {bytes_text(size)} by one"
+        f" connection: {bytes_text(round(rates[0]))}/s there, {bytes_text(round(rates[1]))}/s back"
+    )
+    if trip_s > _SLOW_ROUND_TRIP_S:
+        yield _warning(
+            result,
+            "users wait for each response: use more of them, or workers near the store; see"
+            " check-network",
+        )
+    else:
+        yield _ok(result)
+
+
+#: ``call(operation, size class, bytes)``: performs it on the object of that class.
+_Call = Callable[[int, int, int], Timing]
+
+
+@contextmanager
+def _probe(doctor: Doctor, container: str) -> Iterator[_Call]:
+    """Calls the store as a worker does; deletes the objects and, if empty, the container."""
+    store: ObjectStore = open_store(doctor.settings)
+    admin, naming = _client(doctor).storage, naming_of(doctor.settings)
+
+    def call(operation: int, size_class: int, size: int) -> Timing:
+        doctor.stop.check()
+        deadline_ns = perf_counter_ns() + int(_TRANSFER_S * 1e9)
+        return store.actions[operation](Job(1, operation, size_class, 0, 0, size), deadline_ns)
+
+    try:
+        store.connect(1)
+        yield call
+    finally:
+        with suppress(StorageError):  # what failed was reported, and may fail again
+            for size_class in range(len(doctor.settings.sizes)):
+                admin.delete_object(container, naming.object(size_class, 0))
+            admin.delete_container(container)
+        store.close()
+
+
+def _seconds(call: _Call, operation: int, size_class: int = 0, size: int = SMALL_BYTES) -> float:
+    began_ns = perf_counter_ns()
+    call(operation, size_class, size)
+    return (perf_counter_ns() - began_ns) / 1e9
+
+
+def _client(doctor: Doctor) -> RetryingClient:
+    if doctor.client is None:
+        raise SsbenchError("there is no login")
+    return doctor.client
+
+
+# Workers --------------------------------------------------------------------------------------
+
+
+def _workers(doctor: Doctor) -> Iterator[Finding]:
+    config, transport = doctor.config, doctor.transport
+    if transport is None:
+        yield _skipped("not checked without ports")
+        return
+    if config.workers and not config.expect_workers:
+        cores = plural(usable_cores() or 1, "core")
+        yield _ok(f"{plural(config.workers, 'worker')} start with the run on this host, {cores}")
+        return
+    limits = Limits(worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s)
+    options = MasterOptions(limits=limits, warn=doctor.warnings.append)
+    master = Master(transport, doctor.observers, StorageSettings(), options)
+    doctor.say("Waiting for workers")
+    expected = config.expect_workers
+    master.gather_workers(expected and expected - (config.workers or 0))
+    registry = master.registry
+    doctor.workers = [each for each in registry.workers.values() if not each.metrics_only]
+    deadline_s = time.monotonic() + _CLOCKS_S
+    while time.monotonic() < deadline_s and any(w.wall_offset_ns is None for w in doctor.workers):
+        master.keep_workers_once()
+    reasons = list(registry.refused.values())
+    master.release_workers()
+    doctor.say("")
+    for worker in doctor.workers:
+        hello = worker.hello
+        of_host = f", {plural(hello.cores, 'core')}" if hello.cores else ""
+        found = (
+            f"{worker.name}: ssbench {hello.version}, {plural(hello.concurrency, 'user')}{of_host}"
+        )
+        if hello.version != __version__:
+            yield _warning(found, f"install {__version__}, the master's release, on every host")
+        else:
+            yield _ok(found)
+    yield from (_failed(f"a worker was refused: {reason}") for reason in reasons)
+    yield from _missing_workers(doctor, transport)
+
+
+def _missing_workers(doctor: Doctor, transport: MasterTransport) -> Iterator[Finding]:
+    config, joined = doctor.config, len(doctor.workers)
+    expected = (config.expect_workers or 0) - (config.workers or 0)
+    ports = ", ".join(map(str, transport.port_numbers))
+    if joined < max(expected, 1):
+        of_all = f" of {expected}" if expected > 0 else ""
+        bind_to = " of this host only: bind another address with --zmq-bind-ip"
+        yield _failed(
+            f"{joined}{of_all} workers joined within {config.worker_wait_s:g} s at ports {ports}"
+            f" of {transport.ip}",
+            "start ssbench-worker with --zmq-host and this host's name and the same key file, and"
+            " open these ports in the firewalls between; or give --workers N"
+            + (f"; {transport.ip} is{bind_to}" if transport.is_loopback else ""),
+        )
+    users = sum(worker.hello.concurrency for worker in doctor.workers)
+    if joined and not config.workers and users < doctor.users:
+        yield _warning(
+            f"the workers can run {users:,} of {doctor.users:,} users",
+            "start more, or with more users each: ssbench-worker -c",
+        )
+
+
+# All together ---------------------------------------------------------------------------------
+
+
+def _bottleneck(doctor: Doctor) -> Iterator[Finding]:
+    """What limits the rate first, if the store is as fast under load as it is now."""
+    scenario = doctor.scenario
+    if scenario is None:
+        yield _skipped("name a scenario with -f")
+        return
+    if doctor.operation_s is None or not doctor.bytes_per_s:
+        yield _skipped("not known without the checks of role and network")
+        return
+    weights = [size.initial_files or 1 for size in scenario.sizes]
+    sizes = [mean_size(size) for size in scenario.sizes]
+    size = sum(map(lambda a, b: a * b, weights, sizes)) / sum(weights)
+    each_s = doctor.operation_s + size / doctor.bytes_per_s
+    hosts = {worker.hello.host: worker.hello.cores for worker in doctor.workers}
+    cores = sum(hosts.values()) or min(usable_cores() or 1, doctor.config.workers or 1)
+    bounds = {
+        f"{plural(scenario.most_users, 'user')} at {latency_text(each_s)} an operation": (
+            scenario.most_users / each_s
+        ),
+        f"the load generator, {plural(cores, 'core')}": float(cores * _OPERATIONS_OF_CORE),
+    }
+    link = max((each.speed for each in psutil.net_if_stats().values() if each.isup), default=0)
+    if link and size and row_of(doctor.settings.driver).urls:
+        bounds[f"this host's network, {link:,} Mbit/s"] = link * 125_000 / size
+    rates = [stage.rate for stage in scenario.load if stage.rate]
+    wanted = max(rates, default=0.0)
+    first = min(bounds, key=lambda name: bounds[name])
+    found = f"at most about {bounds[first]:,.0f} operations/s: {first}"
+    if wanted > bounds[first]:
+        yield _warning(
+            f"{found}; the scenario asks for {wanted:,.0f}", "use more users, workers or hosts"
+        )
+    elif not wanted and first != next(iter(bounds)):
+        yield _warning(found, "use more hosts or workers, or the run measures these and no store")
+    else:
+        yield _ok(found)
+
+
+CHECKS = (
+    CheckRow("descriptors", "open files, local ports and memory for the users", _descriptors),
+    CheckRow("results", "the folder of the stat file: writable, and space", _results),
+    CheckRow("ports", "the master's three ports: free, and who can reach them", _ports),
+    CheckRow("login", "address, certificate, user, password; what the store can't do", _login),
+    CheckRow("limits", "what the store accepts, against the scenario", _limits, True),
+    CheckRow("policy", "the scenario's storage policy", _policy, True),
+    CheckRow("quota", "space that is left for this user", _quota, True),
+    CheckRow("clocks", "this host's clock against the store's", _clocks, True),
+    CheckRow("role", "PUT, GET and DELETE of an object in a container of our own", _role, True),
+    CheckRow("network", "round trips, and a large object there and back", _network, True),
+    CheckRow("workers", "who joins: release, users, cores, clocks", _workers),
+    CheckRow("bottleneck", "what is expected to limit the rate first", _bottleneck, True),
+)
