@@ -23,7 +23,15 @@ from ssbench.core.text import printable
 
 #: System errors that are neither a user's mistake nor a defect: too few descriptors, processes,
 #: too little memory, a full disk.
-_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
+#: With what to do about it.
+_SHORTAGES = {
+    errno.EMFILE: "raise the limit of open files (ulimit -n), or use fewer users or workers here",
+    errno.ENFILE: "raise the host's limit of open files (sysctl fs.file-max)",
+    errno.EAGAIN: "raise the limit of processes (ulimit -u), or use fewer workers here",
+    errno.ENOMEM: "use fewer users or workers on this host",
+    errno.ENOSPC: "free space where results and temporary files are put (-s, TMPDIR)",
+    errno.EDQUOT: "free space where results and temporary files are put (-s, TMPDIR)",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.errno not in _SHORTAGES:
             raise
         discard(sys.stdout)
-        tell(f"ssbench-master: system error: {error.strerror}")
+        tell(f"ssbench-master: system error: {error.strerror}: {_SHORTAGES[error.errno]}")
         return int(ExitStatus.FAILED)
     return int(status)
 

@@ -366,7 +366,8 @@ class WorkerWait:
         return (
             f"no worker joined within {self._limits.worker_wait_s:g} s at ports {work}, {results}"
             f" and {control} of {address.ip}{because}; start ssbench-worker processes"
-            f" {address.key_hint}, or give --workers N{reach}"
+            f" {address.key_hint}, open these ports in the firewalls on the way, or give --workers"
+            f" N{reach}"
         )
 
     def _offers(self) -> str:

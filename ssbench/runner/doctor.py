@@ -113,7 +113,7 @@ class Doctor:
     def __init__(
         self,
         config: RunConfig,
-        scenario: Scenario | None,
+        scenario: Scenario | None = None,
         observers: Sequence[Observer] = (),
         stop: Stop | None = None,
     ) -> None:
@@ -430,7 +430,7 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
         return
     if config.workers and not config.expect_workers:
         cores = plural(usable_cores() or 1, "core")
-        yield _ok(f"{plural(config.workers, 'worker')} start with the run on this host, {cores}")
+        yield _ok(f"{plural(config.workers, 'worker')} of this host, {cores}; the run starts them")
         return
     limits = Limits(worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s)
     options = MasterOptions(limits=limits, warn=doctor.warnings.append)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -20,6 +21,7 @@ BLOCK_BYTES = 1 << 20  #: of records; a block is written when it has them, or on
 BLOCK_SECONDS = 1.0
 #: With fewer bytes per second, there is time for better compression.
 _SLOW_SECOND = 1 << 18
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _LOOK = 1 << 20  #: bytes of an existing file that show whether it is a stat file
 
 
@@ -162,7 +164,10 @@ class StatFileWriter:
             _write_all(self._file, member)
         except OSError as error:
             self._give_up()
-            self._error = f"{self.path}: can't be written: {error.strerror}; {self._what_is_kept()}"
+            hint = "; free space, or name another place with -s" * (error.errno in _FULL)
+            self._error = (
+                f"{self.path}: can't be written: {error.strerror}; {self._what_is_kept()}{hint}"
+            )
             raise StatFileError(self._error) from error
         self.blocks += 1
         self.bytes_written += len(member)

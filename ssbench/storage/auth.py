@@ -219,6 +219,13 @@ _REJECTED = {
     "v3applicationcredential": "application credential refused",
 }
 
+#: Version of the method -> what to look at if user and key are refused.
+_CHECK = {
+    "v1": "is the user ACCOUNT:USER, and the key right? For Keystone give --auth-version 3",
+    "v2": "check user, password and tenant, and whether this Keystone speaks v3",
+    "v3": "check user and password, and the domains of user and project",
+}
+
 #: (version of the method, status) -> what it most likely means.
 _STATUSES = {
     ("v1", 404): "no such page: is the URL right (tempauth has /auth/v1.0)? "
@@ -243,9 +250,15 @@ def _describe_error(error: ks.ClientException, login: Login) -> str:
     if not status or 200 <= status < 300:
         return _NOT_AN_AUTH_RESPONSE
     if status in (401, 403):
-        return f"{_REJECTED.get(login.method, 'user or key refused')} ({status})"
+        rejected = _REJECTED.get(login.method)
+        if rejected:
+            return f"{rejected} ({status})"
+        return f"user or key refused ({status}): {_CHECK[login.method[:2]]}"
     known = _STATUSES.get((login.method[:2], status))
-    return f"{known} ({status})" if known else f"returned {status}"
+    if known:
+        return f"{known} ({status})"
+    failed = ": the service has failed, or is overloaded: see its logs" if status >= 500 else ""
+    return f"returned {status}{failed}"
 
 
 def _expiry(access: Any) -> float | None:
@@ -282,7 +295,7 @@ def _storage_url(login: Login, access: Any, options: LoginOptions) -> str:
     urls = [endpoint.url for endpoints in found.values() for endpoint in endpoints]
     if urls:
         return str(urls[0])
-    where = f" in region {c.os_region_name}" if c.os_region_name else ""
+    where = f" in region {c.os_region_name} (--os-region-name)" if c.os_region_name else ""
     raise AuthError(
         f"{login.url}: no {c.os_endpoint_type} endpoint for {c.os_service_type}{where}; "
         f"{_describe_catalog(access, c.os_service_type)}"

@@ -7,6 +7,7 @@ limited here.
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 import ssl
@@ -16,6 +17,7 @@ from contextlib import suppress
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.request import getproxies_environment
 
 import requests
 from keystoneauth1.session import Session
@@ -34,7 +36,26 @@ _MAX_REDIRECTS = 5
 MAX_RESPONSE = 8 * 1024 * 1024  #: bytes of a response: a catalog of thousands of endpoints
 _PIECE = 65536
 _LATE = "the response was not complete in time"
-_CONNECT_TIMEOUT = "no connection within --connect-timeout"
+_CONNECT_TIMEOUT = (
+    "no connection within --connect-timeout: is the address right, and does a firewall drop packets"
+    " on the way?"
+)
+#: errno -> what to look at.
+_HINTS = {
+    errno.ECONNREFUSED: ": nothing listens there: is the port right, and does the service run?",
+    errno.EHOSTUNREACH: ": is the address right, and is there a route to it?",
+    errno.ENETUNREACH: ": is the address right, and is there a route to it?",
+}
+_NO_NAME = ": is the host's name right, and does this host's DNS know it?"
+#: verify_code of OpenSSL -> what is wrong, and what to do.
+_UNTRUSTED = "its certificate is not trusted ({}): give its CA with --os-cacert"
+_OTHER_NAME = "its certificate is for another host ({}): give the URL with the host's name in it"
+_CERTIFICATES = {
+    9: "its certificate is not valid yet ({}): is this host's clock right?",
+    10: "its certificate has expired ({}): renew it, or set this host's clock if that is wrong",
+    62: _OTHER_NAME,
+    64: _OTHER_NAME,
+}
 _READ_TIMEOUT = "no answer within --network-timeout"
 
 
@@ -121,18 +142,29 @@ def reason_of(error: BaseException) -> str:
     chain = list(_chain(error))
     for e in chain:
         if isinstance(e, requests.ConnectTimeout):
-            return _CONNECT_TIMEOUT
+            return _CONNECT_TIMEOUT + _proxies()
         if isinstance(e, requests.Timeout):
             return _READ_TIMEOUT
         if isinstance(e, ssl.SSLCertVerificationError):
-            why = e.verify_message
-            return f"its certificate is not trusted ({why}): give its CA with --os-cacert"
+            fault = _CERTIFICATES.get(e.verify_code, _UNTRUSTED)
+            return fault.format(e.verify_message)
         if isinstance(e, ssl.SSLError):
             return f"TLS failed: {getattr(e, 'reason', None) or 'does the server use TLS?'}"
     for e in reversed(chain):
         if isinstance(e, OSError) and e.strerror:
-            return e.strerror.lower()
+            is_name = isinstance(e, socket.gaierror)
+            hint = _NO_NAME if is_name else _HINTS.get(e.errno or 0, "")
+            return e.strerror.lower() + (hint and hint + _proxies())
     return "the connection broke, or what came is not HTTP"
+
+
+def _proxies() -> str:
+    """A hint if proxies are set, which others use to get there."""
+    found = sorted(name for name in getproxies_environment() if name != "no")
+    if not found:
+        return ""
+    names = " and ".join(f"{name}_proxy" for name in found)
+    return f" ({names} is set, and ssbench uses no proxy: this host must reach the store itself)"
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -40,13 +40,9 @@ AUTH_TYPES = {
 }
 
 NO_CREDENTIALS = """\
-no credentials: say how to reach the store, in one of these ways
-  -A, -U and -K, or ST_AUTH, ST_USER and ST_KEY in the environment (tempauth, swauth)
-  --os-auth-url, --os-username, --os-password and --os-project-name, or OS_AUTH_URL,
-    OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME (Keystone; also with application credentials)
-  a token and a storage URL: -T and -S, or OS_AUTH_TOKEN and OS_STORAGE_URL
-  run-scenario --embedded-swift, to try things out on a throw-away Swift of its own
-or name another store: --storage s3, webdav or file"""
+no credentials: neither options nor the environment say how to reach Swift
+  give -A, -U, -K (ST_AUTH, ST_USER, ST_KEY), or OS_AUTH_URL and the other variables of Keystone, or
+  -T and -S; another store: --storage s3, webdav or file; to try things out: --embedded-swift"""
 
 
 @dataclass(frozen=True, slots=True)

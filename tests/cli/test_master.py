@@ -406,7 +406,10 @@ def test_a_full_disk_for_standard_output_is_one_line() -> None:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
-    assert ended.stderr == "ssbench-master: system error: No space left on device\n"
+    assert ended.stderr == (
+        "ssbench-master: system error: No space left on device: free space where results and"
+        " temporary files are put (-s, TMPDIR)\n"
+    )
     assert ended.returncode == 1
 
 
@@ -419,7 +422,12 @@ def test_running_out_of_descriptors_is_one_line(
     monkeypatch.setattr("ssbench.cli.report_commands.read_stats", used_up)
     monkeypatch.setattr("ssbench.cli.master.discard", lambda stream: None)
     said = shell("report-scenario", "-s", "x")
-    assert said == (1, "", "ssbench-master: system error: Too many open files\n")
+    assert said == (
+        1,
+        "",
+        "ssbench-master: system error: Too many open files: raise the limit of open files (ulimit"
+        " -n), or use fewer users or workers here\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from ssbench.core.operations import (
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.embedded import EmbeddedSwift
-from ssbench.storage.base import ContainerInfo, ObjectEntry
+from ssbench.storage.base import ContainerInfo, ObjectEntry, StateAdmin
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
 from tests.fakes.drivers import WholeDriver, driver_settings, with_token
@@ -416,6 +416,14 @@ def test_limits_are_reported(subject: Subject, storage: Any) -> None:
         assert limits.max_object_name_length == subject.longest_name
         assert list(limits.policies or ()) == [*subject.policies]
         assert limits.bulk_delete_max
+
+
+def test_the_state_is_of_this_moment(subject: Subject, storage: Any) -> None:
+    if not isinstance(storage.cold if isinstance(storage, WholeDriver) else storage, StateAdmin):
+        pytest.skip("the store reports neither space nor time")
+    state = storage.state()
+    assert state.free_bytes is None or state.free_bytes >= 0
+    assert state.seconds_ahead is None or abs(state.seconds_ahead) < 10
 
 
 def test_a_closed_driver_may_be_closed_again(subject: Subject) -> None:

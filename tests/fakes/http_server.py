@@ -54,6 +54,7 @@ class FakeSwift:
         self.seen: list[Seen] = []
         self.containers: dict[str, FakeContainer] = {}
         self.policies = ["gold", "silver"]
+        self.account_headers: dict[str, str] = {}  #: of the answer to HEAD, _ for -
         self._numbers = count()
 
         class Handler(_Handler):
@@ -156,6 +157,11 @@ class _Handler(BaseHTTPRequestHandler):
             if name.startswith(query.get("prefix", ""))
         ]
         self.reply(200, json.dumps(_page(rows, query)).encode())
+
+    def HEAD_account(self, body: bytes, query: dict[str, str], *_: str) -> None:
+        containers = self.swift.containers.values()
+        used = sum(len(each.body) for found in containers for each in found.objects.values())
+        self.reply(204, X_Account_Bytes_Used=str(used), **self.swift.account_headers)
 
     def POST_account(self, body: bytes, query: dict[str, str], *_: str) -> None:
         deleted = missing = 0

@@ -140,7 +140,10 @@ def test_a_given_storage_url_overrides_the_catalog(v1: AuthV1) -> None:
 
 def test_v1_wrong_key(v1: AuthV1) -> None:
     text = failure(old(v1, key="wr0ng"))
-    assert text == f"{v1.auth_url}: user or key refused (401)"
+    assert text == (
+        f"{v1.auth_url}: user or key refused (401): is the user ACCOUNT:USER, and the key right?"
+        " For Keystone give --auth-version 3"
+    )
 
 
 def test_v1_wrong_page(v1: AuthV1) -> None:
@@ -156,7 +159,7 @@ def test_v1_wrong_page(v1: AuthV1) -> None:
         (Answer(200, {"X-Storage-Url": "http://h/v1/a"}), "not one of an authentication service"),
         (Answer(200, {"X-Storage-Url": "no url", "X-Auth-Token": "t"}), "storage URL 'no url'"),
         (Answer(200, {"X-Storage-Url": "http://h/v1/a", "X-Auth-Token": ""}), "token is empty"),
-        (Answer(503), "returned 503"),
+        (Answer(503), "returned 503: the service has failed, or is overloaded: see its logs"),
         (Answer(403), "user or key refused (403)"),
     ],
 )
@@ -218,7 +221,10 @@ def test_connection_refused() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound but not listening: refuses
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/auth"
-        assert failure(LoginOptions(auth=url, user="u", key="k")) == f"{url}: connection refused"
+        assert failure(LoginOptions(auth=url, user="u", key="k")) == (
+            f"{url}: connection refused: nothing listens there: is the port right, and does the"
+            " service run?"
+        )
 
 
 def test_no_answer_in_time() -> None:
@@ -263,7 +269,10 @@ def test_v2_token_is_exchanged(v2: KeystoneV2) -> None:
 
 def test_v2_wrong_password(v2: KeystoneV2) -> None:
     text = failure(new2(v2, os_password="wr0ng"))
-    assert text == f"{v2.url}/v2.0: user or key refused (401)"
+    assert text == (
+        f"{v2.url}/v2.0: user or key refused (401): check user, password and tenant, and whether"
+        " this Keystone speaks v3"
+    )
 
 
 def test_v2_against_a_keystone_with_v3_only(v3: KeystoneV3) -> None:

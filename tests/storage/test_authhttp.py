@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import socket
 import ssl
 import time
 from itertools import pairwise
@@ -60,6 +61,46 @@ def nested(*chain: BaseException) -> BaseException:
 )  # fmt: skip
 def test_reasons_come_from_the_innermost_error(error: BaseException, reason: str) -> None:
     assert reason in reason_of(error)
+
+
+def refused_certificate(code: int, message: str) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, "verify failed")
+    error.verify_code, error.verify_message = code, message
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (OSError(errno.ECONNREFUSED, "Connection refused"), "is the port right"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "is there a route"),
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), "is there a route"),
+        (socket.gaierror(-2, "Name or service not known"), "does this host's DNS know it"),
+        (requests.ConnectTimeout(), "does a firewall drop packets"),
+        (refused_certificate(20, "unable to get local issuer"), "give its CA with --os-cacert"),
+        (refused_certificate(10, "certificate has expired"), "renew it, or set this host's clock"),
+        (refused_certificate(9, "not yet valid"), "is this host's clock right"),
+        (refused_certificate(62, "Hostname mismatch"), "give the URL with the host's name in it"),
+        (refused_certificate(64, "IP address mismatch"), "give the URL with the host's name in it"),
+    ],
+)  # fmt: skip
+def test_a_reason_says_what_to_do(error: BaseException, advice: str) -> None:
+    assert advice in reason_of(nested(ValueError("x"), error))
+
+
+def test_proxies_are_named_where_they_may_be_why_the_host_is_not_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused = OSError(errno.ECONNREFUSED, "Connection refused")
+    for name in ("http_proxy", "HTTPS_PROXY", "all_proxy"):
+        monkeypatch.delenv(name.lower(), raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("no_proxy", "localhost")
+    assert "proxy" not in reason_of(refused)
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy:3128")
+    assert "https_proxy is set, and ssbench uses no proxy" in reason_of(refused)
+    assert "secret" not in reason_of(refused)
+    assert "proxy" not in reason_of(refused_certificate(10, "certificate has expired"))
 
 
 def test_cyclic_exceptions_end() -> None:

@@ -329,3 +329,19 @@ def test_a_listing_without_line_breaks_uses_bounded_memory() -> None:
             names.check({}, Timing(1, 1, 1, 0, 200))
 
     assert peak_bytes(read) < 1 << 18
+
+
+@pytest.mark.parametrize(
+    ("headers", "free"),
+    [
+        ({"x-account-bytes-used": "300", "x-account-meta-quota-bytes": "1000"}, 700),
+        ({"x-account-bytes-used": "300", "x-account-quota-bytes": "1000"}, 700),
+        ({"x-account-bytes-used": "1300", "x-account-meta-quota-bytes": "1000"}, 0),
+        ({"x-account-bytes-used": "300"}, None),
+        ({"x-account-bytes-used": "-1", "x-account-meta-quota-bytes": "1000"}, None),
+        ({"x-account-bytes-used": "300", "x-account-meta-quota-bytes": "ten"}, None),
+        ({}, None),
+    ],
+)
+def test_a_quota_leaves_what_is_not_used(headers: dict[str, str], free: int | None) -> None:
+    assert free_bytes(headers) == free

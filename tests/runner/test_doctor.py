@@ -1,0 +1,189 @@
+"""The checks of doctor, against a store in memory that fails as stores do."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.settings import StorageSettings
+from ssbench.runner.config import RunConfig, TransportConfig
+from ssbench.runner.doctor import CHECKS, CONTAINER_BASE, Doctor, Finding, Verdict
+from ssbench.runner.scenarios import ScenarioText
+from ssbench.storage.base import StoreState
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import StoreRow
+from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+
+CONTAINER = f"{CONTAINER_BASE}_000000"
+WRONG = (Verdict.WARNING, Verdict.FAILED)
+
+
+class Driver(MemoryStorage):
+    """Both halves, over the store of the present test."""
+
+    ROW = StoreRow("memory", f"{__name__}:Driver", features=("policy",))
+    operations = frozenset(range(64))
+    memory = MemoryStore()
+    reports = StoreState()
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        super().__init__(self.memory, settings)
+
+    def state(self) -> StoreState:
+        return self.reports
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryStore]:
+    made = MemoryStore()
+    monkeypatch.setattr(Driver, "memory", made)
+    monkeypatch.setattr(Driver, "reports", StoreState(10**9, 0.5))
+    yield made
+    # Whatever happens: what doctor made is deleted, and nothing else.
+    assert [name for name, each in made.containers.items() if each.marker] == []
+
+
+def scenario(**changes: Any) -> Scenario:
+    keys: dict[str, Any] = {
+        "name": "A scenario",
+        "sizes": [{"name": "tiny", "size_min": 1000, "size_max": 1000}],
+        "initial_files": {"tiny": 10},
+        "operation_count": 10,
+        "crud_profile": [1, 1, 1, 1],
+        "user_count": 2,
+    }
+    return Scenario.from_json(json.dumps({**keys, **changes}))
+
+
+def config(folder: Path, **changes: Any) -> RunConfig:
+    given: dict[str, Any] = {
+        "scenario": ScenarioText(b"", "doctor"),
+        "store": StoreOptions(f"{__name__}:Driver", {}),
+        "workers": 1,
+        "transport": TransportConfig(None, 0, 0, 0),
+        "stats_file": str(folder / "x.stat.gz"),
+    }
+    return RunConfig(**{**given, **changes})
+
+
+def found(settings: RunConfig, wanted: Scenario | None = None) -> dict[str, list[Finding]]:
+    """The findings of each check that is not well."""
+    rows: dict[str, list[Finding]] = {}
+    for each in Doctor(settings, wanted).findings():
+        if each.verdict in WRONG:
+            rows.setdefault(each.check, []).append(each)
+    return rows
+
+
+def test_all_is_well(store: MemoryStore, tmp_path: Path) -> None:
+    rows = list(Doctor(config(tmp_path), scenario(policy="GOLD", rate=10)).findings())
+    assert [row.check for row in rows] == [row.name for row in CHECKS]
+    assert {row.verdict for row in rows} == {Verdict.OK}
+    assert store.containers == {}
+
+
+def test_a_store_that_is_not_reached_leaves_the_other_checks(tmp_path: Path) -> None:
+    nowhere = StoreOptions("no.such.module:Driver", {})
+    rows = list(Doctor(config(tmp_path, store=nowhere)).findings())
+    failed = [row.check for row in rows if row.verdict is Verdict.FAILED]
+    skipped = [row.check for row in rows if row.verdict is Verdict.SKIPPED]
+    assert "login" in failed
+    assert set(skipped) == {row.name for row in CHECKS if row.needs_login}
+
+
+def test_a_user_without_the_role(store: MemoryStore, tmp_path: Path) -> None:
+    store.fail("make_container", *[status_error(403)] * 4)
+    rows = found(config(tmp_path))
+    assert rows["role"][0].verdict is Verdict.FAILED
+    assert "give the user a role" in rows["role"][0].result
+
+
+@pytest.mark.parametrize(("status", "advice"), [(413, "quota"), (507, "disks"), (503, "logs")])
+def test_a_store_that_takes_nothing(
+    status: int, advice: str, store: MemoryStore, tmp_path: Path
+) -> None:
+    store.fail("make_container", *[status_error(status)] * 8)
+    assert advice in found(config(tmp_path))["role"][0].result
+
+
+def test_what_was_uploaded_is_deleted_if_a_later_request_fails(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    store.fail("READ", *[status_error(500)] * 9)
+    assert found(config(tmp_path))["role"][0].verdict is Verdict.FAILED
+    assert store.containers == {}
+
+
+def test_a_container_of_others_is_left_alone(store: MemoryStore, tmp_path: Path) -> None:
+    store.add(CONTAINER, "theirs")
+    rows = found(config(tmp_path))
+    assert "nothing says that ssbench made it" in rows["role"][0].result
+    assert list(store.containers[CONTAINER].objects) == ["theirs"]
+
+
+def test_a_policy_that_the_store_lacks(store: MemoryStore, tmp_path: Path) -> None:
+    rows = found(config(tmp_path), scenario(policy="iron"))
+    assert rows["policy"][0].verdict is Verdict.FAILED
+    assert "gold, silver" in rows["limits"][0].result
+
+
+def test_too_little_space_for_the_scenario(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Driver, "reports", StoreState(9_000, None))
+    rows = found(config(tmp_path), scenario())
+    assert "take 10.0 kB, and the store has 9.0 kB" in rows["limits"][0].result
+    assert rows["quota"][0].advice == "delete objects, or raise the quota"
+
+
+@pytest.mark.parametrize(("ahead_s", "said"), [(400.0, "400 s ahead of"), (-400.0, "400 s behind")])
+def test_a_clock_that_differs(
+    ahead_s: float, said: str, store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Driver, "reports", StoreState(None, ahead_s))
+    row = found(config(tmp_path))["clocks"][0]
+    assert said in row.result
+    assert "NTP" in row.advice
+
+
+def test_a_port_that_is_taken(store: MemoryStore, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = TransportConfig(None, other.getsockname()[1], 0, 0)
+        rows = found(config(tmp_path, transport=taken))
+    assert "is another ssbench-master running?" in rows["ports"][0].result
+
+
+def test_no_worker_joins(store: MemoryStore, tmp_path: Path) -> None:
+    rows = found(config(tmp_path, workers=None, worker_wait_s=0.0))
+    (row,) = rows["workers"]
+    assert row.verdict is Verdict.FAILED
+    assert "0 workers joined" in row.result
+    assert "firewalls" in row.advice
+    assert "--zmq-bind-ip" in row.advice  # they could only be on this host
+
+
+def test_too_few_descriptors(store: MemoryStore, tmp_path: Path, few_files: int) -> None:
+    rows = found(config(tmp_path), scenario(user_count=few_files))
+    assert "ulimit -Hn" in rows["descriptors"][0].result
+
+
+def test_results_that_cannot_be_written(store: MemoryStore, tmp_path: Path) -> None:
+    rows = found(config(tmp_path, stats_file=str(tmp_path / "none" / "x.stat.gz")))
+    assert rows["results"][0].advice == "put the results elsewhere with -s"
+
+
+def test_results_that_will_not_fit(store: MemoryStore, tmp_path: Path) -> None:
+    rows = found(config(tmp_path), scenario(operation_count=10**15))
+    assert "are free, and the results may need" in rows["results"][0].result
+
+
+def test_a_rate_that_nothing_here_can_send(store: MemoryStore, tmp_path: Path) -> None:
+    wanted = scenario(rate=10**7, operation_count=10)
+    row = found(config(tmp_path), wanted)["bottleneck"][0]
+    assert "the scenario asks for 10,000,000" in row.result
