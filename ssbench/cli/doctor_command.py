@@ -11,7 +11,7 @@ from ssbench.cli.config import base_config, run_config
 from ssbench.cli.console import printable_lines, tell
 from ssbench.cli.progress import make_progress
 from ssbench.cli.signals import Signals
-from ssbench.core.errors import ExitStatus
+from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import plural
 from ssbench.runner import resolve
 from ssbench.runner.config import RunConfig
@@ -29,6 +29,8 @@ def doctor(ns: argparse.Namespace) -> ExitStatus:
     :raises UsageError: options that exclude each other, or a scenario with faults.
     """
     if ns.scenario is None:
+        if ns.user_count is not None or ns.policy is not None:
+            raise UsageError("-u and -p change a scenario: give that with -f")
         config, scenario = RunConfig(**base_config(ns, os.environ)), None
     else:
         config = run_config(ns, os.environ)

@@ -19,6 +19,7 @@ from ssbench.storage.swiftparse import (
     bulk_result,
     container_entry,
     container_info,
+    free_bytes,
     object_entry,
     store_limits,
 )

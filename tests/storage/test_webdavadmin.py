@@ -23,10 +23,12 @@ class Tree:
     """A WebDAV server on a set of paths; those of folders end with a slash.
 
     :param lists_dots: whether listings have names that begin with a dot.
+    :param quota: what collections report as available; "": nothing.
     """
 
-    def __init__(self, *paths: str, lists_dots: bool = True) -> None:
+    def __init__(self, *paths: str, lists_dots: bool = True, quota: str = "") -> None:
         self.lists_dots = lists_dots
+        self.quota = f"<D:quota-available-bytes xmlns:D='DAV:'>{quota}</D:quota-available-bytes>"
         self.failures = 0  #: how many of the next PUTs fail
         self.paths = {"/dav/"}
         for path in paths:
@@ -58,8 +60,8 @@ class Tree:
         responses = "".join(
             f"<response><href>{quote(each)}</href><propstat><prop><resourcetype>"
             f"{'<collection/>' * each.endswith('/')}</resourcetype>"
-            f"<getcontentlength>7</getcontentlength></prop><status>HTTP/1.1 200 OK</status>"
-            "</propstat></response>"
+            f"<getcontentlength>7</getcontentlength>{self.quota}</prop>"
+            "<status>HTTP/1.1 200 OK</status></propstat></response>"
             for each in found
         )
         return answered(207, body=f'<multistatus xmlns="DAV:">{responses}</multistatus>'.encode())
@@ -69,6 +71,12 @@ class Tree:
 def admin_of(tree: Tree) -> Iterator[Any]:
     with driver_on(tree, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, _):
         yield admin
+
+
+@pytest.mark.parametrize(("quota", "free"), [("4096", 4096), (" 7\n", 7), ("", None), ("-3", None)])
+def test_the_collection_reports_what_is_available(quota: str, free: int | None) -> None:
+    with admin_of(Tree(quota=quota)) as admin:
+        assert admin.state().free_bytes == free
 
 
 def pages(admin: Any, container: str, limit: int) -> list[list[str]]:
