@@ -47,7 +47,7 @@ README = ROOT / "README.rst"
 REFERENCE = ROOT / "docs/reference/commands.rst"
 SCENARIOS = ROOT / "docs/reference/scenarios.rst"
 
-STORE = frozenset({"run-scenario", "find-limit", "cleanup-containers", "make-scenario"})
+STORE = frozenset({"run-scenario", "find-limit", "cleanup-containers", "make-scenario", "doctor"})
 #: Commands with the options of run-scenario, as far as they have them, and tables of their own.
 BENCH = frozenset(
     name
@@ -60,7 +60,14 @@ EVERY = frozenset({*COMMANDS, "ssbench-worker"}) - BENCH
 SECTIONS = {
     "All commands": EVERY,
     "Transport": frozenset(
-        {"run-scenario", "find-limit", "kill-workers", "check-network", "ssbench-worker"}
+        {
+            "run-scenario",
+            "find-limit",
+            "kill-workers",
+            "check-network",
+            "doctor",
+            "ssbench-worker",
+        }
     ),
     "Store": STORE,
     **{name: frozenset({name}) for name in EVERY if name != "list-scenarios"},
