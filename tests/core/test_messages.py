@@ -218,7 +218,7 @@ def test_a_message_too_long_is_rejected_undecoded() -> None:
         ([PROTOCOL, "bye", 1, b""], "bye: Expected `str`"),
         ([PROTOCOL, "bye", 1, "x" * (MAX_TEXT + 1)], "bye: Expected `str` of length <= 4096"),
         ([PROTOCOL, "ack", 1, "", [1, -1]], "ack: Expected `int` >= 0"),
-        ([PROTOCOL, "hello", *[1] * 7, []], "hello: Expected `str`"),
+        ([PROTOCOL, "hello", *[1] * 7, [], 1], "hello: Expected `str`"),
         (
             [
                 PROTOCOL,

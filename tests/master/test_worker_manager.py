@@ -397,7 +397,8 @@ def test_no_worker_joined() -> None:
         worker_wait(Scene()).shortcomings()
     assert str(caught.value) == (
         "no worker joined within 30 s at ports 1, 2 and 3 of 192.0.2.1; start ssbench-worker"
-        " processes with the same --zmq-key-file, or give --workers N"
+        " processes with the same --zmq-key-file, open these ports in the firewalls on the way, or"
+        " give --workers N"
     )
 
 
