@@ -1,0 +1,54 @@
+"""doctor with a real Swift, and workers in processes of their own."""
+
+from __future__ import annotations
+
+import re
+
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Commands, Ended, free_ports, login
+
+
+def rows(ended: Ended, check: str) -> list[str]:
+    """The rows of a check: verdict and result, with what is wrapped."""
+    found = re.findall(r"^(\S+) +(\S+) +(.*(?:\n {22}.*)*)", ended.out, re.MULTILINE)
+    return [
+        f"{verdict}: {' '.join(text.split())}" for verdict, name, text in found if name == check
+    ]
+
+
+def test_all_is_well_with_a_swift_and_a_worker(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    key = commands.place / "key"
+    commands.master("make-key", key).wait().fine()
+    joined = [*free_ports(), "--zmq-key-file", key]
+    commands.worker(*joined, "-c", 20, "w")
+    words = ["doctor", *login(embedded_swift), "-f", commands.scenario(), "--expect-workers", 1]
+    ended = commands.master(*words, *joined, "--zmq-bind-ip", "127.0.0.1").wait().fine(0)
+    assert ended.out.splitlines()[-1] == "All is well."
+    assert "PUT" in rows(ended, "role")[0]
+    assert "by one connection" in rows(ended, "network")[0]
+    (worker,) = rows(ended, "workers")
+    assert re.match(r"ok: w \(.*\): ssbench \S+, 20 users, \d+ cores?$", worker)
+    words = ["cleanup-containers", *login(embedded_swift), "-b", "ssbench_doctor"]
+    assert "ssbench_doctor_0" not in commands.master(*words).wait().fine(0).out
+
+
+def test_a_wrong_password_and_a_worker_with_another_key(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    key, other = commands.place / "key", commands.place / "other"
+    for path in (key, other):
+        commands.master("make-key", path).wait().fine()
+    ports = free_ports()
+    commands.worker(*ports, "--zmq-key-file", other)
+    words = ["doctor", "-A", embedded_swift.auth_url, "-U", embedded_swift.user, "-K", "wr0ng"]
+    mine = [*ports, "--zmq-key-file", key, "--zmq-bind-ip", "127.0.0.1", "--worker-wait", 5]
+    ended = commands.master(*words, *mine, "--expect-workers", 1).wait().fine(1)
+    (refused,) = rows(ended, "login")
+    assert refused.startswith("failed: ")
+    assert "user or key refused (401): is the user ACCOUNT:USER" in refused
+    workers = " ".join(rows(ended, "workers"))
+    assert "0 of 1 workers joined" in workers
+    assert "another key" in workers + ended.err
+    assert "wr0ng" not in ended.out + ended.err
