@@ -112,6 +112,11 @@ class RunConfig:
         if self.is_noop and any(threshold.metric == "throughput" for threshold in self.thresholds):
             raise UsageError("--threshold: with --noop nothing is moved, so there is no throughput")
 
+    @property
+    def has_remote_workers(self) -> bool:
+        """Whether workers of other hosts may join."""
+        return not self.workers or bool(self.transport.key_file or self.transport.address)
+
     def _check_abort(self) -> None:
         from ssbench.core.stats.threshold_watch import WATCHED, can_watch  # loads slowly
 

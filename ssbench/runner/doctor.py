@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import psutil
 
-from ssbench import __version__, statfile
+from ssbench import statfile
 from ssbench.core import capacity
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import SsbenchError, StorageError
@@ -39,6 +39,8 @@ from ssbench.master.phases import Limits
 from ssbench.runner.config import RunConfig
 from ssbench.runner.local_workers import users_per_worker
 from ssbench.runner.prepare import (
+    Check,
+    check_policy,
     check_results_space,
     check_store,
     make_containers,
@@ -48,11 +50,13 @@ from ssbench.runner.prepare import (
 from ssbench.runner.session import (
     Store,
     bind,
+    check_loopback,
     embedded_store,
     load_key,
     own_hub,
     reach_store,
 )
+from ssbench.runner.single_run import settings_of
 from ssbench.runner.stop import Stop
 from ssbench.storage.base import ObjectStore, StoreLimits, StoreState
 from ssbench.storage.registry import (
@@ -242,7 +246,10 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
         if options is None:
             store = embedded_store(doctor.stack, doctor.stop)
         else:
-            store = reach_store(options, doctor.warnings.append, doctor.stop, doctor.say)
+            given = replace(options, remote_workers=doctor.config.has_remote_workers)
+            store = reach_store(given, doctor.warnings.append, doctor.stop, doctor.say)
+        if store.password_equivalent and doctor.transport and not doctor.transport.has_key:
+            check_loopback(doctor.transport)
     finally:
         doctor.say("")
     took_s = time.monotonic() - began_s
@@ -257,8 +264,9 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
     )  # fmt: skip
     lacking = []
     if doctor.scenario:
-        given = doctor.scenario.to_dict()
-        lacking = check_capabilities(doctor.settings, doctor.scenario.operations, given)
+        lacking = check_capabilities(
+            doctor.settings, doctor.scenario.operations, doctor.scenario.to_dict()
+        )
     if lacking:
         yield from map(_failed, lacking)
         return
@@ -278,7 +286,8 @@ def _limits(doctor: Doctor) -> Iterator[Finding]:
     doctor.limits = limits = storage.limits()
     doctor.state = state_of(storage)
     if doctor.scenario:
-        found = check_store(storage, doctor.settings, doctor.scenario)
+        wanted = replace(doctor.scenario, policy=None)  # a check of its own
+        found = check_store(storage, settings_of(doctor.settings, wanted), wanted)
         yield from map(_failed, found.faults)
         yield from map(_warning, found.warnings)
         if found.faults or found.warnings:
@@ -297,16 +306,17 @@ def _limits(doctor: Doctor) -> Iterator[Finding]:
 
 
 def _policy(doctor: Doctor) -> Iterator[Finding]:
-    known = doctor.limits.policies
-    wanted = doctor.scenario.policy if doctor.scenario else None
-    if known is None or not known:
-        yield _skipped("the store reports no storage policies")
-    elif wanted is None:
-        yield _ok(f"the default one, of {', '.join(map(printable, known))}")
-    elif wanted.casefold() in map(str.casefold, known):
-        yield _ok(f'"{printable(wanted)}" is there')
-    else:  # the check before has said it
-        yield _failed(f'there is no "{printable(wanted)}"', "give one of the others with -p")
+    known, wanted = doctor.limits.policies, doctor.settings.placement
+    found = check_policy(doctor.limits, wanted)
+    yield from (_failed(text, "give one of these with -p") for text in found.faults)
+    yield from map(_warning, found.warnings)
+    if found == Check():
+        if wanted:
+            yield _ok(f'"{printable(wanted)}" is there')
+        elif known:
+            yield _ok(f"the default one, of {', '.join(map(printable, known))}")
+        else:
+            yield _skipped("the store reports no storage policies")
 
 
 def _quota(doctor: Doctor) -> Iterator[Finding]:
@@ -452,10 +462,7 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
         found = (
             f"{worker.name}: ssbench {hello.version}, {plural(hello.concurrency, 'user')}{of_host}"
         )
-        if hello.version != __version__:
-            yield _warning(found, f"install {__version__}, the master's release, on every host")
-        else:
-            yield _ok(found)
+        yield _ok(found)
     yield from (_failed(f"a worker was refused: {reason}") for reason in reasons)
     yield from _missing_workers(doctor, transport)
 
@@ -496,7 +503,7 @@ def _bottleneck(doctor: Doctor) -> Iterator[Finding]:
         return
     weights = [size.initial_files or 1 for size in scenario.sizes]
     sizes = [mean_size(size) for size in scenario.sizes]
-    size = sum(map(lambda a, b: a * b, weights, sizes)) / sum(weights)
+    size = sum(a * b for a, b in zip(weights, sizes, strict=True)) / sum(weights)
     each_s = doctor.operation_s + size / doctor.bytes_per_s
     hosts = {worker.hello.host: worker.hello.cores for worker in doctor.workers}
     cores = sum(hosts.values()) or min(usable_cores() or 1, doctor.config.workers or 1)

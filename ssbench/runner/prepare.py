@@ -60,19 +60,21 @@ def check(limits: StoreLimits, scenario: Scenario, naming: Naming) -> Check:
     """
     faults = [*_long_names(limits, scenario, naming), *_big_objects(limits, scenario)]
     faults += [*_large_parameters(limits, scenario), *_large_objects(limits, scenario)]
-    warnings: list[str] = []
-    if scenario.policy is not None:
-        if limits.policies is None:
-            warnings.append(
-                f'the store doesn\'t say which storage policies it has: whether "{scenario.policy}"'
-                " is one shows with the first container"
-            )
-        elif scenario.policy.casefold() not in map(str.casefold, limits.policies):
-            names = ", ".join(printable(name) for name in limits.policies) or "none"
-            faults.append(
-                f'the store has no storage policy "{scenario.policy}"; those it has: {names}'
-            )
-    return Check(tuple(faults), tuple(warnings))
+    policy = check_policy(limits, scenario.policy)
+    return Check((*faults, *policy.faults), policy.warnings)
+
+
+def check_policy(limits: StoreLimits, policy: str | None) -> Check:
+    """Whether the store has a storage policy; None: the default one."""
+    if policy is None:
+        return Check()
+    if limits.policies is None:
+        text = f'the store doesn\'t say which storage policies it has: whether "{policy}"'
+        return Check(warnings=(f"{text} is one shows with the first container",))
+    if policy.casefold() in map(str.casefold, limits.policies):
+        return Check()
+    names = ", ".join(printable(name) for name in limits.policies) or "none"
+    return Check((f'the store has no storage policy "{policy}"; those it has: {names}',))
 
 
 def check_store(storage: StoreAdmin, settings: StorageSettings, scenario: Scenario) -> Check:

@@ -200,9 +200,7 @@ class Session:
         if self.config.store is None:
             self.info("Starting a temporary Swift on this host")
             return embedded_store(self.stack, self.stop)
-        transport = self.config.transport
-        is_remote = not self._local or bool(transport.key_file or transport.address)
-        options = replace(self.config.store, remote_workers=is_remote)
+        options = replace(self.config.store, remote_workers=self.config.has_remote_workers)
         try:
             return reach_store(options, self.warn, self.stop, self.wait_for)
         finally:
@@ -224,7 +222,7 @@ class Session:
             bind(config.transport, key, address, self.warn, jobs)
         )
         if self._store and self._store.password_equivalent and key is None:
-            _check_loopback(self._transport)
+            check_loopback(self._transport)
         if local is not None:
             self.stack.callback(local.end)
             local.send_address(address_line(self._transport, key))
@@ -350,7 +348,7 @@ def bind(
     return transport
 
 
-def _check_loopback(transport: MasterTransport) -> None:
+def check_loopback(transport: MasterTransport) -> None:
     """:raises UsageError: workers of other hosts could connect."""
     if not transport.is_loopback:
         raise UsageError(

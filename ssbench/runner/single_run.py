@@ -209,24 +209,13 @@ class Run:
 
     def _settings(self, store: Store) -> StorageSettings:
         """What the workers open the store with."""
-        scenario, config = self.scenario, self.config
+        own = settings_of(store.settings, self.scenario)
         return replace(
-            store.settings,
+            own,
             run_id=self.run_id,
-            sizes=scenario.sizes,
-            container_base=scenario.container_base,
-            container_count=scenario.container_count,
-            placement=scenario.policy,
-            delete_after_s=scenario.delete_after,
-            block_size=scenario.block_size,
-            compressible=config.compressible,
-            verify=config.verify,
-            bandwidth=scenario.bandwidth or 0,
-            headers=scenario.header_lines(),
-            keep_alive=scenario.keep_alive,
-            expect_continue=scenario.expect_continue,
-            large_object=scenario.large_object,
-            names=self.plan.names or _names_of(scenario),
+            compressible=self.config.compressible,
+            verify=self.config.verify,
+            names=self.plan.names or own.names,
             contents=self.plan.contents,
         )
 
@@ -499,7 +488,21 @@ class Run:
             found[ExitStatus.WORKERS_LOST] = "the workers ran fewer users than requested"
 
 
-def _names_of(scenario: Scenario) -> dict[str, str]:
-    """StorageSettings.names of a scenario; {}: those that every reader of a stat file knows."""
-    key_names = scenario.key_names
-    return {} if key_names == "flat" else {"kind": "run", "key_names": key_names}
+def settings_of(store: StorageSettings, scenario: Scenario) -> StorageSettings:
+    """The settings of a store, with what a scenario says."""
+    flat = scenario.key_names == "flat"  # which every reader of a stat file knows
+    return replace(
+        store,
+        sizes=scenario.sizes,
+        container_base=scenario.container_base,
+        container_count=scenario.container_count,
+        placement=scenario.policy,
+        delete_after_s=scenario.delete_after,
+        block_size=scenario.block_size,
+        bandwidth=scenario.bandwidth or 0,
+        headers=scenario.header_lines(),
+        keep_alive=scenario.keep_alive,
+        expect_continue=scenario.expect_continue,
+        large_object=scenario.large_object,
+        names={} if flat else {"kind": "run", "key_names": scenario.key_names},
+    )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ssbench.core.messages import Heartbeat
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.runner.config import RunConfig, TransportConfig
@@ -18,7 +20,10 @@ from ssbench.runner.scenarios import ScenarioText
 from ssbench.storage.base import StoreState
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import StoreRow
+from ssbench.transport.sockets import Ports
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+from tests.fakes.scripted_worker import ScriptedWorker
+from tests.ports import held_port
 
 CONTAINER = f"{CONTAINER_BASE}_000000"
 WRONG = (Verdict.WARNING, Verdict.FAILED)
@@ -76,6 +81,7 @@ def found(settings: RunConfig, wanted: Scenario | None = None) -> dict[str, list
     """The findings of each check that is not well."""
     rows: dict[str, list[Finding]] = {}
     for each in Doctor(settings, wanted).findings():
+        assert each.result.count("\n") < 3  # what happened, why, what to do
         if each.verdict in WRONG:
             rows.setdefault(each.check, []).append(each)
     return rows
@@ -95,6 +101,13 @@ def test_a_store_that_is_not_reached_leaves_the_other_checks(tmp_path: Path) -> 
     skipped = [row.check for row in rows if row.verdict is Verdict.SKIPPED]
     assert "login" in failed
     assert set(skipped) == {row.name for row in CHECKS if row.needs_login}
+
+
+def test_no_credentials(tmp_path: Path) -> None:
+    (row,) = found(config(tmp_path, store=StoreOptions("swift", {})))["login"]
+    assert row.result.startswith("no credentials: ")
+    for way in ("-A, -U, -K", "OS_AUTH_URL", "-T and -S", "--storage s3", "--embedded-swift"):
+        assert way in " ".join(row.result.split())
 
 
 def test_a_user_without_the_role(store: MemoryStore, tmp_path: Path) -> None:
@@ -130,7 +143,19 @@ def test_a_container_of_others_is_left_alone(store: MemoryStore, tmp_path: Path)
 def test_a_policy_that_the_store_lacks(store: MemoryStore, tmp_path: Path) -> None:
     rows = found(config(tmp_path), scenario(policy="iron"))
     assert rows["policy"][0].verdict is Verdict.FAILED
-    assert "gold, silver" in rows["limits"][0].result
+    assert "gold, silver" in rows["policy"][0].result
+    assert "limits" not in rows
+
+
+def test_limits_are_compared_with_the_sizes_of_the_scenario(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    names = ["tiny", "small", "huge"]
+    sizes: list[dict[str, Any]] = [{"name": n, "size_min": 1, "size_max": 10} for n in names]
+    sizes[2]["size_max"] = 6 * 2**30
+    wanted = scenario(sizes=sizes, initial_files=dict.fromkeys(names, 1))
+    row = found(config(tmp_path), wanted)["limits"][0]
+    assert 'sizes[2] "huge": size_max 6442450944 is more than' in row.result
 
 
 def test_too_little_space_for_the_scenario(
@@ -166,6 +191,25 @@ def test_no_worker_joins(store: MemoryStore, tmp_path: Path) -> None:
     assert "0 workers joined" in row.result
     assert "firewalls" in row.advice
     assert "--zmq-bind-ip" in row.advice  # they could only be on this host
+
+
+def test_a_worker_of_another_release_whose_clock_differs(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    def late(heartbeat: Heartbeat) -> Heartbeat:
+        return heartbeat._replace(worker_ns=time.perf_counter_ns(), wall_ns=time.time_ns() - 10**12)
+
+    numbers = [held_port() for _ in range(3)]
+    mine = config(
+        tmp_path, workers=None, expect_workers=1, transport=TransportConfig(None, *numbers)
+    )
+    ports = Ports(*numbers)
+    with ScriptedWorker(ports, lambda *_: None, heartbeats=late, release="0.9"):
+        rows = found(mine)["workers"]
+    release, clock = (row.result for row in rows)
+    assert "ssbench 0.9" in release
+    assert "install the same release on every host" in release
+    assert "17 minutes behind" in clock
 
 
 def test_too_few_descriptors(store: MemoryStore, tmp_path: Path, few_files: int) -> None:
