@@ -462,6 +462,19 @@ def test_the_readme_has_the_operations_of_each_store_and_its_servers() -> None:
         assert tested == {name.upper() for name in (*WEBDAV_OPERATIONS, *more)}
 
 
+def test_the_messages_of_the_page_on_doctor_are_those_of_the_code() -> None:
+    sources = "".join(path.read_text() for path in ROOT.glob("ssbench/**/*.py"))
+    code = re.sub(r'"\s+f?"', "", sources)  # texts that go over several lines
+    of_system = {"connection refused", "no route to host", "name or service not known"}
+    messages = section(page(ROOT / "docs/doctor.rst"), "What goes wrong most, and what to do")
+    for name, advice in rows(messages):
+        assert advice.astext()
+        for message in literals(name):
+            for part in map(str.strip, message.split("...")):
+                text = part.rstrip(": ")
+                assert text in of_system or text in code, text
+
+
 def test_files_that_pages_name_exist() -> None:
     pages = [*PAGES, *ROOT.glob("*.md")]
     for path in pages:

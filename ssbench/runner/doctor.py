@@ -440,7 +440,7 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
         return
     if config.workers and not config.expect_workers:
         cores = plural(usable_cores() or 1, "core")
-        yield _ok(f"{plural(config.workers, 'worker')} of this host, {cores}; the run starts them")
+        yield _ok(f"{plural(config.workers, 'worker')} of this host, {cores}; started by the run")
         return
     limits = Limits(worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s)
     options = MasterOptions(limits=limits, warn=doctor.warnings.append)

@@ -113,7 +113,10 @@ def check_results_space(path: str, scenario: Scenario | None) -> str:
     :param path: of the stat file, or its folder.
     :param scenario: None: of an unknown length.
     """
-    free = shutil.disk_usage(path).free
+    try:
+        free = shutil.disk_usage(path).free
+    except OSError:  # only advice depends on it
+        return ""
     needed = _LEAST_FREE + RESULT_BYTES * (expected_operations(scenario) if scenario else 0)
     if needed <= free:
         return ""

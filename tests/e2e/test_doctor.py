@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Commands, Ended, free_ports, login
+from tests.e2e.commands import Commands, Ended, free_ports, login, until
 
 
 def rows(ended: Ended, check: str) -> list[str]:
@@ -31,7 +31,19 @@ def test_all_is_well_with_a_swift_and_a_worker(
     (worker,) = rows(ended, "workers")
     assert re.match(r"ok: w \(.*\): ssbench \S+, 20 users, \d+ cores?$", worker)
     words = ["cleanup-containers", *login(embedded_swift), "-b", "ssbench_doctor"]
-    assert "ssbench_doctor_0" not in commands.master(*words).wait().fine(0).out
+    assert "No containers to delete" in commands.master(*words).wait().fine(0).out
+
+
+def test_ctrl_c_leaves_nothing_in_the_store(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    words = ["doctor", *login(embedded_swift), "--worker-wait", 60, "--expect-workers", 1]
+    master = commands.master(*words, *free_ports())
+    until("it uploads a large object", lambda: "role" in master.out.read_text())
+    master.interrupt()
+    assert "interrupted by SIGINT" in master.wait().one_line(5)
+    words = ["cleanup-containers", *login(embedded_swift), "-b", "ssbench_doctor"]
+    assert "No containers to delete" in commands.master(*words).wait().fine(0).out
 
 
 def test_a_wrong_password_and_a_worker_with_another_key(
