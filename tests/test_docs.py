@@ -31,6 +31,7 @@ from ssbench.core.scenario.fields import (
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
+from ssbench.runner.doctor import CHECKS
 from ssbench.runner.scenarios import CANNED
 from ssbench.storage.registry import ROWS, load, options_of
 from ssbench.storage.swiftlogin import OPTIONS
@@ -462,11 +463,16 @@ def test_the_readme_has_the_operations_of_each_store_and_its_servers() -> None:
         assert tested == {name.upper() for name in (*WEBDAV_OPERATIONS, *more)}
 
 
+def test_the_page_on_doctor_has_every_check() -> None:
+    checks = rows(section(page(ROOT / "docs/how-to/doctor.rst"), "The checks"))
+    assert [literals(row[0])[0] for row in checks if len(row) == 2] == [row.name for row in CHECKS]
+
+
 def test_the_messages_of_the_page_on_doctor_are_those_of_the_code() -> None:
     sources = "".join(path.read_text() for path in ROOT.glob("ssbench/**/*.py"))
     code = re.sub(r'"\s+f?"', "", sources)  # texts that go over several lines
     of_system = {"connection refused", "no route to host", "name or service not known"}
-    messages = section(page(ROOT / "docs/doctor.rst"), "What goes wrong most, and what to do")
+    messages = section(page(ROOT / "docs/how-to/doctor.rst"), "What goes wrong most, and what to do")
     for name, advice in rows(messages):
         assert advice.astext()
         for message in literals(name):

@@ -6,6 +6,8 @@ import re
 
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Commands, Ended, free_ports, login, until
+from tests.e2e.faults.hostile import login_at
+from tests.fakes.hostile_swift import HostileSwift
 
 
 def rows(ended: Ended, check: str) -> list[str]:
@@ -64,3 +66,13 @@ def test_a_wrong_password_and_a_worker_with_another_key(
     assert "0 of 1 workers joined" in workers
     assert "another key" in workers + ended.err
     assert "wr0ng" not in ended.out + ended.err
+
+
+def test_a_run_warns_if_its_initial_objects_exceed_the_quota(commands: Commands) -> None:
+    with HostileSwift({}) as swift:  # which behaves
+        swift.account_headers["X_Account_Meta_Quota_Bytes"] = "10"
+        words = ["-f", commands.scenario(), *login_at(swift)]
+        ended = commands.run(*words, workers=1).fine(0)
+    assert re.search(
+        r"WARNING: the initial objects take .*, and the store has 10 B left", ended.err
+    )

@@ -222,6 +222,11 @@ def test_results_that_cannot_be_written(store: MemoryStore, tmp_path: Path) -> N
     assert rows["results"][0].advice == "put the results elsewhere with -s"
 
 
+def test_results_that_are_there(store: MemoryStore, tmp_path: Path) -> None:
+    (tmp_path / "x.stat.gz").touch()
+    assert "--force" in found(config(tmp_path))["results"][0].advice
+
+
 def test_results_that_will_not_fit(store: MemoryStore, tmp_path: Path) -> None:
     rows = found(config(tmp_path), scenario(operation_count=10**15))
     assert "are free, and the results may need" in rows["results"][0].result
