@@ -77,7 +77,7 @@ SMALL_BYTES, LARGE_BYTES = 4096, 64 << 20  #: of the objects that are uploaded
 _ROUND_TRIPS = 20
 _TRANSFER_S = 60.0  #: longest time of an operation
 _SLOW_ROUND_TRIP_S = 0.05
-_CLOCKS_S = 2.0  #: longest wait for the workers' clocks
+_CLOCKS_S, _TURN_S = 2.0, 0.01  #: longest wait for the workers' clocks; between two looks
 _AHEAD_S = 2.0  #: of the store's clock, which has whole seconds
 #: Operations/s of one core that runs workers and master: about half of what was measured for PUTs
 #: of small objects to Swift (21.8 and 3.3 µs: docs/performance.md), since hosts and stores differ.
@@ -435,7 +435,8 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
     if transport is None:
         yield _skipped("not checked without ports")
         return
-    if config.workers and not config.expect_workers:
+    of_others = (config.expect_workers or 0) - (config.workers or 0)
+    if config.workers and of_others <= 0:
         cores = plural(usable_cores() or 1, "core")
         yield _ok(f"{plural(config.workers, 'worker')} of this host, {cores}; started by the run")
         return
@@ -444,13 +445,13 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
     master = Master(transport, doctor.observers, StorageSettings(), options)
     for observer in doctor.observers:
         observer.info("Waiting for workers")
-    expected = config.expect_workers
-    master.gather_workers(expected and expected - (config.workers or 0))
+    master.gather_workers(of_others or None)
     registry = master.registry
     doctor.workers = [each for each in registry.workers.values() if not each.metrics_only]
     deadline_s = time.monotonic() + _CLOCKS_S
     while time.monotonic() < deadline_s and any(w.wall_offset_ns is None for w in doctor.workers):
         master.keep_workers_once()
+        doctor.stop.sleep(_TURN_S)
     reasons = list(registry.refused.values())
     master.release_workers()
     for worker in doctor.workers:
@@ -461,15 +462,17 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
         )
         yield _ok(found)
     yield from (_failed(f"a worker was refused: {reason}") for reason in reasons)
-    yield from _missing_workers(doctor, transport)
+    yield from _missing_workers(doctor, transport, of_others)
 
 
-def _missing_workers(doctor: Doctor, transport: MasterTransport) -> Iterator[Finding]:
+def _missing_workers(
+    doctor: Doctor, transport: MasterTransport, expected: int
+) -> Iterator[Finding]:
+    """:param expected: workers of other hosts; 0: any number."""
     config, joined = doctor.config, len(doctor.workers)
-    expected = (config.expect_workers or 0) - (config.workers or 0)
     ports = ", ".join(map(str, transport.port_numbers))
     if joined < max(expected, 1):
-        of_all = f" of {expected}" if expected > 0 else ""
+        of_all = f" of {expected}" if expected else ""
         bind_to = " of this host only: bind another address with --zmq-bind-ip"
         yield _failed(
             f"{joined}{of_all} workers joined within {config.worker_wait_s:g} s at ports {ports}"

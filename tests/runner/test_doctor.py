@@ -193,6 +193,16 @@ def test_no_worker_joins(store: MemoryStore, tmp_path: Path) -> None:
     assert "--zmq-bind-ip" in row.advice  # they could only be on this host
 
 
+@pytest.mark.parametrize(("expected", "fails"), [(1, False), (2, True)])
+def test_workers_of_this_host_are_not_waited_for(
+    expected: int, fails: bool, store: MemoryStore, tmp_path: Path
+) -> None:
+    rows = found(config(tmp_path, workers=1, expect_workers=expected, worker_wait_s=0.0))
+    assert ("workers" in rows) == fails
+    if fails:
+        assert "0 of 1 workers joined" in rows["workers"][0].result
+
+
 def test_a_worker_of_another_release_whose_clock_differs(
     store: MemoryStore, tmp_path: Path
 ) -> None:
