@@ -37,7 +37,7 @@ def doctor(ns: argparse.Namespace) -> ExitStatus:
         scenario = resolve(config)
     stop = Stop()
     found: list[Finding] = []
-    with Signals(stop), make_progress("none", quiet=ns.quiet) as progress:
+    with Signals(stop, hold=True), make_progress("none", quiet=ns.quiet) as progress:
         for each in Doctor(config, scenario, [progress], stop).findings():
             found.append(each)
             for line in _lines(each):

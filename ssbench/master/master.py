@@ -335,7 +335,7 @@ class Master:
         deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND)
         quiet_since_ns = self._clock()
         self._manager.allocate_users(1)  # without users, workers would take the run for over
-        while self._clock() < deadline_ns:
+        while self._clock() < deadline_ns and not self._interrupted:
             joined = len(self.registry.workers)
             if expected is not None and joined >= expected:
                 break

@@ -74,8 +74,9 @@ log = logging.getLogger(__name__)
 
 CONTAINER_BASE = "ssbench_doctor"  #: of the container of the check "role"
 SMALL_BYTES, LARGE_BYTES = 4096, 64 << 20  #: of the objects that are uploaded
+_TRANSFERS = 1 << 20, 8 << 20, LARGE_BYTES  #: until one takes a second
 _ROUND_TRIPS = 20
-_TRANSFER_S = 60.0  #: longest time of an operation
+_TRANSFER_S = 20.0  #: longest time of an operation
 _SLOW_ROUND_TRIP_S = 0.05
 _CLOCKS_S, _TURN_S = 2.0, 0.01  #: longest wait for the workers' clocks; between two looks
 _AHEAD_S = 2.0  #: of the store's clock, which has whole seconds
@@ -362,15 +363,18 @@ def _network(doctor: Doctor) -> Iterator[Finding]:
     if not row_of(doctor.settings.driver).is_real:
         yield _skipped("nothing is sent")
         return
-    size = min(LARGE_BYTES, doctor.limits.max_object_size or LARGE_BYTES)
+    most = doctor.limits.max_object_size or LARGE_BYTES
     if doctor.state.free_bytes is not None:
-        size = min(size, doctor.state.free_bytes // 4)
+        most = min(most, doctor.state.free_bytes // 4)
     name = naming_of(doctor.settings).containers[0]
     make_containers(_client(doctor), [name], policy=doctor.settings.placement)
     with _probe(doctor, name) as call:
         call(CREATE, 0, SMALL_BYTES)
         trips = [_seconds(call, HEAD) for _ in range(_ROUND_TRIPS)]
-        sent_s = _seconds(call, CREATE, 1, size)
+        for size in [size for size in _TRANSFERS if size <= most] or [most]:
+            sent_s = _seconds(call, CREATE, 1, size)
+            if sent_s > 1:
+                break
         received_s = _seconds(call, READ, 1, size)
     trip_s = median(trips)
     rates = size / max(sent_s, 1e-9), size / max(received_s, 1e-9)
@@ -445,15 +449,20 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
     master = Master(transport, doctor.observers, StorageSettings(), options)
     for observer in doctor.observers:
         observer.info("Waiting for workers")
+    doctor.stop.listen(master.interrupt)
     master.gather_workers(of_others or None)
     registry = master.registry
     doctor.workers = [each for each in registry.workers.values() if not each.metrics_only]
     deadline_s = time.monotonic() + _CLOCKS_S
-    while time.monotonic() < deadline_s and any(w.wall_offset_ns is None for w in doctor.workers):
+    while time.monotonic() < deadline_s and not doctor.stop.requested:
+        if all(w.wall_offset_ns is not None for w in doctor.workers):
+            break
         master.keep_workers_once()
-        doctor.stop.sleep(_TURN_S)
+        time.sleep(_TURN_S)
     reasons = list(registry.refused.values())
     master.release_workers()
+    if doctor.stop.requested:
+        doctor.stop.end()
     for worker in doctor.workers:
         hello = worker.hello
         of_host = f", {plural(hello.cores, 'core')}" if hello.cores else ""

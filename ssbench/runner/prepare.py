@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from statistics import fmean
 
 from gevent.pool import Pool
 
@@ -137,7 +136,8 @@ def mean_size(size: SizeClass) -> float:
     """Bytes of an object of the class, on average."""
     if size.distribution is None:
         return (size.size_min + size.size_max) / 2
-    return fmean(size.distribution.at((step + 0.5) / _QUANTILES) for step in range(_QUANTILES))
+    middles = ((step + 0.5) / _QUANTILES for step in range(_QUANTILES))
+    return sum(map(size.distribution.at, middles)) / _QUANTILES
 
 
 def make_containers(

@@ -40,9 +40,9 @@ AUTH_TYPES = {
 }
 
 NO_CREDENTIALS = """\
-no credentials: neither options nor the environment say how to reach Swift
-  give -A, -U, -K (ST_AUTH, ST_USER, ST_KEY), or OS_AUTH_URL and the other variables of Keystone, or
-  -T and -S; another store: --storage s3, webdav or file; to try things out: --embedded-swift"""
+no credentials: neither options nor the environment say how to reach the store. Swift: -A, -U, -K
+  (ST_AUTH, ST_USER, ST_KEY); or OS_AUTH_URL, OS_USERNAME, OS_PASSWORD ... (Keystone); or -T and -S
+  (OS_AUTH_TOKEN, OS_STORAGE_URL). Others: --storage s3, webdav or file. To try: --embedded-swift"""
 
 
 @dataclass(frozen=True, slots=True)
