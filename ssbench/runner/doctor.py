@@ -441,7 +441,7 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
         return
     of_others = (config.expect_workers or 0) - (config.workers or 0)
     if config.workers and of_others <= 0:
-        cores = plural(usable_cores() or 1, "core")
+        cores = plural(usable_cores(), "core")
         yield _ok(f"{plural(config.workers, 'worker')} of this host, {cores}; started by the run")
         return
     limits = Limits(worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s)
@@ -515,7 +515,7 @@ def _bottleneck(doctor: Doctor) -> Iterator[Finding]:
     size = sum(a * b for a, b in zip(weights, sizes, strict=True)) / sum(weights)
     each_s = doctor.operation_s + size / doctor.bytes_per_s
     hosts = {worker.hello.host: worker.hello.cores for worker in doctor.workers}
-    cores = sum(hosts.values()) or min(usable_cores() or 1, doctor.config.workers or 1)
+    cores = sum(hosts.values()) or min(usable_cores(), doctor.config.workers or 1)
     bounds = {
         f"{plural(scenario.most_users, 'user')} at {latency_text(each_s)} an operation": (
             scenario.most_users / each_s

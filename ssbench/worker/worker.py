@@ -262,6 +262,6 @@ def local_settings(worker_id: str, **options: Any) -> WorkerSettings:
     """Settings of a worker in this process."""
     host = socket.gethostname().encode(errors="replace")[:MAX_NAME].decode(errors="ignore")
     return WorkerSettings(
-        worker_id, host=host, pid=os.getpid(), version=__version__, cores=usable_cores() or 0,
+        worker_id, host=host, pid=os.getpid(), version=__version__, cores=usable_cores(),
         **options,
     )  # fmt: skip
