@@ -472,7 +472,9 @@ def test_the_messages_of_the_page_on_doctor_are_those_of_the_code() -> None:
     sources = "".join(path.read_text() for path in ROOT.glob("ssbench/**/*.py"))
     code = re.sub(r'"\s+f?"', "", sources)  # texts that go over several lines
     of_system = {"connection refused", "no route to host", "name or service not known"}
-    messages = section(page(ROOT / "docs/how-to/doctor.rst"), "What goes wrong most, and what to do")
+    messages = section(
+        page(ROOT / "docs/how-to/doctor.rst"), "What goes wrong most, and what to do"
+    )
     for name, advice in rows(messages):
         assert advice.astext()
         for message in literals(name):
