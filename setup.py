@@ -14,6 +14,8 @@ EXTRAS = {
     "html": ["plotly>=6.0"],
     # report-scenario --parquet
     "parquet": ["pyarrow>=17.0"],
+    # --metrics-port
+    "prometheus": ["prometheus_client>=0.20"],
     # pinned where another version would find other faults, or format otherwise
     "dev": [
         "ruff==0.17.5",

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 from ssbench import __version__
 from ssbench.cli.parser import Parser, add_options
 from ssbench.cli.store_options import STORE_OPTIONS
-from ssbench.cli.worker_options import NETWORK_SERVER_PORT, RETRIES, TRANSPORT, VERBOSE, row
+from ssbench.cli.worker_options import (
+    METRICS,
+    NETWORK_SERVER_PORT,
+    RETRIES,
+    TRANSPORT,
+    VERBOSE,
+    row,
+)
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
@@ -265,6 +272,10 @@ _RESULT_FILES = (
     row("--live-json", "live_json", str, _RESULTS,
         "write the state of the run to this file or named pipe, a JSON object in a line of each "
         "second", metavar="FILE"),
+    replace(METRICS, group=_RESULTS),
+    row("--influx", "influx", types.influx_url, _RESULTS,
+        "write the state of the run to InfluxDB, or to what takes its line protocol, each second; "
+        "INFLUX_TOKEN is the token", metavar="URL"),
 )
 _BATCH_SIZE = row("--batch-size", "batch_size", types.batch_size, _WORKERS,
         "most jobs in one message; auto sends what is due, at most 256; 1 is what ssbench 0.3.9 "

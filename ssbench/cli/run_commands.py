@@ -8,12 +8,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssbench import runner
 from ssbench.cli.config import base_config, run_config, search_config, with_local_workers
 from ssbench.cli.console import check_writable, tell, tell_status, write_result
 from ssbench.cli.live_json import LiveJson
+from ssbench.cli.metrics import RunMetrics, metrics_server
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.report_files import check_report_files, junit_file, write_report_files
 from ssbench.cli.signals import Signals
@@ -39,11 +41,11 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
     if ns.sweep is not None:
         from ssbench.runner.series import Sweep
 
-        with _running(ns, stop) as (progress, observers):
+        with _running(ns, stop, config) as (progress, observers):
             sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, observers, stop)
             return _run_series(ns, sweep, progress)
     try:
-        with _running(ns, stop) as (progress, observers):
+        with _running(ns, stop, config) as (progress, observers):
             result = runner.run(config, observers, stop)
     except KeyboardInterrupt as interrupt:
         aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
@@ -69,7 +71,7 @@ def find_limit(ns: argparse.Namespace) -> ExitStatus:
     how = search_config(ns)
     config = _config(ns)
     stop = Stop()
-    with _running(ns, stop) as (progress, observers):
+    with _running(ns, stop, config) as (progress, observers):
         return _run_series(ns, LimitSearch(config, how, observers, stop), progress)
 
 
@@ -91,7 +93,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
     stop = Stop()
     try:
-        with _running(ns, stop) as (progress, observers):
+        with _running(ns, stop, config.run) as (progress, observers):
             found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
             made = Replay(config, requests)
             if not ns.quiet:
@@ -143,8 +145,11 @@ def _config(ns: argparse.Namespace) -> RunConfig:
 
 
 @contextmanager
-def _running(ns: argparse.Namespace, stop: Stop) -> Iterator[tuple[NoProgress, Sequence[Observer]]]:
+def _running(
+    ns: argparse.Namespace, stop: Stop, config: RunConfig
+) -> Iterator[tuple[NoProgress, Sequence[Observer]]]:
     """Signals, the progress display, and all observers."""
+    name = Path(config.scenario.source).stem
     with ExitStack() as stack:
         stack.enter_context(Signals(stop, hold=True))
         progress = stack.enter_context(make_progress(ns.progress, quiet=ns.quiet))
@@ -152,6 +157,16 @@ def _running(ns: argparse.Namespace, stop: Stop) -> Iterator[tuple[NoProgress, S
         if ns.live_json:
             check_writable(ns.live_json)
             observers.append(stack.enter_context(LiveJson(ns.live_json)))
+        if ns.metrics_address:
+            metrics = RunMetrics(name)
+            url = stack.enter_context(metrics_server(ns.metrics_address, metrics))
+            progress.info(f"Metrics for Prometheus: {url}")
+            observers.append(metrics)
+        if ns.influx:
+            from ssbench.cli.live_influx import Influx
+
+            token = os.environ.pop("INFLUX_TOKEN", None)  # which no worker must see
+            observers.append(stack.enter_context(Influx(ns.influx, name, token, tell)))
         yield progress, observers
 
 

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ import gevent
 from gevent import get_hub
 
 from ssbench.cli.console import log_to_stderr, tell
+from ssbench.cli.metrics import WorkerMetrics, metrics_server
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import SIGNALS
 from ssbench.cli.worker_options import key_path, ports_of, worker_parser
@@ -112,7 +114,11 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
         ports.work, ports.results, ports.control, "" if key else ", without a key",
     )  # fmt: skip
     tune_garbage_collector()
-    status = worker.serve()
+    with ExitStack() as stack:
+        if ns.metrics_address:
+            url = stack.enter_context(metrics_server(ns.metrics_address, WorkerMetrics(worker)))
+            log.info("Metrics for Prometheus: %s", url)
+        status = worker.serve()
     counter.finish()
     return status
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from ssbench.core.errors import UsageError
 from ssbench.core.text import DURATION_EXAMPLES, SIZE_EXAMPLES, parse_duration, parse_size
@@ -242,3 +243,36 @@ def _number(text: str, what: str) -> float:
     if not math.isfinite(number):
         raise UsageError(f"{text!r} is not a number: give {what}, as in 2.5")
     return number
+
+
+#: Parameters of a URL that InfluxDB takes secrets in; and the units that fit our times.
+_SECRET_PARAMETERS = {"u", "p", "token"}
+_NANOSECONDS = ("ns", "n", "nanosecond", "auto")
+
+
+def influx_url(text: str) -> str:
+    """An http or https URL that takes InfluxDB's line protocol, without a secret."""
+    fault = "give the URL that takes the lines"
+    try:
+        parts = urlsplit(text)
+        parameters = dict(parse_qsl(parts.query))
+        if parts.username is not None or _SECRET_PARAMETERS & parameters.keys():
+            fault = "secrets in a URL are seen in process lists: give a token as INFLUX_TOKEN"
+        elif parameters.get("precision", "ns") not in _NANOSECONDS:
+            fault = "the times are in nanoseconds: leave out precision"
+        elif (
+            parts.scheme in ("http", "https")
+            and parts.hostname
+            and parts.port != 0
+            and parts.path not in ("", "/")
+            and text.isascii()
+            and text.isprintable()
+            and " " not in text
+        ):
+            return text
+    except ValueError:  # a port that is none, and others
+        pass
+    raise UsageError(
+        f"{fault}, such as http://127.0.0.1:8086/api/v2/write?org=ORG&bucket=BUCKET (InfluxDB 2)"
+        " or http://127.0.0.1:8086/write?db=DATABASE"
+    )

@@ -176,6 +176,7 @@ class HostLive(threading.Thread):
         self.lag = LoopLag(LAG_INTERVAL_S, clock)
         self.boot_id = boot_id()
         self.fault: Exception | None = None
+        self.newest: Mapping[str, float] = {}  #: figures of the last interval
         self._interval_ns = round(interval_s * _SECOND)
         self._clock = clock
         self._make_sampler = make_sampler
@@ -199,6 +200,7 @@ class HostLive(threading.Thread):
             late_s = self.lag.take()
             if late_s is not None:
                 figures["loop_lag_max_s"], figures["loop_lag_mean_s"] = late_s
+            self.newest = figures
             now_ns = self._clock()
             if self.wanted:
                 self._samples.append(Sample(now_ns, self.boot_id, figures))

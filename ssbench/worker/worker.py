@@ -11,8 +11,8 @@ import os
 import random
 import socket
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import gevent
 from gevent.event import Event
@@ -21,6 +21,7 @@ from gevent.hub import get_hub
 from ssbench import __version__
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.messages import MAX_NAME, ControlState, NetworkCheck
+from ssbench.core.model import Phase
 from ssbench.core.outcome import outcome_of
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
@@ -50,6 +51,16 @@ from ssbench.worker.thread_users import ThreadUserPool
 from ssbench.worker.user_pool import UserPool
 
 log = logging.getLogger(__name__)
+
+
+class WorkerLoad(NamedTuple):
+    """What a worker does at the moment, which another thread may see change meanwhile."""
+
+    phase: Phase = Phase.IDLE  #: IDLE: none
+    users: int = 0
+    busy: int = 0  #: operations in flight
+    queued: int = 0  #: jobs that are not in flight
+    ended: int = 0  #: operations of the phase that were reported
 
 
 class Worker:
@@ -90,6 +101,25 @@ class Worker:
 
     def __repr__(self) -> str:
         return f"<Worker {self._machine}>"
+
+    @property
+    def worker_id(self) -> str:
+        """Its name."""
+        return self._machine.settings.worker_id
+
+    def load(self) -> WorkerLoad:
+        """What it does now; may be called in any thread."""
+        phase = self._machine.phase  # read once: it may end meanwhile
+        if phase is None:
+            return WorkerLoad()
+        held = phase.held
+        queued = held.queued + len(held.delayed)
+        return WorkerLoad(phase.phase, sum(held.users), held.busy, queued, held.reported)
+
+    def host_figures(self) -> Mapping[str, float]:
+        """The newest metrics of this host and process, by the names of core.stats.host_metrics;
+        may be called in any thread."""
+        return self._host.newest if self._host else {}
 
     def serve(self) -> ExitStatus:
         """Work until told to exit; returns the exit status."""

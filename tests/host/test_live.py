@@ -180,6 +180,7 @@ def test_only_wanted_samples_are_kept_with_the_loop_lag() -> None:
     with HostLive(interval_s=0.01, make_sampler=make) as live:  # type: ignore[arg-type]
         until(lambda: made and made[0].asked > 2)
         assert list(live.take()) == []
+        assert live.newest["interval_s"] > 0
         live.lag.add(5_000_000)
         live.wanted = True
         until(lambda: len(live._samples) > 1)

@@ -1,0 +1,178 @@
+"""``--influx``: the state of a run in line protocol, to the write address of InfluxDB and others.
+
+Format: https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/
+"""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable, Iterator, Mapping
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
+
+from ssbench import __version__
+from ssbench.cli.live_state import StateObserver
+from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.text import plural, printable
+
+_TIMEOUT_S = 5.0
+_MOST_WAITING = 60  #: states; a minute's
+_MOST_SHOWN = 200  #: characters of a response
+_FIELDS = (
+    "elapsed_s", "remaining_s", "done", "total", "errors", "operations_per_s", "due_per_s", "p50_s",
+    "p99_s", "workers", "users", "late",
+)  # fmt: skip
+
+
+class Influx(StateObserver):
+    """Writes states in a thread. A state is dropped where a minute's are waiting already.
+
+    The first write is that of the start; the run begins after it.
+
+    :param url: as ``core.option.influx_url`` has found it good.
+    :param scenario: a tag of all points.
+    :param token: None where none is needed.
+    :param tell: called in the end if anything was not written.
+    :raises SsbenchError: the first write fails.
+    :raises UsageError: the token cannot be one.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        scenario: str,
+        token: str | None,
+        tell: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(clock, wall_clock)
+        self._parts = urlsplit(url)
+        self._shown = f"{self._parts.scheme}://{self._parts.netloc}{self._parts.path}"
+        self._tags = f",scenario={_tag(scenario)}" if _tag(scenario) else ""
+        self._headers = {
+            "Content-Type": "text/plain; charset=utf-8",
+            "User-Agent": f"ssbench/{__version__}",
+        }
+        if token:
+            if not token.isascii() or not token.isprintable() or " " in token:
+                raise UsageError("INFLUX_TOKEN: a token has no spaces, and only ASCII characters")
+            self._headers["Authorization"] = f"Token {token}"
+        self._token = token
+        self._tell = tell
+        self._connection = self._connect()
+        self._given = 0  # states, and the marks of the start and the end
+        self._written = 0
+        self._fault = "too slow"
+        try:
+            self._post(self._mark("begin"))
+        except (OSError, http.client.HTTPException) as error:
+            raise SsbenchError(f"--influx {self._shown}: {_reason(error)}") from error
+        self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
+        self._thread = Thread(target=self._write_all, name="ssbench-influx", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Influx:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Write what is waiting, for at most 5 s, and tell what was not written."""
+        self._give(self._mark("end"))
+        self._waiting.put(None)
+        self._thread.join(_TIMEOUT_S)
+        lost = self._given - self._written
+        if lost:
+            self._tell(
+                f"--influx {self._shown}: {plural(lost, 'state')} of {self._given} were not"
+                f" written: {self._fault}"
+            )
+
+    def write(self, state: Mapping[str, Any]) -> None:
+        self._give("\n".join(_lines(state, self._tags)).encode())
+
+    def _mark(self, event: str) -> bytes:
+        time_ns = round(self._wall_clock() * 1e3) * 1_000_000
+        return f'ssbench_run{self._tags} event="{event}",version="{__version__}" {time_ns}'.encode()
+
+    def _give(self, lines: bytes) -> None:
+        self._given += 1
+        if self._waiting.qsize() < _MOST_WAITING:
+            self._waiting.put(lines)
+
+    def _write_all(self) -> None:
+        while (lines := self._waiting.get()) is not None:
+            try:
+                try:
+                    self._post(lines)
+                except (http.client.RemoteDisconnected, ConnectionError):
+                    self._post(lines)  # it had closed the idle connection; same times: same points
+            except (OSError, http.client.HTTPException) as error:
+                self._fault = _reason(error)
+            else:
+                self._written += 1
+        self._connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._parts.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S)
+        return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+
+    def _post(self, lines: bytes) -> None:
+        path = self._parts.path + (f"?{self._parts.query}" if self._parts.query else "")
+        try:
+            self._connection.request("POST", path, lines, self._headers)
+            response = self._connection.getresponse()
+            body = response.read(_MOST_SHOWN)
+        except (OSError, http.client.HTTPException):
+            self._connection.close()
+            raise
+        if response.read(1) or response.status >= 300:
+            self._connection.close()  # what is left of the response is of no use
+        if response.status >= 300:
+            said = printable(body.decode("utf-8", "replace")).strip()
+            if self._token:
+                said = said.replace(self._token, "...")
+            raise _RefusedError(f"HTTP {response.status} {printable(response.reason)}: {said}")
+
+
+class _RefusedError(OSError):
+    """The server did not write the lines; the text says what it answered."""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, _RefusedError):
+        return str(error).removesuffix(": ")
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return f"can't be reached: {text}"
+
+
+def _lines(state: Mapping[str, Any], tags: str) -> Iterator[str]:
+    """The points of a state."""
+    time_ns = round(state["time_s"] * 1e3) * 1_000_000
+    tags += f",phase={state['phase']}"
+    fields = {name: state[name] for name in _FIELDS if state[name] is not None}
+    yield f"ssbench{tags} {_fields(fields)} {time_ns}"
+    for name, counts in state["operations"].items():
+        yield f"ssbench_operations{tags},operation={_tag(name)} {_fields(counts)} {time_ns}"
+    for cause, count in state["errors_by_cause"].items():
+        yield f"ssbench_errors{tags},cause={_tag(cause)} count={count}i {time_ns}"
+
+
+def _fields(values: Mapping[str, float]) -> str:
+    # Its first value gives a field its type for ever: seconds and rates are no whole numbers.
+    return ",".join(
+        f"{name}={float(value)!r}" if name.endswith("_s") else f"{name}={value}i"
+        for name, value in values.items()
+    )
+
+
+def _tag(text: str) -> str:
+    """A tag's value; a backslash at its end would escape what follows."""
+    plain = printable(text).replace("\\", "/")
+    for character in ", =":
+        plain = plain.replace(character, f"\\{character}")
+    return plain

@@ -1,0 +1,222 @@
+"""``--metrics-port``: figures of a master or a worker for Prometheus, at ``/metrics``.
+
+They are put together in the server's threads, when they are asked for. The load's own threads do
+nothing for them, but for one assignment with each state of a run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ssbench import __version__
+from ssbench.cli.live_state import PHASES, cause_of
+from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.live import RunProgress
+from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.observer import SilentObserver
+from ssbench.core.operations import row_of
+from ssbench.core.stats.host_metrics import FIGURES, core_count, core_name
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+    from ssbench.worker.worker import Worker
+
+_LOOPBACK = "127.0.0.1"
+#: Figures of a process; all others are of its host.
+_OF_PROCESS = ("process_", "loop_")
+
+
+class Collector(Protocol):
+    """What prometheus_client collects from, in any thread."""
+
+    def collect(self) -> Iterator[Metric]:
+        """The figures now."""
+
+
+@contextmanager
+def metrics_server(address: tuple[str, int], collector: Collector) -> Iterator[str]:
+    """Serve a collector's figures, and those of this process; gives the URL.
+
+    :param address: of this host; host "": loopback.
+    :raises UsageError: prometheus_client is not installed.
+    :raises SsbenchError: the address can't be had.
+    """
+    try:
+        from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+    except ImportError as error:
+        raise UsageError(
+            "--metrics-port: prometheus_client is not installed: in ssbench's checkout,"
+            " pip install '.[prometheus]'"
+        ) from error
+    registry = CollectorRegistry()
+    registry.register(collector)
+    ProcessCollector(registry=registry)
+    host, port = address[0] or _LOOPBACK, address[1]
+    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        reason = error.strerror or error
+        raise SsbenchError(f"--metrics-port {shown}: can't listen there: {reason}") from error
+    try:
+        yield f"http://{shown}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Totals(NamedTuple):
+    """Operations; replaced and never changed, since other threads read them."""
+
+    outcomes: Counter[tuple[str, str, str]] = Counter()  #: phase, operation, result -> number
+    errors: Counter[tuple[str, str]] = Counter()  #: phase, cause -> number
+
+    def plus(self, phase: Phase, progress: RunProgress) -> _Totals:
+        """With those of a phase."""
+        name = PHASES[phase]
+        outcomes, errors = Counter(self.outcomes), Counter(self.errors)
+        for number, (count, failed, *_) in progress.operations.items():
+            outcomes[name, row_of(number).name, "success"] += count
+            outcomes[name, row_of(number).name, "failure"] += failed
+        for kind, count in progress.errors_by_cause.items():
+            errors[name, cause_of(kind)] += count
+        return _Totals(outcomes, errors)
+
+
+class _Now(NamedTuple):
+    """All that a scrape of a master shows; it reads one reference, once."""
+
+    phase: Phase
+    progress: RunProgress | None  #: None: the phase has only begun, or is over
+    before: _Totals  #: of the phases that are over
+
+
+class RunMetrics(SilentObserver):
+    """A run, or the runs of a series: counts go on from one to the next.
+
+    :param scenario: its name.
+    """
+
+    wants_counts = wants_latencies = True
+
+    def __init__(self, scenario: str) -> None:
+        self._scenario = scenario
+        self._now = _Now(Phase.IDLE, None, _Totals())
+
+    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+        self._now = _Now(phase, None, self._now.before)
+
+    def update(self, progress: RunProgress) -> None:
+        self._now = self._now._replace(progress=progress)
+
+    def end_phase(self) -> None:
+        phase, progress, before = self._now
+        self._now = _Now(Phase.IDLE, None, before.plus(phase, progress) if progress else before)
+
+    def collect(self) -> Iterator[Metric]:
+        """As of Collector."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        phase, progress, totals = self._now
+        info = GaugeMetricFamily("ssbench_info", "What runs", labels=["version", "scenario"])
+        info.add_metric([__version__, self._scenario], 1)
+        yield info
+        phases = GaugeMetricFamily("ssbench_phase", "1: the phase that runs", labels=["phase"])
+        for each, name in PHASES.items():
+            phases.add_metric([name], each is phase)
+        yield phases
+        if progress is not None:
+            totals = totals.plus(phase, progress)
+            yield from _of_progress(progress)
+        operations = CounterMetricFamily(
+            "ssbench_operations", "Operations that ended", labels=["phase", "operation", "result"]
+        )
+        for labels, count in totals.outcomes.items():
+            operations.add_metric(labels, count)
+        yield operations
+        # All causes from the start: a counter that appears with the first error has no rate then.
+        causes = [(PHASES[Phase.RUN], kind.label) for kind in ErrorKind if kind]
+        errors = CounterMetricFamily(
+            "ssbench_errors", "Failed operations by cause", labels=["phase", "cause"]
+        )
+        for cause in dict.fromkeys([*causes, *totals.errors]):
+            errors.add_metric(cause, totals.errors[cause])
+        yield errors
+
+
+def _of_progress(progress: RunProgress) -> Iterator[Metric]:
+    from prometheus_client.core import GaugeMetricFamily
+
+    figures = {
+        "ssbench_elapsed_seconds": (progress.elapsed_s, "Since the load of the phase began"),
+        "ssbench_remaining_seconds": (progress.remaining_s, "Until its end, where that is known"),
+        "ssbench_users": (progress.users, "Users that run"),
+        "ssbench_workers": (progress.workers, "Workers that run users"),
+        "ssbench_due_operations_per_second": (progress.target_rate, "Arrival rate (open loop)"),
+        "ssbench_late_operations": (
+            progress.late, "Operations past their due time that have not started (open loop)",
+        ),
+    }  # fmt: skip
+    for name, (value, text) in figures.items():
+        if value is not None:
+            yield GaugeMetricFamily(name, text, value=value)
+    latencies = GaugeMetricFamily(
+        "ssbench_latency_seconds", "Over the last 5 s, within 3 %", labels=["quantile"]
+    )
+    for quantile, seconds in (("0.5", progress.p50_s), ("0.99", progress.p99_s)):
+        if seconds is not None:
+            latencies.add_metric([quantile], seconds)
+    yield latencies
+
+
+class WorkerMetrics:
+    """A worker and its host."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def collect(self) -> Iterator[Metric]:
+        """As of Collector."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        load = self._worker.load()
+        info = GaugeMetricFamily(
+            "ssbench_worker_info", "Which worker", labels=["version", "worker"]
+        )
+        info.add_metric([__version__, self._worker.worker_id], 1)
+        yield info
+        yield GaugeMetricFamily("ssbench_worker_users", "Users of the phase", value=load.users)
+        yield GaugeMetricFamily(
+            "ssbench_worker_busy_users", "Operations in flight", value=load.busy
+        )
+        yield GaugeMetricFamily(
+            "ssbench_worker_queued_jobs", "Jobs that wait for a user or their time",
+            value=load.queued,
+        )  # fmt: skip
+        operations = CounterMetricFamily(
+            "ssbench_worker_operations", "Operations of the phase that ended", labels=["phase"]
+        )
+        if load.phase is not Phase.IDLE:
+            operations.add_metric([PHASES[load.phase]], load.ended)
+        yield operations
+        figures = self._worker.host_figures()
+        for name, text in FIGURES.items():
+            if name in figures and name != "interval_s":
+                yield GaugeMetricFamily(_metric_name(name), text, value=figures[name])
+        cores = GaugeMetricFamily("ssbench_host_core_percent", "Each core", labels=["core"])
+        for core in range(core_count(figures)):
+            cores.add_metric([str(core)], figures[core_name(core)])
+        yield cores
+
+
+def _metric_name(figure: str) -> str:
+    """``ssbench_host_cpu_percent``; Prometheus writes units in full."""
+    if figure.endswith("_s"):
+        figure = f"{figure.removesuffix('_s')}_{'second' if '_per_s' in figure else 'seconds'}"
+    owner = "worker" if figure.startswith(_OF_PROCESS) else "host"
+    return f"ssbench_{owner}_{figure}"
