@@ -20,7 +20,7 @@ from ssbench import __version__
 from ssbench.cli.console import tell
 from ssbench.cli.signals import handle_signals
 from ssbench.cli.worker_options import worker_id
-from ssbench.core.errors import ExitStatus, gravest
+from ssbench.core.errors import ExitStatus, UsageError, gravest
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import plural
 from ssbench.runner.config import WORKER_COMMAND
@@ -31,6 +31,7 @@ from ssbench.transport.worker_reports import GroupStarted, to_line
 log = logging.getLogger("ssbench")
 
 _POLL_MS = 100
+_MAX_PORT = 65_535
 
 
 def run_group(
@@ -43,7 +44,7 @@ def run_group(
     :param users: the most that one can run.
     :param address: None: it is to be read from ``ns.parent_pipe``, whose end ends the workers.
     :returns: the gravest status of a worker that failed; WORKERS_LOST for one that a signal killed.
-    :raises UsageError: the names become too long.
+    :raises UsageError: the names become too long, or there are too few ports for metrics.
     """
     names = [f"{name}-{index}" for index in range(ns.processes)]
     worker_id(names[-1])
@@ -58,7 +59,17 @@ def run_group(
         arguments.append("--exit-with-master")
     if ns.verbose:
         arguments.append("--verbose")
-    with LocalWorkers(names, WORKER_COMMAND, arguments, log_files=False) as workers:
+    own = {}
+    if ns.metrics_address:
+        host, port = ns.metrics_address
+        last = port + len(names) - 1
+        if last > _MAX_PORT:
+            raise UsageError(f"--metrics-port {port}: the workers need the ports up to {last}")
+        for index, each in enumerate(names):
+            own[each] = ["--metrics-port", f"[{host}]:{port + index}"]
+    with LocalWorkers(
+        names, WORKER_COMMAND, arguments, own_arguments=own, log_files=False
+    ) as workers:
         return _Group(workers, len(names), ns.parent_pipe).serve(address)
 
 

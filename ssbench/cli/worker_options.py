@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ssbench import __version__
@@ -118,7 +119,7 @@ WORKER = (
     row("-p --profile-count", "profile_count", types.count, "",
         "sample where the first COUNT jobs spend CPU time, and print it",
         metavar="COUNT"),
-    METRICS,
+    replace(METRICS, help=f"{METRICS.help}; --processes uses this port and the next ones"),
     row("--allow-driver", "allowed_drivers", str, "",
         "load this module if a master runs a storage driver of your own from it; may be repeated. "
         "Its code runs with this worker's rights", metavar="MODULE", repeat=True),

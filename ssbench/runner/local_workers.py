@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess  # nosec B404 # runs the command that the caller gives
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -108,6 +108,7 @@ class LocalWorkers:
     :param names: of the workers.
     :param command: starts a worker; its options follow.
     :param arguments: options of each worker.
+    :param own_arguments: further options of some workers, by name.
     :param log_files: each logs to a file; False: to our standard error.
     :param warnings: for the user, once there is a run.
     :param hidden: environment variables that workers must not see.
@@ -119,6 +120,7 @@ class LocalWorkers:
         command: Sequence[str],
         arguments: Sequence[str],
         *,
+        own_arguments: Mapping[str, Sequence[str]] | None = None,
         log_files: bool = True,
         warnings: Sequence[str] = (),
         hidden: Collection[str] = (),
@@ -129,7 +131,8 @@ class LocalWorkers:
         self.exclusive = False
         self._names = names
         self._command = command
-        self._arguments = arguments
+        own = own_arguments or {}
+        self._arguments = {name: [*arguments, *own.get(name, ()), name] for name in names}
         self._log_files = log_files
         # SPT_NOENV: setproctitle must leave the environment readable.
         self._environment = {**child_environment(hidden), "SPT_NOENV": "1"}
@@ -157,7 +160,7 @@ class LocalWorkers:
         os.set_inheritable(read_fd, True)
         try:
             process = subprocess.Popen(  # nosec B603 # no shell; no argument is a user's text
-                [*self._command, "--parent-pipe", str(read_fd), *self._arguments, name],
+                [*self._command, "--parent-pipe", str(read_fd), *self._arguments[name]],
                 stdin=subprocess.DEVNULL,
                 stdout=log_fd,
                 stderr=log_fd,
@@ -192,7 +195,7 @@ class LocalWorkers:
     @property
     def commands(self) -> list[str]:
         """How each was started, for the user."""
-        return [" ".join(["ssbench-worker ...", *self._arguments, name]) for name in self._names]
+        return [" ".join(["ssbench-worker ...", *each]) for each in self._arguments.values()]
 
     def begin(self) -> None:
         """There is a run: from now on they end gracefully, and their logs stay."""

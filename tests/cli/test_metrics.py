@@ -187,8 +187,9 @@ class FarWorker:
 
     def host_figures(self) -> dict[str, float]:
         return {
-            "interval_s": 1.0, "cpu_percent": 50.0, "loop_lag_max_s": 0.25, "process_rss_bytes": 7e6,
-            "disk_read_bytes_per_s": 9.0, "core_0_percent": 20.0, "core_1_percent": 80.0,
+            "interval_s": 1.0, "cpu_percent": 50.0, "loop_lag_max_s": 0.25,
+            "process_rss_bytes": 7e6, "disk_read_bytes_per_s": 9.0,
+            "core_0_percent": 20.0, "core_1_percent": 80.0,
         }  # fmt: skip
 
 

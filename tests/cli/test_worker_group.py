@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -182,3 +184,31 @@ def test_auto_is_one_for_each_core() -> None:
         started = from_line(process.stdout.readline().rstrip())
         assert isinstance(started, GroupStarted)
         assert len(started.workers) == usable_cores()
+
+
+def test_each_worker_of_a_group_serves_metrics_on_a_port_of_its_own() -> None:
+    with ScriptedMaster() as master:
+        first = next(port for port in range(21_000, 60_000, 2) if both_are_free(port))
+        words = ["--processes", "2", "--metrics-port", str(first), *ports_of(master), "far"]
+        with group(*words) as process:
+            hellos(master, 2)
+            for index in (0, 1):
+                with urlopen(f"http://127.0.0.1:{first + index}/metrics", timeout=30) as found:
+                    assert f'worker="far-{index}"' in found.read().decode()
+            process.send_signal(signal.SIGTERM)
+            end(process)
+
+
+def both_are_free(port: int) -> bool:
+    for number in (port, port + 1):
+        with socket.socket() as sock:
+            if sock.connect_ex(("127.0.0.1", number)) == 0:
+                return False
+    return True
+
+
+def test_a_group_with_too_few_ports_for_metrics_does_not_start(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--processes", "3", "--metrics-port", "65534"]) == 2
+    assert "--metrics-port 65534: the workers need the ports up to 65536" in capsys.readouterr().err
