@@ -8,10 +8,11 @@ the command's.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from urllib.parse import urlsplit
 
+from ssbench.cli.options import BENCH
 from ssbench.core.errors import UsageError
+from ssbench.core.option import Option
 from ssbench.core.text import parse_duration
 
 COMMAND = "nectar"
@@ -57,6 +58,9 @@ def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
         raise UsageError(f"{COMMAND}: give a command: {', '.join(_COMMANDS)}")
     command, known = rest[0], _COMMANDS[rest[0]]
     options, places = parse_flags(rest[1:], known, _SWITCHES, command)
+    rows = BENCH[command.removeprefix("bench-")]
+    check_values(options, known, rows, f"{COMMAND} {command}")
+    check_values(given, {"C": "-u"}, rows, COMMAND)
     if not places:
         raise UsageError(f"{COMMAND} {command}: give <container>[/<prefix>]")
     found = ["bench", command.removeprefix("bench-"), *places]
@@ -104,19 +108,37 @@ def parse_flags(
     return found, words[at:]
 
 
+def check_values(
+    given: Mapping[str, Sequence[str]],
+    flags: Mapping[str, str],
+    rows: Sequence[Option],
+    command: str,
+) -> None:
+    """Check the last value of each option as the option of ours that it becomes does.
+
+    :param flags: option -> flag of one of the rows; "": none.
+    :raises UsageError: one is not valid; the message has the name that the user gave.
+    """
+    for name, flag in flags.items():
+        if flag and name in given:
+            row = next(each for each in rows if flag in each.flags)
+            try:
+                row.type(given[name][-1])
+            except UsageError as error:
+                raise UsageError(f"{command}: -{name}: {error}") from error
+
+
 def _scaled(command: str, options: Mapping[str, Sequence[str]], scale: float) -> dict[str, str]:
     """The command's options with their last values; counts and times are multiplied."""
     values = {name: each[-1] for name, each in options.items()}
     if scale == 1:
         return values
     if "count" in _COMMANDS[command]:
-        count = values.get("count", str(_DEFAULT_COUNT))
-        if count.isdecimal():  # else the parser of bench reports it
-            values["count"] = str(max(1, round(int(count) * scale)))
+        count = int(values.get("count", _DEFAULT_COUNT))
+        values["count"] = str(max(1, round(count * scale)))
     else:
-        with suppress(ValueError):
-            seconds = parse_duration(values.get("time", str(_DEFAULT_SECONDS)))
-            values["time"] = str(max(1.0, seconds * scale))
+        seconds = parse_duration(values.get("time", str(_DEFAULT_SECONDS)))
+        values["time"] = str(max(1.0, seconds * scale))
         values["--delete-behind"] = str(max(1, round(_DEFAULT_BEHIND * scale)))
     return values
 

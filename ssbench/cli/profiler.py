@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ssbench.cli.nectar import TRUE, own_words, parse_flags
+from ssbench.cli.nectar import TRUE, check_values, own_words, parse_flags
+from ssbench.cli.options import UPLOAD
 from ssbench.core.errors import UsageError
 
 COMMAND = "profiler"
@@ -46,6 +47,7 @@ def upload_words(words: Sequence[str]) -> list[str]:
     given, more = parse_flags(rest, _OPTIONS, _SWITCHES, COMMAND)
     if more:
         raise UsageError(f"{COMMAND}: unexpected argument: {more[0]}")
+    check_values(given, _OPTIONS, UPLOAD, COMMAND)
     values = {**_DEFAULTS, **{name: each[-1] for name, each in given.items()}}
     if not values.get("input-dir"):
         raise UsageError(f"{COMMAND}: give the folder of the files with -input-dir=DIR")

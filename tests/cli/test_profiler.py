@@ -44,6 +44,9 @@ def test_each_option_has_its_counterpart() -> None:
         ("-concurrency=3", "give the folder of the files with -input-dir=DIR"),
         ("-input-dir=d more", "unexpected argument: more"),
         ("-input-dir=d -other=1", "unknown option -other"),
+        ("-input-dir=d -concurrency=x", "profiler: -concurrency: 'x' is not a whole number"),
+        ("-input-dir=d -num-files=0", "profiler: -num-files: 0 is out of range"),
+        ("-input-dir=d -dest-prefix=/a", "profiler: -dest-prefix: '/a': give a container"),
         ("-input-dir=d -verify-checksum=perhaps", "-verify-checksum: give true or false"),
     ],
 )
