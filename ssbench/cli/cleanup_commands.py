@@ -70,7 +70,7 @@ def open_client(ns: argparse.Namespace) -> Iterator[tuple[RetryingClient, NoProg
 
     :raises SsbenchError: there is no access to it.
     """
-    options = store_options(ns, os.environ)
+    options = replace(store_options(ns, os.environ), measures=False)
     stop = Stop()
     with own_hub(), Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
         store = reach_store(options, progress.message, stop)

@@ -54,7 +54,8 @@ class FileAccess:
         values["path"] = os.path.abspath(values["path"])
         settings = typed(FileSettings, values)
         self._tree = FileTree(settings.path)
-        self.notes: Sequence[str] = [*self._check(settings)]
+        notes = self._check(settings)
+        self.notes: Sequence[str] = notes if options.measures else ()
         if options.remote_workers:
             settings = replace(settings, session=secrets.token_hex(8))
         self._settings = settings

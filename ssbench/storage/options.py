@@ -29,6 +29,7 @@ class StoreOptions:
     connect_timeout_s: float = 10.0
     network_timeout_s: float = 20.0
     remote_workers: bool = False  #: workers may run on other hosts than the master
+    measures: bool = True  #: for a run; otherwise notes on what it would measure are of no use
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,7 +261,9 @@ def _open(
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _request(connection, key, request)
             yield connection
-    except (OSError, TransportError, NetworkError) as error:
+    except TransportError as error:  # of the name
+        raise NetworkError(str(error)) from error
+    except (OSError, NetworkError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         if isinstance(error, TimeoutError):
             why = "no answer in time"

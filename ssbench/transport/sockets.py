@@ -52,7 +52,8 @@ def resolve(host: str) -> str:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise TransportError(f"{host}: no address is known for this host ({error})") from error
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        raise TransportError(f"{host}: no address is known for this host ({why})") from error
     families = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
     return str(families[0][4][0])
 

@@ -284,3 +284,12 @@ def test_unmarked_containers_are_searched_on_request(
         assert sum(len(container.objects) for container in swift.containers.values()) == 5
         assert main(["cleanup-containers", "--use-existing", *login(swift)]) == 2
     assert "--use-existing requires --resume-cleanup" in capsys.readouterr().err
+
+
+def test_no_note_on_measurements_is_printed_where_none_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ["--storage", "file", "--path", str(tmp_path)]
+    assert main(["cleanup-containers", *store]) == 0
+    assert main(["make-scenario", "--from-container", "c", *store]) == 1
+    assert "data that the kernel" not in capsys.readouterr().err

@@ -208,8 +208,9 @@ def test_a_listener_that_is_none_is_reported(answers: list[bytes], why: str) -> 
 def test_an_unreachable_listener_is_reported(host: str, why: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(NetworkError, match=f"{host}, port {port}: .*{why}"):
+    with pytest.raises(NetworkError, match=f"^{host}.*: .*{why}") as caught:
         measure((host, port), None, seconds=1)
+    assert str(caught.value).count(host) == 1
 
 
 def test_a_silent_listener_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
