@@ -98,17 +98,10 @@ def _run_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfig
 
 
 def _check_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
-    """Check the CSV files before the run, so that a wrong path costs no run.
-
-    :raises SsbenchError: one can't be written.
-    """
+    """:raises UsageError: there is nothing that the CSV files could be made of."""
     for option, path in (("--csv", ns.csv), ("--csv-over-time", ns.csv_over_time)):
-        if path is None:
-            continue
-        if stats_file and os.path.exists(stats_file) and not os.path.isfile(stats_file):
+        if path and stats_file and os.path.exists(stats_file) and not os.path.isfile(stats_file):
             raise UsageError(f"{option} needs stored results: {stats_file} keeps none")
-        if path != "-":
-            check_writable(path)
 
 
 class MinuteLines(SilentObserver):
@@ -172,7 +165,7 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
     )
     outputs = {step.name: os.path.join(ns.csv_dir, f"bench{step.name}.csv") for step in steps}
     for path in outputs.values():
-        check_writable(path)
+        check_writable(path, "--csv-dir:")
     stop = Stop()
     rates: dict[str, float] = {}
     reasons: dict[ExitStatus, str] = {}

@@ -5,6 +5,7 @@ Names, reasons and error texts come from workers, stores and files, and are not 
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO, TextIO
 
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
+from ssbench.core.option import Option
 from ssbench.core.text import printable
 
 _GZIP = b"\x1f\x8b"  #: the first bytes of every stat file
@@ -92,22 +94,61 @@ def result_file(path: str) -> Iterator[IO[bytes]]:
         raise _unwritable(path, error) from error
 
 
-def check_writable(path: str) -> None:
+def check_files(rows: Iterable[Option], ns: argparse.Namespace) -> None:
+    """Check that a command can write the files that its options name, before it begins.
+
+    :raises UsageError: one can't be written, or another option reads it.
+    """
+    given = [(row, getattr(ns, row.name, None)) for row in rows if row.file]
+    read = [
+        (row, path)
+        for row, value in given
+        if row.file == "r"
+        for path in (value if isinstance(value, (list, tuple)) else [value])
+    ]
+    for row, path in given:
+        if path in (None, "-"):
+            continue
+        option = _shown(row)
+        if row.file == "w":
+            for other, source in read:
+                if source is not None and _same_file(path, source):
+                    raise UsageError(
+                        f"{option} {path}: this is the file of {_shown(other)} itself; name another"
+                    )
+            check_writable(path, option)
+        elif row.file == "x" and not os.path.lexists(path):
+            check_writable(path, option)
+
+
+def _shown(row: Option) -> str:
+    return row.flags[0] if row.flags else row.metavar or row.name
+
+
+def check_writable(path: str, option: str) -> None:
     """Check that ``write_result`` can write a file, and leave everything as it is.
 
-    :raises UsageError, SsbenchError: as ``write_result``.
+    :param option: that names the file.
+    :raises UsageError: it can't.
     """
     _spare_stat_file(path)
-    is_new = not os.path.lexists(path)
-    if not is_new and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+    is_new = not os.path.exists(path)
+    if not (is_new or os.path.isfile(path) or os.path.isdir(path)):
         return  # a pipe: opening it would wait for a reader, and closing end that
     try:
         with open(path, "ab"):
             pass
         if is_new:
-            os.unlink(path)
+            os.unlink(os.path.realpath(path))  # of a link, what it names
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise UsageError(f"{option} {path}: can't be written: {error.strerror}") from error
+
+
+def _same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False  # one of them does not exist
 
 
 def _spare_stat_file(path: str) -> None:

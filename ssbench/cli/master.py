@@ -16,8 +16,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from ssbench.cli.console import discard, log_to_stderr, open_closed_streams, tell
-from ssbench.cli.options import master_parser
+from ssbench.cli.console import check_files, discard, log_to_stderr, open_closed_streams, tell
+from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.text import printable
 
@@ -67,6 +67,7 @@ def _command(words: Sequence[str]) -> ExitStatus:
     level = logging.INFO if namespace.verbose else logging.WARNING
     log_to_stderr(level, "%(levelname)s:%(message)s")
     name = namespace.command
+    check_files(COMMANDS[name].rows, namespace)
     if getattr(namespace, "resume_cleanup", None) is not None:
         name = "resume-cleanup"
     needs_numpy = name in _STATISTICS or getattr(namespace, "logs", None)
@@ -140,7 +141,8 @@ def make_key(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.transport.key import CurveKey
 
     CurveKey.generate().save(namespace.new_key_file)
-    print(f"Wrote {namespace.new_key_file}; copy it to all worker hosts over a secure channel")
+    name = printable(namespace.new_key_file)
+    print(f"Wrote {name}; copy it to all worker hosts over a secure channel")
     return ExitStatus.OK
 
 

@@ -116,12 +116,13 @@ _FILE = (
     row("-f --filename --scenario", "scenario", str, _WHAT,
         "scenario to run: a file, - for stdin, or the name of a canned scenario (see "
         "list-scenarios)", metavar="SCENARIO_FILE", aliases=("--scenario-file",),
-        exclusive="scenario", required=True, brief="a file, or a name from list-scenarios"),
+        exclusive="scenario", required=True, brief="a file, or a name from list-scenarios",
+        file="r"),
 )
 _RESUME = "delete the orphaned objects of this stat file's run"
 _RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, _WHAT,
         f"run nothing: {_RESUME}, as cleanup-containers --resume-cleanup does",
-        metavar="STATS_FILE", exclusive="scenario", required=True)
+        metavar="STATS_FILE", exclusive="scenario", required=True, file="r")
 _USERS = (
     _override("-u --user-count --users", "user_count", types.count, _WHAT,
               "concurrent users; overrides the scenario's user_count", metavar="COUNT",
@@ -234,10 +235,10 @@ _LAYOUTS = (
 _PAGE = (
     row("--html", "html", str, "",
         "also write the report to this file as a page, with charts if ssbench[html] is installed",
-        metavar="FILE", brief="also write the report as a page"),
+        metavar="FILE", brief="also write the report as a page", file="w"),
     row("--html-assets", "html_assets", str, "",
         "with --html: write the script of the charts to this folder, once for all pages [default: "
-        "into each page, 4.8 MB]", metavar="DIR"),
+        "into each page, 4.8 MB]", metavar="DIR", file="d"),
 )
 _PERCENTILE = row("--pctile", "percentiles", types.percentile, _RESULTS,
         "latency percentile to report, such as 99.9; may be repeated [default: 95]",
@@ -248,7 +249,7 @@ _THRESHOLD = row("--threshold", "thresholds", str, _RESULTS,
         repeat=True, brief="fail unless this holds, as in 'p99 < 50ms'")
 _JUNIT = row("--junit", "junit", str, _RESULTS,
         "also write the thresholds to this file as test cases, in the XML of JUnit, which CI "
-        "systems read", metavar="FILE")
+        "systems read", metavar="FILE", file="w")
 _ABORT = _field("--abort-on-threshold", "abort_window_s", types.whole_seconds(1), _RESULTS,
         "end the run, with exit status 3, when a --threshold on errors, rate or a percentile is "
         "missed over this many whole seconds, or can no longer be met [default: thresholds are "
@@ -257,7 +258,7 @@ _RESULT_FILES = (
     _field("-s --stats-file", "stats_file", new_stats_file, _RESULTS,
            "where to store the results; .gz is added to a name without it [default: "
            "/tmp/ssbench-results/NAME.u<users>.o<ops>.r<seconds>.<time>.stat.gz]",
-           metavar="STATS_FILE", brief="a file for the results"),
+           metavar="STATS_FILE", brief="a file for the results", file="x"),
     _field("--force", "force", bool, _RESULTS, "overwrite the stat file of -s, if it exists"),
     row("-R --no-default-report --no-report", "no_default_report", bool, _RESULTS,
         "print no report", default=False),
@@ -271,7 +272,7 @@ _RESULT_FILES = (
         "live on a terminal, else chars]", choices=PROGRESS),
     row("--live-json", "live_json", str, _RESULTS,
         "write the state of the run to this file or named pipe, a JSON object in a line of each "
-        "second", metavar="FILE"),
+        "second", metavar="FILE", file="w"),
     replace(METRICS, group=_RESULTS),
     row("--influx", "influx", types.influx_url, _RESULTS,
         "write the state of the run to InfluxDB, or to what takes its line protocol, each second; "
@@ -337,12 +338,13 @@ REPORT_SCENARIO = (
     row("", "stats_files", str, "",
         "results to report on, including those of ssbench 0.3.9; several are those of masters that "
         "ran the same scenario at the same time, and are merged", metavar="STATS_FILE",
-        default=(), repeat=True, exclusive="results", required=True, brief="results of a run"),
+        default=(), repeat=True, exclusive="results", required=True, brief="results of a run",
+        file="r"),
     row("-s --stats-file", "stats_file", str, "", "the same, of one run", metavar="STATS_FILE",
-        exclusive="results", required=True),
+        exclusive="results", required=True, file="r"),
     row("-f --report-file", "report_file", str, "",
         "write the report to this file [default: standard output]", metavar="REPORT_FILE",
-        brief="write the report to this file"),
+        brief="write the report to this file", file="w"),
     replace(_PERCENTILE, group="", brief="latency percentile to report; may be repeated"),
     replace(_THRESHOLD, group=""),
     replace(_JUNIT, group=""),
@@ -352,36 +354,37 @@ REPORT_SCENARIO = (
     *_LAYOUTS,
     *_PAGE,
     row("-r --rps-histogram", "rps_histogram", str, "",
-        "write the number of requests of each second to this file, as CSV", metavar="FILE"),
+        "write the number of requests of each second to this file, as CSV", metavar="FILE",
+        file="w"),
     row("--time-series", "time_series", str, "",
         "write operations, bytes, errors, latencies and operations in flight of each second to "
-        "this file, as CSV", metavar="FILE", brief="figures of each second, as CSV"),
+        "this file, as CSV", metavar="FILE", brief="figures of each second, as CSV", file="w"),
     row("--host-stats", "host_stats", str, "",
         "write CPU, memory, network, disk and other metrics of the workers' and the master's hosts "
-        "to this file, one row per second, as CSV", metavar="FILE"),
+        "to this file, one row per second, as CSV", metavar="FILE", file="w"),
     row("--dstat", "dstat", str, "",
         "write CPU, memory, disk, network, interrupts and context switches of each host to this "
-        "file, one row per second, as CSV with the columns of dstat", metavar="FILE"),
+        "file, one row per second, as CSV with the columns of dstat", metavar="FILE", file="w"),
     row("--operations", "operations_file", str, "",
         "write each operation of the run to this file, as CSV; - for standard output instead of "
-        "the report", metavar="FILE", brief="each operation, as CSV"),
+        "the report", metavar="FILE", brief="each operation, as CSV", file="w"),
     row("--jsonl", "jsonl", str, "",
         "write each operation to this file as a line of JSON; - for standard output instead of the "
-        "report", metavar="FILE"),
+        "report", metavar="FILE", file="w"),
     row("--parquet", "parquet", str, "",
         "write each operation to this file as Parquet, for DuckDB, pandas and Spark; requires "
-        "ssbench[parquet]", metavar="FILE"),
+        "ssbench[parquet]", metavar="FILE", file="w"),
     row("--profile", "profile", bool, "",
         "sample where the report's generation spends CPU time, and print it", default=False),
     row("--profile-file", "profile_file", str, "",
         "write the profile of a run with --profile to this file, as collapsed stacks, which "
         "speedscope and flamegraph.pl read; - for standard output instead of the report",
-        metavar="FILE"),
+        metavar="FILE", file="w"),
 )
 COMPARE = (
     row("", "stats_files", str, "",
         "results of two or more runs; the others are compared with the first", metavar="STATS_FILE",
-        repeat=True, required=True, brief="results of two or more runs"),
+        repeat=True, required=True, brief="results of two or more runs", file="r"),
     row("--operation", "operations", str, "",
         "compare only this operation, such as READ; may be repeated [default: all together and "
         "each on its own]", metavar="OPERATION", repeat=True, brief="only this operation"),
@@ -414,7 +417,7 @@ CLEANUP_CONTAINERS = (
         "cluster [default: those that name none]", metavar="POLICY",
         brief="of this storage policy; '*' for any"),
     row("--resume-cleanup", "resume_cleanup", str, "", f"delete no container: {_RESUME}",
-        metavar="STATS_FILE", brief="delete what this run left, and nothing else"),
+        metavar="STATS_FILE", brief="delete what this run left, and nothing else", file="r"),
     _field("--use-existing", "use_existing", bool, "",
            "with --resume-cleanup: also search containers that ssbench did not mark"),
     row("--dry-run", "dry_run", bool, "", "show what would be deleted, and delete nothing",
@@ -435,9 +438,10 @@ _BENCH_ALL = (
         "concurrent users; of mixed, of each operation", default=1, metavar="COUNT",
         brief="concurrent users, 1"),
     row("--csv", "csv", str, _RESULTS, "write each operation to this file, as nectar does",
-        metavar="FILE", brief="each operation, as CSV"),
+        metavar="FILE", brief="each operation, as CSV", file="w"),
     row("--csv-over-time", "csv_over_time", str, _RESULTS,
-        "write the number of successes of each minute to this file, as CSV", metavar="FILE"),
+        "write the number of successes of each minute to this file, as CSV", metavar="FILE",
+        file="w"),
 )
 _BENCH_COUNT = row("--count", "count", types.count, _WHAT, "number of objects", default=1000,
         metavar="COUNT", brief="number of objects, 1000")
@@ -519,7 +523,7 @@ BENCH = {
             default=900.0, metavar="SECONDS"),
         row("--csv-dir", "csv_dir", str, _RESULTS,
             "folder of the CSV files, one for each step, which must exist", default=".",
-            metavar="DIR", brief="folder of the CSV files, one for each step"),
+            metavar="DIR", brief="folder of the CSV files, one for each step", file="d"),
         _POLICY_OF_BENCH, *_BENCH_RUN,
     ),
 }
@@ -543,15 +547,15 @@ def files_sweep(text: str) -> tuple[str, list[int]]:
     return what, [types.count(each) for each in values.split(",")]
 
 
-_FOLDER = row("", "folder", str, "", "a folder that gen-files made", metavar="DIR", required=True,
-        brief="a folder of files")
+_FOLDER = row("", "folder", types.path, "", "a folder that gen-files made", metavar="DIR",
+        required=True, brief="a folder of files")
 BENCH_FILES = (
     row("", "method", str, "", "read: read all files, and discard what is read; write: write as "
         "many files of these sizes; copy: read and write them", choices=("read", "write", "copy"),
         metavar="METHOD", required=True, brief="read, write or copy"),
     _FOLDER,
-    row("--to", "target", str, "", "folder to write to; its files stay. By default one beside DIR, "
-        "which is deleted at the end", metavar="DIR", brief="folder to write to"),
+    row("--to", "target", types.path, "", "folder to write to; its files stay. By default one "
+        "beside DIR, which is deleted at the end", metavar="DIR", brief="folder to write to"),
     row("--sweep", "sweeps", files_sweep, "", "numbers of users, such as users=1,20,50, or of "
         "files; a step for each combination. By default one user and all files",
         metavar="WHAT=NUMBERS", repeat=True, brief="as in users=1,20,50 or files=100,1000"),
@@ -571,15 +575,16 @@ BENCH_FILES = (
     ),
 )
 GEN_FILES = (
-    replace(_FOLDER, help="a new folder, or an empty one"),
+    replace(_FOLDER, help="a new folder, or an empty one", file="d"),
     row("", "count", types.count, "", "number of files", metavar="COUNT", required=True,
         brief="number of files"),
     row("", "total", types.size, "", "size of all files; 5G is 5 GiB", metavar="TOTAL",
         required=True, brief="size of all files, as in 5G"),
 )
 DIFF_DIRS = (
-    row("", "first", str, "", "a folder", metavar="A", required=True, brief="a folder"),
-    row("", "second", str, "", "another one", metavar="B", required=True, brief="another one"),
+    row("", "first", str, "", "a folder", metavar="A", required=True, brief="a folder", file="d"),
+    row("", "second", str, "", "another one", metavar="B", required=True, brief="another one",
+        file="d"),
 )
 
 
@@ -624,7 +629,7 @@ _TRANSFER_RUN = (
     _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 UPLOAD = (
-    row("", "folder", str, "", "the folder of the files", metavar="DIR", required=True,
+    row("", "folder", types.path, "", "the folder of the files", metavar="DIR", required=True,
         brief="the folder of the files"),
     *_TRANSFER,
     row("--checksum", "checksum", str, _WHAT,
@@ -636,7 +641,7 @@ UPLOAD = (
     row("--compare", "compare", bool, _WHAT,
         "run with each kind of checksum, and print them side by side", default=False,
         exclusive="checksum"),
-    row("--worker-dir", "worker_folder", str, _WHAT,
+    row("--worker-dir", "worker_folder", types.path, _WHAT,
         "where workers find the folder, if not at the same path", metavar="DIR"),
     row("--overwrite", "overwrite", bool, _WHAT, "also replace objects in a container that ssbench "
         "did not make", default=False),
@@ -648,7 +653,8 @@ UPLOAD = (
 DOWNLOAD = (
     *_TRANSFER,
     row("--verify", "folder", str, _WHAT, "compare the MD5 of each object with that of the file of "
-        "its name in this folder", metavar="DIR", brief="compare with the files of this folder"),
+        "its name in this folder", metavar="DIR", brief="compare with the files of this folder",
+        file="d"),
     *_TRANSFER_RUN,
 )
 PROFILER = (
@@ -667,18 +673,18 @@ MAKE_SCENARIO = (
     row("--from-access-log", "logs", str, "",
         "take operations, sizes and rate of this access log: a file, also compressed with gzip, or "
         "- for stdin; may be repeated", metavar="FILE", repeat=True, required=True,
-        exclusive="source", brief="take operations, sizes and rate of this log"),
+        exclusive="source", brief="take operations, sizes and rate of this log", file="r"),
     _LOG_FORMAT,
     row("--objects", "initial", types.count, "",
         "initial objects of the scenario [default: as many as were found, at most 10000]",
         metavar="COUNT", brief="initial objects"),
     row("--output", "output", str, "", "a new file for the scenario [default: standard output]",
-        metavar="FILE", brief="a new file for the scenario"),
+        metavar="FILE", brief="a new file for the scenario", file="x"),
     *STORE_OPTIONS,
 )
 REPLAY = (
     row("", "logs", str, "", "access logs: files, also compressed with gzip, or - for stdin",
-        metavar="FILE", repeat=True, required=True, brief="access logs"),
+        metavar="FILE", repeat=True, required=True, brief="access logs", file="r"),
     replace(_LOG_FORMAT, group=_WHAT),
     row("--speed", "speed", types.factor, _WHAT,
         "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
@@ -741,7 +747,7 @@ DOCTOR = (
 )
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",
-        required=True, brief="a file that does not exist yet"),
+        required=True, brief="a file that does not exist yet", file="x"),
 )
 # fmt: on
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 
 from ssbench import report, statfile
@@ -27,28 +26,13 @@ from ssbench.runner.results import (
 def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     """Print or write the reports on a run, or on several that are merged.
 
-    :raises UsageError: a report would overwrite a stat file, or runs cannot be merged.
+    :raises UsageError: runs cannot be merged.
     :raises StatFileError: a file is not a stat file.
     """
     given = [ns.stats_file] if ns.stats_file else ns.stats_files
     if len(given) > 1 and "-" in given:
         raise UsageError("-: standard input cannot be merged: name the file")
     paths = [statfile.existing_path(each) for each in given]
-    for option, other in {
-        "-f": ns.report_file,
-        "-r": ns.rps_histogram,
-        "--time-series": ns.time_series,
-        "--host-stats": ns.host_stats,
-        "--dstat": ns.dstat,
-        "--operations": ns.operations_file,
-        "--jsonl": ns.jsonl,
-        "--parquet": ns.parquet,
-        "--profile-file": ns.profile_file,
-        "--html": ns.html,
-        "--junit": ns.junit,
-    }.items():
-        if other and any(_same_file(other, path) for path in paths):
-            raise UsageError(f"{option} {other}: this is the stat file itself; name another file")
     check_report_files(ns)
     if ns.parquet:
         _check_parquet(ns.parquet)
@@ -145,10 +129,3 @@ def _dstat(paths: Sequence[str]) -> Iterator[str]:
     yield report.dstat_head()
     for host in report.hosts_of(_records(paths)):
         yield from report.dstat_rows(_records(paths), host)
-
-
-def _same_file(path: str, other: str) -> bool:
-    try:
-        return os.path.samefile(path, other)
-    except OSError:
-        return False  # one of them does not exist

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from ssbench.cli.console import check_writable, tell, write_result
+from ssbench.cli.console import tell, write_result
 from ssbench.core.errors import SsbenchError, UsageError
 
 if TYPE_CHECKING:
@@ -16,15 +16,9 @@ _SCRIPT = "plotly.min.js"
 
 
 def check_report_files(ns: argparse.Namespace) -> None:
-    """Check, before a run, that its page and its test cases can be written.
-
-    :raises UsageError, SsbenchError: one of them can't.
-    """
+    """:raises UsageError: there is no page for --html-assets."""
     if ns.html_assets and not ns.html:
         raise UsageError("--html-assets: is for the pages of --html FILE; give both")
-    for path in (ns.html, junit_file(ns)):
-        if path and path != "-":
-            check_writable(path)
 
 
 def junit_file(ns: argparse.Namespace) -> str | None:

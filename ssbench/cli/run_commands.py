@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ssbench import runner
 from ssbench.cli.config import base_config, run_config, search_config, with_local_workers
-from ssbench.cli.console import check_writable, tell, tell_status, write_result
+from ssbench.cli.console import tell, tell_status, write_result
 from ssbench.cli.live_json import LiveJson
 from ssbench.cli.metrics import RunMetrics, metrics_server
 from ssbench.cli.progress import NoProgress, make_progress
@@ -155,7 +155,6 @@ def _running(
         progress = stack.enter_context(make_progress(ns.progress, quiet=ns.quiet))
         observers: list[Observer] = [progress]
         if ns.live_json:
-            check_writable(ns.live_json)
             observers.append(stack.enter_context(LiveJson(ns.live_json)))
         if ns.metrics_address:
             metrics = RunMetrics(name)

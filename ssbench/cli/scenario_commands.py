@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import os
 
 from ssbench.cli.cleanup_commands import open_client
-from ssbench.cli.console import tell
+from ssbench.cli.console import tell, write_result
 from ssbench.cli.progress import make_progress
 from ssbench.cli.run_commands import tell_log
 from ssbench.cli.signals import Signals
@@ -21,11 +21,7 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
 
     :raises SsbenchError: a container can't be listed, or the file can't be written.
     """
-    try:
-        exists = bool(ns.output) and Path(ns.output).exists()
-    except OSError as error:
-        raise UsageError(f"--output {ns.output}: {error.strerror}") from error
-    if exists:
+    if ns.output and os.path.lexists(ns.output):
         raise UsageError(f"--output {ns.output}: it exists; name a new file")
     if ns.log_format and not ns.logs:
         raise UsageError("--log-format: containers have none; leave it out")
@@ -41,14 +37,8 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
         names = ", ".join(ns.containers)
         text = scenario_of(f"Objects like those of {names}"[:200], sizes, ns.initial)
         made = f"with the sizes of {plural(sizes.count, 'object')} of {names}"
-    if not ns.output:
-        print(text, end="")
-        return ExitStatus.OK
-    try:
-        Path(ns.output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--output {ns.output}: {error.strerror}") from error
-    if not ns.quiet:
+    write_result([text], ns.output)
+    if ns.output and not ns.quiet:
         tell(f"Wrote {ns.output}, {made}")
     return ExitStatus.OK
 

@@ -50,13 +50,6 @@ def processes(text: str) -> int:
         raise UsageError(f"{text!r}: give a whole number of 1 or more, or auto") from None
 
 
-def key_file(text: str) -> str:
-    """A path; empty ones are rejected, because an unset shell variable must not turn off a key."""
-    if not text:
-        raise UsageError("the name is empty; leave it out for no key")
-    return text
-
-
 def row(
     flags: str, name: str, type_: Callable[[str], Any], group: str, text: str, **more: Any
 ) -> Option:
@@ -81,10 +74,10 @@ TRANSPORT = (
         aliases=("--zmq-results_port",)),  # the spelling of ssbench 0.3.9's master
     row("--zmq-control-port", "control_port", types.port, _MASTER,
         "port for the master's broadcasts to all workers", default=13581, metavar="PORT"),
-    row("--zmq-key-file", "key_file", key_file, _MASTER,
+    row("--zmq-key-file", "key_file", str, _MASTER,
         "encrypt all traffic, and reject peers without this key; use the same file on all hosts "
         "(make-key writes one)", metavar="FILE", variables=(KEY_FILE_VARIABLE,),
-        brief="encrypt; the same file on all hosts"),
+        brief="encrypt; the same file on all hosts", file="r"),
 )
 METRICS = row("--metrics-port", "metrics_address",
         types.address(METRICS_PORT, needs_host=False), "",

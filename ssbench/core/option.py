@@ -42,6 +42,9 @@ class Option:
     :param required: must be given; of options that exclude each other, one of them.
     :param const: value of an option without text; unless it is True, text may be left out.
     :param brief: text in the short help, 48 characters at most; "": only ``--help-all`` shows it.
+    :param file: what the command does with the path on this host that the value is: "r": reads
+        the file; "w": writes it, and replaces an older one; "x": makes a new one; "d": uses the
+        folder. A path that is not writable is reported before the command begins. "": it is none.
     """
 
     flags: tuple[str, ...]
@@ -62,6 +65,7 @@ class Option:
     required: bool = False
     const: Any = True
     brief: str = ""
+    file: str = ""
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -78,6 +82,13 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
         return number
 
     return convert
+
+
+def path(text: str) -> str:
+    """A path that workers get, too; not empty."""
+    if not text:
+        raise UsageError("is empty: give the path of a folder")
+    return text
 
 
 count = whole(1)

@@ -62,7 +62,7 @@ def open_session(
 
     :param scenarios: at least one; no run has more users than all of these.
     :param is_series: as of Session.
-    :raises UsageError: this host can't run so many users.
+    :raises UsageError: this host can't run so many users, or the stat file can't be written.
     """
     from ssbench.runner.local_workers import start_local_workers
 
@@ -70,9 +70,12 @@ def open_session(
     groups = [group for scenario in scenarios for group in scenario.groups]
     local = start_local_workers(config, stack, most_users, groups=groups)
     # Loaded while the workers start, which takes as long.
+    from ssbench import statfile
     from ssbench.runner.session import Session
     from ssbench.runner.stop import Stop
 
+    if config.stats_file and not is_series:  # before the store is asked for anything
+        statfile.check_new(config.stats_file, overwrite=config.force)
     return Session(
         config, stack, observers, stop or Stop(),
         local=local, most_users=most_users, seed=scenarios[0].seed, is_series=is_series,

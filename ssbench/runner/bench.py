@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from gevent.pool import Pool
 
+from ssbench import statfile
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.model import Group, Profile, SizeClass
 from ssbench.core.naming import has_dot_segment, naming_of
@@ -332,6 +333,8 @@ def suite_steps(config: SuiteConfig) -> list[SuiteStep]:
                 check_thresholds(step.run, step.scenario)
             except UsageError as error:
                 raise UsageError(f"{name}: {error}") from error
+            if step.run.stats_file:
+                statfile.check_new(step.run.stats_file, overwrite=step.run.force)
             pause_s = config.pause_s if turn == 2 else config.long_pause_s
             steps.append(SuiteStep(name, series, number, pause_s if steps else 0.0, step))
     return steps

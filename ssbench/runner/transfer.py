@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import md5
 from typing import Any
 
+from ssbench import statfile
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.model import Failure, Job, Phase, SizeClass
 from ssbench.core.naming import has_dot_segment, pack_names
@@ -296,7 +297,11 @@ class Transfer:
         self.config = config
         widest = self._scenario(max(config.users), [0])
         check_thresholds(config.run, widest)
-        is_series = len(config.users) * max(len(config.checksums), 1) > 1
+        self._is_series = is_series = len(config.users) * max(len(config.checksums), 1) > 1
+        for users in config.users if is_series else ():
+            for checksum in config.checksums or (STORE if config.folder is not None else NONE,):
+                if path := self._path(users, checksum):
+                    statfile.check_new(path, overwrite=config.run.force)
         self._cpu = _CpuMeter()
         self.session = self._cpu.session = open_session(
             config.run, [widest], stack, [self._cpu, *observers], stop, is_series=is_series
@@ -309,6 +314,11 @@ class Transfer:
     def total_bytes(self) -> int:
         """Of all objects."""
         return sum(self.sizes)
+
+    def _path(self, users: int, checksum: str) -> str | None:
+        """The stat file of a run."""
+        path = self.config.run.stats_file
+        return step_path(path, f"{checksum}-{users}") if self._is_series else path
 
     def _scenario(self, users: int, sizes: Sequence[int]) -> Scenario:
         config = self.config
@@ -357,10 +367,8 @@ class Transfer:
             )
         names = {"kind": "listed", "containers": [config.container], "packed_names": packed}
         plan = RunPlan(names, bool(config.checksums), workload, contents)
-        path = config.run.stats_file
-        if session.is_series:
-            path = step_path(path, f"{checksum}-{users}")
-        result = Run(session, self._scenario(users, self.sizes), path, plan).execute()
+        scenario, path = self._scenario(users, self.sizes), self._path(users, checksum)
+        result = Run(session, scenario, path, plan).execute()
         session.meanwhile(lambda: judge(config.run, result))
         return TransferStep(
             is_upload=bool(config.checksums),

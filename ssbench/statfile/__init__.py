@@ -5,11 +5,12 @@ See docs/reference/stat-file.rst for the format. Files of ssbench 0.3.9 can be r
 
 from ssbench.statfile.path import default_path, existing_path
 from ssbench.statfile.reader import StatFileReader, read
-from ssbench.statfile.writer import StatFileWriter, is_being_written
+from ssbench.statfile.writer import StatFileWriter, check_new, is_being_written
 
 __all__ = [
     "StatFileReader",
     "StatFileWriter",
+    "check_new",
     "default_path",
     "existing_path",
     "is_being_written",

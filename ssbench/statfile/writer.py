@@ -231,6 +231,19 @@ class StatFileWriter:
         return f"<StatFileWriter {self.path} {state}, {self.blocks} blocks>"
 
 
+def check_new(path: str, *, overwrite: bool) -> None:
+    """Check that ``StatFileWriter.create`` can open a file, and leave everything as it is.
+
+    :raises UsageError: it can't.
+    """
+    if _is_sink(_mode_of(path)):  # closing a pipe would end its reader
+        return
+    try:
+        StatFileWriter.create(path, overwrite=overwrite, hold=True).close()
+    except StatFileError as error:
+        raise UsageError(str(error)) from error
+
+
 def is_being_written(path: str | os.PathLike[str]) -> bool:
     """Whether a run is writing to this file, according to its lock."""
     try:

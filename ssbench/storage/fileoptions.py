@@ -9,6 +9,7 @@ OPTIONS = (
     Option(
         ("--path",),
         "path",
+        types.path,
         group="file store",
         help="the directory; containers are folders in it",
         metavar="DIR",

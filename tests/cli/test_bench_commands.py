@@ -15,7 +15,7 @@ import pytest
 from ssbench.cli import bench_commands
 from ssbench.cli.console import check_writable
 from ssbench.cli.master import main
-from ssbench.core.errors import SsbenchError
+from ssbench.core.errors import UsageError
 from ssbench.runner.bench import BenchConfig, run_bench, run_in, suite_steps
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Aborted
@@ -87,10 +87,10 @@ def test_a_run_that_fails_before_it_has_results_leaves_earlier_files(tmp_path: P
 
 def test_a_pipe_is_not_opened_before_there_are_results(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    check_writable(str(tmp_path / "pipe"))
+    check_writable(str(tmp_path / "pipe"), "--csv")
     for path in (tmp_path, tmp_path / "none" / "x.csv"):
-        with pytest.raises(SsbenchError, match="can't be written"):
-            check_writable(str(path))
+        with pytest.raises(UsageError, match=f"--csv {path}: can't be written"):
+            check_writable(str(path), "--csv")
 
 
 def test_an_aborted_run_says_where_its_results_are(

@@ -213,7 +213,7 @@ def test_wrong_usage_has_status_2_and_names_the_fault(
         ("--sweep users=1,1", "--sweep: 'users=1,1': 1 is given more than once"),
         ("--auto-stop-tolerance 100", "--auto-stop-tolerance: 100 is not a tolerance"),
         ("--retries -1", "--retries: -1 is out of range: give a whole number"),
-        ("--zmq-key-file=", "--zmq-key-file: the name is empty; leave it out for no key"),
+        ("--zmq-key-file=", "--zmq-key-file: is empty: give a name, or leave the option out"),
         (
             "--stop-on-error --max-consecutive-errors 2",
             "--max-consecutive-errors: not allowed with argument --stop-on-error",

@@ -1,0 +1,140 @@
+"""Options that name files: checked before a command begins, with one exit status."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.master import main
+from ssbench.cli.options import COMMANDS
+from ssbench.cli.store_options import STORE_OPTIONS
+from ssbench.core.errors import UsageError
+from ssbench.core.option import path as folder
+from ssbench.statfile import check_new
+
+STORE = ["--storage", "file", "--path"]
+
+
+def test_each_option_with_a_file_says_what_becomes_of_it() -> None:
+    """Else nothing checks it before the run."""
+    without = {
+        (name, row.name)
+        for name, command in COMMANDS.items()
+        for row in {*command.rows}.difference(STORE_OPTIONS)
+        if {"FILE", "DIR"} & {*(row.metavar or "").replace("_", " ").split()}
+        and not (row.file or row.type is folder)
+    }
+    assert without == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "upload DIR --container c -s BAD",
+        "upload DIR --container c --sweep users=1,2 -s BAD",
+        "download --container c -s BAD",
+        "bench put c --csv BAD",
+        "bench mixed c --csv-over-time BAD",
+        "bench suite --csv-dir BAD",
+        "replay LOG --html BAD",
+        "replay LOG --junit BAD",
+        "replay LOG -s BAD",
+        "find-limit -f very_small --slo errors<1% -s BAD",
+        "run-scenario -f very_small --sweep users=1,2 -s BAD",
+        "make-scenario --from-container c --output BAD",
+        "make-scenario --from-access-log LOG --output BAD",
+    ],
+)
+def test_a_file_that_cannot_be_written_is_a_usage_error_before_all_else(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "file").touch()
+    bad = tmp_path / "none" / "x"
+    places = {"DIR": tmp_path / "d", "BAD": bad, "LOG": tmp_path / "no-log"}
+    given = [str(places.get(word, word)) for word in words.split()]
+    option = given[given.index(str(bad)) - 1]
+    assert main([*given, *STORE, str(tmp_path / "no-store")]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"ssbench-master: {option}")
+    assert err.endswith("can't be written: No such file or directory\n")
+    assert err.count("\n") == 1
+
+
+def test_make_key_has_the_same_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["make-key", str(tmp_path / "none" / "key")]) == 2
+    assert "can't be written: No such file" in capsys.readouterr().err
+
+
+def test_the_check_leaves_all_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    old = tmp_path / "old"
+    old.write_text("precious")
+    for name in ("link", "new", "old"):
+        words = ["bench", "put", "c", "--csv", str(tmp_path / name), *STORE, str(tmp_path / "no")]
+        assert main(words) != 0
+    assert {path.name for path in tmp_path.iterdir()} == {"link", "old"}
+    assert old.read_text() == "precious"
+
+
+def test_the_stat_file_of_a_later_step_is_reported_before_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "file").touch()
+    (tmp_path / "x.store-2.stat.gz").write_text("precious")
+    words = ["--container", "c", "--sweep", "users=1,2", "-s", str(tmp_path / "x.stat.gz")]
+    words += ["--checksum", "store", *STORE, str(tmp_path / "no-store")]
+    assert main(["upload", str(tmp_path / "d"), *words]) == 2
+    assert "x.store-2.stat.gz: is there already" in capsys.readouterr().err
+
+
+def test_a_check_does_not_open_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        check_new(str(tmp_path / "pipe"), overwrite=False)
+        assert os.read(reader, 1) == b""  # nothing ever wrote to it
+    finally:
+        os.close(reader)
+    (tmp_path / "text").write_text("no stat file")
+    with pytest.raises(UsageError, match="it is no stat file"):
+        check_new(str(tmp_path / "text"), overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["upload", "", "--container", "c"], "is empty: give the path of a folder"),
+        (["report-scenario", "-s", ""], "-s/--stats-file: is empty"),
+        (["report-scenario", "-s", "x", "--html", ""], "--html: is empty"),
+        (["upload", "u\udcff", "--container", "c"], "is not UTF-8"),
+        (["upload", "d", "--container", "c/\udcff"], "--container: is not UTF-8"),
+        (["bench", "files", "read", "g\udcff"], "is not UTF-8"),
+        (["bench", "put", "c", "p\udcff"], "is not UTF-8"),
+    ],
+)
+def test_names_that_are_empty_or_not_utf8_are_usage_errors(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_files_of_this_host_may_have_any_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/g\xff\x1b[31m")
+    assert main(["gen-files", odd, "2", "10k"]) == 0
+    assert main(["diff-dirs", odd, odd]) == 0
+    assert main(["make-key", f"{odd}.key"]) == 0
+    assert main(["report-scenario", "-s", f"{odd}/none"]) == 1
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert "g\\udcff\\x1b[31m" in out
+    assert "g\\udcff\\x1b[31m" in err
