@@ -450,7 +450,9 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
     for observer in doctor.observers:
         observer.info("Waiting for workers")
     doctor.stop.listen(master.interrupt)
+    began_s = time.monotonic()
     master.gather_workers(of_others or None)
+    waited_s = time.monotonic() - began_s
     registry = master.registry
     doctor.workers = [each for each in registry.workers.values() if not each.metrics_only]
     deadline_s = time.monotonic() + _CLOCKS_S
@@ -471,11 +473,11 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
         )
         yield _ok(found)
     yield from (_failed(f"a worker was refused: {reason}") for reason in reasons)
-    yield from _missing_workers(doctor, transport, of_others)
+    yield from _missing_workers(doctor, transport, of_others, waited_s)
 
 
 def _missing_workers(
-    doctor: Doctor, transport: MasterTransport, expected: int
+    doctor: Doctor, transport: MasterTransport, expected: int, waited_s: float
 ) -> Iterator[Finding]:
     """:param expected: workers of other hosts; 0: any number."""
     config, joined = doctor.config, len(doctor.workers)
@@ -484,7 +486,7 @@ def _missing_workers(
         of_all = f" of {expected}" if expected else ""
         bind_to = " of this host only: bind another address with --zmq-bind-ip"
         yield _failed(
-            f"{joined}{of_all} workers joined within {config.worker_wait_s:g} s at ports {ports}"
+            f"{joined}{of_all} workers joined within {waited_s:.0f} s at ports {ports}"
             f" of {transport.ip}",
             "start ssbench-worker with --zmq-host and this host's name and the same key file, and"
             " open these ports in the firewalls between; or give --workers N"
