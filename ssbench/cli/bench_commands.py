@@ -14,6 +14,7 @@ from ssbench.cli.config import base_config, with_local_workers
 from ssbench.cli.console import check_writable, tell, tell_status, write_result
 from ssbench.cli.options import BENCH_PREFIX
 from ssbench.cli.progress import make_progress
+from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.live import RunProgress
@@ -62,6 +63,10 @@ def bench(ns: argparse.Namespace) -> ExitStatus:
     tell_outcome(config, result, emptied)
     write_outputs(ns.csv, ns.csv_over_time, config, result)
     _tell_where(ns, result)
+    if ns.html:
+        run = config.run
+        made = report.of_run(result.stats, run.percentiles, run.thresholds, stats_file=result.path)
+        write_report_files(ns, made)
     return tell_status(result.reasons)
 
 
@@ -98,10 +103,13 @@ def _run_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfig
 
 
 def _check_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
-    """:raises UsageError: there is nothing that the CSV files could be made of."""
-    for option, path in (("--csv", ns.csv), ("--csv-over-time", ns.csv_over_time)):
-        if path and stats_file and os.path.exists(stats_file) and not os.path.isfile(stats_file):
+    """:raises UsageError: there is nothing that the CSV files or the page could be made of."""
+    keeps_none = stats_file and os.path.exists(stats_file) and not os.path.isfile(stats_file)
+    outputs = {"--csv": ns.csv, "--csv-over-time": ns.csv_over_time, "--html": ns.html}
+    for option, path in outputs.items():
+        if path and keeps_none:
             raise UsageError(f"{option} needs stored results: {stats_file} keeps none")
+    check_report_files(ns)
 
 
 class MinuteLines(SilentObserver):

@@ -442,6 +442,7 @@ _BENCH_ALL = (
     row("--csv-over-time", "csv_over_time", str, _RESULTS,
         "write the number of successes of each minute to this file, as CSV", metavar="FILE",
         file="w"),
+    *_PAGE,
 )
 _BENCH_COUNT = row("--count", "count", types.count, _WHAT, "number of objects", default=1000,
         metavar="COUNT", brief="number of objects, 1000")

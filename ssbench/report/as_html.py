@@ -124,7 +124,7 @@ def _figure(chart: Chart) -> Row:
     if chart.ticks:
         axis |= {
             "tickvals": [at for at, _text in chart.ticks],
-            "ticktext": [text for _at, text in chart.ticks],
+            "ticktext": [text.replace("<", "&lt;") for _at, text in chart.ticks],
         }
     return {
         "kind": chart.kind,
@@ -157,13 +157,20 @@ def _sparks(chart: Chart) -> list[tuple[str, str, str]]:
     for line in chart.lines:
         points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if y is not None]
         if points:
-            least_x, most_x = points[0][0], points[-1][0]
             least, most = min(y for _x, y in points), max(y for _x, y in points)
+            span = f"{least:.4g} to {most:.4g}"
+            if chart.kind == "bars":  # their outlines
+                least = 0
+                points = [
+                    corner for x, y in points
+                    for corner in ((x, 0), (x, y), (x + 0.8, y), (x + 0.8, 0))
+                ]  # fmt: skip
+            least_x, most_x = points[0][0], points[-1][0]
             wide, high = (most_x - least_x) or 1, (most - least) or 1
             text = " ".join(
                 f"{(x - least_x) / wide * _SPARK_WIDTH:.1f},"
                 f"{_SPARK_HEIGHT - 2 - (y - least) / high * (_SPARK_HEIGHT - 4):.1f}"
                 for x, y in points
             )
-            found.append((line.name, text, f"{least:.4g} to {most:.4g}"))
+            found.append((line.name, text, span))
     return found

@@ -12,6 +12,8 @@ from ssbench.report.model import Report, Row, Section, Series
 
 #: Percentiles that the axis of a distribution names.
 _NAMED_PERCENTS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
+_MOST_NAMES = 4  #: below bars; more would overlap, and are numbered
+_LONGEST_NAME = 20
 _SINCE_START = "seconds since the start"
 
 
@@ -43,7 +45,7 @@ class Chart:
     x_title: str
     y_title: str
     lines: Sequence[Line]
-    kind: str = "line"  #: "line", "stack" (areas on top of each other) or "points"
+    kind: str = "line"  #: "line", "stack" (areas on top of each other), "points" or "bars"
     y_log: bool = False
     marks: Sequence[Mark] = ()
     ticks: Sequence[tuple[float, str]] = ()
@@ -104,6 +106,7 @@ def _run(report: Report) -> Iterator[Chart]:
     if len(report["size_class_distribution"].series[0].y) > 1:
         title = "Latency distribution by size class"
         yield _distribution(report, "size_class_distribution", title, kind)
+    yield from _by_part(report, kind)
     (errors,) = report["errors_over_time"].series
     lines = [_line(errors, list(errors.rows), column.key) for column in errors.y]
     yield Chart("Errors by cause", _SINCE_START, "errors/s", lines, "stack", marks=marks)
@@ -114,6 +117,50 @@ def _run(report: Report) -> Iterator[Chart]:
         if lines:
             unit = metric.y[0].unit.symbol
             yield Chart(metric.title, _SINCE_START, unit, lines, marks=marks)
+
+
+def _by_part(report: Report, kind: str) -> Iterator[Chart]:
+    """Bars for each size class, worker and storage URL, where there are several."""
+    latency = "response_time" if kind == "response" else "last_byte_latency"
+    classes = [
+        {"name": row["size_class"], "rate": row["requests_per_s"],
+         **{f"p{percent}": row[latency].percentiles[percent] for percent in (50, 99)}}
+        for row in report["total"]["size_classes"].rows
+        if row[latency]
+    ]  # fmt: skip
+    seconds = report["total"]["rate_window_s"]
+    workers, urls = (
+        [{**row, "rate": row["count"] / seconds if seconds else None}
+         for row in report[key].tables[0].rows]
+        for key in ("by_worker", "by_url")
+    )  # fmt: skip
+    yield from _bars("size class", classes, kind)
+    yield from _bars("worker", workers, "service")
+    yield from _bars("storage URL", urls, "service")
+
+
+def _bars(what: str, rows: Sequence[Row], kind: str) -> Iterator[Chart]:
+    if len(rows) < 2:
+        return
+    x, names = range(len(rows)), [printable(row["name"]) for row in rows]
+    ticks, note = [(float(at), name[:_LONGEST_NAME]) for at, name in enumerate(names)], ""
+    if len(rows) > _MOST_NAMES:
+        ticks = [(at, str(at + 1)) for at in x[:: -(-len(rows) // 10)]]
+        note = f"In the order of the table by {what} below."
+    rates = [None if row["rate"] is None else _rounded(row["rate"]) for row in rows]
+    yield Chart(
+        f"Throughput by {what}", what, "operations/s", [Line("operations/s", x, rates, names)],
+        "bars", ticks=ticks, note=note,
+    )  # fmt: skip
+    latencies = [
+        Line(f"{kind} time {key}", x, [
+            None if row[key] is None else _rounded(row[key] / 1e6) for row in rows
+        ], names)
+        for key in ("p50", "p99")
+    ]  # fmt: skip
+    yield Chart(
+        f"Latency by {what}", what, f"{kind} time, ms", latencies, "bars", ticks=ticks, note=note
+    )
 
 
 def _distribution(report: Report, key: str, title: str, kind: str = "") -> Chart:

@@ -73,6 +73,16 @@ def test_a_threshold_that_a_step_cannot_meet_is_rejected_before_the_first(
     assert [*tmp_path.iterdir()] == []
 
 
+def test_a_page_that_cannot_be_written_costs_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "none" / "run.html"
+    assert main(["bench", "put", "c", "--noop", "--html", str(page)]) in (1, 2)
+    assert str(page) in capsys.readouterr().err
+    assert main(["bench", "put", "c", "--noop", "--html-assets", str(tmp_path)]) == 2
+    assert "--html FILE; give both" in capsys.readouterr().err
+
+
 def test_a_run_that_fails_before_it_has_results_leaves_earlier_files(tmp_path: Path) -> None:
     for name in ("ops.csv", "over.csv", "bench4KBput1.csv", "bench4KBput2.csv"):
         (tmp_path / name).write_text("precious")

@@ -140,7 +140,10 @@ def test_a_container_of_others_is_neither_used_nor_deleted(bench: Bench, account
 def test_mixed_runs_all_operations_and_leaves_nothing(
     bench: Bench, account: Account, tmp_path: Path
 ) -> None:
-    paths = ("--csv", tmp_path / "mixed.csv", "--csv-over-time", tmp_path / "over.csv")
+    paths = (
+        "--csv", tmp_path / "mixed.csv", "--csv-over-time", tmp_path / "over.csv",
+        "--html", tmp_path / "mixed.html",
+    )  # fmt: skip
     ended = bench(
         "mixed", "mix-", "--containers", 2, "--time", "2s", "-u", 2, "--delete-behind", 5,
         "--size", 200, *paths,
@@ -158,6 +161,7 @@ def test_mixed_runs_all_operations_and_leaves_nothing(
     assert counts["PUT"] - counts["DELETE"] > 0
     assert {row[4] for row in rows} <= {"200", "201", "202", "204"}
     over = table(tmp_path / "over.csv")
+    assert "<figcaption>Throughput" in (tmp_path / "mixed.html").read_text()
     assert over[0] == ["time_unix_nano", "DELETE", "GET", "HEAD", "POST", "PUT"]
     assert over[1][1:] == ["0"] * 5
     assert [int(count) for count in over[2][1:]] == [counts[name] for name in over[0][1:]]

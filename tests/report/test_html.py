@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -54,6 +55,16 @@ def of_records(records: Sequence[Record], *thresholds: str) -> Report:
     return of_run(stats, thresholds=judged, stats_file="x.stat.gz")
 
 
+def parts() -> Report:
+    """Two size classes, two storage URLs, and more workers than bars can have names."""
+    sizes = [{"name": HOSTILE}, {"name": "small"}]
+    rows = [row._replace(url=n % 2) for n, row in enumerate(runs.some_rows(300, random.Random(7)))]
+    workers = [runs.worker(index, f"bench-{index:02}-of-many") for index in range(20)]
+    batches = [runs.batch(rows[at::20], worker_index=at) for at in range(20)]
+    header = runs.header(scenario={**runs.SCENARIO, "sizes": sizes})
+    return of_records([header, *workers, *runs.normal()[5:7], *batches, runs.footer()])
+
+
 def series() -> Report:
     stats = runs.stats_of(runs.lasting(12, 50))
     search = Search(1, 100)
@@ -73,6 +84,7 @@ def compared() -> Report:
 
 REPORTS = {
     "run": lambda: of_records(lasting(), "p99(READ) < 50ms"),
+    "parts": parts,
     "plain run": lambda: of_run(runs.stats_of(runs.normal())),
     "no results": lambda: of_records(runs.no_results()),
     "series": series,
@@ -136,6 +148,15 @@ def test_a_run_has_its_charts_and_tables() -> None:
     assert "stage 2: 4 users (at 10.2 s)" in shown
     assert "warm-up, not counted (10.2 to 13.2 s)" in shown
     assert "alpha (bench-01)" in shown
+
+
+def test_size_classes_workers_and_urls_have_bars_where_there_are_several() -> None:
+    shown, alone = (text_of(render_html(REPORTS[name]())) for name in ("parts", "run"))
+    for what in ("size class", "worker", "storage URL"):
+        assert f"Throughput by {what} (operations/s)" in shown
+        assert f"Latency by {what} (service time, ms)" in shown
+        assert f"Throughput by {what} (" not in alone
+    assert "In the order of the table by worker below." in shown
 
 
 def test_a_page_asks_for_nothing_from_a_network() -> None:
