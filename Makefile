@@ -40,7 +40,8 @@ bench: $(VENV)/.for-test ## speed compared with wrk and others, as a table; ROWS
 fuzz: $(VENV)/.for-fuzz ## hostile input for each parser, SECONDS=60 each (TARGETS="login key" for some)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
 
-docs: $(VENV)/.for-test ## the documents as HTML, in build/docs
+docs: $(VENV)/.for-test ## the documents: what is made from the code, and HTML in build/docs
+	$(BIN)/python docs/generate.py
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
 
 check: $(VENV)/.for-test docs ## format, lint, types, security, layers, documents

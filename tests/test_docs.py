@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -33,13 +36,14 @@ from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 from ssbench.runner.doctor import CHECKS
 from ssbench.runner.scenarios import CANNED
-from ssbench.storage.registry import ROWS, load, options_of
-from ssbench.storage.swiftlogin import OPTIONS
+from ssbench.storage.registry import ROWS, load
 from tests.e2e.test_webdav import MORE
 from tests.e2e.test_webdav import OPERATIONS as WEBDAV_OPERATIONS
 
 #: Keys of a scenario that options override.
-OVERRIDES = {row.scenario_key for row in COMMANDS["run-scenario"].rows if row.scenario_key}
+OVERRIDES = {
+    row.scenario_key: row.flags for row in COMMANDS["run-scenario"].rows if row.scenario_key
+}
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/**/*.rst")])
@@ -47,58 +51,6 @@ PAGES.remove(ROOT / "docs/index.rst")  # docs/README.rst with directives that on
 README = ROOT / "README.rst"
 REFERENCE = ROOT / "docs/reference/commands.rst"
 SCENARIOS = ROOT / "docs/reference/scenarios.rst"
-
-STORE = frozenset({"run-scenario", "find-limit", "cleanup-containers", "make-scenario", "doctor"})
-#: Commands with the options of run-scenario, as far as they have them, and tables of their own.
-BENCH = frozenset(
-    name
-    for name in COMMANDS
-    if name.startswith("bench ") or name in ("replay", "upload", "download")
-)
-EVERY = frozenset({*COMMANDS, "ssbench-worker"}) - BENCH
-
-#: Section of the reference with a table of options -> the commands that have all of them.
-SECTIONS = {
-    "All commands": EVERY,
-    "Transport": frozenset(
-        {
-            "run-scenario",
-            "find-limit",
-            "kill-workers",
-            "check-network",
-            "doctor",
-            "ssbench-worker",
-        }
-    ),
-    "Store": STORE,
-    **{name: frozenset({name}) for name in EVERY if name != "list-scenarios"},
-    "run-scenario": frozenset({"run-scenario", "find-limit"}),
-}
-#: Option -> commands that lack it, though they have the others of its table.
-LACKING = {
-    # Lengths, rates and windows are what find-limit itself decides on.
-    **{
-        option: {"find-limit"}
-        for option in (
-            "--op-count",
-            "--run-seconds",
-            "--rate",
-            "--cooldown",
-            "--auto-stop",
-            "--auto-stop-window",
-            "--auto-stop-tolerance",
-            "--sweep",
-            "--threshold",
-            "--abort-on-threshold",
-            "--junit",
-            "--resume-cleanup",
-        )
-    },
-    "--quiet": {"ssbench-worker"},
-    "--zmq-bind-ip": {"ssbench-worker"},
-}
-#: In no table, but in the text.
-IN_TEXT = {"--version"}
 
 
 @cache
@@ -141,154 +93,38 @@ def literals(node: nodes.Element) -> list[str]:
 # --- options
 
 
-def commands() -> dict[str, argparse.ArgumentParser]:
-    """Name -> parser, the worker's among them."""
-    (chosen,) = (
-        action
-        for action in master_parser()._actions
-        if isinstance(action, argparse._SubParsersAction)
+def test_what_is_made_from_the_code_is_current() -> None:
+    found = subprocess.run(
+        [sys.executable, ROOT / "docs/generate.py", "--check"], capture_output=True, text=True
     )
-    aliases = {each.alias for each in COMMANDS.values()}
-    parsers = {name: each for name, each in chosen.choices.items() if name not in aliases}
-    found = {**parsers, "ssbench-worker": worker_parser()}
-    for group in [name for name in found if name not in EVERY | BENCH]:
-        (inner,) = (
-            action
-            for action in found.pop(group)._actions
-            if isinstance(action, argparse._SubParsersAction)
-        )
-        found |= {f"{group} {name}": parser for name, parser in inner.choices.items()}
-    return found
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
 
 
-def shown_options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
-    """Name, the longest of them, -> option; hidden ones left out."""
-    return {
-        max(action.option_strings, key=len, default=action.metavar or action.dest): action
-        for action in parser._actions
-        if action.help is not argparse.SUPPRESS
+def test_every_command_store_and_kind_of_report_has_a_table_that_is_made() -> None:
+    told = " ".join(path.read_text() for path in PAGES)
+    made = re.findall(r"^\.\. made by docs/generate\.py: (\S+) ?(.*)$", told, re.MULTILINE)
+    names = {name.strip() for what, names in made if what == "options" for name in names.split(",")}
+    assert {*COMMANDS, "ssbench-worker"} - {"list-scenarios"} <= names
+    assert {names for what, names in made if what == "store-options"} == {
+        row.name for row in ROWS.values() if row.options
     }
+    schema = json.loads((ROOT / "docs/report-1.schema.json").read_text())
+    assert [names for what, names in made if what == "json"] == [*schema["$defs"]]
 
 
-AUTH = {max(option.flags, key=len): option for option in OPTIONS if option.variables}
-#: Store -> its own options, which stand in docs/reference/stores.rst.
-OWN_OPTIONS = {
-    name: {max(each.flags, key=len): each for each in options_of(row) if each not in OPTIONS}
-    for name, row in ROWS.items()
-}
-OF_STORES = {*AUTH, "--insecure", *(name for own in OWN_OPTIONS.values() for name in own)}
-
-
-def default_shown(action: argparse.Action) -> str:
-    """The default as the help has it; "" for none, or where it takes more than a word to say."""
-    help_text = action.help or ""
-    told = re.search(r"\[default: ([^\s/\]]+)\]", help_text)
-    if told:
-        return told[1]
-    if action.required or (not action.option_strings and action.nargs is None):
-        return "required"
-    if action.default in (None, False, (), argparse.SUPPRESS):
-        return ""
-    return f"{action.default:g}" if isinstance(action.default, float) else str(action.default)
-
-
-def names_in(names: nodes.entry, meaning: nodes.entry) -> set[str]:
-    """The names of an option in its row: ``-u``, ``--user-count``; ... Also ``--users``."""
-    hidden = {alias for each in COMMANDS.values() for row in each.rows for alias in row.aliases}
-    also = re.search(r"Also\s(--[\w-]+)(?:\sand\s(--[\w-]+))?", meaning.astext())
-    return ({*literals(names), *(also.groups() if also else ())} - {None}) - hidden
-
-
-@cache
-def documented() -> dict[str, dict[str, tuple[set[str], str]]]:
-    """Command -> longest name of each option in the reference -> all its names, its default."""
-    found: dict[str, dict[str, tuple[set[str], str]]] = {name: {} for name in EVERY}
-    # A command's own table comes last, and goes over one that it shares with others.
-    for title, owners in sorted(SECTIONS.items(), key=lambda item: -len(item[1])):
-        for names, default, meaning in rows(section(page(REFERENCE), title)):
-            flags = names_in(names, meaning)
-            longest = max(literals(names), key=len)
-            for owner in owners - LACKING.get(longest, set()):
-                twice = longest in found[owner] and title != owner
-                assert not twice, f"{owner} {longest}: twice in {REFERENCE.name}"
-                found[owner][longest] = (flags, default.astext())
-    return found
-
-
-@pytest.mark.parametrize("command", sorted(EVERY))
-def test_the_reference_has_every_option_with_its_names_and_default(command: str) -> None:
-    there = {
-        name: (set(action.option_strings) or {name}, default_shown(action))
-        for name, action in shown_options(commands()[command]).items()
-        if name not in IN_TEXT and not (command in STORE and name in OF_STORES)
-    }
-    assert documented()[command] == there
-
-
-def test_the_reference_has_every_option_of_bench() -> None:
-    parsers = commands()
-    titles = {node[0].astext() for node in page(REFERENCE).findall(nodes.section)}
-    unused = {}
-    for command in sorted(BENCH):
-        there = {
-            name: (set(action.option_strings) or {name}, default_shown(action))
-            for name, action in shown_options(parsers[command]).items()
-            if name not in IN_TEXT and name not in OF_STORES
-        }
-        told = dict(documented()["run-scenario"])
-        shared = "bench" if command.startswith("bench ") else command
-        for title in [each for each in (shared, command) if each in titles]:
-            for names, default, meaning in rows(section(page(REFERENCE), title)):
-                longest = max(literals(names), key=len)
-                told[longest] = (names_in(names, meaning), default.astext())
-                unused.setdefault((title, longest), True)
-                unused[title, longest] &= longest not in there
-        assert there == {name: told.get(name) for name in there}, command
-    assert not [each for each, is_unused in unused.items() if is_unused]
-
-
-def test_options_that_are_in_no_table_are_in_the_text() -> None:
-    for name in IN_TEXT:
-        assert name in REFERENCE.read_text()
-
-
-def test_the_reference_has_every_command_and_no_other() -> None:
-    table = rows(section(page(REFERENCE), "Commands"))
-    assert [literals(row[0]) for row in table] == [[name] for name in COMMANDS]
-
-
-def test_every_option_of_authentication_stands_with_its_variables() -> None:
-    document = page(ROOT / "docs/reference/authentication.rst")
-    written = {}
-    for flags, variables in rows(section(document, "Options and variables")):
-        default = literals(variables)[len(variables.astext().split(" (")[0].split(",")) :]
-        names = literals(variables)[: len(literals(variables)) - len(default)]
-        written[max(literals(flags), key=len)] = names
-    expected = {max(o.flags, key=len): list(o.variables) for o in AUTH.values()}
-    assert written == {**expected, "--insecure": ["SWIFTCLIENT_INSECURE"]}
-
-
-@pytest.mark.parametrize("store", [name for name, own in OWN_OPTIONS.items() if own])
-def test_every_option_of_a_store_stands_in_its_section(store: str) -> None:
-    stores = page(ROOT / "docs/reference/stores.rst").findall(nodes.section)
-    (own,) = (each for each in stores if each[0].astext().casefold() == store)
-    written = {
-        literals(names)[0]: (default.astext(), literals(variables))
-        for names, default, variables, _meaning in rows(section(own, "Options"))
-    }
-    expected = {}
-    for name, option in OWN_OPTIONS[store].items():
-        told = re.search(r"\[default: ([^\s/\]]+)\]", option.help)
-        expected[name] = (told[1] if told else "", [*option.variables])
-    assert written == expected
+def parsers() -> Iterator[argparse.ArgumentParser]:
+    """Every parser, those of commands and their subcommands included."""
+    left = [master_parser(), worker_parser(), embedded_parser()]
+    for parser in left:
+        yield parser
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                left += action.choices.values()
 
 
 def test_pages_name_existing_options_only() -> None:
     known = {
-        flag
-        for parser in [master_parser(), embedded_parser(), *commands().values()]
-        for action in parser._actions
-        for flag in action.option_strings
+        flag for parser in parsers() for action in parser._actions for flag in action.option_strings
     }
     for program in ROOT.glob("benchmarks/*/__main__.py"):
         known |= {*re.findall(r'add_argument\("(--[a-z-]+)"', program.read_text())}
@@ -325,10 +161,9 @@ def test_the_page_of_scenarios_has_every_key(title: str, keys: list[str]) -> Non
 def test_the_page_of_scenarios_names_the_option_that_overrides_a_key() -> None:
     table = rows(section(page(SCENARIOS), "At the top level"))
     told = {literals(row[0])[0]: literals(row[3]) for row in table}
-    flags = {action.dest: action.option_strings for action in commands()["run-scenario"]._actions}
     for key, options in told.items():
         assert len(options) == (key in OVERRIDES), key
-        assert set(options) <= set(flags[key] if options else [])
+        assert set(options) <= set(OVERRIDES.get(key, ()))
 
 
 def test_required_keys_are_marked() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,9 +41,3 @@ def test_a_scenario_that_json_cannot_hold() -> None:
     weird = {"name": "x", "user_count": float("inf"), "sizes": [b"\xff"], "nan": float("nan")}
     found = report([runs.header(scenario=weird, scenario_given=weird)])
     assert found["run"]["scenario"]["nan"] is None
-
-
-def test_the_manual_has_every_key() -> None:
-    manual = (Path(__file__).parents[2] / "docs/reference/report.rst").read_text()
-    for key in report(runs.normal()):
-        assert f"``{key}``" in manual, key
