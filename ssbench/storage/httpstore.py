@@ -46,9 +46,7 @@ METHODS = {
 }
 #: Separate methods, so that runs without --verify pay nothing for it.
 _VERIFIED = {
-    operations.CREATE: "_write_verified",
     operations.READ: "_read_verified",
-    operations.UPDATE: "_write_verified",
     operations.RANGE_READ: "_range_read_verified",
 }
 
@@ -83,9 +81,23 @@ def actions_of(driver: Driver, settings: StorageSettings) -> dict[int, Action]:
         for operation, name in methods.items()
         if hasattr(driver, name)
     }
+    if settings.verify:
+        actions[operations.CREATE] = actions[operations.UPDATE] = _verified_write(driver)
     if driver._bodies.files is not None:
         actions[operations.CREATE] = FileUploads(driver, driver._bodies.files).create
     return actions
+
+
+def _verified_write(driver: Driver) -> Action:
+    verifier, write = driver._bodies.verifier, driver._write
+
+    def act(job: Job, deadline_ns: int) -> Timing:
+        response = Collector(RESPONSE_MAX)
+        timing = write(job, deadline_ns, response)
+        verifier.check_write(job, response, timing)
+        return timing
+
+    return act
 
 
 class _Account(Protocol):

@@ -180,12 +180,6 @@ class S3Storage(S3Client):
             return timing
         raise self._account.status_error("PUT", timing)
 
-    def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
-        response = Collector(RESPONSE_MAX)
-        timing = self._write(job, deadline_ns, response)
-        self._verifier.check_write(job, response, timing)
-        return timing
-
     def _delete(self, job: Job, deadline_ns: int) -> Timing:
         """DELETE. S3 answers 204 whether or not the object exists."""
         timing = self._bodiless("DELETE", job, deadline_ns)
@@ -247,21 +241,21 @@ class S3Storage(S3Client):
         return timing._replace(items=counter.items)
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
-        timing, etag = self._copy_to(job.others[0], job, deadline_ns)
+        timing, headers = self._copy_to(job.others[0], job, deadline_ns)
         if self._settings.verify:
             response = Collector(0)
-            response.headers["etag"] = etag
+            response.headers = headers
             self._verifier.check_write(job, response, timing)
         return timing
 
     def _copy_to(
         self, target: int, job: Job, deadline_ns: int, more: str = ""
-    ) -> tuple[Timing, str]:
+    ) -> tuple[Timing, dict[str, str]]:
         """Copy the job's object to one of its size class, within the store. Nothing of the source's
         metadata is kept.
 
         :param more: signed header lines.
-        :returns: also the ETag of the copy.
+        :returns: also the headers of the response, with the ETag of the copy.
         """
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         size_class, number = job.size_class, job.object
@@ -272,16 +266,17 @@ class S3Storage(S3Client):
             f"{self._object(size_class, number)}\r\nx-amz-metadata-directive: REPLACE\r\n"
             f"{self._metadata}{more}"
         )
-        response = Xml(1, self._account.signer.token)
+        copied = Xml(1, self._account.signer.token)
+        response = StreamingCollector(RESPONSE_MAX, copied.feed)
         timing = self._account.request(
-            "PUT", url, place.path + self._object(size_class, target), "", headers,
-            StreamingCollector(RESPONSE_MAX, response.feed), deadline_ns, b"",
+            "PUT", url, place.path + self._object(size_class, target), "", headers, response,
+            deadline_ns, b"",
         )  # fmt: skip
         timing = timing._replace(bytes_moved=0)
         if not 200 <= timing.status < 300:
             raise self._account.status_error("PUT", timing)
-        response.check("CopyObjectResult", timing)
-        return timing, response.values.get("ETag", "")
+        copied.check("CopyObjectResult", timing)
+        return timing, {**response.headers, "etag": copied.values.get("ETag", "")}
 
     def _range_read(self, job: Job, deadline_ns: int) -> Timing:
         return self._read_range(job, deadline_ns, RangeCollector(self._longest[job.size_class]))

@@ -110,12 +110,6 @@ class SwiftStorage(SwiftClient):
         self._verifier.check_read(job, body, timing)
         return timing
 
-    def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
-        response = Collector(RESPONSE_MAX)
-        timing = self._write(job, deadline_ns, response)
-        self._verifier.check_write(job, response, timing)
-        return timing
-
     def moving(self) -> dict[int, int]:
         return self._bodies.moving()
 

@@ -123,12 +123,6 @@ class WebdavStorage(WebdavClient):
             self._folders.clear()
         raise self._failure("PUT", timing)
 
-    def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
-        response = Collector(RESPONSE_MAX)
-        timing = self._write(job, deadline_ns, response)
-        self._verifier.check_write(job, response, timing)
-        return timing
-
     def _delete(self, job: Job, deadline_ns: int) -> Timing:
         timing = self._remove(job, deadline_ns)
         if timing.status != 404:
