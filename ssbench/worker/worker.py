@@ -226,6 +226,9 @@ class Worker:
                 sampler = Sampler()
                 if phase.profile and sampler.start():
                     self._sampled = phase, sampler
+                elif phase.profile:
+                    # Nothing, and at once: the master would wait for it at the end.
+                    machine.report_profile(phase, sampler.stop())
             machine.connected(phase, action.users)
         self._act()
         if self._pool:

@@ -343,6 +343,14 @@ def test_a_worker_that_reports_no_profile_is_not_waited_for_long() -> None:
         assert [record.worker for record in here.told(ProfileRecord)] == [MASTER]
 
 
+def test_a_worker_that_cannot_sample_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssbench.master.master._PROFILES_NS", 3600 * 10**9)
+    with scene(profile=True) as here:
+        here.thread_worker()  # only the main thread of a process can
+        assert here.run(Ledger(20), users=4).ended == "complete"
+        assert [record.worker for record in here.told(ProfileRecord)] == [MASTER]
+
+
 def test_only_the_run_phase_is_profiled() -> None:
     with scene(profile=True) as here:
         here.process_worker("w")
