@@ -284,6 +284,10 @@ def operations() -> str:
 def json_keys(name: str) -> str:
     """The keys of one kind of JSON report, or of a part of one, with types and meanings."""
     schema = json.loads((HERE / "report-1.schema.json").read_text(encoding="utf-8"))["$defs"]
+    if "enum" in schema[name]:
+        values = ", ".join(map(literal, schema[name]["enum"]))
+        text = f"{sentence(schema[name]['description'])}: {values}."
+        return textwrap.fill(text, WIDTH, break_on_hyphens=False)
     rows = [
         (literal(key), _type_of(value), sentence(value.get("description", "")))
         for key, value in _keys(schema[name])
