@@ -356,18 +356,18 @@ class WorkerWait:
             return "all local workers have ended, and no other can join"
         address = self._transport
         work, results, control = address.port_numbers
-        reach = ""
+        advice = ", open these ports in the firewalls on the way, or give --workers N"
         if address.is_loopback:
             key = "make a key (ssbench-master make-key) for --zmq-key-file, or "
-            reach = (
-                f". {address.ip} can be reached from this host only: for workers on other hosts"
-                f" {'' if address.has_key else key}bind another address with --zmq-bind-ip"
+            advice = (
+                f", or give --workers N. {address.ip} can be reached from this host only: for"
+                f" workers on other hosts {'' if address.has_key else key}bind another address with"
+                " --zmq-bind-ip"
             )
         return (
             f"no worker joined within {self._limits.worker_wait_s:g} s at ports {work}, {results}"
             f" and {control} of {address.ip}{because}; start ssbench-worker processes"
-            f" {address.key_hint}, open these ports in the firewalls on the way, or give --workers"
-            f" N{reach}"
+            f" {address.key_hint}{advice}"
         )
 
     def _offers(self) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.model import SizeClass
+from ssbench.core.model import ErrorKind, SizeClass
 from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import parameters_of
 from ssbench.core.scenario.scenario import Scenario
@@ -32,15 +32,21 @@ RESULT_BYTES = 40  #: of an operation in a stat file: 34 to 38 were measured
 _LEAST_FREE = 50_000_000  #: bytes, for the other records of a stat file
 _QUANTILES = 200  #: whose mean is that of a distribution
 
-#: Status -> what it means here, and what to do.
-_HINTS: Mapping[int, str] = {
+#: Status, or kind of error, -> what it means here, and what to do.
+_HINTS: Mapping[int | ErrorKind, str] = {
     401: "the token was refused: get a new one, or give user and key",
-    403: "this user may not make containers in this account: give the user a role that may, such as"
-    " admin or swiftoperator",
-    404: "there is no such account: is the storage URL right?",
+    403: "this user may not make containers there: give it a role that may (Swift: admin or"
+    " swiftoperator)",
+    404: "nothing is there: is the storage URL, or path, right?",
     413: "the account is full: raise its quota, or delete objects",
     503: "the store is overloaded, or too few of its servers can be reached: see its logs",
     507: "the store has no space left: add or free disks",
+    ErrorKind.CONNECT: "is the storage URL right, and does the store run?",
+    ErrorKind.CONNECT_TIMEOUT: "is the storage URL right, and does a firewall drop packets?",
+    ErrorKind.NAME_LOOKUP: "is the storage URL right, and does this host's DNS know the name?",
+    ErrorKind.NETWORK_TIMEOUT: "is the store overloaded or stuck? See its logs",
+    ErrorKind.DISCONNECTED: "is the storage URL right: its port, and http or https?",
+    ErrorKind.PROTOCOL: "is the storage URL right: its port, and http or https?",
 }
 
 
@@ -79,9 +85,13 @@ def check_policy(limits: StoreLimits, policy: str | None) -> Check:
 def check_store(storage: StoreAdmin, settings: StorageSettings, scenario: Scenario) -> Check:
     """Check a scenario against the store's limits and free space; the store is not changed.
 
-    :raises StorageError: the store can't be asked for its limits.
+    :raises SsbenchError: the store can't be asked for its limits.
     """
-    found = check(storage.limits(), scenario, naming_of(settings))
+    try:
+        limits = storage.limits()
+    except StorageError as error:
+        raise SsbenchError(explained(error)) from error
+    found = check(limits, scenario, naming_of(settings))
     space = check_space(state_of(storage), scenario)
     return replace(found, warnings=(*found.warnings, *([space] if space else [])))
 
@@ -169,7 +179,7 @@ def make_containers(
             else:
                 found = client.call(storage.make_container, name, changing)
         except StorageError as error:
-            return _explained(storage, name, policy, error)
+            return _not_made(storage, name, policy, error)
         except SsbenchError as error:
             return error
         if found is None or use_existing or found.marked or found.object_count == 0:
@@ -253,24 +263,26 @@ def _unknown_owner(name: str, error: StorageError) -> SsbenchError:
     return explained
 
 
-def _explained(
+def _not_made(
     storage: StoreAdmin, name: str, policy: str | None, error: StorageError
 ) -> SsbenchError:
     shown = printable(name)
     if error.status == 409:
         wanted = f'"{policy}"' if policy else "the default one"
-        explained = SsbenchError(
+        found = SsbenchError(
             f'container "{shown}" is there under {_policy_of(storage, name)}, not {wanted}:'
             " choose another container_base, or delete it with cleanup-containers"
         )
     else:
-        hint = _HINTS.get(error.status)
-        because = f" ({hint})" if hint else ""
-        explained = SsbenchError(
-            f'container "{shown}" could not be made: {printable(error.detail)}{because}'
-        )
-    explained.__cause__ = error
-    return explained
+        found = SsbenchError(f'container "{shown}" could not be made: {explained(error)}')
+    found.__cause__ = error
+    return found
+
+
+def explained(error: StorageError) -> str:
+    """The error, with what is likely wrong, where that is known."""
+    hint = _HINTS.get(error.status or error.kind)
+    return printable(error.detail) + (f" ({hint})" if hint else "")
 
 
 def _policy_of(storage: StoreAdmin, name: str) -> str:

@@ -21,7 +21,13 @@ BLOCK_BYTES = 1 << 20  #: of records; a block is written when it has them, or on
 BLOCK_SECONDS = 1.0
 #: With fewer bytes per second, there is time for better compression.
 _SLOW_SECOND = 1 << 18
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_ELSEWHERE = "name another place with -s"
+_HINTS = {
+    errno.ENOSPC: f"; free space, or {_ELSEWHERE}",
+    errno.EDQUOT: f"; free space, or {_ELSEWHERE}",
+    errno.ENOENT: f"; make the folder, or {_ELSEWHERE}",
+    **dict.fromkeys((errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EISDIR), f"; {_ELSEWHERE}"),
+}
 _LOOK = 1 << 20  #: bytes of an existing file that show whether it is a stat file
 
 
@@ -74,7 +80,7 @@ class StatFileWriter:
         except FileExistsError:
             pass
         except OSError as error:
-            raise StatFileError(f"{path}: can't be written: {error.strerror}") from error
+            raise StatFileError(_not_written(path, error)) from error
         mode = _mode_of(path)
         if _is_sink(mode):
             return cls(_open_sink(path), path, new=False, readable=False)
@@ -164,10 +170,7 @@ class StatFileWriter:
             _write_all(self._file, member)
         except OSError as error:
             self._give_up()
-            hint = "; free space, or name another place with -s" * (error.errno in _FULL)
-            self._error = (
-                f"{self.path}: can't be written: {error.strerror}; {self._what_is_kept()}{hint}"
-            )
+            self._error = _not_written(self.path, error, f"; {self._what_is_kept()}")
             raise StatFileError(self._error) from error
         self.blocks += 1
         self.bytes_written += len(member)
@@ -261,6 +264,11 @@ def is_being_written(path: str | os.PathLike[str]) -> bool:
     return False
 
 
+def _not_written(path: str, error: OSError, kept: str = "") -> str:
+    hint = _HINTS.get(error.errno or 0, "")
+    return f"{path}: can't be written: {error.strerror}{kept}{hint}"
+
+
 def _open_new(path: str) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(path, flags, 0o600)
@@ -293,7 +301,7 @@ def _open_sink(path: str) -> int:
     try:
         file = os.open(path, flags)
     except OSError as error:
-        raise StatFileError(f"{path}: can't be written: {error.strerror}") from error
+        raise StatFileError(_not_written(path, error)) from error
     if not _is_sink(os.fstat(file).st_mode):  # replaced since the check
         os.close(file)
         raise StatFileError(f"{path}: isn't overwritten: it is no device any more")
@@ -308,7 +316,9 @@ def _open_again(path: str) -> int:
     try:
         file = os.open(path, flags)
     except OSError as error:
-        raise StatFileError(f"{path}: can't be overwritten: {error.strerror}") from error
+        raise StatFileError(
+            f"{path}: can't be overwritten: {error.strerror}; {_ELSEWHERE}"
+        ) from error
     try:
         fault = _why_not_replace(file)
         if fault is None:

@@ -234,6 +234,7 @@ _STATUSES = {
     ("v3", 404): "no such page: is this Keystone's URL, and does it speak v3?",
     ("v2", 405): "that is no Keystone: for tempauth or swauth give --auth-version 1",
     ("v3", 405): "that is no Keystone: for tempauth or swauth give --auth-version 1",
+    ("v1", 412): "no such page: is the URL right (tempauth has /auth/v1.0)?",
     ("v2", 400): "Keystone finds the request malformed: check user and tenant",
     ("v3", 400): "Keystone finds the request malformed: check user, project and domains",
 }

@@ -56,7 +56,16 @@ _CERTIFICATES = {
     62: _OTHER_NAME,
     64: _OTHER_NAME,
 }
-_READ_TIMEOUT = "no answer within --network-timeout"
+_READ_TIMEOUT = (
+    "no answer within --network-timeout: is the service overloaded or stuck? See its logs"
+)
+#: Reason of OpenSSL -> what to do; others: _TLS_FAILED.
+_TLS_FAULTS = {
+    "WRONG_VERSION_NUMBER": "the server speaks no TLS there: is it http://, or another port?",
+    "RECORD_LAYER_FAILURE": "the server speaks no TLS there: is it http://, or another port?",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "--os-cacert has no certificate: give a file in PEM form",
+}
+_TLS_FAILED = "does the server speak TLS at this port?"
 
 
 class SameHostSession(requests.Session):
@@ -149,13 +158,17 @@ def reason_of(error: BaseException) -> str:
             fault = _CERTIFICATES.get(e.verify_code, _UNTRUSTED)
             return fault.format(e.verify_message)
         if isinstance(e, ssl.SSLError):
-            return f"TLS failed: {getattr(e, 'reason', None) or 'does the server use TLS?'}"
+            reason = getattr(e, "reason", None) or ""
+            return f"TLS failed: {_TLS_FAULTS.get(reason) or reason or _TLS_FAILED}"
     for e in reversed(chain):
         if isinstance(e, OSError) and e.strerror:
             is_name = isinstance(e, socket.gaierror)
             hint = _NO_NAME if is_name else _HINTS.get(e.errno or 0, "")
             return e.strerror.lower() + (hint and hint + _proxies())
-    return "the connection broke, or what came is not HTTP"
+    return (
+        "the connection broke, or what came is not HTTP: is the port right, and has the URL to"
+        " begin with https:// or http://?"
+    )
 
 
 def _proxies() -> str:

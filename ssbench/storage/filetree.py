@@ -125,7 +125,8 @@ class FileTree:
             self.root = Folder(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise UsageError(f"{title} {printable(path)}: {reason}") from error
+            hint = "; make it first" if isinstance(error, FileNotFoundError) else ""
+            raise UsageError(f"{title} {printable(path)}: {reason}{hint}") from error
         self.path = path
         self._open: dict[str, Folder] = {}
 

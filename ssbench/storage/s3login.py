@@ -33,6 +33,7 @@ from ssbench.storage.sites import parse_storage_url
 
 _HINTS = {
     "InvalidAccessKeyId": "is it another store's access key?",
+    "XAdminUserNotFound": "is the access key right?",  # of versitygw
     "SignatureDoesNotMatch": "is the secret key right?",
     "ExpiredToken": "get new keys and a session token, and put them where the old ones were",
 }
@@ -126,7 +127,8 @@ class S3Login:
                 f"{self.where}: there is no bucket {self._own.bucket}: create it, or leave out"
                 " --s3-bucket to have one made for each container"
             )
-        if error.code in REJECTED or error.code == "RequestTimeTooSkewed" or error.endpoint:
+        known = error.code in REJECTED or error.code in _HINTS
+        if known or error.code == "RequestTimeTooSkewed" or error.endpoint:
             hint = _HINTS.get(error.code)
             text = explained(error, headers) + (f" ({hint})" if hint else "")
             raise AuthError(f"{self.where}: {text}")

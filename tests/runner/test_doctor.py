@@ -114,7 +114,7 @@ def test_a_user_without_the_role(store: MemoryStore, tmp_path: Path) -> None:
     store.fail("make_container", *[status_error(403)] * 4)
     rows = found(config(tmp_path))
     assert rows["role"][0].verdict is Verdict.FAILED
-    assert "give the user a role" in rows["role"][0].result
+    assert "give it a role" in rows["role"][0].result
 
 
 @pytest.mark.parametrize(("status", "advice"), [(413, "quota"), (507, "disks"), (503, "logs")])

@@ -69,6 +69,12 @@ def refused_certificate(code: int, message: str) -> ssl.SSLCertVerificationError
     return error
 
 
+def tls_fault(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, "handshake failed")
+    error.reason = reason
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
@@ -77,6 +83,12 @@ def refused_certificate(code: int, message: str) -> ssl.SSLCertVerificationError
         (OSError(errno.ENETUNREACH, "Network is unreachable"), "is there a route"),
         (socket.gaierror(-2, "Name or service not known"), "does this host's DNS know it"),
         (requests.ConnectTimeout(), "does a firewall drop packets"),
+        (requests.ReadTimeout(), "is the service overloaded or stuck"),
+        (tls_fault("WRONG_VERSION_NUMBER"), "the server speaks no TLS there"),
+        (tls_fault("NO_CERTIFICATE_OR_CRL_FOUND"), "--os-cacert has no certificate"),
+        (tls_fault("UNSUPPORTED_PROTOCOL"), "TLS failed: UNSUPPORTED_PROTOCOL"),
+        (tls_fault(""), "TLS failed: does the server speak TLS at this port?"),
+        (ValueError("x"), "is the port right"),
         (refused_certificate(20, "unable to get local issuer"), "give its CA with --os-cacert"),
         (refused_certificate(10, "certificate has expired"), "renew it, or set this host's clock"),
         (refused_certificate(9, "not yet valid"), "is this host's clock right"),

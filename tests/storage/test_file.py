@@ -526,7 +526,7 @@ def test_a_closed_driver_does_nothing(opened: Opener) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"path": "/no/such"}, "--path /no/such: No such file or directory"),
+        ({"path": "/no/such"}, "--path /no/such: No such file or directory; make it first"),
         ({"path": "/etc/passwd"}, "--path /etc/passwd: Not a directory"),
         ({"path": ""}, "the file store needs a directory: --path DIR"),
         ({"direct": True, "io_buffer": 1000}, "--io-buffer 1000: with --direct, a multiple of"),

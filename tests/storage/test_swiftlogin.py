@@ -157,7 +157,7 @@ def test_without_options_the_ways_to_log_in_are_named() -> None:
     [
         ({"auth": "http://h", "user": "u"}, "-K/--key (ST_KEY) missing"),
         ({"key": "k"}, "-A/--auth (ST_AUTH) and -U/--user (ST_USER) missing"),
-        (NEW, "--os-tenant-name (OS_TENANT_NAME) missing"),
+        (NEW, "--os-project-name (OS_PROJECT_NAME) missing"),
         ({**NEW, "auth_version": "3"}, "--os-project-name (OS_PROJECT_NAME) missing"),
         ({**NEW, "os_password": "", "os_tenant_id": "t"}, "--os-password (OS_PASSWORD) missing"),
         (
