@@ -141,7 +141,8 @@ def check_writable(path: str, option: str) -> None:
         if is_new:
             os.unlink(os.path.realpath(path))  # of a link, what it names
     except OSError as error:
-        raise UsageError(f"{option} {path}: can't be written: {error.strerror}") from error
+        hint = "; make the folder first" if isinstance(error, FileNotFoundError) else ""
+        raise UsageError(f"{option} {path}: can't be written: {error.strerror}{hint}") from error
 
 
 def _same_file(path: str, other: str) -> bool:
