@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -14,6 +13,7 @@ from ssbench.cli.store_options import given_on_command_line, store_options
 from ssbench.cli.worker_options import key_path, ports_of
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.jsontext import MAX_BYTES
+from ssbench.host.process import usable_cores
 from ssbench.runner.config import WORKER_COMMAND, AutoStop, RunConfig, TransportConfig
 from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.storage.registry import row_of
@@ -61,10 +61,10 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
 
 
 def with_local_workers(run: RunConfig, users: int) -> RunConfig:
-    """The run; without a number of workers, with one per CPU of this host."""
-    if run.workers or run.expect_workers:
+    """The run; without workers, with one per CPU core of this host, but no more than users."""
+    if run.least_started or run.expect_workers:
         return run
-    return replace(run, workers=min(os.cpu_count() or 1, users))
+    return replace(run, workers=min(usable_cores(), users))
 
 
 def search_config(ns: argparse.Namespace) -> SearchConfig:

@@ -32,6 +32,7 @@ from ssbench.runner.methods import METHODS, Method
 from ssbench.storage.fileoptions import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
+    from ssbench.core.hostlist import SshHost
     from ssbench.core.stats.steps import Sweep
 
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
@@ -43,6 +44,8 @@ FEW_ERRORS = "errors < 1%"
 
 #: Field of RunConfig -> its default.
 _DEFAULTS = {each.name: each.default for each in fields(RunConfig)}
+
+_LONGEST_HOST_FILE = 1_000_000  #: characters
 
 _WHAT, _LOAD, _EXECUTION, _RESULTS = "what to run", "load and measurement", "execution", "results"
 _WORKERS, _SEARCH, _MASTER = "workers", "search", "master"
@@ -68,6 +71,35 @@ def existing_place(text: str) -> str:
     if not text.partition("/")[0]:
         raise UsageError(f"{text!r}: give a container, or CONTAINER/PREFIX")
     return text
+
+
+def ssh_hosts(text: str) -> tuple[SshHost, ...]:
+    """``bench-{01..20}:4``, or ``@hosts.txt`` for such words in a file."""
+    from ssbench.core.hostlist import parse_hosts  # lazy: few runs need it
+
+    if not text.startswith("@"):
+        return parse_hosts(text)
+    try:
+        with open(text[1:], encoding="utf-8") as file:
+            return parse_hosts(file.read(_LONGEST_HOST_FILE))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(f"{text[1:]}: can't be read: {reason}") from None
+    except UsageError as error:
+        raise UsageError(f"{text[1:]}: {error}") from None
+
+
+def command_words(text: str) -> tuple[str, ...]:
+    """A command with its first options, with a shell's quotes."""
+    import shlex
+
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError:
+        words = ()
+    if not words:
+        raise UsageError(f"{text!r}: give a command, as in 'ssh -i ~/.ssh/bench'")
+    return words
 
 
 def sweep(text: str) -> Sweep:
@@ -285,9 +317,22 @@ _WORKER_COUNTS = (
     _field("--workers", "workers", types.count, _WORKERS,
            "number of workers to start on this host, for this run", metavar="COUNT",
            brief="worker processes to start on this host"),
+    _field("--ssh-workers", "ssh_workers", ssh_hosts, _WORKERS,
+           "hosts to start workers on over ssh, for this run, such as 'bench-{01..20}:4' for four "
+           "on each of 20, or @FILE for a file with such words; without :COUNT, one for each core",
+           metavar="HOSTS", brief="hosts to start workers on over ssh, such as 'bench-{01..20}:4'"),
+    row("--ssh-command", "ssh_command", command_words, _WORKERS,
+        "with --ssh-workers: the ssh client, with options of yours", default="ssh",
+        metavar="COMMAND"),
+    _field("--ssh-worker-command", "ssh_worker_command", str, _WORKERS,
+           "with --ssh-workers: ssbench-worker on those hosts, such as "
+           "/opt/ssbench/bin/ssbench-worker", metavar="COMMAND"),
+    _field("--ssh-master", "ssh_master", str, _WORKERS,
+           "with --ssh-workers: name or address at which those hosts reach this one [default: where"
+           " they see ssh connect from]", metavar="HOST"),
     _field("--expect-workers", "expect_workers", types.count, _WORKERS,
-           "number of workers to wait for, including those of --workers", metavar="COUNT",
-           brief="workers to wait for, of all hosts"),
+           "number of workers to wait for, including those of --workers and --ssh-workers",
+           metavar="COUNT", brief="workers to wait for, of all hosts"),
     _field("--worker-wait", "worker_wait_s", types.seconds_or_none, _WORKERS,
            "longest wait for workers", metavar="SECONDS"),
     _field("--fewer-workers-ok", "fewer_workers_ok", bool, _WORKERS,

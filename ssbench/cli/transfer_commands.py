@@ -8,10 +8,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
-from ssbench.cli.config import base_config
+from ssbench.cli.config import base_config, with_local_workers
 from ssbench.cli.console import tell, tell_status
 from ssbench.cli.progress import NoProgress
 from ssbench.cli.screen import Screen
@@ -175,11 +174,8 @@ class _Runs:
 
 def _run_config(ns: argparse.Namespace) -> RunConfig:
     """As given; without a number of workers, one per CPU of this host."""
-    run = RunConfig(**base_config(ns, os.environ))
-    if run.workers or run.expect_workers:
-        return run
-    most = max(ns.sweep or [ns.users])
-    return replace(run, workers=min(os.cpu_count() or 1, most))
+    users = max(ns.sweep or [ns.users])
+    return with_local_workers(RunConfig(**base_config(ns, os.environ)), users)
 
 
 def _common(ns: argparse.Namespace, run: RunConfig) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class MasterOptions:
         expire, or when the store rejects them. May raise AuthError.
     :param warn: called with what the user must know; None: the observers' ``message``.
     :param host: samples the master's machine, and is running.
-    :param children: local worker processes; one that exits is given up at once.
+    :param children: workers that were started for it; one that exits is given up at once.
     :param profile: sample where this process and the workers spend CPU time in a run phase, and
         record it; this process only if it runs the phase in its main thread.
     """
@@ -89,7 +89,7 @@ class MasterOptions:
     renew: Callable[[], Credentials] | None = None
     warn: Callable[[str], None] | None = None
     host: HostLive | None = None
-    children: Children | None = None
+    children: Sequence[Children] = ()
     profile: bool = False
 
 
@@ -443,9 +443,11 @@ class Master:
         self._hosts.tick()
         self._next_tick_ns = now_ns + _TICK_NS
         manager = self._manager
-        if self._children:
-            manager.children_exited(self._children.exits(), now_ns)
-            manager.children_gone = self._children.all_gone()
+        for children in self._children:
+            manager.children_exited(children.exits(), now_ns)
+        manager.children_gone = bool(self._children) and all(
+            children.all_gone() for children in self._children
+        )
         self._handle(list(manager.tick(now_ns)))
         self._renew(now_ns)
         self._warn_of_rejected_peers()

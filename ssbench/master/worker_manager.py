@@ -52,7 +52,7 @@ Event = WorkerJoined | WorkerLeft
 
 
 class Children(Protocol):
-    """The worker processes that the master itself started: LocalWorkers."""
+    """Worker processes that were started for the master: LocalWorkers, SshWorkers."""
 
     def exits(self) -> list[WorkerExit]:
         """The processes that ended since the last call."""
@@ -353,7 +353,7 @@ class WorkerWait:
 
     def _why_none(self, because: str) -> str:
         if self._manager.none_can_join:
-            return "all local workers have ended, and no other can join"
+            return "all workers that the run started have ended, and no other can join"
         address = self._transport
         work, results, control = address.port_numbers
         advice = ", open these ports in the firewalls on the way, or give --workers N"

@@ -58,16 +58,18 @@ def open_session(
     *,
     is_series: bool = False,
 ) -> Session:
-    """Start the local workers; returns the session of the runs, which ends with the stack.
+    """Start the workers; returns the session of the runs, which ends with the stack.
 
     :param scenarios: at least one; no run has more users than all of these.
     :param is_series: as of Session.
     :raises UsageError: this host can't run so many users, or the stat file can't be written.
     """
     from ssbench.runner.local_workers import start_local_workers
+    from ssbench.runner.ssh_workers import start_ssh_workers
 
     most_users = max(scenario.most_users for scenario in scenarios)
     groups = [group for scenario in scenarios for group in scenario.groups]
+    ssh = start_ssh_workers(config, stack, most_users, groups)
     local = start_local_workers(config, stack, most_users, groups=groups)
     # Loaded while the workers start, which takes as long.
     from ssbench import statfile
@@ -78,7 +80,7 @@ def open_session(
         statfile.check_new(config.stats_file, overwrite=config.force)
     return Session(
         config, stack, observers, stop or Stop(),
-        local=local, most_users=most_users, seed=scenarios[0].seed, is_series=is_series,
+        local=local, ssh=ssh, most_users=most_users, seed=scenarios[0].seed, is_series=is_series,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from ssbench import runner
 from ssbench.core.errors import UsageError
+from ssbench.core.hostlist import parse_hosts
 from ssbench.core.observer import Observer
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.stats.compare import Comparison, comparison
@@ -36,7 +37,8 @@ class Settings(TypedDict, total=False):
     storage: str  #: "swift" (the default), "noop", "embedded-swift", or "package.module:Class"
     #: Options of the store by name, such as auth, user, key; environment variables count as well.
     storage_options: Mapping[str, object]
-    workers: int  #: processes to start on this host; 2 by default
+    workers: int  #: processes to start on this host; by default 2, none with ssh_workers
+    ssh_workers: str  #: hosts to start workers on over ssh, such as "bench-{01..20}:4"
     users: int | None  #: overrides the scenario's user_count
     operations: int | None  #: overrides the scenario's operation_count
     seconds: float | None  #: overrides the scenario's run_seconds
@@ -135,8 +137,9 @@ def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConf
             raise TypeError(
                 f"{name}: no such setting; {suggest(name, [*Settings.__annotations__])}"
             )
-    workers = settings.get("workers", 2)
-    if workers < 1:
+    hosts = parse_hosts(settings["ssh_workers"]) if "ssh_workers" in settings else None
+    workers = settings.get("workers", None if hosts else 2)
+    if workers is not None and workers < 1:
         raise UsageError(f"workers: {workers} is below 1; a whole number from 1 up")
     for percent in settings.get("percentiles", ()):
         if not 0 <= percent <= 100:
@@ -164,6 +167,7 @@ def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConf
         retries=settings.get("retries", 10),
         transport=FREE_PORTS,
         workers=workers,
+        ssh_workers=hosts,
         stats_file=settings.get("stats_file"),
         force=settings.get("force", False),
         percentiles=tuple(settings.get("percentiles", (95.0,))),

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ssbench.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from ssbench.core.hostlist import SshHost
+    from ssbench.core.model import Group
     from ssbench.core.stats.thresholds import Threshold
     from ssbench.core.workload.workload import EnsureWorkload, Workload
     from ssbench.runner.scenarios import ScenarioText
@@ -71,6 +73,10 @@ class RunConfig:
     transport: TransportConfig = field(default_factory=TransportConfig)
     worker_command: tuple[str, ...] = WORKER_COMMAND
     workers: int | None = None
+    ssh_workers: tuple[SshHost, ...] | None = None  #: hosts to start workers on
+    ssh_command: tuple[str, ...] = ("ssh",)
+    ssh_worker_command: str = "ssbench-worker"  #: for the shell of those hosts
+    ssh_master: str | None = None  #: our address as they see it; None: they are asked
     expect_workers: int | None = None
     source_addresses: Sequence[str] | None = None  #: of this host, for its workers
     worker_wait_s: float = 30.0
@@ -88,11 +94,17 @@ class RunConfig:
     in_detail: bool = False  #: read statistics with their breakdown, which a page shows
 
     def __post_init__(self) -> None:
-        if self.workers and self.expect_workers and self.expect_workers < self.workers:
+        if self.expect_workers and self.expect_workers < self.least_started:
+            options = [name for name, given in (("--workers", self.workers),
+                       ("--ssh-workers", self.ssh_workers)) if given]  # fmt: skip
             raise UsageError(
-                f"--expect-workers {self.expect_workers} is fewer than the {self.workers} of "
-                "--workers, which count among them"
+                f"--expect-workers {self.expect_workers} is fewer than the {self.least_started} of "
+                f"{' and '.join(options)}, which count among them"
             )
+        if self.ssh_workers and self.store is None:
+            raise UsageError("--ssh-workers: other hosts can't reach the store of --embedded-swift")
+        if self.ssh_master and not self.ssh_workers:
+            raise UsageError("--ssh-master is for the workers of --ssh-workers: give both")
         if self.source_addresses and not self.workers:
             raise UsageError(
                 "--source-address is for the workers of --workers; give it to each ssbench-worker"
@@ -115,7 +127,21 @@ class RunConfig:
     @property
     def has_remote_workers(self) -> bool:
         """Whether workers of other hosts may join."""
-        return not self.workers or bool(self.transport.key_file or self.transport.address)
+        transport = self.transport
+        return not self.workers or bool(self.ssh_workers or transport.key_file or transport.address)
+
+    @property
+    def least_started(self) -> int:
+        """Workers that the run starts itself; at least, as hosts may start one for each core."""
+        return (self.workers or 0) + sum(host.processes or 1 for host in self.ssh_workers or ())
+
+    def users_each(self, users: int, groups: Sequence[Group] = ()) -> int:
+        """Users that each worker which the run starts offers to run.
+
+        :param users: of all workers.
+        :param groups: of users: no more workers take part than the smallest has users.
+        """
+        return -(-users // min([self.least_started, *(group.users for group in groups)]))
 
     def _check_abort(self) -> None:
         from ssbench.core.stats.threshold_watch import WATCHED, can_watch  # loads slowly

@@ -55,24 +55,32 @@ def start_local_workers(
     if not config.workers:
         return None
     allow_many_connections()
-    each = -(-most_users // min([config.workers, *(group.users for group in groups)]))
+    each = config.users_each(most_users, groups)
     warnings: list[str] = []
     if not config.is_noop:  # its users have no connections
         each, warnings = users_per_worker(config, each, most_users, least_users or most_users)
-    arguments = ["--concurrency", str(each), "--retries", str(config.retries)]
+    arguments, hidden = worker_options(config, each)
     check_source_addresses(config.source_addresses or ())
     for address in config.source_addresses or ():
         arguments += ["--source-address", address]
-    hidden: Collection[str] = ()
-    if config.store is not None:
-        hidden = secret_variables(config.store)
-        module, is_outside, _ = config.store.driver.partition(":")
-        if is_outside:
-            arguments += ["--allow-driver", module]
     names = [f"local-{index}-{os.getpid()}" for index in range(config.workers)]
     return stack.enter_context(
         LocalWorkers(names, config.worker_command, arguments, warnings=warnings, hidden=hidden)
     )
+
+
+def worker_options(config: RunConfig, users: int) -> tuple[list[str], Collection[str]]:
+    """Options of each worker that a run starts, and environment variables to hide from it.
+
+    :param users: the most that it offers to run.
+    """
+    arguments = ["--concurrency", str(users), "--retries", str(config.retries)]
+    if config.store is None:
+        return arguments, ()
+    module, is_outside, _ = config.store.driver.partition(":")
+    if is_outside:
+        arguments += ["--allow-driver", module]
+    return arguments, secret_variables(config.store)
 
 
 def users_per_worker(
@@ -87,7 +95,7 @@ def users_per_worker(
     targets = url_count(config.store) if config.store else 1
     targets *= len(config.source_addresses or (None,))
     # The users of workers on other hosts are unknown here: each worker is given its share.
-    others = max((config.expect_workers or 0) - workers, 0)
+    others = max(config.expect_workers or 0, config.least_started) - workers
     here = -(-least_users * workers // (workers + others))
     why = capacity.shortage(found, here, workers, targets)
     if why:

@@ -25,6 +25,7 @@ from ssbench.runner.local_workers import start_local_workers
 from ssbench.runner.results import read_stats
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run
+from ssbench.runner.ssh_workers import start_ssh_workers
 from ssbench.runner.stop import Stop
 
 _SUFFIX = ".stat.gz"
@@ -140,6 +141,7 @@ class Sweep(Series):
         with ExitStack() as stack:
             session = Session(
                 self.config, stack, self.observers, self.stop,
+                ssh=start_ssh_workers(self.config, stack, most_users),
                 local=start_local_workers(self.config, stack, most_users),
                 most_users=most_users, seed=self._scenarios[0].seed, is_series=True,
             )  # fmt: skip
@@ -186,7 +188,7 @@ class LimitSearch(Series):
         most = how.most
         if most is None and not by_users:
             most = MAX_RATE
-        elif most is None and config.workers and not config.expect_workers:
+        elif most is None and config.least_started and not config.expect_workers:
             most = MOST_USERS
         if most is not None and first > most:
             raise UsageError(f"--start {first:g} is above --max-{how.over} {most:g}")
@@ -220,6 +222,7 @@ class LimitSearch(Series):
         with ExitStack() as stack:
             session = Session(
                 self.config, stack, self.observers, self.stop,
+                ssh=start_ssh_workers(self.config, stack, most_users),
                 local=start_local_workers(
                     self.config, stack, most_users, first if by_users else None
                 ),

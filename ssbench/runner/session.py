@@ -31,6 +31,7 @@ from ssbench.master.phases import Limits
 from ssbench.master.recorder import Recorder
 from ssbench.runner.config import RunConfig, TransportConfig
 from ssbench.runner.local_workers import LocalWorkers
+from ssbench.runner.ssh_workers import SshWorkers
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
@@ -60,7 +61,7 @@ class Store:
 class Session:
     """Opens things when they are first needed; they close with the stack.
 
-    :param local: local workers that were started; they end before the transport is closed.
+    :param local, ssh: workers that were started; they end before the transport is closed.
     :param most_users: of any run of it.
     :param seed: None: one is drawn, for all runs.
     :param wanted_users: users that the workers must be able to run before the first run starts;
@@ -76,6 +77,7 @@ class Session:
         stop: Stop,
         *,
         local: LocalWorkers | None = None,
+        ssh: SshWorkers | None = None,
         most_users: int,
         seed: int | None,
         wanted_users: int | None = None,
@@ -96,6 +98,7 @@ class Session:
         self.has_objects = False
         self.existing: ExistingObjects | None = None  #: once they were listed
         self._local = local
+        self._ssh = ssh
         self._store: Store | None = None
         self._master: Master | None = None
         stack.callback(tune_garbage_collector())
@@ -121,8 +124,10 @@ class Session:
             observer.wait_for(text)
 
     def store(self) -> Store:
-        """The store; the first time, log in and open the ports."""
+        """The store; the first time, wait for the hosts of ssh, log in and open the ports."""
         if self._store is None:
+            if self._ssh:
+                self._ssh.wait_until_started(self.stop, self.wait_for)
             self._store = self._reach_store()
             self._bind_sockets()
         return self._store
@@ -140,17 +145,33 @@ class Session:
                     renew=store.renew,
                     warn=self.warn,
                     host=self.stack.enter_context(HostLive()),
-                    children=self._local,
+                    children=[each for each in (self._local, self._ssh) if each],
                     profile=self.config.profile,
                 ),
             )
             if self.is_series:
                 self.stack.callback(self._master.release_workers)
-            if self._local:
-                self._begin(self._local)
+            self._begin_workers()
             self.stop.listen(self._master.interrupt)
         self._master.begin_run(settings, recorder)
         return self._master
+
+    @property
+    def expected_workers(self) -> int | None:
+        """Workers to wait for; None: as many as can run the users."""
+        started = (self.config.workers or 0) + (self._ssh.count if self._ssh else 0)
+        return max(self.config.expect_workers or 0, started) or None
+
+    @property
+    def unreached(self) -> str:
+        """What may keep workers from joining, as part of an error; "" if nothing is known."""
+        if not self._ssh:
+            return ""
+        addresses = ", ".join(self._ssh.addresses)
+        return (
+            f"; the workers over ssh connect to {addresses}: does a firewall keep them from those"
+            " ports, or is it another address (--ssh-master)?"
+        )
 
     @property
     def concurrency(self) -> int:
@@ -207,32 +228,44 @@ class Session:
             self.wait_for("")
 
     def _bind_sockets(self) -> None:
-        """Open the ports, and tell local workers of them."""
-        config, local = self.config, self._local
+        """Open the ports, and tell the workers that were started of them."""
+        config, local, ssh = self.config, self._local, self._ssh
         key, address = load_key(config.transport), config.transport.address
-        if local and key is None and address is None:
-            key, address = CurveKey.generate(), "127.0.0.1"  # for local workers only
-            local.exclusive = True
+        if key is None and (ssh or (local and address is None)):
+            key = CurveKey.generate()  # for workers that the run starts only
+            for each in (local, ssh):
+                if each:
+                    each.exclusive = True
+            if not ssh:
+                address = "127.0.0.1"
+        if ssh and address is None:
+            address = ssh.bind_address
         jobs = batch_limit(
-            config.batch_size or MAX_BATCH,
-            self.most_users,
-            config.expect_workers or config.workers or 1,
+            config.batch_size or MAX_BATCH, self.most_users, self.expected_workers or 1
         )
         self._transport = self.stack.enter_context(
             bind(config.transport, key, address, self.warn, jobs)
         )
         if self._store and self._store.password_equivalent and key is None:
             check_loopback(self._transport)
+        if ssh is not None:
+            self.stack.callback(ssh.end)
+            ssh.send_addresses(self._transport, key)
         if local is not None:
             self.stack.callback(local.end)
             local.send_address(address_line(self._transport, key))
 
-    def _begin(self, local: LocalWorkers) -> None:
-        local.begin()
-        for text in local.warnings:
-            self.warn(text)
-        for path, command in zip(local.logs, local.commands, strict=True):
-            self.info(f"Spawning local ssbench-worker (logging to {path}) with {command}")
+    def _begin_workers(self) -> None:
+        local, ssh = self._local, self._ssh
+        for each in (local, ssh):
+            for text in each.warnings if each else ():
+                self.warn(text)
+        if ssh:
+            self.info(ssh.summary)
+        if local:
+            local.begin()
+            for path, command in zip(local.logs, local.commands, strict=True):
+                self.info(f"Spawning local ssbench-worker (logging to {path}) with {command}")
 
 
 class CountedPhase:

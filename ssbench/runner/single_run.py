@@ -13,6 +13,7 @@ from ssbench import __version__, statfile
 from ssbench.core.dispatch.dispatcher import MAX_BATCH
 from ssbench.core.errors import (
     ExitStatus,
+    NoWorkersError,
     ScenarioError,
     SsbenchError,
     StatFileError,
@@ -283,8 +284,10 @@ class Run:
         if session.has_workers:
             master.wait_for_workers(self.scenario.most_users, 1)
             return
-        expected = self.config.expect_workers or self.config.workers
-        master.wait_for_workers(session.wanted_users, expected)
+        try:
+            master.wait_for_workers(session.wanted_users, session.expected_workers)
+        except NoWorkersError as error:
+            raise type(error)(f"{error}{session.unreached}") from error
         session.has_workers = True
 
     def _prepare_containers(

@@ -232,7 +232,7 @@ class Cluster:
             self,  # type: ignore[arg-type]
             [self],  # type: ignore[list-item]
             StorageSettings(driver="noop", run_id="run"),
-            MasterOptions(limits=limits, children=self),
+            MasterOptions(limits=limits, children=[self]),
             clock=lambda: self.now_ns,
         )
 

@@ -443,7 +443,7 @@ def test_if_all_local_workers_exited_no_worker_is_waited_for() -> None:
     assert not wait.complete(here.now_ns)
     here.wait(0.3)
     assert wait.complete(here.now_ns)
-    with pytest.raises(NoWorkersError, match="all local workers have ended"):
+    with pytest.raises(NoWorkersError, match="all workers that the run started have ended"):
         wait.shortcomings()
 
 

@@ -21,6 +21,7 @@ PROGRAMS = {
     "chromium": "apt-get install chromium",
     "chromedriver": "apt-get install chromium-driver",
     "prometheus": "apt-get install prometheus",
+    "sshd": "apt-get install openssh-server",
 }
 #: What is not a program of its own: name -> where Debian has it.
 _FILES = {"nginx-dav-ext": "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"}

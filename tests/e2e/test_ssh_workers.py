@@ -1,0 +1,127 @@
+"""--ssh-workers with a real sshd on this host: runs, hosts that fail, and masters that die."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import ROOT, WORKER, Commands, Started, login, until, workers_of
+from tests.servers.sshd import Sshd
+
+pytestmark = pytest.mark.program("sshd")
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with Sshd(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture
+def over_ssh(sshd: Sshd) -> list[object]:
+    """Options of a run whose workers are those of this checkout."""
+    worker = f"PYTHONPATH={ROOT} {sys.executable} {WORKER}"
+    return ["--ssh-command", sshd.ssh, "--ssh-worker-command", worker]
+
+
+def no_worker_is_left(sshd: Sshd) -> None:
+    until("all workers are gone", lambda: not {"a-0", "a-1", "b-0", "b-1"} & sshd.sessions().keys())
+
+
+def test_a_run_with_workers_of_two_hosts_and_of_this_one(
+    commands: Commands, sshd: Sshd, over_ssh: list[object], embedded_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(container_base="sshrun")
+    ended = commands.run(
+        "-v", "-f", path, *login(embedded_swift), *over_ssh, "--ssh-workers", "{a,b}:2",
+        workers=1,
+    ).fine()  # fmt: skip
+    assert ended.counted() == (60, 0, 0)
+    names = {worker.worker_id for worker in workers_of(ended.results)}
+    assert {"a-0", "a-1", "b-0", "b-1"} < names
+    assert len(names) == 5
+    assert "Started 4 workers over ssh: a (2), b (2)" in ended.err
+    assert "INFO:b: " in ended.err
+    assert "b-1 INFO:Exiting: the run is over" in ended.err
+    no_worker_is_left(sshd)
+
+
+def test_hosts_that_cannot_be_used_are_named_and_nothing_stays(
+    commands: Commands, sshd: Sshd, over_ssh: list[object]
+) -> None:
+    hosts = commands.place / "hosts.txt"
+    hosts.write_text("a:2  # works\nclosed\nstranger\nrefused\nno-such-host.invalid\n")
+    path = commands.scenario()
+    ended = commands.run(
+        "-f", path, "--noop", *over_ssh, "--ssh-workers", f"@{hosts}", workers=None
+    ).fine(6)
+    said = ended.err.splitlines()
+    first = said.index("ssbench-master: the run was not started: no workers on 4 of 5 hosts:")
+    closed, stranger, refused, unknown = said[first + 1 :]
+    assert "Connection refused; is the host up, and does sshd listen there?" in closed
+    assert "Host key verification failed.; connect once by hand (ssh stranger)" in stranger
+    assert "Permission denied (publickey).; it accepts no key of yours" in refused
+    assert "Could not resolve hostname no-such-host.invalid" in unknown
+    assert "check the name" in unknown
+    no_worker_is_left(sshd)
+    assert not list(commands.place.glob("*.stat.gz"))
+
+
+def test_a_host_without_ssbench_worker_says_how_to_name_it(commands: Commands, sshd: Sshd) -> None:
+    path = commands.scenario()
+    line = commands.run(
+        "-f", path, "--noop", "--ssh-command", sshd.ssh, "--ssh-workers", "a",
+        "--ssh-worker-command", "/no/such/ssbench-worker", workers=None,
+    ).one_line(6)  # fmt: skip
+    assert "a: there is no /no/such/ssbench-worker (" in line
+    assert "or give its path by --ssh-worker-command" in line
+
+
+def start_long_run(commands: Commands, over_ssh: list[object]) -> Started:
+    path = commands.scenario(operation_count=None, run_seconds=100, think_time=0.05)
+    started = commands.start_run(
+        "-f", path, "--noop", *over_ssh, "--ssh-workers", "{a,b}:1",
+        "--progress", "chars", workers=None,
+    )  # fmt: skip
+    started.wait_for("Benchmark Run")
+    return started
+
+
+def test_workers_end_when_the_master_is_killed(
+    commands: Commands, sshd: Sshd, over_ssh: list[object]
+) -> None:
+    started = start_long_run(commands, over_ssh)
+    assert {"a-0", "b-0"} < sshd.sessions().keys()
+    started.signal(signal.SIGKILL)
+    started.process.wait()
+    no_worker_is_left(sshd)
+
+
+def test_a_killed_worker_is_lost_at_once_and_the_run_goes_on(
+    commands: Commands, sshd: Sshd, over_ssh: list[object]
+) -> None:
+    started = start_long_run(commands, over_ssh)
+    sshd.sessions()["a-0"].kill()
+    started.wait_for("it was killed by SIGKILL; ")
+    started.interrupt()
+    ended = started.wait().fine(5)
+    assert "Lost worker a-0 (" in ended.err
+    no_worker_is_left(sshd)
+
+
+def test_a_series_uses_the_workers_of_all_hosts(
+    commands: Commands, sshd: Sshd, over_ssh: list[object]
+) -> None:
+    path = commands.scenario(operation_count=50)
+    commands.run(
+        "-f", path, "--noop", *over_ssh, "--ssh-workers", "{a,b}:1", "--sweep", "users=2,4",
+        workers=None, stat_file=commands.place / "x.stat.gz",
+    ).fine()  # fmt: skip
+    for load in (2, 4):
+        found = workers_of(Path(commands.place / f"x.users{load}.stat.gz"))
+        assert {worker.worker_id for worker in found} == {"a-0", "b-0"}
