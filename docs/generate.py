@@ -49,6 +49,7 @@ SEE = {
     "--operations": ("programs.rst#operations",),
     "--profile": ("options.rst#profiles",),
     "--slo": ("../how-to/series.rst",),
+    "--ssh-workers": ("../how-to/starting-workers.rst#ssh",),
     "--storage": ("stores.rst",),
     "--sweep": ("../how-to/series.rst",),
     "--threshold": ("../how-to/comparing.rst#thresholds-threshold",),

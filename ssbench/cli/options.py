@@ -320,13 +320,13 @@ _WORKER_COUNTS = (
     _field("--ssh-workers", "ssh_workers", ssh_hosts, _WORKERS,
            "hosts to start workers on over ssh, for this run, such as 'bench-{01..20}:4' for four "
            "on each of 20, or @FILE for a file with such words; without :COUNT, one for each core",
-           metavar="HOSTS", brief="hosts to start workers on over ssh, such as 'bench-{01..20}:4'"),
+           metavar="HOSTS"),
     row("--ssh-command", "ssh_command", command_words, _WORKERS,
         "with --ssh-workers: the ssh client, with options of yours", default="ssh",
         metavar="COMMAND"),
     _field("--ssh-worker-command", "ssh_worker_command", str, _WORKERS,
            "with --ssh-workers: ssbench-worker on those hosts, such as "
-           "/opt/ssbench/bin/ssbench-worker", metavar="COMMAND"),
+           "/opt/ssbench/bin/ssbench-worker [default: that of the PATH there]", metavar="COMMAND"),
     _field("--ssh-master", "ssh_master", str, _WORKERS,
            "with --ssh-workers: name or address at which those hosts reach this one [default: where"
            " they see ssh connect from]", metavar="HOST"),

@@ -75,7 +75,8 @@ class RunConfig:
     workers: int | None = None
     ssh_workers: tuple[SshHost, ...] | None = None  #: hosts to start workers on
     ssh_command: tuple[str, ...] = ("ssh",)
-    ssh_worker_command: str = "ssbench-worker"  #: for the shell of those hosts
+    #: For the shell of those hosts; None: ssbench-worker, from its PATH.
+    ssh_worker_command: str | None = None
     ssh_master: str | None = None  #: our address as they see it; None: they are asked
     expect_workers: int | None = None
     source_addresses: Sequence[str] | None = None  #: of this host, for its workers

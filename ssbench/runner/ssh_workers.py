@@ -99,6 +99,7 @@ class SshWorkers:
         #: No other worker can join: the key was made for these only.
         self.exclusive = False
         self._config = config
+        self._command = config.ssh_worker_command or "ssbench-worker"
         self._arguments = arguments
         self._environment = child_environment(hidden)
         self._hosts: list[_Host] = []
@@ -121,7 +122,7 @@ class SshWorkers:
             "--processes", str(host.processes or "auto"), "--parent-pipe", "0",
             "--exit-with-master", *self._arguments, name,
         ]  # fmt: skip
-        remote = f"{config.ssh_worker_command} {shlex.join(words)}"
+        remote = f"{self._command} {shlex.join(words)}"
         try:
             process = subprocess.Popen(  # nosec B603 # the user's own command
                 [*config.ssh_command, *_SSH_OPTIONS, "--", host.target, remote],
@@ -209,7 +210,7 @@ class SshWorkers:
         if status is None:
             return (
                 f"no answer within {self._config.worker_wait_s:g} s (--worker-wait); try:"
-                f" ssh {host.target} {self._config.ssh_worker_command} --version"
+                f" ssh {host.target} {self._command} --version"
             )
         if status == _SSH_FAILED:
             said = host.last_lines[-1] if host.last_lines else "it does not say why"
@@ -217,11 +218,11 @@ class SshWorkers:
             return f"ssh failed: {said}; {what.format(host=host.target)}"
         if status == _NOT_FOUND:
             return (
-                f"there is no {self._config.ssh_worker_command} ({said}): install ssbench"
+                f"there is no {self._command} ({said}): install ssbench"
                 f" {__version__} there, or give its path by --ssh-worker-command"
             )
         return (
-            f"{self._config.ssh_worker_command} ended with status {status}: {said}; is it of"
+            f"{self._command} ended with status {status}: {said}; is it of"
             f" release {__version__}, as here?"
         )
 
