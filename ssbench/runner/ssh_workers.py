@@ -57,7 +57,7 @@ _REMEDIES = (
     ("could not resolve", "check the name, or add the host to ~/.ssh/config"),
     ("", "is the host up, and does sshd listen there? Try: ssh {host} true"),
 )  # fmt: skip
-_EVERYWHERE = (None, "0.0.0.0", "::")
+_EVERYWHERE = (None, "0.0.0.0", "::")  # nosec B104 # nothing is bound here
 _LOG_LEVEL = re.compile(r"\S+ \S+ (?:\S+ )?(DEBUG|INFO|WARNING|ERROR|CRITICAL):")
 _CLOCK_SLACK_S = 1.0  #: clocks that differ by less cannot be told from a slow network
 _GRACE_S = 10.0  #: for all hosts together
