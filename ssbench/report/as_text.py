@@ -21,7 +21,6 @@ from ssbench.report.model import (
     Actual,
     Column,
     Distribution,
-    Interval,
     Note,
     Report,
     Row,
@@ -84,13 +83,20 @@ def run_text(report: Report, most: int | None, block: Block) -> str:
         lines += ["", row["operation"], *block(report, row, most)]
     populate, cleanup = report["phase_errors"].tables
     others = [section for section in report.sections if section.title]
+    workers, spread = report["workers"], ""
+    if workers["requests_min"] is not None:
+        spread = (
+            "Distribution of requests per worker-ID:"
+            f" {workers['requests_min']:7.3f} - {workers['requests_max']:7.3f}"
+            f" (avg: {workers['requests_mean']:7.3f}; stddev: {workers['requests_std_dev']:7.3f})"
+        )
     for part in (
         _stages(report, most),
         _errors("POPULATE ERRORS", populate),
         _errors("ERRORS", report["errors"].tables[0]),
         _errors("CLEAN-UP ERRORS", cleanup),
         _section(report["counters"], most),
-        _workers(report["workers"]),
+        [spread] if spread else [],
         [*_notes(report["steadiness"].notes), *_notes(report["notes"].notes)],
         _notes(report["load_generator"].notes),
         *(_section(section, most) for section in others),
@@ -174,9 +180,10 @@ def _scenario_table(report: Report) -> Iterator[str]:
     named = "".join(f" {printable(name)}" for name in others)
     yield f"% Ops    C   R   U   D{named}       Size Range       Size Name"
     for size in run["sizes"].rows:
+        low, high = _size(size["size_min"]), _size(size["size_max"])
         yield (
             f"{100 * size['share']:3.0f}%   %{_profile(size['crud'], size['profile'], others)}"
-            f"      {_size_range(size)}  {printable(size['name'])}"
+            f"      {low if low == high else f'{low} - {high}':15}  {printable(size['name'])}"
         )
     yield _RULE
     average = _profile(run["crud_weighted_average"], run["operations_weighted_average"], others)
@@ -191,13 +198,8 @@ def _profile(crud: Sequence[float] | None, profile: Row | None, others: Sequence
     return " ".join(cells + [f"{100 * profile.get(n, 0.0):{len(n)}.0f}" for n in others])
 
 
-def _size_range(size: Row) -> str:
-    """``  4 kB -   8 kB``, or one size, both 15 wide."""
-    low, high = _size(size["size_min"]), _size(size["size_max"])
-    return f"{low if low == high else f'{low} - {high}':15}"
-
-
 def _size(count: int | None) -> str:
+    """``  4 kB``, six wide."""
     if count is None:
         return "   N/A"
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
@@ -352,15 +354,6 @@ def _example(example: Row) -> str:
     text = printable(example["detail"]) or "no detail"
     identifier = printable(example["transaction_id"])
     return f"{example['operation']}: {text}{f'  {identifier}' if identifier else ''}"
-
-
-def _workers(workers: Section) -> Iterator[str]:
-    least, most = workers["requests_min"], workers["requests_max"]
-    if least is not None:
-        yield (
-            f"Distribution of requests per worker-ID: {least:7.3f} - {most:7.3f} "
-            f"(avg: {workers['requests_mean']:7.3f}; stddev: {workers['requests_std_dev']:7.3f})"
-        )
 
 
 def threshold_lines(report: Report) -> Iterator[str]:
@@ -590,28 +583,22 @@ def _comparison(report: Report, most: int | None) -> str:
 
 def _settings(settings: Table) -> Iterator[str]:
     """Scenarios first: figures of different ones are hardly a comparison."""
-    scenario = [row for row in settings.rows if row["of_scenario"]]
-    others = [row for row in settings.rows if not row["of_scenario"]]
-    if scenario:
-        yield "THE SCENARIOS DIFFER, which may explain differences in the figures:"
-        yield from _differing(scenario)
-    else:
+    differ = "THE SCENARIOS DIFFER, which may explain differences in the figures:"
+    if not any(row["of_scenario"] for row in settings.rows):
         yield "The scenarios are the same."
-    if others:
-        yield "Other differences:"
-        yield from _differing(others)
-
-
-def _differing(rows: Sequence[Row]) -> Iterator[str]:
-    for row in rows[:_MOST_SETTINGS]:
-        yield f"  {printable(row['key'])}: {' | '.join(map(_setting, row['values']))}"
-    if len(rows) > _MOST_SETTINGS:
-        yield f"  and {len(rows) - _MOST_SETTINGS} more (--json has all)"
-
-
-def _setting(value: object) -> str:
-    text = "none" if value is None else printable(str(value))
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+    for title, of_scenario in ((differ, True), ("Other differences:", False)):
+        rows = [row for row in settings.rows if row["of_scenario"] == of_scenario]
+        if rows:
+            yield title
+        for row in rows[:_MOST_SETTINGS]:
+            texts = ["none" if value is None else printable(str(value)) for value in row["values"]]
+            short = [
+                text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+                for text in texts
+            ]
+            yield f"  {printable(row['key'])}: {' | '.join(short)}"
+        if len(rows) > _MOST_SETTINGS:
+            yield f"  and {len(rows) - _MOST_SETTINGS} more (--json has all)"
 
 
 def _run_of_comparison(number: int, run: Row) -> Iterator[str]:
@@ -636,21 +623,19 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
     for row in part["figures"].rows:
         if row["figure"] == "moved_bytes_per_s" and not any(each.value for each in row["runs"]):
             continue  # nothing was moved
+        cells = []
+        for found in (row["runs"][0], row["runs"][other]):
+            value, low, high = (
+                "N/A" if each is None else f"{each / found.unit.divisor:,.{found.unit.digits}f}"
+                for each in (found.value, found.low, found.high)
+            )
+            cells += [value, _between(low, high)] if wide else [value]
         change = row["changes_against_first"][other - 1]
-        first, second = (_interval(row["runs"][at]) for at in (0, other))
-        yield _columns(
-            row["title"],
-            *(first if wide else first[:1]),
-            *(second if wide else second[:1]),
-            change_text(change["ratio"]),
-            _between(change_text(change["low"]), change_text(change["high"])),
-            _VERDICTS[change["verdict"]],
-        )
-    failed, done = part["errors"], part["operations"]
-    counts = [f"{failed[at]} of {done[at]}" for at in (0, other)]
-    yield _columns(
-        "Errors", *([counts[0], "", counts[1], "", "", ""] if wide else [*counts, "", ""])
-    )
+        ratio, low, high = (change_text(change[key]) for key in ("ratio", "low", "high"))
+        verdict = _VERDICTS[change["verdict"]]
+        yield _columns(row["title"], *cells, ratio, _between(low, high), verdict)
+    first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
+    yield _columns("Errors", first, *own and [""], second, *own and [""], "", "")
 
 
 def _columns(*cells: str) -> str:
@@ -661,16 +646,6 @@ def _columns(*cells: str) -> str:
         for cell, width in zip(cells, widths, strict=False)
     ]
     return "".join([*padded, *(f"  {word}" for word in cells[len(padded) :])]).rstrip()
-
-
-def _interval(found: Interval) -> tuple[str, str]:
-    """The estimate; and the interval, "" where there is none."""
-    unit = found.unit
-    value, low, high = (
-        "N/A" if each is None else f"{each / unit.divisor:,.{unit.digits}f}"
-        for each in (found.value, found.low, found.high)
-    )
-    return value, _between(low, high)
 
 
 def _between(low: str, high: str) -> str:

@@ -30,6 +30,7 @@ from ssbench.report.model import (
     fact,
     percent_text,
     plain_note,
+    section_of,
 )
 from ssbench.report.notes import notes_of_compared, steadiness_notes
 from ssbench.report.run import host_table
@@ -88,10 +89,10 @@ def of_comparison(found: stats.Comparison) -> Report:
     ]
     sections = [
         Section("", facts=facts),
-        Section("runs", tables=[Table.of("runs", [_run(run) for run in found.runs])]),
-        Section("differing_settings", tables=[Table.of("differing_settings", settings)]),
+        section_of(Table.of("runs", [_run(run) for run in found.runs])),
+        section_of(Table.of("differing_settings", settings)),
         Section("total", facts=parts.get(None, ())),
-        Section("operations", tables=[Table.of("operations", operations, by="operation")]),
+        section_of(Table.of("operations", operations, by="operation")),
         Section("changes", notes=list(_summary(found)), formats="text"),
         Section("remarks", notes=_remarks(found), formats="text"),
         distribution_section(

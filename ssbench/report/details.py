@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice, pairwise
 from math import isnan
 
-from ssbench.core.stats.breakdown import Breakdown, SourceTally
+from ssbench.core.stats.breakdown import Breakdown
 from ssbench.core.stats.headroom import ProcessSeries
 from ssbench.core.stats.histogram import Buckets, Histogram
 from ssbench.core.stats.run_stats import RunStats
@@ -27,12 +28,14 @@ from ssbench.report.model import (
     WORD,
     Column,
     Fact,
+    LazyRows,
     Row,
     Section,
     Series,
     Table,
     Unit,
     fact,
+    section_of,
 )
 from ssbench.report.notes import cause_text
 
@@ -40,6 +43,7 @@ from ssbench.report.notes import cause_text
 _MOST_POINTS = 600
 _MOST_LINES = 12  #: of hosts or processes in a chart
 _HTML = "html"
+_SINCE_START = Column("at_s", SECONDS, "since the run's start")
 #: Percentiles of a distribution, evenly spaced on its axis: 90, 99, 99.9 and 99.99 are as far from
 #: each other.
 _PERCENTS = tuple(round(100 - 100 * 10 ** -(step / 20), 6) for step in range(1, 81))
@@ -69,34 +73,43 @@ def detail_sections(stats: RunStats) -> list[Section]:
         return []
     return [
         _over_time(stats),
-        Section("marks", tables=[Table.of("marks", list(_marks(stats)))], formats=_HTML),
+        section_of(Table.of("marks", list(_marks(stats))), formats=_HTML),
         _errors_over_time(stats, stats.breakdown),
-        distribution_section("distribution", _by_operation(stats)),
-        distribution_section("size_class_distribution", _by_size_class(stats)),
+        distribution_section("distribution", [
+            (stats.operation_name(each), latencies(stats, operation=each))
+            for each in stats.operations
+        ]),
+        distribution_section("size_class_distribution", [
+            (stats.class_name(each), latencies(stats, size_class=each)) for each in stats.classes()
+        ]),
         _sources(stats, stats.breakdown, "worker"),
         _sources(stats, stats.breakdown, "url"),
         _host_metrics(stats),
-    ]
+    ]  # fmt: skip
 
 
-class Seconds:
-    """A row for each second, warm-up and cool-down included; computed when it is read."""
+#: Columns of what is known of each second.
+AT_A_TIME = (
+    Column("service_p50_s", LATENCY, "median service time", "service time p50"),
+    Column("service_p99_s", LATENCY, "its 99th percentile", "service time p99"),
+    Column("response_p50_s", LATENCY, "median response time; open loop only", "response time p50"),
+    Column("response_p99_s", LATENCY, "its 99th percentile", "response time p99"),
+    Column("in_flight", COUNT, "started and not completed at the end of it", "in flight"),
+)
 
-    def __init__(self, stats: RunStats) -> None:
-        self._stats = stats
 
-    def __iter__(self) -> Iterator[Row]:
-        no_store = self._stats.run.no_store
-        for second in self._stats.series.seconds():
-            yield {
-                "second": second.second + 1,
-                "operations": second.count,
-                "errors": second.errors,
-                "moved_bytes": None if no_store else second.bytes_moved,
-                **_quantiles("service", second.service),
-                **_quantiles("response", second.response),
-                "in_flight": second.in_flight,
-            }
+def seconds(stats: RunStats) -> Iterator[Row]:
+    """A row for each second, warm-up and cool-down included."""
+    for second in stats.series.seconds():
+        yield {
+            "second": second.second + 1,
+            "operations": second.count,
+            "errors": second.errors,
+            "moved_bytes": None if stats.run.no_store else second.bytes_moved,
+            **_quantiles("service", second.service),
+            **_quantiles("response", second.response),
+            "in_flight": second.in_flight,
+        }
 
 
 def _quantiles(name: str, latencies: Buckets) -> dict[str, float | None]:
@@ -104,31 +117,25 @@ def _quantiles(name: str, latencies: Buckets) -> dict[str, float | None]:
     return {f"{name}_p50_s": p50, f"{name}_p99_s": p99}
 
 
-class _Points:
-    """As Seconds, but per second of each point, which may cover several: their latencies are
+def _points(stats: RunStats) -> Iterator[Row]:
+    """As ``seconds``, but per second of each point, which may cover several: their latencies are
     merged, never averaged."""
-
-    def __init__(self, stats: RunStats) -> None:
-        self._stats = stats
-
-    def __iter__(self) -> Iterator[Row]:
-        stats = self._stats
-        width = -(-len(stats.series.span) // _MOST_POINTS) or 1
-        seconds = iter(stats.series.seconds())
-        has_bytes = not stats.run.no_store
-        while some := list(islice(seconds, width)):
-            moved = sum(second.bytes_moved for second in some)
-            # The last second is no whole one: its rate would be a drop that was none.
-            whole = some[-1].second < stats.series.span.stop - 1
-            yield {
-                "at_s": some[0].second,
-                "operations_per_s": sum(s.count for s in some) / len(some) if whole else None,
-                "errors_per_s": sum(s.errors for s in some) / len(some) if whole else None,
-                "moved_bytes_per_s": moved / len(some) if whole and has_bytes else None,
-                **_quantiles("service", Buckets.merged([second.service for second in some])),
-                **_quantiles("response", Buckets.merged([second.response for second in some])),
-                "in_flight": some[-1].in_flight,
-            }
+    width = -(-len(stats.series.span) // _MOST_POINTS) or 1
+    seconds = iter(stats.series.seconds())
+    has_bytes = not stats.run.no_store
+    while some := list(islice(seconds, width)):
+        moved = sum(second.bytes_moved for second in some)
+        # The last second is no whole one: its rate would be a drop that was none.
+        whole = some[-1].second < stats.series.span.stop - 1
+        yield {
+            "at_s": some[0].second,
+            "operations_per_s": sum(s.count for s in some) / len(some) if whole else None,
+            "errors_per_s": sum(s.errors for s in some) / len(some) if whole else None,
+            "moved_bytes_per_s": moved / len(some) if whole and has_bytes else None,
+            **_quantiles("service", Buckets.merged([second.service for second in some])),
+            **_quantiles("response", Buckets.merged([second.response for second in some])),
+            "in_flight": some[-1].in_flight,
+        }
 
 
 def _over_time(stats: RunStats) -> Section:
@@ -136,16 +143,10 @@ def _over_time(stats: RunStats) -> Section:
         Column("operations_per_s", RATE, "successes completed", "operations/s"),
         Column("errors_per_s", RATE, "failures completed", "errors/s"),
         Column("moved_bytes_per_s", THROUGHPUT, "by successes", "MB/s"),
-        Column("service_p50_s", LATENCY, "median service time", "service time p50"),
-        Column("service_p99_s", LATENCY, "its 99th percentile", "service time p99"),
-        Column("response_p50_s", LATENCY, "median response time", "response time p50"),
-        Column("response_p99_s", LATENCY, "its 99th percentile", "response time p99"),
-        Column("in_flight", COUNT, "operations not completed", "in flight"),
+        *AT_A_TIME,
     ]
-    x = Column("at_s", SECONDS, "since the run's start")
-    return Section(
-        "over_time", series=[Series("over_time", x, columns, _Points(stats))], formats=_HTML
-    )
+    rows = LazyRows(partial(_points, stats))
+    return section_of(Series("over_time", _SINCE_START, columns, rows), formats=_HTML)
 
 
 def _marks(stats: RunStats) -> Iterator[list[Fact]]:
@@ -195,20 +196,7 @@ def _errors_over_time(stats: RunStats, breakdown: Breakdown) -> Section:
     columns = [Column(cause, RATE, "failures completed", cause) for cause in causes]
     points = range(0, stats.series.span.stop, width) if causes else range(0)
     rows = [{"at_s": at, **{cause: counts[at][cause] / width for cause in causes}} for at in points]
-    x = Column("at_s", SECONDS, "since the run's start")
-    return Section(
-        "errors_over_time", series=[Series("errors_over_time", x, columns, rows)], formats=_HTML
-    )
-
-
-def _by_operation(stats: RunStats) -> Iterator[tuple[str, Histogram]]:
-    for operation in stats.operations:
-        yield stats.operation_name(operation), latencies(stats, operation=operation)
-
-
-def _by_size_class(stats: RunStats) -> Iterator[tuple[str, Histogram]]:
-    for size_class in stats.classes():
-        yield stats.class_name(size_class), latencies(stats, size_class=size_class)
+    return section_of(Series("errors_over_time", _SINCE_START, columns, rows), formats=_HTML)
 
 
 def latencies(stats: RunStats, **group: int) -> Histogram:
@@ -225,50 +213,38 @@ def distribution_section(key: str, named: Iterable[tuple[str, Histogram]]) -> Se
         Column(str(at), LATENCY, "latency at that percentile", name)
         for at, (name, _histogram) in enumerate(lines)
     ]
-    rows = [
-        {
-            "percentile": percent,
-            **{
-                str(line): values[at] if histogram.count * (100 - percent) >= 100 else None
-                for line, ((_name, histogram), values) in enumerate(
-                    zip(lines, quantiles, strict=True)
-                )
-            },
-        }
+    rows: list[Row] = [
+        {"percentile": percent, **{
+            str(line): quantiles[line][at] if histogram.count * (100 - percent) >= 100 else None
+            for line, (_name, histogram) in enumerate(lines)
+        }}
         for at, percent in enumerate(_PERCENTS)
-    ]
+    ]  # fmt: skip
     x = Column("percentile", PERCENT, "share of the operations that took no longer")
-    return Section(key, series=[Series(key, x, columns, rows)], formats=_HTML)
+    return section_of(Series(key, x, columns, rows), formats=_HTML)
 
 
 def _sources(stats: RunStats, breakdown: Breakdown, source: str) -> Section:
     """A row for each worker, or storage URL, with results."""
-    rows = [
-        _source(_source_name(stats, source, run_id, number), tally)
-        for (kind, run_id, number), tally in sorted(breakdown.sources.items())
-        if kind == source
-    ]
-    return Section(f"by_{source}", tables=[Table.of(f"by_{source}", rows)], formats=_HTML)
-
-
-def _source_name(stats: RunStats, source: str, run_id: str, number: int) -> str:
-    if source == "url":
-        return f"storage URL {number + 1}"
-    worker = stats.run.workers.get((run_id, number))
-    return f"{worker.worker_id} ({worker.host})" if worker else f"#{number}"
-
-
-def _source(name: str, tally: SourceTally) -> list[Fact]:
-    p50, p99, worst = tally.service.quantiles((50.0, 99.0, 100.0))
-    return [
-        fact("name", name, WORD, "which", title="Name"),
-        fact("count", tally.count, COUNT, "successes", title="Count"),
-        fact("errors", tally.errors, COUNT, "failures", title="Errors"),
-        fact("moved_bytes", tally.bytes_moved, BYTES, "by successes", title="Bytes"),
-        fact("p50", p50, LATENCY, "median service time", title="p50"),
-        fact("p99", p99, LATENCY, "its 99th percentile", title="p99"),
-        fact("max", worst, LATENCY, "the slowest", title="max"),
-    ]
+    rows = []
+    for (kind, run_id, number), tally in sorted(breakdown.sources.items()):
+        if kind != source:
+            continue
+        name = f"storage URL {number + 1}"
+        if source == "worker":
+            worker = stats.run.workers.get((run_id, number))
+            name = f"{worker.worker_id} ({worker.host})" if worker else f"#{number}"
+        p50, p99, worst = tally.service.quantiles((50.0, 99.0, 100.0))
+        rows.append([
+            fact("name", name, WORD, "which", title="Name"),
+            fact("count", tally.count, COUNT, "successes", title="Count"),
+            fact("errors", tally.errors, COUNT, "failures", title="Errors"),
+            fact("moved_bytes", tally.bytes_moved, BYTES, "by successes", title="Bytes"),
+            fact("p50", p50, LATENCY, "median service time", title="p50"),
+            fact("p99", p99, LATENCY, "its 99th percentile", title="p99"),
+            fact("max", worst, LATENCY, "the slowest", title="max"),
+        ])  # fmt: skip
+    return section_of(Table.of(f"by_{source}", rows), formats=_HTML)
 
 
 def _host_metrics(stats: RunStats) -> Section:
@@ -310,5 +286,4 @@ def _metrics(
         for first in range(0, len(known), step):
             values = [value for _at_s, value in known[first : first + step]]
             rows.append({"at_s": known[first][0], str(at): sum(values) / len(values)})
-    x = Column("at_s", SECONDS, "since the run's start")
-    return Series(title, x, columns, rows, title)
+    return Series(title, _SINCE_START, columns, rows, title)

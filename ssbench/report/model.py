@@ -7,7 +7,7 @@ Section: every renderer shows a section, table or column that it has no special 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -172,6 +172,19 @@ class Note:
     formats: str = ALL
 
 
+class LazyRows:
+    """Rows that are computed whenever they are read.
+
+    :param make: gives a new iterator over them.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Row]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._make()
+
+
 def plain_note(sentence: str) -> Note:
     """A line for people, without figures."""
     return Note(Level.PLAIN, sentence, {}, "text")
@@ -210,6 +223,13 @@ class Section:
     def row(self) -> Row:
         """The values of its facts, by key."""
         return {each.column.key: each.value for each in self.facts}
+
+
+def section_of(block: Table | Series, title: str = "", formats: str = ALL) -> Section:
+    """The section of a single table or series."""
+    if isinstance(block, Table):
+        return Section(block.key, title, tables=[block], formats=formats)
+    return Section(block.key, title, series=[block], formats=formats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +275,11 @@ def all_percentiles(asked: Sequence[float]) -> tuple[float, ...]:
 def percent_text(percent: float) -> str:
     """``95``, ``99.9``: as a user writes it, and as keys have it."""
     return str(int(percent)) if percent == int(percent) else repr(float(percent))
+
+
+def percent_label(percent: float) -> str:
+    """``p95``, ``p99.9``, ``max``."""
+    return "max" if percent == 100 else f"p{percent_text(percent)}"
 
 
 def latency_text(value_ns: float | None) -> str:

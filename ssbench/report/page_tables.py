@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from ssbench.core.stats.compare import ChangeVerdict
 from ssbench.core.text import printable
@@ -18,13 +19,12 @@ from ssbench.report.model import (
     Column,
     Distribution,
     Fact,
-    Note,
     Report,
     Row,
     Table,
     Unit,
     fact,
-    percent_text,
+    percent_label,
     time_text,
 )
 
@@ -62,18 +62,19 @@ def title_of(report: Report) -> tuple[str, list[str]]:
 
 def notes_of(report: Report) -> Iterator[tuple[str, str]]:
     """(class, sentence) of what a reader should know beside the figures."""
-    for key in ("ending", "changes", "", "steadiness", "notes", "load_generator", "warnings",
-                "counters"):  # fmt: skip
-        for section in report.sections:
-            if section.key == key:
-                yield from _sentences(section.notes or ())
-    for section in report.sections:
-        if section.title and section.key:
-            yield from _sentences(section.notes or ())
-
-
-def _sentences(notes: Iterable[Note]) -> Iterator[tuple[str, str]]:
-    for note in notes:
+    keys = (
+        "ending",
+        "changes",
+        "",
+        "steadiness",
+        "notes",
+        "load_generator",
+        "warnings",
+        "counters",
+    )
+    named = [section for key in keys for section in report.sections if section.key == key]
+    titled = [section for section in report.sections if section.title and section.key]
+    for note in chain.from_iterable(section.notes or () for section in [*named, *titled]):
         if "text" in note.formats:
             yield note.level.name.lower(), printable(note.sentence)
 
@@ -114,9 +115,8 @@ def _heading(column: Column) -> str:
 
 def _run(report: Report) -> Iterator[Table]:
     thresholds = report["thresholds"].tables[0]
-    shown = ("threshold", "passed", "actual", "unit", "latency", "why")
-    columns = [replace(c, title=c.title or c.key, formats="text")
-               for c in thresholds.columns if c.key in shown]  # fmt: skip
+    keys = ("threshold", "passed", "actual", "unit", "latency", "why")
+    columns = [replace(c, title=c.key, formats="text") for c in thresholds.columns if c.key in keys]
     yield replace(thresholds, columns=columns, title="Thresholds")
     operations = [
         {"operation": "TOTAL", **report["total"].row},
@@ -133,82 +133,65 @@ def _run(report: Report) -> Iterator[Table]:
     if len(stages) > 1:
         named = [(f"stage {number}", row) for number, row in enumerate(stages, 1)]
         yield _figures("Stages", named)
-    for key, title in (("by_worker", "Workers"), ("by_url", "Storage URLs")):
-        for section in report.sections:
-            if section.key == key:
-                yield replace(section.tables[0], title=title)
-    for title, key, at in (
-        ("Errors", "errors", 0), ("Errors while populating", "phase_errors", 0),
-        ("Errors while cleaning up", "phase_errors", 1),
-    ):  # fmt: skip
-        yield _errors(title, report[key].tables[at].rows)
-    yield _phases(report["phases"].tables[0].rows)
-    hosts = report["load_generator"]["hosts"]
-    yield replace(hosts, title="Hosts of the load generator")
-    clocks = report["clocks"].tables[0]
-    yield replace(clocks, title="Clocks of the workers")
-    yield _sizes(report["run"]["sizes"].rows)
+    titles = {"by_worker": "Workers", "by_url": "Storage URLs"}
+    for section in report.sections:
+        if section.key in titles:
+            yield replace(section.tables[0], title=titles[section.key])
+    yield _errors("Errors", report["errors"].tables[0].rows)
+    populate, cleanup = report["phase_errors"].tables
+    yield _errors("Errors while populating", populate.rows)
+    yield _errors("Errors while cleaning up", cleanup.rows)
+    phases = report["phases"].tables[0].rows
+    yield _table(
+        "Populate and clean-up", [row for row in phases if row["count"] or row["errors"]],
+        ("phase", WORD, "Phase"), ("count", COUNT, "Count"), ("errors", COUNT, "Errors"),
+        ("span_s", SECONDS, "Time"),
+    )  # fmt: skip
+    yield replace(report["load_generator"]["hosts"], title="Hosts of the load generator")
+    yield replace(report["clocks"].tables[0], title="Clocks of the workers")
+    sizes = [{**row, "profile": _profile(row["profile"])} for row in report["run"]["sizes"].rows]
+    yield _table(
+        "Size classes of the scenario", sizes, ("name", WORD, "Size class"),
+        ("size_min", COUNT, "Smallest (B)"), ("size_max", COUNT, "Largest (B)"),
+        ("initial_files", COUNT, "Initial objects"), ("profile", WORD, "Operations"),
+    )  # fmt: skip
 
 
 def _figures(title: str, named: Sequence[tuple[str, Row]]) -> Table:
     """Counts, rates and latencies, which are response times where there are any."""
-    is_open = any(row["response_time"] for _name, row in named)
-    return Table.of(title, [list(_figure(*each)) for each in named], title=(
-        f"{title} (latencies: {'response' if is_open else 'service'} time)"
-    ))  # fmt: skip
+    kind = "response" if any(row["response_time"] for _name, row in named) else "service"
+    rows = []
+    for name, row in named:
+        found: Distribution = row["response_time"] or row["last_byte_latency"]
+        rows.append([
+            fact("name", name, WORD, "which", title="Name"),
+            fact("count", row["count"], COUNT, "successes", title="Count"),
+            fact("errors", row["errors"], COUNT, "failures", title="Errors"),
+            fact("retries", row["retries"], COUNT, "repeated attempts", title="Retries"),
+            fact("rate", row["requests_per_s"], RATE, "successes per second", title="Rate"),
+            fact("moved", row["moved_bytes_per_s"], THROUGHPUT, "by these", title="Data"),
+            fact("mean", found.mean, LATENCY, "average", title="mean"),
+            *(fact(label := percent_label(percent), value, LATENCY, "percentile", title=label)
+              for percent, value in found.percentiles.items()),
+        ])  # fmt: skip
+    return Table.of(title, rows, title=f"{title} (latencies: {kind} time)")
 
 
-def _figure(name: str, row: Row) -> Iterator[Fact]:
-    found: Distribution = row["response_time"] or row["last_byte_latency"]
-    yield fact("name", name, WORD, "which", title="Name")
-    yield fact("count", row["count"], COUNT, "successes", title="Count")
-    yield fact("errors", row["errors"], COUNT, "failures", title="Errors")
-    yield fact("retries", row["retries"], COUNT, "repeated attempts", title="Retries")
-    yield fact("rate", row["requests_per_s"], RATE, "successes per second", title="Rate")
-    yield fact("moved", row["moved_bytes_per_s"], THROUGHPUT, "by these", title="Data")
-    yield fact("mean", found.mean, LATENCY, "average", title="mean")
-    for percent, value in found.percentiles.items():
-        label = "max" if percent == 100 else f"p{percent_text(percent)}"
-        yield fact(label, value, LATENCY, "percentile", title=label)
+def _table(title: str, rows: Sequence[Row], *columns: tuple[str, Unit, str]) -> Table:
+    """:param columns: key, unit and heading of each."""
+    return Table(title, [Column(key, unit, name, name) for key, unit, name in columns], rows, title)
 
 
 def _errors(title: str, rows: Sequence[Row]) -> Table:
-    columns = [
-        Column("count", COUNT, "operations", "Count"),
-        Column("kind", WORD, "cause", "Cause"),
-        Column("status", WORD, "HTTP status", "Status"),
-        Column("operation", WORD, "of the example", "Operation"),
-        Column("detail", WORD, "what happened first", "Example"),
-        Column("transaction_id", WORD, "of the example", "Transaction id"),
-    ]
     shown = [
         {**row["example"], **row, "status": row["status"] or "-"}
         for row in sorted(rows, key=lambda row: -row["count"])
     ]
-    return Table(title, columns, shown, title)
-
-
-def _phases(rows: Sequence[Row]) -> Table:
-    columns = [
-        Column("phase", WORD, "which", "Phase"),
-        Column("count", COUNT, "successes", "Count"),
-        Column("errors", COUNT, "failures", "Errors"),
-        Column("span_s", SECONDS, "its length", "Time"),
-    ]
-    found = [row for row in rows if row["count"] or row["errors"]]
-    return Table("phases", columns, found, "Populate and clean-up")
-
-
-def _sizes(rows: Sequence[Row]) -> Table:
-    columns = [
-        Column("name", WORD, "size class", "Size class"),
-        Column("size_min", COUNT, "smallest object", "Smallest (B)"),
-        Column("size_max", COUNT, "largest object", "Largest (B)"),
-        Column("initial_files", COUNT, "initial objects", "Initial objects"),
-        Column("profile", WORD, "share of each operation", "Operations"),
-    ]
-    shown = [{**row, "profile": _profile(row["profile"])} for row in rows]
-    return Table("sizes", columns, shown, "Size classes of the scenario")
+    return _table(
+        title, shown, ("count", COUNT, "Count"), ("kind", WORD, "Cause"),
+        ("status", WORD, "Status"), ("operation", WORD, "Operation"), ("detail", WORD, "Example"),
+        ("transaction_id", WORD, "Transaction id"),
+    )  # fmt: skip
 
 
 def _profile(profile: Row | None) -> str:

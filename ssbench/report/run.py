@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from ssbench.core.model import Phase
@@ -16,7 +17,7 @@ from ssbench.core.stats.scenario_view import crud_of
 from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult, metric_of
 from ssbench.report import notes, summary
-from ssbench.report.details import Seconds, detail_sections
+from ssbench.report.details import AT_A_TIME, detail_sections, seconds
 from ssbench.report.model import (
     BYTES,
     COUNT,
@@ -31,6 +32,7 @@ from ssbench.report.model import (
     Column,
     Distribution,
     Fact,
+    LazyRows,
     Report,
     Row,
     Section,
@@ -38,6 +40,7 @@ from ssbench.report.model import (
     Table,
     all_percentiles,
     fact,
+    section_of,
 )
 from ssbench.report.profile import profile_section
 
@@ -99,23 +102,20 @@ def of_run(
         _run(stats),
         _settings(stats),
         Section("total", facts=_operation(stats, None, percents)),
-        Section("operations", tables=[Table.of("operations", operations, by="operation")]),
-        Section("phases", tables=[Table.of("phases", phases, by="phase")]),
-        Section("errors", tables=[_errors("errors", stats, Phase.RUN)]),
-        Section(
-            "phase_errors",
-            tables=[_errors(phase.name, stats, phase) for phase in _AROUND],
-        ),
+        section_of(Table.of("operations", operations, by="operation")),
+        section_of(Table.of("phases", phases, by="phase")),
+        section_of(_errors("errors", stats, Phase.RUN)),
+        Section("phase_errors", tables=[_errors(each.name, stats, each) for each in _AROUND]),
         _workers(stats),
         _completions(stats),
-        Section("stages", tables=[Table.of("stages", stages, title=stages_title, formats="json")]),
+        section_of(Table.of("stages", stages, title=stages_title, formats="json")),
         _seconds(stats),
         Section("steadiness", notes=notes.steadiness_notes(stats)),
         Section("notes", notes=notes.run_notes(stats)),
-        Section("thresholds", tables=[Table.of("thresholds", judged, csv="threshold")]),
+        section_of(Table.of("thresholds", judged, csv="threshold")),
         _load_generator(stats),
         _host_use(stats),
-        Section("clocks", tables=[Table.of("clocks", list(_clocks(stats)), formats="json")]),
+        section_of(Table.of("clocks", list(_clocks(stats)), formats="json")),
         _verified(stats),
         _counters(stats),
         *([profile_section(stats.run)] if stats.run.profiles else []),
@@ -337,9 +337,7 @@ def _completions(stats: RunStats) -> Section:
     x = Column("second", COUNT, "1 is that of the run's start", csv="Seconds Since Start")
     y = Column("requests", COUNT, "successes completed", csv="Requests Completed")
     rows = [{x.key: at, y.key: count} for at, count in enumerate(stats.completions(), 1)]
-    return Section(
-        "completions_per_s", series=[Series("completions_per_s", x, [y], rows, formats="json")]
-    )
+    return section_of(Series("completions_per_s", x, [y], rows, formats="json"))
 
 
 def _stage(stats: RunStats, index: int, percents: Sequence[float]) -> list[Fact]:
@@ -364,16 +362,11 @@ def _seconds(stats: RunStats) -> Section:
         Column("operations", COUNT, "successes completed"),
         Column("errors", COUNT, "failures completed"),
         Column("moved_bytes", BYTES, "by successes; none without a store"),
-        Column("service_p50_s", LATENCY, "median service time"),
-        Column("service_p99_s", LATENCY, "99th percentile of the service time"),
-        Column("response_p50_s", LATENCY, "median response time; open loop only"),
-        Column("response_p99_s", LATENCY, "99th percentile of the response time"),
-        Column("in_flight", COUNT, "started and not completed when the second ended"),
+        *AT_A_TIME,
     ]
     x = Column("second", COUNT, "1 is that of the run's start")
-    return Section(
-        "seconds", series=[Series("seconds", x, columns, Seconds(stats), formats="json")]
-    )
+    rows = LazyRows(partial(seconds, stats))
+    return section_of(Series("seconds", x, columns, rows, formats="json"))
 
 
 def _merged(parts: Sequence[Part]) -> Section:
@@ -394,7 +387,7 @@ def _merged(parts: Sequence[Part]) -> Section:
             fact("ended", run.ending, WORD, "how it ended"),
         ])  # fmt: skip
     table = Table.of("merged", rows, formats="text json")
-    return Section("merged", f"MERGED RUNS OF {len(parts)} MASTERS", tables=[table])
+    return section_of(table, f"MERGED RUNS OF {len(parts)} MASTERS")
 
 
 def threshold_facts(verdict: ThresholdResult) -> list[Fact]:
@@ -455,7 +448,7 @@ def _host_use(stats: RunStats) -> Section:
             row.append(fact(f"{key}_max", most, unit, "the highest second of it", title="max"))
         rows.append(row)
     title = "HOSTS (mean, and highest second)" if rows else ""
-    return Section("host_use", title, tables=[Table.of("host_use", rows, formats="text json")])
+    return section_of(Table.of("host_use", rows, formats="text json"), title)
 
 
 def host_table(hosts: Sequence[HostLoad]) -> Table:
@@ -496,8 +489,7 @@ def _clocks(stats: RunStats) -> Iterator[list[Fact]]:
         worker = stats.run.workers.get((run_id, index))
         ahead_s = None if clock.wall_ns is None else clock.wall_ns / 1e9
         yield [
-            fact("worker_id", worker.worker_id if worker else f"#{index}", WORD, "its id",
-                 title="Worker"),
+            fact("worker_id", stats.run.worker_id(run_id, index), WORD, "its id", title="Worker"),
             fact("host", worker and worker.host, WORD, "its host", title="Host"),
             fact("corrected_by_s", clock.shift_ns / 1e9, SECONDS, "added to its times",
                  title="Corrected"),

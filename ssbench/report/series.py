@@ -26,7 +26,7 @@ from ssbench.report.model import (
     Section,
     Table,
     fact,
-    percent_text,
+    percent_label,
     plain_note,
 )
 from ssbench.report.notes import NO_STORE, cause_text
@@ -151,13 +151,13 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
 
 def _latencies(name: str, values: Mapping[float, float | None], meaning: str) -> Iterator[Fact]:
     for percent, value in values.items():
-        yield fact(f"{name}_{_label(percent)}_s", value, LATENCY, meaning, _DATA)
+        yield fact(f"{name}_{percent_label(percent)}_s", value, LATENCY, meaning, _DATA)
 
 
 def _shown_latencies(step: Step, percentiles: Sequence[float]) -> Iterator[Fact]:
     """For people: response times where operations had due times, else service times."""
     for percent in percentiles:
-        label, value = _label(percent), step.latencies[percent]
+        label, value = percent_label(percent), step.latencies[percent]
         yield fact(label, value, LATENCY, "of the load's latency", "text", title=label)
 
 
@@ -166,7 +166,7 @@ def _of_thresholds(
 ) -> Iterator[Fact]:
     """For CSV three columns for each, numbered from 1 as they were given; for people the measured
     value, where no other column has it."""
-    shown = {_label(percent) for percent in percentiles}
+    shown = {percent_label(percent) for percent in percentiles}
     for number, threshold in enumerate(thresholds, 1):
         row = judged[number - 1] if judged else {}
         value, name = row.get("actual"), f"threshold_{number}"
@@ -222,7 +222,3 @@ def _times(count: int, tries: int) -> str:
 
 def _words(load: float, over: str) -> str:
     return "1 user" if (over, load) == ("users", 1) else _WORDS[over].format(f"{load:g}")
-
-
-def _label(percent: float) -> str:
-    return "max" if percent == 100 else f"p{percent_text(percent)}"

@@ -56,6 +56,11 @@ class RunRecords:
         self.operations: dict[int, Operation] = dict(OPERATIONS)
         self._scenarios: dict[str, ScenarioView] = {}
 
+    def worker_id(self, run_id: str, index: int) -> str:
+        """The worker's id; ``#7`` without its record."""
+        worker = self.workers.get((run_id, index))
+        return worker.worker_id if worker else f"#{index}"
+
     def __repr__(self) -> str:
         return f"<RunRecords {len(self.headers)} runs, {len(self.workers)} workers>"
 

@@ -398,8 +398,7 @@ class RunStats:
             if worker.concurrency:
                 found[worker.worker_id] += 0
         for key, count in self._requests.items():
-            known = self.run.workers.get(key)
-            found[known.worker_id if known else f"#{key[1]}"] += count
+            found[self.run.worker_id(*key)] += count
         return dict(found)
 
     @property
@@ -476,10 +475,7 @@ class RunStats:
 
     def _seat(self, run_id: str, index: int) -> ProcessSeries:
         series = self._hosts[run_id, index]
-        worker_id = ""
-        if index >= 0:  # below: a master
-            worker = self.run.workers.get((run_id, index))
-            worker_id = worker.worker_id if worker else f"#{index}"
+        worker_id = self.run.worker_id(run_id, index) if index >= 0 else ""  # below: a master
         return ProcessSeries(Who(worker_id, series.host), series, self.run.spans_s(run_id))
 
     # How it is counted
