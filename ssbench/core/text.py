@@ -99,6 +99,11 @@ def _escaped(char: str) -> str:
     return char.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
+def shortened(text: str, most: int) -> str:
+    """The text, or its beginning and three dots where it is longer than ``most``."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def plural(count: int, noun: str) -> str:
     """``1 object``, ``12,345 objects``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ssbench.core.text import printable
-from ssbench.report.as_text import RATE_TITLE, items_text, render_wide, run_text
+from ssbench.report.as_text import (
+    RATE_TITLE,
+    count_text,
+    items_text,
+    percentile_name,
+    render_wide,
+    run_text,
+)
 from ssbench.report.model import Distribution, Report, Row, percent_text
 
 
@@ -19,7 +26,11 @@ def render_classic(report: Report) -> str:
 
 def _block(report: Report, row: Row, _most: int | None) -> Iterator[str]:
     """The figures of an operation."""
-    yield _count_line(row, throughput=not report.legacy)
+    rate, moved = row["requests_per_s"], row["moved_bytes_per_s"]
+    line = f"       {count_text(row)}  {RATE_TITLE} {'  N/A' if rate is None else f'{rate:5.1f}'}"
+    if not report.legacy:  # 0.3.9 does not store the size of what was read
+        line += f"  Throughput: {'N/A' if moved is None else f'{moved / 1e6:.2f} MB/s'}"
+    yield line
     percent = report.percentile
     column = f"{percent_text(percent)}%-ile"
     yield f"{'':28}min       max      avg      std_dev  {column:26}Worst latency TX ID"
@@ -43,21 +54,11 @@ def _block(report: Report, row: Row, _most: int | None) -> Iterator[str]:
     title = "Service time (from start)" if response else "Last-byte"
     for name, found in ((title, service), ("Response time (from due)", response)):
         if found and found.count:
-            yield f"       {name} percentiles: {_percentiles(found)}"
-
-
-def _count_line(row: Row, *, throughput: bool) -> str:
-    rate, retried = row["requests_per_s"], row["retry_percent"]
-    rate_text = "  N/A" if rate is None else f"{rate:5.1f}"
-    retried_text = "   N/A" if retried is None else f"{retried:5.2f}%"
-    line = (
-        f"       Count: {row['count']:5} ({row['errors']:5} error; {row['retries']:5} retries: "
-        f"{retried_text})  {RATE_TITLE} {rate_text}"
-    )
-    if not throughput:  # 0.3.9 does not store the size of what was read
-        return line
-    moved = row["moved_bytes_per_s"]
-    return f"{line}  Throughput: {'N/A' if moved is None else f'{moved / 1e6:.2f} MB/s'}"
+            shown = ", ".join(
+                f"{percentile_name(each)} {'N/A' if value is None else f'{value / 1e6:.3f} ms'}"
+                for each, value in found.percentiles.items()
+            )
+            yield f"       {name} percentiles: {shown}"
 
 
 def _latency_line(title: str, found: Distribution, percent: float, label: str) -> str:
@@ -73,11 +74,3 @@ def _seconds(value_ns: float | None, width: int) -> str:
     if value_ns is None:
         return "  N/A  "[7 - width :]
     return f"{value_ns / 1e9:{width}.3f}"
-
-
-def _percentiles(found: Distribution) -> str:
-    return ", ".join(
-        f"{'max' if percent == 100 else f'{percent_text(percent)}%'}"
-        f" {'N/A' if value is None else f'{value / 1e6:.3f} ms'}"
-        for percent, value in found.percentiles.items()
-    )

@@ -13,7 +13,7 @@ from typing import Any
 from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
 from ssbench.core.stats.scenario_view import other_operations
 from ssbench.core.stats.thresholds import DURATIONS, THROUGHPUTS
-from ssbench.core.text import bytes_text, plural, printable
+from ssbench.core.text import bytes_text, plural, printable, shortened
 from ssbench.report.model import (
     LATENCY,
     WALL_CLOCK,
@@ -239,7 +239,7 @@ def _block(report: Report, row: Row, most: int | None) -> Iterator[str]:
         if response:
             shown["Response time (from due) percentiles:"] = response
         longest = max(map(len, shown))
-        lines = [["".ljust(longest), *map(_percentile_name, service.percentiles)]]
+        lines = [["".ljust(longest), *map(percentile_name, service.percentiles)]]
         for title, found in shown.items():
             values = [f"{latency_text(value):>9}" for value in found.percentiles.values()]
             lines.append([title.ljust(longest), *values])
@@ -250,18 +250,23 @@ def _block(report: Report, row: Row, most: int | None) -> Iterator[str]:
 
 def _counts(row: Row, most: int | None, *, throughput: bool) -> Iterator[str]:
     """What succeeded and failed, and the rates; in one line where any width will do."""
-    retried = row["retry_percent"]
-    retried_text = "   N/A" if retried is None else f"{retried:5.2f}%"
-    count = (
-        f"Count: {row['count']:5} ({row['errors']:5} error; {row['retries']:5} retries: "
-        f"{retried_text})"
-    )
     rates = f"{RATE_TITLE} {_number(row['requests_per_s'], 1)}"
     if throughput:  # 0.3.9 does not store the size of what was read
         rates += f"  Throughput: {_number(row['moved_bytes_per_s'], 2, 1e6, ' MB/s')}"
+    count = count_text(row)
     yield from (f"{_INDENT}{line}" for line in ([count, rates] if most else [f"{count}  {rates}"]))
     if row.get("items"):
         yield f"{_INDENT}{items_text(row)}"
+
+
+def count_text(row: Row) -> str:
+    """Successes, failures and retries of an operation."""
+    retried = row["retry_percent"]
+    retried_text = "   N/A" if retried is None else f"{retried:5.2f}%"
+    return (
+        f"Count: {row['count']:5} ({row['errors']:5} error; {row['retries']:5} retries: "
+        f"{retried_text})"
+    )
 
 
 def items_text(row: Row) -> str:
@@ -269,7 +274,7 @@ def items_text(row: Row) -> str:
     return f"Items: {row['items']}  Average items per second: {_number(row['items_per_s'], 1)}"
 
 
-def _percentile_name(percent: float) -> str:
+def percentile_name(percent: float) -> str:
     return "max" if percent == 100 else f"{percent_text(percent)}%"
 
 
@@ -454,7 +459,7 @@ def cell_text(value: Any, column: Column, *, symbol: bool = False) -> str:
         return _actual(value)
     if isinstance(value, Distribution):
         return ", ".join(
-            f"{_percentile_name(percent)} {latency_text(each)}"
+            f"{percentile_name(percent)} {latency_text(each)}"
             for percent, each in value.percentiles.items()
         )
     if isinstance(value, bool):
@@ -592,11 +597,8 @@ def _settings(settings: Table) -> Iterator[str]:
             yield title
         for row in rows[:_MOST_SETTINGS]:
             texts = ["none" if value is None else printable(str(value)) for value in row["values"]]
-            short = [
-                text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
-                for text in texts
-            ]
-            yield f"  {printable(row['key'])}: {' | '.join(short)}"
+            short = " | ".join(shortened(text, _LONGEST_VALUE) for text in texts)
+            yield f"  {printable(row['key'])}: {short}"
         if len(rows) > _MOST_SETTINGS:
             yield f"  and {len(rows) - _MOST_SETTINGS} more (--json has all)"
 
@@ -635,7 +637,8 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
         verdict = _VERDICTS[change["verdict"]]
         yield _columns(row["title"], *cells, ratio, _between(low, high), verdict)
     first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
-    yield _columns("Errors", first, *own and [""], second, *own and [""], "", "")
+    blank = [""] if wide else []
+    yield _columns("Errors", first, *blank, second, *blank, "", "")
 
 
 def _columns(*cells: str) -> str:

@@ -21,7 +21,6 @@ from ssbench.core.stats.headroom import (
 )
 from ssbench.core.stats.histogram import SECOND_ERROR
 from ssbench.core.stats.merge import Part, common_s
-from ssbench.core.stats.run_records import StageUsers
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steady import (
     Drifted,
@@ -43,17 +42,13 @@ NO_STORE = (
 # The load
 
 
-def load_notes(stats: RunStats) -> list[Note]:
-    """How the load was made, what is excluded, and what the rates cover; nothing on the model of a
-    plain closed loop, which is what ssbench 0.3.9 had."""
-    return [plain_note(line) for line in _load_lines(stats)]
-
-
 #: Keys of a scenario that change requests or their pace; the header has those that are not default.
 _REQUESTS = ("bandwidth", "key_names", "keep_alive", "expect_continue", "headers")
 
 
-def _load_lines(stats: RunStats) -> Iterator[str]:
+def load_lines(stats: RunStats) -> Iterator[str]:
+    """How the load was made, what is excluded, and what the rates cover; nothing on the model of a
+    plain closed loop, which is what ssbench 0.3.9 had."""
     view = stats.run.scenario
     open_rates = [mark.rate for mark in stats.run.stages if mark.rate]
     if open_rates:
@@ -67,9 +62,14 @@ def _load_lines(stats: RunStats) -> Iterator[str]:
             p50, p99, worst = (latency_text(value or 0) for value in late)
             yield f"Lateness (from due to start): 50% {p50}, 99% {p99}, worst {worst}"
     elif view.think_time or stats.stage_count > 1:
+        pause = ""
+        if view.think_time:
+            least, longest = view.think_time
+            span = f"{least:g} s" if least == longest else f"{least:g} to {longest:g} s"
+            pause = f", after a think time of {span}"
         yield (
             "Load: closed loop: each user starts an operation when its previous one has"
-            f" completed{_think_time_text(view.think_time)}"
+            f" completed{pause}"
         )
     settings = stats.run.header.scenario if stats.run.header else {}
     given = [key for key in parameters_of(of_phase(Phase.RUN)) if settings.get(key)]
@@ -90,14 +90,6 @@ def _load_lines(stats: RunStats) -> Iterator[str]:
             " the figures below do not include them"
         )
     yield from _rate_line(stats)
-
-
-def _think_time_text(think_time: tuple[float, float] | None) -> str:
-    if think_time is None:
-        return ""
-    least, longest = think_time
-    span = f"{least:g} s" if least == longest else f"{least:g} to {longest:g} s"
-    return f", after a think time of {span}"
 
 
 def excluded_text(stats: RunStats) -> str:
@@ -154,23 +146,15 @@ _CUT_OFF = "INCOMPLETE: some results of the run are missing; the figures below c
 _MOST_CHANGES = 5  #: of the number of users that a line names
 
 
-def ending_notes(stats: RunStats, parts: Sequence[Part] = ()) -> list[Note]:
+def ending_lines(stats: RunStats, parts: Sequence[Part] = ()) -> Iterator[str]:
     """Whether runs were merged, what is missing, how the run ended, and whether fewer users ran
     than asked for."""
-    lines = (*_merged_lines(parts), *_ending_lines(stats), *_missing_users(stats))
-    return [plain_note(line) for line in lines]
-
-
-def _merged_lines(parts: Sequence[Part]) -> Iterator[str]:
     if parts:
         common, whole = common_s(parts)
         yield (
             f"MERGED: the runs of {len(parts)} masters as one, by the clocks of the masters; they"
             f" ran together for {common:.1f} of {whole:.1f} s"
         )
-
-
-def _ending_lines(stats: RunStats) -> Iterator[str]:
     if not stats.run.complete:
         yield _CUT_OFF
         yield from (f"  {printable(fault)}" for fault in stats.run.damage)
@@ -180,49 +164,40 @@ def _ending_lines(stats: RunStats) -> Iterator[str]:
             yield _ENDINGS[footer.ended] + reason
         elif footer.reason:
             yield f"Ended early: {printable(footer.reason)}"
+    yield from _missing_users(stats)
 
 
 def _missing_users(stats: RunStats) -> Iterator[str]:
+    """``4 of 64 users ran``, ``64 of 64 users ran at first, 32 from second 12.0``."""
     stages = stats.run.stage_users
     for number, users in enumerate(stages, 1):
-        if users.short:
-            stage = f"in stage {number} " if len(stages) > 1 else ""
-            yield (
-                f"FEWER USERS THAN REQUESTED: {stage}{_users_that_ran(users, stages[0])};"
-                f" the figures below do not describe {plural(users.asked, 'user')}"
-            )
+        if not users.short:
+            continue
+        stage = f"in stage {number} " if len(stages) > 1 else ""
+        (_at_s, first), *changes = users.ran
+        begin_s = stages[0].ran[0][0]
+        ran = f"{first} of {plural(users.asked, 'user')} ran{' at first' if changes else ''}"
+        for at_s, count in changes[:_MOST_CHANGES]:
+            ran += f", {count} from second {at_s - begin_s:.1f}"
+        if len(changes) > _MOST_CHANGES:
+            ran += f", and {len(changes) - _MOST_CHANGES} more changes (--json has all)"
+        yield (
+            f"FEWER USERS THAN REQUESTED: {stage}{ran}; the figures below do not describe"
+            f" {plural(users.asked, 'user')}"
+        )
 
 
-def _users_that_ran(users: StageUsers, first: StageUsers) -> str:
-    """``4 of 64 users ran``, ``64 of 64 users ran at first, 32 from second 12.0``."""
-    (_at_s, at_first), *changes = users.ran
-    found = [f"{at_first} of {plural(users.asked, 'user')} ran" + (" at first" if changes else "")]
-    begin_s = first.ran[0][0]
-    found += [f"{ran} from second {at_s - begin_s:.1f}" for at_s, ran in changes[:_MOST_CHANGES]]
-    if len(changes) > _MOST_CHANGES:
-        found.append(f"and {len(changes) - _MOST_CHANGES} more changes (--json has all)")
-    return ", ".join(found)
-
-
-def counter_notes(stats: RunStats) -> list[Note]:
+def counter_lines(stats: RunStats) -> Iterator[str]:
     """Operations that found no object, and those that completed after the load's end."""
     skipped = ", ".join(f"{printable(name)} {n}" for name, n in stats.run.skipped.items() if n)
-    found = [plain_note(f"Skipped, no object available: {skipped}")] if skipped else []
+    if skipped:
+        yield f"Skipped, no object available: {skipped}"
     if stats.after_end is not None:
         completed, seconds = stats.after_end
-        line = (
-            f"{plural(completed, 'operation')} completed in the {_short_time(seconds)} after the"
-            " load ended"
-        )
-        found.append(plain_note(line))
-    return found
-
-
-def _short_time(seconds: float) -> str:
-    """``6.6 s``, ``20 ms``, or ``0.4 ms``."""
-    if seconds >= 1:
-        return f"{seconds:.1f} s"
-    return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"
+        time = f"{seconds:.1f} s"
+        if seconds < 1:
+            time = f"{seconds * 1000:.{0 if seconds >= 0.01 else 1}f} ms"
+        yield f"{plural(completed, 'operation')} completed in the {time} after the load ended"
 
 
 def warning_notes(stats: RunStats) -> list[Note]:
@@ -321,24 +296,50 @@ _CLOSED_LOOP = (
 _MIX_SHARE = 0.02  #: of the operations drawn; fewer leave the mix as it was asked for
 
 
-def run_notes(stats: RunStats) -> list[Note]:
+def run_notes(stats: RunStats) -> Iterator[Note]:
     """In most runs none."""
     if stats.left_out and not stats.total().operations:
-        return [
-            _note(
-                "nothing_counts",
-                "No results to report: warm-up and cool-down cover the whole run"
-                f" ({stats.left_out:,} operations).",
-            )
-        ]
+        yield _note(
+            "nothing_counts",
+            "No results to report: warm-up and cool-down cover the whole run"
+            f" ({stats.left_out:,} operations).",
+        )
+        return
     # The reports of ssbench 0.3.9 have no such note.
-    found = [_note("no_store", NO_STORE)] if stats.run.no_store and not stats.run.legacy else []
+    if stats.run.no_store and not stats.run.legacy:
+        yield _note("no_store", NO_STORE)
     behind = arrivals(stats)
     if behind and behind.behind:
-        found.append(_behind(behind))  # then the end of the due times is not that of the load
+        yield _behind(behind)  # then the end of the due times is not that of the load
     else:
-        found += _last_start(stats)
-    return [*found, *_mix(stats), *_omission(stats), *_wide_seconds(stats)]
+        yield from _last_start(stats)
+    skipped = stats.run.skipped_count
+    drawn = skipped + stats.total().operations + stats.left_out
+    if skipped and skipped >= _MIX_SHARE * drawn:
+        yield _note(
+            "mix",
+            f"{100 * skipped / drawn:.1f} % of the drawn operations found no object, so the mix of"
+            " operations differs from the scenario's; use more initial objects or fewer users.",
+            skipped_share=skipped / drawn,
+        )
+    found = omission(stats)
+    if found is not None:
+        slowest, p99 = latency_text(found.slowest_ns), latency_text(found.p99_ns)
+        hidden = f"The slowest operation took {slowest}, 99 % of them at most {p99}. "
+        yield _note(
+            "closed_loop",
+            f"{hidden if found.hidden else ''}{_CLOSED_LOOP}",
+            slowest_s=found.slowest_ns / 1e9,
+            p99_s=found.p99_ns / 1e9,
+        )
+    error = stats.series.relative_error
+    if error > SECOND_ERROR:
+        yield _note(
+            "wide_seconds",
+            f"Percentiles of single seconds are accurate to {error * 100:.2g} %: their buckets were"
+            " widened to bound memory. Those of the whole run are not affected.",
+            relative_error=error,
+        )
 
 
 def _behind(found: Arrivals) -> Note:
@@ -377,43 +378,6 @@ def _last_start(stats: RunStats) -> Iterator[Note]:
     )
 
 
-def _mix(stats: RunStats) -> Iterator[Note]:
-    skipped = stats.run.skipped_count
-    drawn = skipped + stats.total().operations + stats.left_out
-    if skipped and skipped >= _MIX_SHARE * drawn:
-        share = skipped / drawn
-        yield _note(
-            "mix",
-            f"{share * 100:.1f} % of the drawn operations found no object, so the mix of operations"
-            " differs from the scenario's; use more initial objects or fewer users.",
-            skipped_share=share,
-        )
-
-
-def _omission(stats: RunStats) -> Iterator[Note]:
-    found = omission(stats)
-    if found is None:
-        return
-    sentence = _CLOSED_LOOP
-    if found.hidden:
-        sentence = (
-            f"The slowest operation took {latency_text(found.slowest_ns)},"
-            f" 99 % of them at most {latency_text(found.p99_ns)}. {_CLOSED_LOOP}"
-        )
-    yield _note("closed_loop", sentence, slowest_s=found.slowest_ns / 1e9, p99_s=found.p99_ns / 1e9)
-
-
-def _wide_seconds(stats: RunStats) -> Iterator[Note]:
-    error = stats.series.relative_error
-    if error > SECOND_ERROR:
-        yield _note(
-            "wide_seconds",
-            f"Percentiles of single seconds are accurate to {error * 100:.2g} %: their buckets were"
-            " widened to bound memory. Those of the whole run are not affected.",
-            relative_error=error,
-        )
-
-
 # Whether the load generator was the bottleneck
 
 #: Cause -> what a sentence says of those seconds, and what helps.
@@ -432,13 +396,8 @@ _OF_HOSTS = (Cause.NETWORK, Cause.MEMORY)
 _MOST_SENTENCES = 4
 
 
-def load_generator_notes(verdict: HeadroomVerdict, whose: Bottleneck) -> list[Note]:
+def load_generator_lines(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[str]:
     """A sentence for each cause, or one that there was none; and for each host that was taken."""
-    lines = (*_load_generator(verdict, whose), *other_work(verdict.hosts))
-    return [plain_note(line) for line in lines]
-
-
-def _load_generator(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[str]:
     if verdict.own_failures:
         yield (
             f"The load generator was the bottleneck: {plural(verdict.own_failures, 'operation')}"
@@ -462,6 +421,7 @@ def _load_generator(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[str
             busy = f"host: {verdict.hosts[0].cpu_percent:.0f} % busy"
         had = "was not the bottleneck" if whose is not Bottleneck.NO_STORE else "had cores left"
         yield f"The load generator {had}: ssbench used at most {used_text} of a core ({busy})"
+    yield from other_work(verdict.hosts)
 
 
 def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -33,6 +33,7 @@ from ssbench.report.model import (
     Distribution,
     Fact,
     LazyRows,
+    Note,
     Report,
     Row,
     Section,
@@ -40,6 +41,7 @@ from ssbench.report.model import (
     Table,
     all_percentiles,
     fact,
+    plain_note,
     section_of,
 )
 from ssbench.report.profile import profile_section
@@ -111,7 +113,7 @@ def of_run(
         section_of(Table.of("stages", stages, title=stages_title, formats="json")),
         _seconds(stats),
         Section("steadiness", notes=notes.steadiness_notes(stats)),
-        Section("notes", notes=notes.run_notes(stats)),
+        Section("notes", notes=list(notes.run_notes(stats))),
         section_of(Table.of("thresholds", judged, csv="threshold")),
         _load_generator(stats),
         _host_use(stats),
@@ -120,7 +122,7 @@ def of_run(
         _counters(stats),
         *([profile_section(stats.run)] if stats.run.profiles else []),
         *([_merged(parts)] if parts else []),
-        Section("ending", notes=notes.ending_notes(stats, parts), formats="text"),
+        Section("ending", notes=_plain(notes.ending_lines(stats, parts)), formats="text"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
     sections += detail_sections(stats)
@@ -224,7 +226,7 @@ def _settings(stats: RunStats) -> Section:
         fact("run_ended_at_s", end_s, WALL_CLOCK, "its end", "text"),
         fact("excludes", notes.excluded_text(stats), WORD, "what of it does not count", "text"),
     ]
-    found = [] if run.legacy or run.header is None else notes.load_notes(stats)
+    found = [] if run.legacy or run.header is None else _plain(notes.load_lines(stats))
     return Section("settings", facts=facts, notes=found, prefix="", formats="text csv")
 
 
@@ -411,8 +413,7 @@ def threshold_facts(verdict: ThresholdResult) -> list[Fact]:
 def _load_generator(stats: RunStats) -> Section:
     verdict = stats.verdict()
     whose = bottleneck(stats, verdict)
-    sentences = notes.load_generator_notes(verdict, whose)
-    words = [note.sentence for note in sentences]
+    words = list(notes.load_generator_lines(verdict, whose))
     findings = Table.of("findings", [_finding(finding) for finding in verdict.findings])
     busiest = asdict(verdict.busiest) if verdict.busiest else None
     loop, core = _rounded(verdict.busiest_loop_percent), _rounded(verdict.busiest_core_percent)
@@ -430,7 +431,7 @@ def _load_generator(stats: RunStats) -> Section:
         fact("hosts", host_table(verdict.hosts), WORD, "the busiest first", "json"),
     ]
     # ssbench 0.3.9 recorded no metrics of hosts.
-    return Section("load_generator", facts=facts, notes=[] if stats.run.legacy else sentences)
+    return Section("load_generator", facts=facts, notes=[] if stats.run.legacy else _plain(words))
 
 
 def _host_use(stats: RunStats) -> Section:
@@ -535,7 +536,13 @@ def _counters(stats: RunStats) -> Section:
          run.left_unknown),
     )  # fmt: skip
     facts = [fact(meaning, count, COUNT, meaning) for meaning, count in rows if count]
-    return Section("counters", facts=facts, notes=notes.counter_notes(stats), formats="text")
+    return Section(
+        "counters", facts=facts, notes=_plain(notes.counter_lines(stats)), formats="text"
+    )
+
+
+def _plain(lines: Iterable[str]) -> list[Note]:
+    return [plain_note(line) for line in lines]
 
 
 def _rounded(value: float | None) -> float | None:

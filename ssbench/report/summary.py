@@ -12,7 +12,7 @@ from typing import Any
 
 from ssbench.core.stats.compare import ChangeVerdict
 from ssbench.core.stats.headroom import Bottleneck
-from ssbench.core.text import plural, printable
+from ssbench.core.text import plural, printable, shortened
 from ssbench.report.model import (
     COUNT,
     RATE,
@@ -54,16 +54,23 @@ def of_run(sections: Mapping[str, Section], stats_file: str | None) -> Section:
     p50, p99, worst = (latency.percentiles[percent] for percent in (50, 99, 100))
     steady, steadiness = _steadiness(sections["steadiness"].notes or ())
     missed = [row for row in thresholds if not row["passed"]]
+    rates = {stage["rate_per_s"] for stage in stages if stage["rate_per_s"]}
+    target = f" ({rates.pop():g} due)" if len(rates) == 1 else ""
     lines = [
-        ("Throughput", _throughput(total, [stage["rate_per_s"] for stage in stages])),
+        ("Throughput", _throughput(total["requests_per_s"], total["moved_bytes_per_s"], target)),
         ("Latency", f"{_latency(p50, p99, worst)} ({name})" if latency.count else _NO_LATENCY),
         ("Steadiness", steadiness if total["count"] else "unknown: no operation succeeded"),
         ("Failures", _failures(run, total, errors)),
         ("Bottleneck", _bottleneck(run, generator)),
         ("Run", _run(run, sections["settings"].row, total, stages)),
     ]
-    if thresholds:
-        lines.append(("Thresholds", _thresholds(thresholds, missed)))
+    if missed:
+        text = f"missed {len(missed)} of {len(thresholds)}: "
+        names = [printable(row["threshold"]) for row in missed]
+        lines.append(("Thresholds", text + _listed(names, _ROOM - len(text))))
+    elif thresholds:
+        met = "met" if len(thresholds) == 1 else f"all {len(thresholds)} met"
+        lines.append(("Thresholds", met))
     figures = [
         fact("operations_per_s", total["requests_per_s"], RATE, "successes per second", "json"),
         fact("moved_bytes_per_s", total["moved_bytes_per_s"], THROUGHPUT, "by these", "json"),
@@ -83,7 +90,7 @@ def of_run(sections: Mapping[str, Section], stats_file: str | None) -> Section:
 def _section(
     lines: Sequence[tuple[str, str]], figures: Sequence[Fact], results: str | None
 ) -> Section:
-    rows = [(topic, _fitted(printable(text))) for topic, text in lines]
+    rows = [(topic, shortened(printable(text), _ROOM)) for topic, text in lines]
     if results is not None:
         rows.append(("Results", printable(results)))  # a path that is cut is of no use
     table = [
@@ -92,10 +99,6 @@ def _section(
     ]
     figures = [*figures, fact("stats_file", results, WORD, "where the results are", "json")]
     return Section("summary", facts=figures, tables=[Table.of("lines", table)], formats="text json")
-
-
-def _fitted(text: str) -> str:
-    return text if len(text) <= _ROOM else f"{text[: _ROOM - 3]}..."
 
 
 def _listed(parts: Sequence[str], room: int) -> str:
@@ -113,20 +116,10 @@ def _listed(parts: Sequence[str], room: int) -> str:
 # A run
 
 
-def _throughput(row: Row, due: Sequence[float | None] = ()) -> str:
+def _throughput(rate: float | None, moved: float | None, target: str = "") -> str:
     """``93.1 operations/s (100 due), 4.21 MB/s``; bytes only where they are known."""
-    rate, moved = row["requests_per_s"], row["moved_bytes_per_s"]
-    known = {rate for rate in due if rate}
-    target = f" ({known.pop():g} due)" if len(known) == 1 else ""
-    return f"{_per_s(rate)}{target}{_megabytes(moved)}"
-
-
-def _per_s(rate: float | None) -> str:
-    return "unknown rate" if rate is None else f"{rate:,.1f} operations/s"
-
-
-def _megabytes(moved: float | None) -> str:
-    return "" if moved is None else f", {moved / 1e6:,.2f} MB/s"
+    shown = "unknown rate" if rate is None else f"{rate:,.1f} operations/s"
+    return f"{shown}{target}" + ("" if moved is None else f", {moved / 1e6:,.2f} MB/s")
 
 
 def _latency(p50: float | None, p99: float | None, worst: float | None) -> str:
@@ -268,14 +261,6 @@ def _run(run: Row, settings: Row, total: Row, stages: Sequence[Row]) -> str:
     return f"{', '.join(parts)}: {settings['scenario_name']}"
 
 
-def _thresholds(rows: Sequence[Row], missed: Sequence[Row]) -> str:
-    if not missed:
-        return "met" if len(rows) == 1 else f"all {len(rows)} met"
-    names = [printable(row["threshold"]) for row in missed]
-    text = f"missed {len(missed)} of {len(rows)}: "
-    return text + _listed(names, _ROOM - len(text))
-
-
 # A series
 
 
@@ -294,12 +279,19 @@ def of_series(
     if search is not None:
         kept = [row for row in kept if row[over] == search["largest_kept"]]
     best = max(kept, key=lambda row: row["operations_per_s"] or 0, default=None)
-    p50, p99, worst = (_of_step(best, percent) for percent in ("p50", "p99", "max"))
+    p50 = p99 = worst = None
+    throughput = latency = "no step met the thresholds"
+    if best:
+        kind = "service" if best.get("response_p50_s") is None else "response"
+        p50, p99, worst = (best.get(f"{kind}_{name}_s") for name in ("p50", "p99", "max"))
+        rate = _throughput(best["operations_per_s"], best["bytes_per_s"])
+        throughput = f"{rate}, with {_loads([best[over]], over)}"
+        latency = _latency(p50, p99, worst)
     least, most = min(row[over] for row in rows), max(row[over] for row in rows)
     short = len(rows) - len(counted)
     lines = [
-        ("Throughput", _best_throughput(best, over)),
-        ("Latency", _latency(p50, p99, worst) if best else "no step met the thresholds"),
+        ("Throughput", throughput),
+        ("Latency", latency),
         ("Steadiness", _step_steadiness(rows, over)),
         ("Failures", _step_failures(rows)),
         ("Bottleneck", _step_bottlenecks(rows, over)),
@@ -327,14 +319,6 @@ def of_series(
     return _section(lines, figures, f"{folder}/ ({plural(len(set(files)), 'stat file')})")
 
 
-def _of_step(step: Row | None, percent: str) -> float | None:
-    """A response time where there is one, else a service time."""
-    if step is None:
-        return None
-    found: float | None = step.get(f"response_{percent}_s")
-    return step.get(f"service_{percent}_s") if found is None else found
-
-
 def _loads(loads: Sequence[float], over: str) -> str:
     """``20, 40 users``, ``100 operations/s``."""
     if isinstance(loads, tuple) and loads[0] == loads[-1]:
@@ -342,13 +326,6 @@ def _loads(loads: Sequence[float], over: str) -> str:
     unit = "operations/s" if over == "rate" else "user" if loads == [1] else "users"
     several = f"{loads[0]:g} to {loads[-1]:g}" if isinstance(loads, tuple) else ""
     return f"{several or _listed([f'{load:g}' for load in loads], 30)} {unit}"
-
-
-def _best_throughput(best: Row | None, over: str) -> str:
-    if best is None:
-        return "no step met the thresholds"
-    rate, moved = best["operations_per_s"], best["bytes_per_s"]
-    return f"{_per_s(rate)}{_megabytes(moved)}, with {_loads([best[over]], over)}"
 
 
 def _step_steadiness(rows: Sequence[Row], over: str) -> str:
@@ -411,7 +388,8 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
     kind = "response" if "response_p50_s" in figures else "service"
     rates = {"operations/s": "operations_per_s", "MB/s": "moved_bytes_per_s"}
     latencies = {f"{kind} p50": f"{kind}_p50_s", "p99": f"{kind}_p99_s"}
-    shorts = [_short_steadiness(run) for run in runs]
+    steady = {True: "steady", False: "not steady", None: "too short to tell"}
+    shorts = [steady[_steadiness(run["steadiness"])[0]] for run in runs]
     whose = [_WHOSE[Bottleneck(run["bottleneck"])] for run in runs]
     short = [text.partition(":")[0] for text in whose]
     failures = "see the operations"
@@ -432,13 +410,16 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
     return _section(lines, [], _listed([run["file"] for run in runs], _ROOM))
 
 
+#: By the name that rows have.
 _VERDICTS = {
-    ChangeVerdict.REAL: "more than noise",
-    ChangeVerdict.NOISE: "noise",
-    ChangeVerdict.UNKNOWN: "too little data",
-    ChangeVerdict.NOT_JUDGED: "not judged",
+    verdict.name.lower(): words
+    for verdict, words in {
+        ChangeVerdict.REAL: "more than noise",
+        ChangeVerdict.NOISE: "noise",
+        ChangeVerdict.UNKNOWN: "too little data",
+        ChangeVerdict.NOT_JUDGED: "not judged",
+    }.items()
 }
-_VERDICT_WORDS = {verdict.name.lower(): words for verdict, words in _VERDICTS.items()}
 
 
 def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], runs: int) -> str:
@@ -450,7 +431,7 @@ def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], runs: int) -> 
             row = figures.get(key)
             if row and any(each.value for each in row["runs"]):
                 change = row["changes_against_first"][other]
-                verdict = _VERDICT_WORDS[change["verdict"]]
+                verdict = _VERDICTS[change["verdict"]]
                 found.append((f"{word} {change_text(change['ratio'])}", verdict))
         verdicts = {verdict for _change, verdict in found}
         if len(verdicts) == 1:
@@ -469,8 +450,3 @@ def _of_runs(texts: Iterable[str]) -> str:
     if len(set(texts)) == 1:
         return f"{texts[0]}, in each run"
     return _listed([f"run {at}: {text}" for at, text in enumerate(texts, 1)], _ROOM)
-
-
-def _short_steadiness(run: Row) -> str:
-    steady, _words = _steadiness(run["steadiness"])
-    return {True: "steady", False: "not steady", None: "too short to tell"}[steady]

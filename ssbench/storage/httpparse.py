@@ -21,7 +21,7 @@ from html import unescape
 from typing import NamedTuple
 
 from ssbench.core.errors import SsbenchError
-from ssbench.core.text import printable
+from ssbench.core.text import printable, shortened
 
 MAX_HEAD = 65536  #: bytes of status line and headers; longer heads are rejected
 _MAX_CHUNK_LINE = 1024  #: bytes of a chunk's size and extensions
@@ -222,7 +222,7 @@ def error_line(body: bytes, secret: str = "") -> str:  # nosec B107 # "": no sec
     for line in text.splitlines():
         if any(map(str.isalnum, line)):
             shown = printable(" ".join(line.split()))
-            return shown if len(shown) <= _MAX_ERROR_LINE else f"{shown[: _MAX_ERROR_LINE - 3]}..."
+            return shortened(shown, _MAX_ERROR_LINE)
     return ""
 
 

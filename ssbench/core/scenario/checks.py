@@ -18,6 +18,7 @@ from ssbench.core.text import (
     parse_duration,
     parse_size,
     printable,
+    shortened,
 )
 
 _KINDS: dict[type, str] = {
@@ -258,7 +259,7 @@ def preview(raw: object) -> str:
 
 def clipped(words: str) -> str:
     """One short line without control characters."""
-    return printable(words if len(words) <= PREVIEW_LENGTH else words[: PREVIEW_LENGTH - 3] + "...")
+    return printable(shortened(words, PREVIEW_LENGTH))
 
 
 def _is_finite(value: int | float) -> bool:

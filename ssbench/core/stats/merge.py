@@ -37,6 +37,7 @@ from ssbench.core.records import (
 )
 from ssbench.core.stats.run_records import RunRecords, is_legacy
 from ssbench.core.stats.windows import SECOND_NS
+from ssbench.core.text import shortened
 
 #: Keys of a scenario that may differ; and those whose values are added up.
 _FREE = {
@@ -150,7 +151,7 @@ def _differences(first: Part, part: Part) -> Iterator[str]:
     for key in sorted({*ours, *theirs}):
         one, other = (json.dumps(each.get(key), default=str) for each in (ours, theirs))
         if one != other:
-            shown = [text if len(text) <= 60 else f"{text[:57]}..." for text in (other, one)]
+            shown = [shortened(text, 60) for text in (other, one)]
             yield (
                 f"{part.name}: {key} is {shown[0]}, and {shown[1]} in {first.name}: runs that are"
                 " merged have the same scenario"
