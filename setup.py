@@ -83,7 +83,7 @@ setup(
     # scenarios/ stands beside ssbench/ in a checkout and inside of it once installed.
     package_dir={"ssbench.scenarios": "scenarios"},
     package_data={
-        "ssbench": ["py.typed", "report/page.html.j2"],
+        "ssbench": ["py.typed", "report/page.html.j2", "cli/live_page.html"],
         "ssbench.scenarios": ["*.scenario"],
     },
     install_requires=requirements(),

@@ -41,9 +41,20 @@ def printable_lines(text: str) -> str:
 
 def log_to_stderr(level: int, form: str) -> None:
     """Let all loggers write there, each message in a line of its own."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _StderrHandler()
     handler.setFormatter(PlainFormatter(form))
     logging.basicConfig(level=level, handlers=[handler])
+
+
+class _StderrHandler(logging.Handler):
+    """Writes to what stderr is at that time: a live display replaces it, and shows lines above."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            sys.stderr.write(f"{self.format(record)}\n")
+            sys.stderr.flush()
+        except Exception:  # noqa: BLE001  # as all handlers do; a log must end nothing
+            self.handleError(record)
 
 
 class PlainFormatter(logging.Formatter):

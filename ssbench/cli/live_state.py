@@ -23,7 +23,7 @@ class StateObserver(SilentObserver):
     :param wall_clock: seconds since 1970.
     """
 
-    wants_counts = wants_latencies = True
+    wants_counts = True
 
     def __init__(
         self,

@@ -102,7 +102,7 @@ class RunMetrics(SilentObserver):
     :param scenario: its name.
     """
 
-    wants_counts = wants_latencies = True
+    wants_counts = True
 
     def __init__(self, scenario: str) -> None:
         self._scenario = scenario

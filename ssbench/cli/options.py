@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ssbench.core.hostlist import SshHost
     from ssbench.core.stats.steps import Sweep
 
+LOOPBACK = "127.0.0.1"
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
 BENCH_PREFIX = "bench-"  #: as in nectar
 REPLAY_BASE = "ssbench_replay"
@@ -115,6 +116,29 @@ def sweep(text: str) -> Sweep:
         if loads.count(load) > 1:
             raise UsageError(f"{text!r}: {load:g} is given more than once")
     return Sweep(over, loads)
+
+
+def web_address(text: str) -> tuple[str, int]:
+    """``ADDR:PORT``, ``:PORT``, ``PORT`` or ``ADDR``; 127.0.0.1 and a free port by default.
+
+    :raises UsageError: it is none of them.
+    """
+    host, colon, port = text.rpartition(":")
+    if text.startswith("[") and text.endswith("]"):
+        host, port = text, ""
+    elif not colon:
+        host, port = ("", text) if text.isdecimal() else (text, "")
+    host = host.removeprefix("[").removesuffix("]") or LOOPBACK
+    try:
+        number = int(port or 0)
+        types.ip_address(host)
+    except (ValueError, UsageError):
+        number = -1
+    if not 0 <= number <= 65535:
+        raise UsageError(
+            f"{text!r}: give ADDR:PORT with an IP address of this host, such as 127.0.0.1:8080"
+        )
+    return host, number
 
 
 def _field(
@@ -300,8 +324,8 @@ _RESULT_FILES = (
     *(replace(option, group=_RESULTS) for option in (*_LAYOUTS, *_PAGE)),
     _PERCENTILE,
     row("--progress", "progress", str, _RESULTS,
-        "chars: one character per operation; live: a status line, updated in place; none [default: "
-        "live on a terminal, else chars]", choices=PROGRESS),
+        "live: figures of the run, updated in place on a terminal, else a line every ten seconds; "
+        "chars: one character per operation; none", default="live", choices=PROGRESS),
     row("--live-json", "live_json", str, _RESULTS,
         "write the state of the run to this file or named pipe, a JSON object in a line of each "
         "second", metavar="FILE", file="w"),
@@ -309,6 +333,11 @@ _RESULT_FILES = (
     row("--influx", "influx", types.influx_url, _RESULTS,
         "write the state of the run to InfluxDB, or to what takes its line protocol, each second; "
         "INFLUX_TOKEN is the token", metavar="URL"),
+    row("--web", "web", web_address, _RESULTS,
+        "also show the run as a page at this address, with a button that stops it, and then its "
+        "report until Ctrl-C; other addresses than 127.0.0.1 need the token of the URL that is "
+        "printed [default without ADDR:PORT: 127.0.0.1 and a free port]", metavar="ADDR:PORT",
+        const=(LOOPBACK, 0)),
 )
 _BATCH_SIZE = row("--batch-size", "batch_size", types.batch_size, _WORKERS,
         "most jobs in one message; auto sends what is due, at most 256; 1 is what ssbench 0.3.9 "

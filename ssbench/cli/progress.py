@@ -1,7 +1,8 @@
 """Progress displays: observers that write to stderr. None of them may delay or end the run.
 
 The master's loop calls them; there is no thread. The run itself is shown in one of three modes
-(``PROGRESS``). The phases around it are shown as one line each, unless the mode is "none".
+(``PROGRESS``). The phases around it are shown live, unless the mode is "none"; one line of each
+stays.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ssbench.cli.screen import PIECE, Screen, cut
+from ssbench.cli.screen import PIECE, Screen
 from ssbench.core.live import RunProgress
-from ssbench.core.model import Phase
+from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import FIRST_BYTE, OPERATIONS
-from ssbench.core.text import clock_text, latency_text, plural, printable
+from ssbench.core.text import bytes_text, clock_text, latency_text, plural, printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import RenderableType
     from rich.live import Live
-    from rich.text import Text
 
-REFRESH_S = 0.25  #: on a terminal
-LINE_EVERY_S = 5.0  #: elsewhere
+REFRESH_S = 0.5  #: on a terminal; drawing takes 3 to 4 ms
+LINE_EVERY_S = 10.0  #: elsewhere
 #: A wait is shown after this many seconds, and then every so many: on a terminal, and elsewhere.
-WAIT_SHOWN_S, WAIT_TOLD_S = (1.0, 1.0), (3.0, 10.0)
+WAIT_SHOWN_S, WAIT_TOLD_S = (1.0, REFRESH_S), (3.0, LINE_EVERY_S)
 
+_CAUSES_SHOWN = 4  #: of errors; a line has no space for more
 COLUMNS = 78  #: progress characters in a line
 #: Latencies from which the next progress character is shown.
 _BOUNDS_NS = (1_000_000_000, 3_000_000_000, 10_000_000_000)
@@ -71,7 +72,6 @@ class NoProgress:
     """
 
     wants_results = False
-    wants_latencies = False
     wants_counts = False
 
     def __init__(
@@ -117,76 +117,152 @@ class NoProgress:
         self.end_phase()
 
 
-class LineProgress(NoProgress):
-    """A phase is one line, replaced in place; without a terminal, a line every few seconds."""
+class LiveProgress(NoProgress):
+    """On a terminal a display that rich replaces in place; elsewhere a line every few seconds."""
+
+    wants_counts = True
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._title = ""
-        self._started = self._due = 0.0
+        self._live: Live | None = None
+        self._size = (0, 0)  # of the terminal, when it was drawn on
+        self._title = ""  # "": no phase
         self._latest: RunProgress | None = None
+        self._due = 0.0
+        self._wait = ""  # shown on a terminal
         self._wait_due: float | None = None  # None: nothing
+
+    @property
+    def _in_place(self) -> bool:
+        return self._screen.moves_cursor
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         self.end_phase()
         self._title = title or TITLES[phase]
-        self._started = now = self._clock()
-        self._due = now if self._screen.moves_cursor else now + LINE_EVERY_S
+        self._due = self._clock() + (0 if self._in_place else LINE_EVERY_S)
 
     def update(self, progress: RunProgress) -> None:
         self._latest = progress
-        if self._is_due():
-            text = self._line(progress)
-            if self._screen.moves_cursor:
-                self._screen.replace(text)
-            elif self._screen.ready():
-                self._screen.line(text)
+        if self._in_place:
+            self._draw()
+        elif self._is_due(LINE_EVERY_S) and self._screen.ready():
+            self._screen.line(self._line(progress))
 
     def wait_for(self, text: str) -> None:
-        in_place = self._screen.moves_cursor and not self._is_live
-        first_s, every_s = WAIT_SHOWN_S if in_place else WAIT_TOLD_S
         now = self._clock()
+        first_s, every_s = WAIT_SHOWN_S if self._in_place else WAIT_TOLD_S
         if not text:
-            if self._wait_due is not None and in_place:
-                self._screen.clear()
-            self._wait_due = None
+            self._wait, self._wait_due = "", None
+            if not self._title:
+                self._close()
         elif self._wait_due is None:
             self._wait_due = now + first_s
         elif now >= self._wait_due:
-            self._wait_due = now + every_s
-            if in_place:
-                self._screen.replace(printable(text))
-            elif self._screen.ready():
-                self.message(text)
+            if self._in_place:
+                self._wait = text
+                self._draw()
+            else:
+                self._wait_due = now + every_s
+                if self._screen.ready():
+                    self.message(text)
 
-    @property
-    def _is_live(self) -> bool:
-        """Whether rich draws on the last lines of the terminal."""
-        return False
+    def message(self, text: str) -> None:
+        if self._live is None:
+            super().message(text)
+            return
+        for line in text.splitlines():
+            self._live.console.out(printable(line), highlight=False)
 
     def end_phase(self) -> None:
+        self._close()
         if self._latest is not None:
             self._screen.line(_last_line(self._title, self._latest))
-        self._latest = None
+        self._latest, self._title = None, ""
 
     def _line(self, progress: RunProgress) -> str:
-        parts = _counts(progress)
+        parts = [*counts(progress)]
+        if progress.bytes_rate:
+            parts.insert(2, f"{bytes_text(int(progress.bytes_rate))}/s")
         if progress.p50_s is not None:
-            parts += _latencies(progress)
-        return f"{self._title}: {', '.join(parts)}"
+            parts += latencies(progress.p50_s, progress.p99_s)
+        return f"{self._title} {clock_text(progress.elapsed_s)}: {', '.join(parts)}"
 
-    def _is_due(self) -> bool:
+    def _is_due(self, every_s: float) -> bool:
         now = self._clock()
         if now < self._due:
             return False
-        self._due = now + (REFRESH_S if self._screen.moves_cursor else LINE_EVERY_S)
+        self._due = now + every_s
         return True
 
+    # On a terminal -----------------------------------------------------------------------------
 
-class CharsProgress(LineProgress):
+    def _picture(self, size: tuple[int, int]) -> RenderableType:
+        """What is shown now on a terminal of so many columns and lines."""
+        from ssbench.cli.dashboard import dashboard  # loads rich, which takes 0.1 s
+
+        sparks = self._screen.encoding.lower().startswith("utf")
+        return dashboard(self._title, self._latest, self._wait, size, sparks=sparks)
+
+    def _draw(self) -> None:
+        """Draw, if it is time and the terminal is not stopped."""
+        if not self._is_due(REFRESH_S) or not self._screen.ready():
+            return
+        size = self._screen.size
+        if self._live is None:
+            self._open(size)
+        elif size != self._size:
+            self._resize(self._live, size)
+        assert self._live is not None  # nosec B101 # for the type checker
+        self._live.update(self._picture(size), refresh=True)
+
+    def _open(self, size: tuple[int, int]) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._size = size
+        console = Console(
+            file=self._screen,  # type: ignore[arg-type]  # has all that rich calls
+            force_terminal=True,
+            no_color=not self._screen.colour,
+            width=size[0],
+            height=size[1],
+            _environ=self._screen.environ,
+        )
+        self._live = Live(
+            console=console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),
+        )
+        self._live.start()
+        console.show_cursor(True)  # whatever ends this process, the terminal has one
+
+    def _resize(self, live: Live, size: tuple[int, int]) -> None:
+        """Adapt to another size of the terminal, which has wrapped lines that are too long now.
+
+        rich goes up by the lines that it drew: first go up by those that have come since. (A
+        terminal that cuts lines instead loses as many lines above the display.)
+        """
+        drawn = live.console.render_lines(live.renderable, pad=False)
+        widths = [sum(segment.cell_length for segment in line) for line in drawn]
+        more = sum(max(width - 1, 0) // size[0] for width in widths)
+        if more:
+            self._screen.write(f"\r\x1b[{more}A\x1b[J")
+        live.console.width, live.console.height = self._size = size
+
+    def _close(self) -> None:
+        """Clear the display, and leave the terminal to others."""
+        live, self._live = self._live, None
+        if live is not None:
+            live.update("")
+            live.stop()
+
+
+class CharsProgress(LiveProgress):
     """A character per operation, 78 per line, under a legend that is shown once."""
 
     wants_results = True
+    wants_counts = False
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -194,6 +270,10 @@ class CharsProgress(LineProgress):
         self._running = False
         self._column = 0
         self._pending = ""
+
+    @property
+    def _in_place(self) -> bool:
+        return super()._in_place and not self._running
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         super().start_phase(phase, total, title)
@@ -239,92 +319,14 @@ class CharsProgress(LineProgress):
             self._column = 0
 
 
-class LiveProgress(LineProgress):
-    """Two lines that rich updates; without a terminal as LineProgress."""
-
-    wants_latencies = True
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self._live: Live | None = None
-
-    @property
-    def _is_live(self) -> bool:
-        return self._live is not None
-
-    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        super().start_phase(phase, total, title)
-        if phase is Phase.RUN and self._screen.moves_cursor:
-            self._live = self._open_live()
-            self._live.start()
-
-    def update(self, progress: RunProgress) -> None:
-        if self._live is None:
-            super().update(progress)
-        else:
-            self._latest = progress
-            if self._is_due() and self._screen.ready():
-                self._refresh(self._live, progress)
-
-    def message(self, text: str) -> None:
-        if self._live is None:
-            super().message(text)
-        else:
-            for line in text.splitlines():
-                self._live.console.out(printable(line), highlight=False)
-
-    def end_phase(self) -> None:
-        live, self._live = self._live, None
-        if live is None:
-            super().end_phase()
-        else:
-            if self._latest is not None:
-                self._refresh(live, self._latest)
-            self._latest = None
-            live.stop()
-
-    def _open_live(self) -> Live:
-        # rich takes 0.1 s to import, and only this mode needs it.
-        from rich.live import Live
-
-        console = self._console()
-        return Live(
-            console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
-        )
-
-    def _console(self) -> Console:
-        from rich.console import Console
-
-        return Console(
-            file=self._screen,  # type: ignore[arg-type]  # has all that rich calls
-            force_terminal=True,
-            no_color=not self._screen.colour,
-            _environ=self._screen.environ,
-        )
-
-    def _refresh(self, live: Live, progress: RunProgress) -> None:
-        live.console.width = width = self._screen.width
-        live.update(_two_lines(self._title, progress, width - 1), refresh=True)
-
-
-def _two_lines(title: str, progress: RunProgress, width: int) -> Text:
-    from rich.text import Text
-
-    first = cut(f"{title} {clock_text(progress.elapsed_s)}: {', '.join(_counts(progress))}", width)
-    text = Text(first, no_wrap=True, overflow="crop", end="")
-    text.highlight_regex(r"\b(?!0 )[\d,]+ (?:errors?|late)\b", "red")
-    second = [*_latencies(progress)]
-    if progress.workers:
-        second.append(plural(progress.workers, "worker"))
-        second.append(plural(progress.users, "user"))
-    return text.append("\n" + cut(", ".join(second), width))
-
-
-def _counts(progress: RunProgress) -> list[str]:
+def counts(progress: RunProgress) -> list[str]:
+    """What was done, the rate, and errors: ``613 of 1,000 (61 %)``, ``118/s``, ``0 errors``."""
     done = f"{progress.done:,}"
     if progress.total:
         done += f" of {progress.total:,} ({100 * progress.done // progress.total} %)"
-    parts = [done, _rate(progress), plural(progress.errors, "error")]
+    causes = ", ".join(error_causes(progress))
+    errors = plural(progress.errors, "error") + (f" ({causes})" if causes else "")
+    parts = [done, rate_text(progress), errors]
     if progress.late:
         parts.insert(2, f"{progress.late:,} late")
     if progress.remaining_s is not None:
@@ -332,13 +334,30 @@ def _counts(progress: RunProgress) -> list[str]:
     return parts
 
 
-def _rate(progress: RunProgress) -> str:
+def error_causes(progress: RunProgress) -> list[str]:
+    """``10 network timeout``, ``2 status 503``: the most frequent causes first."""
+    labels = {int(kind): kind.label for kind in ErrorKind}
+    causes = {
+        labels.get(kind, f"cause {kind}"): count
+        for kind, count in progress.errors_by_cause.items()
+        if kind != ErrorKind.STATUS
+    }
+    causes |= {f"status {code}": count for code, count in progress.errors_by_status.items()}
+    ordered = sorted(causes.items(), key=lambda item: -item[1])
+    shown = [f"{count:,} {label}" for label, count in ordered[:_CAUSES_SHOWN]]
+    others = sum(count for _, count in ordered[_CAUSES_SHOWN:])
+    return [*shown, f"{others:,} of other causes"] if others else shown
+
+
+def rate_text(progress: RunProgress) -> str:
+    """``118/s``; in an open loop ``118/s of 120/s due``."""
     target = "" if progress.target_rate is None else f" of {progress.target_rate:,.10g}/s due"
     return f"{progress.rate:,.0f}/s{target}"
 
 
-def _latencies(progress: RunProgress) -> list[str]:
-    return [f"p50 {latency_text(progress.p50_s)}", f"p99 {latency_text(progress.p99_s)}"]
+def latencies(p50_s: float | None, p99_s: float | None) -> list[str]:
+    """``p50 1.2 ms``, ``p99 3.4 ms``."""
+    return [f"p50 {latency_text(p50_s)}", f"p99 {latency_text(p99_s)}"]
 
 
 def _last_line(title: str, progress: RunProgress) -> str:
@@ -386,7 +405,7 @@ PROGRESS: Mapping[str, type[NoProgress]] = {
 
 
 def make_progress(
-    mode: str | None = None,
+    mode: str = "live",
     stream: TextIO | None = None,
     environ: Mapping[str, str] = os.environ,
     *,
@@ -395,10 +414,9 @@ def make_progress(
 ) -> NoProgress:
     """The display of a mode of PROGRESS.
 
-    :param mode: None: "live" on a terminal that moves its cursor, "chars" elsewhere.
+    :param mode: a key of PROGRESS.
     :param stream: None: stderr.
     :param quiet: the mode is "none", and info messages are not shown.
     """
     screen = Screen(stream or sys.stderr, environ)
-    chosen = "none" if quiet else mode or ("live" if screen.moves_cursor else "chars")
-    return PROGRESS[chosen](screen, clock, quiet=quiet)
+    return PROGRESS["none" if quiet else mode](screen, clock, quiet=quiet)

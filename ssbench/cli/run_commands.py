@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import fields
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING
 
 from ssbench import runner
@@ -25,6 +26,7 @@ from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
+    from ssbench.cli.live_page import LivePage
     from ssbench.core.observer import Observer
     from ssbench.runner.access_log import LogFiles
     from ssbench.runner.series import Series
@@ -38,27 +40,28 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
     """
     config = _config(ns)
     stop = Stop()
-    if ns.sweep is not None:
-        from ssbench.runner.series import Sweep
+    with _live_page(ns, stop) as page:
+        if ns.sweep is not None:
+            from ssbench.runner.series import Sweep
 
-        with _running(ns, stop, config) as (progress, observers):
-            sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, observers, stop)
-            return _run_series(ns, sweep, progress)
-    try:
-        with _running(ns, stop, config) as (progress, observers):
-            result = runner.run(config, observers, stop)
-    except KeyboardInterrupt as interrupt:
-        aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
-        if aborted is not None and aborted.has_results and not ns.quiet:
-            _tell_where(aborted)
-            if not config.is_noop:
-                tell(
-                    "Objects of this run may remain in the store; to delete them:\n"
-                    f"  {sys.argv[0]} cleanup-containers --resume-cleanup {aborted.path}"
-                )
-        raise
-    _report(ns, config, result)
-    return tell_status(result.reasons)
+            with _running(ns, stop, config, page) as (progress, observers):
+                sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, observers, stop)
+                return _run_series(ns, sweep, progress, page)
+        try:
+            with _running(ns, stop, config, page) as (progress, observers):
+                result = runner.run(config, observers, stop)
+        except KeyboardInterrupt as interrupt:
+            aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
+            if aborted is not None and aborted.has_results and not ns.quiet:
+                _tell_where(aborted)
+                if not config.is_noop:
+                    tell(
+                        "Objects of this run may remain in the store; to delete them:\n"
+                        f"  {sys.argv[0]} cleanup-containers --resume-cleanup {aborted.path}"
+                    )
+            raise
+        _report(ns, config, result, page)
+        return tell_status(result.reasons)
 
 
 def find_limit(ns: argparse.Namespace) -> ExitStatus:
@@ -71,8 +74,11 @@ def find_limit(ns: argparse.Namespace) -> ExitStatus:
     how = search_config(ns)
     config = _config(ns)
     stop = Stop()
-    with _running(ns, stop, config) as (progress, observers):
-        return _run_series(ns, LimitSearch(config, how, observers, stop), progress)
+    with (
+        _live_page(ns, stop) as page,
+        _running(ns, stop, config, page) as (progress, observers),
+    ):
+        return _run_series(ns, LimitSearch(config, how, observers, stop), progress, page)
 
 
 def replay(ns: argparse.Namespace) -> ExitStatus:
@@ -92,37 +98,39 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     )
     requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
     stop = Stop()
-    try:
-        with _running(ns, stop, config.run) as (progress, observers):
-            found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
-            made = Replay(config, requests)
-            if not ns.quiet:
-                tell_log(found)
-                tell(
-                    f"Replaying {plural(len(made.plan), 'request')} in {made.seconds:.3f} s;"
-                    f" {plural(made.plan.prepared, 'object')} must exist before"
-                    f" ({bytes_text(made.prepared_bytes)})"
-                )
-            result = made.run(observers, stop)
-    except KeyboardInterrupt as interrupt:
-        aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
-        if aborted is not None and aborted.has_results and not ns.quiet:
-            _tell_where(aborted)
-            if not config.run.is_noop:
-                tell(
-                    "Objects of this replay may remain in the store; to delete all of replays:\n"
-                    f"  {sys.argv[0]} cleanup-containers -b {printable(config.container_base)}"
-                )
-        raise
-    _report(ns, config.run, result)
-    counts = result.outcome.counts
-    never = len(made.plan) - (counts.sent - counts.withdrawn)
-    if not ns.quiet:
-        if made.workload.after_failed_upload:
-            count = plural(made.workload.after_failed_upload, "operation")
-            tell(f"{count} failed because an earlier upload of the object had failed")
-        tell(f"Requests of the log that were never sent: {never:,} of {len(made.plan):,}")
-    return tell_status(result.reasons)
+    with _live_page(ns, stop) as page:
+        try:
+            with _running(ns, stop, config.run, page) as (progress, observers):
+                found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
+                made = Replay(config, requests)
+                if not ns.quiet:
+                    tell_log(found)
+                    tell(
+                        f"Replaying {plural(len(made.plan), 'request')} in {made.seconds:.3f} s;"
+                        f" {plural(made.plan.prepared, 'object')} must exist before"
+                        f" ({bytes_text(made.prepared_bytes)})"
+                    )
+                result = made.run(observers, stop)
+        except KeyboardInterrupt as interrupt:
+            aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
+            if aborted is not None and aborted.has_results and not ns.quiet:
+                _tell_where(aborted)
+                if not config.run.is_noop:
+                    tell(
+                        "Objects of this replay may remain in the store; to delete all of"
+                        " replays:\n"
+                        f"  {sys.argv[0]} cleanup-containers -b {printable(config.container_base)}"
+                    )
+            raise
+        _report(ns, config.run, result, page)
+        counts = result.outcome.counts
+        never = len(made.plan) - (counts.sent - counts.withdrawn)
+        if not ns.quiet:
+            if made.workload.after_failed_upload:
+                count = plural(made.workload.after_failed_upload, "operation")
+                tell(f"{count} failed because an earlier upload of the object had failed")
+            tell(f"Requests of the log that were never sent: {never:,} of {len(made.plan):,}")
+        return tell_status(result.reasons)
 
 
 def tell_log(found: LogFiles) -> None:
@@ -145,15 +153,37 @@ def _config(ns: argparse.Namespace) -> RunConfig:
 
 
 @contextmanager
+def _live_page(ns: argparse.Namespace, stop: Stop) -> Iterator[LivePage | None]:
+    """The page of --web, if any: until Ctrl-C, unless such a signal has ended the run."""
+    if ns.web is None:
+        yield None
+        return
+    from ssbench.cli.live_page import STOPPED, LivePage  # loads slowly
+
+    page = LivePage(ns.web, stop)
+    try:
+        tell(f"INFO:The run is shown at {page.url}")
+        yield page
+        if page.report and stop.reason in ("", STOPPED):
+            tell(f"INFO:Its report is shown at {page.url} until Ctrl-C")
+            ended = Stop()
+            with Signals(ended, hold=True):
+                while not ended.requested:
+                    sleep(0.1)
+    finally:
+        page.close()
+
+
+@contextmanager
 def _running(
-    ns: argparse.Namespace, stop: Stop, config: RunConfig
+    ns: argparse.Namespace, stop: Stop, config: RunConfig, page: LivePage | None
 ) -> Iterator[tuple[NoProgress, Sequence[Observer]]]:
     """Signals, the progress display, and all observers."""
     name = Path(config.scenario.source).stem
     with ExitStack() as stack:
         stack.enter_context(Signals(stop, hold=True))
         progress = stack.enter_context(make_progress(ns.progress, quiet=ns.quiet))
-        observers: list[Observer] = [progress]
+        observers: list[Observer] = [progress] if page is None else [progress, page]
         if ns.live_json:
             observers.append(stack.enter_context(LiveJson(ns.live_json)))
         if ns.metrics_address:
@@ -169,13 +199,15 @@ def _running(
         yield progress, observers
 
 
-def _report(ns: argparse.Namespace, config: RunConfig, result: RunResult) -> None:
+def _report(
+    ns: argparse.Namespace, config: RunConfig, result: RunResult, page: LivePage | None
+) -> None:
     """The report, unless -R, and where the results are."""
     if not result.readable:
         if not ns.quiet:
             tell(f"INFO:No report: the results went to {result.path}")
         return
-    if not ns.no_default_report or config.thresholds or ns.html or junit_file(ns):
+    if not ns.no_default_report or config.thresholds or ns.html or junit_file(ns) or page:
         from ssbench import report  # loads slowly
 
         for line in result.stats.run.damage:
@@ -192,6 +224,8 @@ def _report(ns: argparse.Namespace, config: RunConfig, result: RunResult) -> Non
         _tell_where(result)
     if ns.html or junit_file(ns):
         write_report_files(ns, made)
+    if page:
+        page.finish(report.render_html(made))
 
 
 def _tell_where(result: RunResult) -> None:
@@ -202,7 +236,9 @@ def _tell_where(result: RunResult) -> None:
     )
 
 
-def _run_series(ns: argparse.Namespace, series: Series, progress: NoProgress) -> ExitStatus:
+def _run_series(
+    ns: argparse.Namespace, series: Series, progress: NoProgress, page: LivePage | None
+) -> ExitStatus:
     """Run a series; prints a row for each step, and the table at the end, unless -R."""
     from ssbench import report  # loads slowly
 
@@ -219,4 +255,6 @@ def _run_series(ns: argparse.Namespace, series: Series, progress: NoProgress) ->
         if not ns.no_default_report:
             write_result([report.render(made, ns.format or "text")])
         write_report_files(ns, made)
+        if page:
+            page.finish(report.render_html(made))
     return tell_status(series.reasons)

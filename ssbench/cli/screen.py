@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import os
 import select
-import unicodedata
-from bisect import bisect_right
 from collections.abc import Mapping
-from itertools import accumulate
 from shutil import get_terminal_size
 from typing import TextIO
 
@@ -20,13 +17,10 @@ from ssbench.cli.console import discard
 _DUMB = frozenset({"dumb", "unknown"})
 #: A pipe that is "ready" takes at least this much without blocking (PIPE_BUF).
 PIECE = 4096
-_ERASE_LINE = "\r\x1b[K"
 
 
 class Screen:
-    """Lines of text, and one line that is replaced in place if the terminal can do that.
-
-    Also a text file (``write``, ``flush``, ``isatty``), for rich.
+    """Lines of text, and a text file (``write``, ``flush``, ``isatty``) that rich draws on.
 
     :param environ: has TERM and NO_COLOR.
     """
@@ -37,19 +31,21 @@ class Screen:
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
         self._stream = stream
         self._fd = _descriptor(stream)
-        self._shown = ""
         self.moves_cursor = _is_terminal(stream) and environ.get("TERM", "") not in _DUMB
         self.colour = self.moves_cursor and not environ.get("NO_COLOR")
 
     @property
-    def width(self) -> int:
-        """Present columns of the terminal; 80 if unknown."""
+    def size(self) -> tuple[int, int]:
+        """Present columns and lines of the terminal; 80 and 24 if unknown."""
+        columns, lines = get_terminal_size((80, 24))
         if self._fd is not None:
             try:
-                return os.get_terminal_size(self._fd).columns or 80
+                found = os.get_terminal_size(self._fd)
             except OSError:
                 pass  # no terminal
-        return get_terminal_size((80, 24)).columns
+            else:
+                columns, lines = found.columns or 80, found.lines or 24
+        return columns, lines
 
     def ready(self) -> bool:
         """Whether a little text can be written now. A stopped terminal or full pipe takes none."""
@@ -82,47 +78,13 @@ class Screen:
         return self.moves_cursor
 
     def line(self, text: str) -> None:
-        """Write a line; the replaced line is cleared first."""
-        self.clear()
+        """Write a line."""
         self.write(text + "\n")
-
-    def replace(self, text: str) -> None:
-        """Show the text, cut to one line, in place of the last replaced one.
-
-        Skipped while the terminal is stopped; only where ``moves_cursor``.
-        """
-        text = cut(text, self.width - 1)
-        if text != self._shown and self.ready():
-            self.write(_ERASE_LINE + text)
-            self._shown = text
-
-    def clear(self) -> None:
-        """Clear the replaced line."""
-        if self._shown:
-            self.write(_ERASE_LINE)
-            self._shown = ""
 
     def _vanished(self, error: Exception) -> None:
         self.gone = True
         if isinstance(error, BrokenPipeError):
             discard(self._stream)
-
-
-def cut(text: str, width: int) -> str:
-    """The text in at most ``width`` columns of a terminal; it ends with ``...`` if it was cut."""
-    if len(text) <= width and text.isascii():
-        return text
-    columns = list(accumulate(map(_columns, text)))
-    if not columns or columns[-1] <= width:
-        return text
-    dots = "..."[: max(width, 0)]
-    return text[: bisect_right(columns, width - len(dots))] + dots
-
-
-def _columns(char: str) -> int:
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def _descriptor(stream: TextIO) -> int | None:

@@ -11,7 +11,7 @@ from ssbench.core.model import Phase
 from ssbench.core.text import bytes_text, clock_text, plural, printable
 
 if TYPE_CHECKING:
-    from rich.live import Live
+    from rich.console import RenderableType
     from rich.progress import Progress, TaskID
 
     from ssbench.runner.transfer import Transfer, TransferWorkload
@@ -23,18 +23,17 @@ _LONGEST_NAME = 24  #: characters
 class TransferProgress(LiveProgress):
     """Bars on a terminal, drawn by rich; a line every few seconds elsewhere."""
 
-    wants_latencies = False
+    wants_counts = False
     transfer: Transfer | None = None  #: whose files are shown; set before its first run
 
     def __init__(self, *args: object, **more: object) -> None:
         super().__init__(*args, **more)
-        self._bars: Progress | None = None
-        self._total: TaskID | None = None
+        self._bars: Progress | None = None  # of the run
         self._files: dict[int, TaskID] = {}  # by number
         self._shown: TransferWorkload | None = None  # of the run; None: another phase
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        self._shown = None
+        self._shown = self._bars = None
         if phase is Phase.RUN and self.transfer is not None:
             self._shown = self.transfer.workload
             title = "Uploading" if self.transfer.config.checksums else "Downloading"
@@ -54,7 +53,7 @@ class TransferProgress(LiveProgress):
             f" {bytes_text(int(rate))}/s, {plural(progress.errors, 'error')}{left}"
         )
 
-    def _open_live(self) -> Live:
+    def _make_bars(self) -> Progress:
         from rich.progress import (
             BarColumn,
             DownloadColumn,
@@ -64,29 +63,25 @@ class TransferProgress(LiveProgress):
             TransferSpeedColumn,
         )
 
-        self._bars = Progress(
+        return Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
             TextColumn("{task.percentage:>5.1f}%"),
             DownloadColumn(),
             TransferSpeedColumn(),
             TimeRemainingColumn(compact=True),
-            console=self._console(),
             auto_refresh=False,
             expand=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
         )
-        self._files = {}
-        total = self.transfer.total_bytes if self.transfer else None
-        self._total = self._bars.add_task(self._title, total=total)
-        return self._bars.live
 
-    def _refresh(self, live: Live, progress: RunProgress) -> None:
-        bars, transfer, workload = self._bars, self.transfer, self._shown
-        if bars is None or self._total is None or transfer is None or workload is None:
-            return
-        live.console.width = self._screen.width
+    def _picture(self, size: tuple[int, int]) -> RenderableType:
+        transfer, workload, progress = self.transfer, self._shown, self._latest
+        if transfer is None or workload is None or progress is None:
+            return super()._picture(size)
+        if self._bars is None:
+            self._bars, self._files = self._make_bars(), {}
+            self._total = self._bars.add_task("", total=transfer.total_bytes)
+        bars, most = self._bars, min(_MOST_BARS, size[1] - 2)
         errors = f", {plural(progress.errors, 'error')}" if progress.errors else ""
         files = f"{self._title} {progress.done:,} of {plural(progress.total or 0, 'file')}{errors}"
         moving = _moving(workload, transfer.sizes, progress)
@@ -95,13 +90,13 @@ class TransferProgress(LiveProgress):
         for number in [each for each in self._files if each not in moving]:
             bars.remove_task(self._files.pop(number))
         for number, sent in moving.items():
-            if number not in self._files and len(self._files) < _MOST_BARS:
+            if number not in self._files and len(self._files) < most:
                 name = printable(transfer.names[number])
                 shown = name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
                 self._files[number] = bars.add_task(shown, total=transfer.sizes[number])
             if number in self._files:
                 bars.update(self._files[number], completed=sent)
-        live.refresh()
+        return bars
 
 
 def _moving(

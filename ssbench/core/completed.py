@@ -105,15 +105,6 @@ def _pack_lasts(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
     return packed if least >= 0 else pack_column(list(map(last_ns, times, starts)))
 
 
-def latencies_ns(finished: Sequence[Completed]) -> list[int]:
-    """Duration of each whole operation."""
-    took = [
-        entry[_LAST_BYTE] if len(entry) == _WIDTH else entry[2].last_byte_ns - entry[1]
-        for entry in finished
-    ]
-    return took if min(took, default=0) >= 0 else [max(ns, 0) for ns in took]
-
-
 def _row(done: Completed, origin_ns: int) -> Row:
     job, start_ns, timing = done
     return (

@@ -1,30 +1,63 @@
-"""Data of the progress display: the state of a phase, and coarse latency counts.
+"""Data of live displays: the state of a phase, and coarse latency counts.
 
-The counts are cheap to make and small in a heartbeat. A bucket is the upper part of the value's
-IEEE 754 double, with 5 bits of the mantissa, so it is 3 % wide. Reports never use these counts;
-they use core.stats.histogram.
+A latency's bucket is the upper part of its IEEE 754 double, with 5 bits of the mantissa, so it is
+3 % wide. Reports never use these counts; they use core.stats.histogram.
 """
 
 from __future__ import annotations
 
 import struct
 from array import array
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple
 
-from ssbench.core.columns import unpack_column
-from ssbench.core.model import Result
+from ssbench.core.columns import WIDTHS, unpack_column
+from ssbench.core.model import NONE_NS, ErrorKind, Result
 
 _SHIFT = 52 - 5
 BUCKET_WIDTH = 1 / 32  #: of a bucket, as a share of its values
 _INFINITE = 0x7FF0_0000_0000_0000 >> _SHIFT  #: from here on: infinities, NaN, negatives
 _WINDOW_S = 5.0  #: rate and latencies of the display are those of so much time
-#: Counts that arrive within this time are merged: 256 workers send 256 maps per second.
-_GRAIN_S = 0.25
-_OPERATION = 1 + Result._fields.index("operation")
-_ERROR = 1 + Result._fields.index("error")
+#: Counting a latency takes 0.3 to 1 us. Above this rate in operations/s, displays show those of
+#: a sample.
+SAMPLED_PER_S = 5_000
+_HISTORY_S = 120  #: of rates, for a chart
+#: Series of latencies: the number of an operation, for its successes, or one of these, which are
+#: numbers of no operation.
+_FAILED, _RESPONSE = -1, -2
+_OPERATION, _ERROR, _STATUS, _BYTES, _DUE, _START, _LAST = (
+    1 + Result._fields.index(name)
+    for name in (
+        "operation", "error", "status", "bytes_moved", "due_ns", "start_ns", "last_byte_ns",
+    )
+)  # fmt: skip
+
+
+#: States of workers that need attention, the gravest first.
+ATTENTION = ("gone", "silent", "connecting")
+
+
+class OperationProgress(NamedTuple):
+    """Of one operation; the rate and the percentiles are those of successes in the last seconds."""
+
+    done: int  #: successes
+    failed: int
+    rate: float = 0.0
+    p50_s: float | None = None
+    p99_s: float | None = None
+
+
+class WorkerProgress(NamedTuple):
+    """Of one worker."""
+
+    name: str
+    state: str  #: "connecting", "running", "spare" (no users), "stopped", "silent", "gone" or so
+    users: int
+    jobs: int  #: queued or in flight
+    cpu_percent: float | None  #: of its process, in per cent of one core; None: unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +69,50 @@ class RunProgress:
     total: int | None = None  #: None if the phase ends by time
     errors: int = 0
     rate: float = 0.0  #: operations/s, over the last seconds
-    p50_s: float | None = None  #: latency percentiles over the last seconds
+    #: Latency percentiles over the last seconds, here and below: of a sample at high rates, and
+    #: None if no observer wants counts.
+    p50_s: float | None = None
     p99_s: float | None = None
     remaining_s: float | None = None
     workers: int = 0
     users: int = 0
     target_rate: float | None = None  #: target arrival rate in operations/s; None in a closed loop
     late: int = 0  #: operations past their due time that have not started
-    #: number of an operation -> how many succeeded and how many failed; {} if no observer wants it
-    operations: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    #: by the operation's number; {} if no observer wants counts
+    operations: Mapping[int, OperationProgress] = field(default_factory=dict)
     #: ErrorKind -> failed operations; {} if no observer wants it
     errors_by_cause: Mapping[int, int] = field(default_factory=dict)
-    #: ``buckets`` of the latencies over the last seconds; {} if no observer wants them
-    latencies: Mapping[int, int] = field(default_factory=dict)
+    #: HTTP status -> failed operations, of those with ErrorKind.STATUS; {} likewise
+    errors_by_status: Mapping[int, int] = field(default_factory=dict)
     #: number of an object whose upload takes long -> bytes sent so far
     moving: Mapping[int, int] = field(default_factory=dict)
+    bytes_rate: float = 0.0  #: bytes/s, over the last seconds; 0 if no observer wants counts
+    response_p50_s: float | None = None  #: response times of an open loop, over the last seconds
+    response_p99_s: float | None = None
+    #: operations/s and bytes/s of each of the last seconds, oldest first
+    history: Sequence[tuple[float, float]] = ()
+    workers_seen: Sequence[WorkerProgress] = ()  #: () if no observer wants counts
+
+
+def by_attention(workers: Sequence[WorkerProgress]) -> list[WorkerProgress]:
+    """Those that need attention first."""
+    ranks = {state: rank for rank, state in enumerate(ATTENTION)}
+    return sorted(workers, key=lambda worker: ranks.get(worker.state, len(ranks)))
 
 
 def buckets(values_ns: Sequence[int]) -> Counter[int]:
     """Counts of values in ns, by bucket."""
-    bits = memoryview(array("d", values_ns)).cast("B").cast("Q")
-    return Counter([item >> _SHIFT for item in bits])
+    return Counter(_buckets_of(values_ns))
+
+
+def _buckets_of(values_ns: Sequence[int]) -> list[int]:
+    doubles = memoryview(array("d", values_ns))
+    return [bits >> _SHIFT for bits in doubles.cast("B").cast("Q")]
+
+
+def latency_buckets(packed: Sequence[Any]) -> Counter[int]:
+    """Counts of the latencies of packed results, failed operations included, by bucket."""
+    return buckets(unpack_column(packed[_LAST], packed[0]))
 
 
 def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:
@@ -82,65 +138,151 @@ def above(counts: Mapping[int, int], limit_s: float) -> int:
     return sum(count for bucket, count in counts.items() if bucket > max(least))
 
 
-class ProgressTracker:
-    """Collects the data of a phase's display. Times are seconds since the start of the phase."""
+class _Mark(NamedTuple):
+    """What was done by a time."""
 
-    def __init__(self, total: int | None, run_seconds: float | None) -> None:
+    at_s: float
+    done: int
+    bytes: int
+    operations: Mapping[int, int]  # successes
+
+
+class ProgressTracker:
+    """Collects the data of a phase's display. Times are seconds since the start of the phase.
+
+    :param random: picks the batches of results whose latencies are counted.
+    """
+
+    def __init__(
+        self, total: int | None, run_seconds: float | None, random: Random | None = None
+    ) -> None:
         self._total = total
         self._run_seconds = run_seconds
-        self._done: deque[tuple[float, int]] = deque([(0.0, 0)])
-        self._latencies: deque[tuple[float, Counter[int]]] = deque()
+        self._random = random or Random(0)  # nosec B311 # a sample for displays
+        self._sampled = 1.0  # share of batches
+        self._marks: deque[_Mark] = deque([_Mark(0.0, 0, 0, {})])  # of the last seconds
+        # Counts of latencies by (series, bucket): since the last call of ``progress``; of each
+        # call in the last seconds; of all of these.
+        self._latest: Counter[tuple[int, int]] = Counter()
+        self._latencies: deque[tuple[float, Counter[tuple[int, int]]]] = deque()
+        self._recent: Counter[tuple[int, int]] = Counter()
         self._outcomes: Counter[tuple[int, int]] = Counter()  # (operation, error) -> number
-
-    def add_latencies(self, at_s: float, counts: Mapping[int, int]) -> None:
-        """Add the latency counts of a heartbeat."""
-        if not counts:
-            return
-        if not self._latencies or at_s - self._latencies[-1][0] > _GRAIN_S:
-            self._latencies.append((at_s, Counter()))
-        self._latencies[-1][1].update(counts)
+        self._statuses: Counter[int] = Counter()  # of operations with ErrorKind.STATUS
+        self._bytes = 0
+        # Packed items, not yet counted: operations by their column's base, bytes by typecode.
+        self._succeeded: defaultdict[int, bytearray] = defaultdict(bytearray)
+        self._moved: defaultdict[str, bytearray] = defaultdict(bytearray)
+        self._second = self._marks[0]  # the last one that the history has
+        self._history: deque[tuple[float, float]] = deque(maxlen=_HISTORY_S)
 
     def add_results(self, columns: Sequence[Any]) -> None:
-        """Count packed results, which were checked, by operation and error."""
+        """Count packed results, which were checked: operations, errors, bytes, latencies."""
         count, operations, errors = columns[0], columns[_OPERATION], columns[_ERROR]
+        moved = columns[_BYTES]
+        if type(moved) is int:
+            self._bytes += moved * count
+        else:
+            self._bytes += moved[0] * count
+            self._moved[moved[1]] += moved[2]
         if type(operations) is int and type(errors) is int:
             self._outcomes[operations, errors] += count
+        elif errors == 0 and operations[1] == "B":
+            self._succeeded[operations[0]] += operations[2]
         else:
             pairs = zip(unpack_column(operations, count), unpack_column(errors, count), strict=True)
             self._outcomes.update(pairs)
+        if errors != 0:
+            failed = unpack_column(errors, count)
+            rows = zip(failed, unpack_column(columns[_STATUS], count), strict=True)
+            self._statuses.update([status for error, status in rows if error == ErrorKind.STATUS])
+        if self._sampled == 1 or self._random.random() < self._sampled:
+            self._add_latencies(columns)
+
+    def _count(self) -> None:
+        """Count what ``add_results`` has gathered: most batches are small, and counting each
+        takes ten times as long."""
+        for base, items in self._succeeded.items():
+            for item in set(items):
+                self._outcomes[base + item, 0] += items.count(item)
+        for typecode, data in self._moved.items():
+            count = len(data) // WIDTHS[typecode]
+            self._bytes += sum(unpack_column([0, typecode, bytes(data)], count))
+        self._succeeded.clear()
+        self._moved.clear()
+
+    def _add_latencies(self, columns: Sequence[Any]) -> None:
+        operations, errors, dues_ns, starts_ns, lasts_ns = (
+            unpack_column(columns[i], columns[0]) for i in (_OPERATION, _ERROR, _DUE, _START, _LAST)
+        )
+        rows = zip(operations, errors, strict=True)
+        series = [_FAILED if error else operation for operation, error in rows]
+        self._latest.update(zip(series, _buckets_of(lasts_ns), strict=True))
+        if columns[_DUE] != NONE_NS:
+            times = zip(dues_ns, starts_ns, lasts_ns, strict=True)
+            response = [start + last - due for due, start, last in times if due != NONE_NS]
+            found = _buckets_of([max(each, 0) for each in response])
+            self._latest.update([(_RESPONSE, bucket) for bucket in found])
 
     def progress(
         self, at_s: float, done: int, errors: int, workers: int, users: int
     ) -> RunProgress:
-        """The state of the phase now."""
-        self._done.append((at_s, done))
-        while len(self._done) > 2 and self._done[0][0] < at_s - _WINDOW_S:
-            self._done.popleft()
-        while self._latencies and self._latencies[0][0] < at_s - _WINDOW_S:
-            self._latencies.popleft()
-        (from_s, before), (to_s, after) = self._done[0], self._done[-1]
-        rate = (after - before) / (to_s - from_s) if to_s > from_s else 0.0
-        recent: Counter[int] = Counter()
-        for _, counts in self._latencies:
-            recent.update(counts)
+        """The state of the phase now; to be called several times a second."""
+        outcomes = self.by_operation()
+        mark = _Mark(at_s, done, self._bytes, {each: row[0] for each, row in outcomes.items()})
+        self._marks.append(mark)
+        while len(self._marks) > 2 and self._marks[0].at_s < at_s - _WINDOW_S:
+            self._marks.popleft()
+        self._recent.update(self._latest)
+        self._latencies.append((at_s, self._latest))
+        self._latest = Counter()
+        while self._latencies[0][0] < at_s - _WINDOW_S:
+            self._recent -= self._latencies.popleft()[1]  # leaves out what is 0
+        before = self._marks[0]
+        per_s = 1 / (at_s - before.at_s) if at_s > before.at_s else 0.0
+        rate = (done - before.done) * per_s
+        self._sampled = min(SAMPLED_PER_S / rate, 1.0) if rate else 1.0
+        spent_s = at_s - self._second.at_s
+        if spent_s >= 1:
+            second, self._second = self._second, mark
+            moved = mark.bytes - second.bytes
+            self._history.append(((done - second.done) / spent_s, moved / spent_s))
+        latencies: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        whole: Counter[int] = Counter()
+        for (series, bucket), count in self._recent.items():
+            latencies[series][bucket] = count
+            if series != _RESPONSE:
+                whole[bucket] += count
         return RunProgress(
             at_s,
             done,
             self._total,
             errors,
             rate,
-            quantile_s(recent, 50),
-            quantile_s(recent, 99),
+            quantile_s(whole, 50),
+            quantile_s(whole, 99),
             self._remaining_s(at_s, done, rate),
             workers,
             users,
-            operations=self.by_operation(),
+            operations={
+                each: OperationProgress(
+                    *row,
+                    (row[0] - before.operations.get(each, 0)) * per_s,
+                    quantile_s(latencies[each], 50),
+                    quantile_s(latencies[each], 99),
+                )
+                for each, row in outcomes.items()
+            },
             errors_by_cause=self._by_cause(),
-            latencies=recent,
+            errors_by_status=dict(self._statuses),
+            bytes_rate=(self._bytes - before.bytes) * per_s,
+            response_p50_s=quantile_s(latencies[_RESPONSE], 50),
+            response_p99_s=quantile_s(latencies[_RESPONSE], 99),
+            history=tuple(self._history),
         )
 
     def by_operation(self) -> dict[int, tuple[int, int]]:
         """Number of an operation -> how many succeeded and how many failed."""
+        self._count()
         found: dict[int, tuple[int, int]] = {}
         for (operation, error), count in self._outcomes.items():
             done, failed = found.get(operation, (0, 0))

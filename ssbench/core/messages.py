@@ -53,8 +53,6 @@ MAX_NAME = 200  #: of a worker's name, host or version
 MAX_FIGURES = 4096  #: of one machine; each core is one
 MAX_PEERS = 1 << 15  #: workers in a control state
 _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
-#: Of a heartbeat's live counts: core.live's buckets have 17 bits; latencies are in a few hundred.
-MAX_BUCKETS, MAX_BUCKET = 4096, 1 << 17
 MAX_ROUND_TRIPS, MAX_INTERVALS = 1000, 1 << 13  #: of one check of the network
 MAX_MOVING = 64  #: of a heartbeat's objects that take long
 #: Of a clock, so that the difference of two is still 64 bits. Three need ``in_clock_range``.
@@ -66,7 +64,6 @@ MAX_NUMBER = 1e18
 Natural = Annotated[int, Meta(ge=0)]
 Clock = Annotated[int, Meta(gt=-MAX_CLOCK_NS, lt=MAX_CLOCK_NS)]
 Duration = Annotated[int, Meta(ge=0, lt=MAX_CLOCK_NS)]
-Bucket = Annotated[int, Meta(ge=0, lt=MAX_BUCKET)]
 Number = Annotated[float, Meta(ge=0, le=MAX_NUMBER)]
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Name = Annotated[str, Meta(max_length=MAX_NAME)]
@@ -99,8 +96,6 @@ class Heartbeat(NamedTuple):
     hub_idle_ns: Duration  #: time since the worker's event loop last ran
     busy: Natural  #: users with an operation in flight
     queued: Natural  #: jobs not yet started
-    #: core.live.buckets of latencies since the last heartbeat
-    live: Annotated[Mapping[Bucket, Natural], Meta(max_length=MAX_BUCKETS)]
     wall_ns: Clock = 0  #: the worker's wall clock at ``worker_ns``, since 1970; 0: unknown
     #: Objects whose upload takes long, by number -> bytes sent so far.
     moving: Annotated[Mapping[Natural, Natural], Meta(max_length=MAX_MOVING)] = {}
@@ -247,7 +242,6 @@ class ControlState(NamedTuple):
     timeout_s: Number  #: --worker-timeout
     operation_timeout_s: Number  #: 0: none
     pipe: Natural  #: messages with jobs that may wait unread at a worker
-    live: bool  #: heartbeats carry latency counts
     ending: bool  #: the master has no more jobs: return those that no idle user can take
     stopping: bool  #: start no more operations: return all queued jobs
     quit: bool  #: exit

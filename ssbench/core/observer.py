@@ -14,8 +14,8 @@ class Observer(Protocol):
     nothing. A run may have any number of observers, also none."""
 
     wants_results: bool  #: call ``results``
-    wants_counts: bool  #: ``RunProgress.operations`` and ``errors_by_cause`` are filled
-    wants_latencies: bool  #: latencies in ``RunProgress`` are filled
+    #: Operations, errors by cause, bytes, latencies and workers in ``RunProgress`` are filled.
+    wants_counts: bool
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         """A phase begins.
@@ -46,7 +46,7 @@ class Observer(Protocol):
 class SilentObserver:
     """An Observer that does nothing: a base for those that need some of its methods."""
 
-    wants_results = wants_counts = wants_latencies = False
+    wants_results = wants_counts = False
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         pass

@@ -70,6 +70,7 @@ class HostMetricsRecorder:
     def on_host(self, worker: WorkerState, host: Host, now_ns: int) -> None:
         """A worker told of its machine. Seconds that it told already, or that are to come, are
         left out: however much it says, the file grows by a record a second."""
+        worker.cpu_percent = host.figures.get("process_cpu_percent")
         if worker.offset_ns is None:
             return
         at_s = (host.at_ns - worker.offset_ns - self._start_ns) / SECOND

@@ -251,10 +251,8 @@ class Master:
         The parameters are those of PhasePlan; ``title`` is for observers.
         """
         plan = PhasePlan(phase, workload, users, seconds, stages, steady_state, watch)
-        wanted = watch is not None or any(o.wants_latencies for o in self._observers)
-        live = phase is Phase.RUN and wanted
         profile = phase is Phase.RUN and self._profile
-        self._manager.enter(phase, live=live, profile=profile)
+        self._manager.enter(phase, profile=profile)
         counts = any(observer.wants_counts for observer in self._observers)
         machine = PhaseMachine(plan, self._manager, self.limits, self._numbers, counts=counts)
         self._phase = machine
@@ -294,6 +292,7 @@ class Master:
     def _end_phase(self, machine: PhaseMachine) -> None:
         self._drain_machines()
         self._show(self._clock())
+        self._show_wait("")
         machine.close()
         self._hosts.leave()
         for observer in self._observers:
@@ -475,6 +474,7 @@ class Master:
             progress = self._phase.progress(now_ns)
             for observer in self._observers:
                 observer.update(progress)
+            self._show_wait(self._phase.waiting_for)
 
     def _show_wait(self, text: str) -> None:
         for observer in self._observers:

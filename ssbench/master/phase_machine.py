@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING, Any
 from ssbench.core.columns import pack_jobs
 from ssbench.core.dispatch.dispatcher import Dispatcher, abort_reason, error_limit_reason
 from ssbench.core.dispatch.result_bounds import ResultBounds
-from ssbench.core.dispatch.worker_registry import SECOND
-from ssbench.core.live import ProgressTracker, RunProgress
+from ssbench.core.dispatch.worker_registry import MAX_NAMES, SECOND, SILENT_NS
+from ssbench.core.live import ProgressTracker, RunProgress, WorkerProgress
 from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode
 from ssbench.core.model import Phase, Stage
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
+from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
 from ssbench.core.workload.workload import Workload
 from ssbench.master.phases import Limits, PhaseOutcome
@@ -113,6 +114,7 @@ class PhaseMachine:
         self._users = 0  # that ran, by the last mark
         self._short_of_users = False
         self._moving: dict[int, Mapping[int, int]] = {}  # incarnation -> as in its heartbeat
+        self._seen: dict[str, None] = {}  # names of workers, for observers
         self._warned: set[int] = set()  # workers whose results were impossible
 
     def __repr__(self) -> str:
@@ -125,11 +127,17 @@ class PhaseMachine:
 
     @property
     def waiting_for(self) -> str:
-        """What the phase waits for before it begins."""
-        ready, workers = self._manager.registry.ready_count(
-            self._manager.settings.run_id, self._plan.phase
-        )
-        return f"Waiting for workers to connect to the store: {ready} of {workers}"
+        """What the phase waits for before it begins, or before it is over; "" in between."""
+        if self.state is PhaseState.CONNECTING:
+            ready, workers = self._manager.registry.ready_count(
+                self._manager.settings.run_id, self._plan.phase
+            )
+            return f"Waiting for workers to connect to the store: {ready} of {workers}"
+        if self.state is PhaseState.DRAINING:
+            held, timeout_s = self.dispatcher.held, self._limits.drain_timeout_s
+            work = f"{plural(held, 'operation')} in flight" if held else "workers to stop"
+            return f"Waiting for {work} (at most {timeout_s:g} s)"
+        return ""
 
     # Time --------------------------------------------------------------------------------------
 
@@ -307,6 +315,8 @@ class PhaseMachine:
                 self._warn_of_results(results.incarnation, dispatcher.rejection)
         elif self._counts:
             self._tracker.add_results(columns)
+            if self._plan.watch:
+                self._plan.watch.add_results(columns)
         return columns
 
     def _warn_of_results(self, incarnation: int, reason: str) -> None:
@@ -319,11 +329,8 @@ class PhaseMachine:
             )
 
     def receive_heartbeat(self, heartbeat: Heartbeat, now_ns: int) -> None:
-        """Latencies and long uploads of a worker."""
-        self._tracker.add_latencies(self._elapsed_s(now_ns), heartbeat.live)
+        """Long uploads of a worker."""
         self._moving[heartbeat.incarnation] = heartbeat.moving
-        if self._plan.watch:
-            self._plan.watch.add_latencies(heartbeat.live)
 
     def worker_left(self, incarnation: int, reason: str = "") -> int:
         """A worker left or was dropped; returns how many operations are lost with it.
@@ -389,8 +396,33 @@ class PhaseMachine:
         moving = {number: sent for each in self._moving.values() for number, sent in each.items()}
         if moving:
             progress = replace(progress, moving=moving)
+        if self._counts:
+            progress = replace(progress, workers_seen=self._workers(now_ns))
         rate = self.schedule.stage.rate
         return replace(progress, target_rate=rate, late=self._late(now_ns)) if rate else progress
+
+    def _workers(self, now_ns: int) -> list[WorkerProgress]:
+        here = self._manager.settings.run_id, self._plan.phase
+        found = []
+        for worker in self._manager.registry.workers.values():
+            if worker.metrics_only:
+                state = "metrics only"
+            elif now_ns - worker.fresh_ns > SILENT_NS:
+                state = "silent"
+            elif worker.ready[:2] != here:
+                state = "connecting"
+            elif worker.ready[2]:
+                state = "stopped"
+            else:
+                state = "running" if worker.users else "spare"
+            found.append(
+                WorkerProgress(worker.name, state, worker.users, worker.jobs, worker.cpu_percent)
+            )
+        names = {each.name: None for each in found}
+        if len(self._seen) < MAX_NAMES:
+            self._seen.update(names)
+        gone = [name for name in self._seen if name not in names]
+        return found + [WorkerProgress(name, "gone", 0, 0, None) for name in gone]
 
     def _elapsed_s(self, now_ns: int) -> float:
         """Since the load began, as in the outcome; 0 while workers connect."""

@@ -83,7 +83,6 @@ class WorkerManager:
         self.settings = settings
         self.phase = Phase.IDLE
         self.start_ns = 0  #: of the phase
-        self.live = False  #: heartbeats are to carry latencies
         self.profile = False  #: workers are to sample where they spend CPU time
         #: As in ControlState.
         self.ending = self.stopping = self.closing = self.quit = False
@@ -111,9 +110,9 @@ class WorkerManager:
 
     # Phases and users --------------------------------------------------------------------------
 
-    def enter(self, phase: Phase, *, live: bool = False, profile: bool = False) -> None:
+    def enter(self, phase: Phase, *, profile: bool = False) -> None:
         """Another phase, or IDLE, from the next control state on."""
-        self.phase, self.live, self.profile = phase, live, profile
+        self.phase, self.profile = phase, profile
         self.ending = self.stopping = self.closing = False
         self.state_changed = True
 
@@ -236,7 +235,6 @@ class WorkerManager:
             # For the run's own operations: initial objects may be of any size.
             float(self._limits.operation_timeout_s) if in_run else 0.0,
             self._pipe,
-            self.live,
             self.ending,
             self.stopping,
             self.quit,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import islice
 
@@ -69,13 +68,10 @@ class HeartbeatThread(threading.Thread):
         phase = machine.phase  # read once: it may end meanwhile
         busy = phase.held.busy if phase else 0
         queued = max(phase.held.total - busy, 0) if phase else 0
-        latencies: Counter[int] = Counter()
-        while machine.latencies:
-            latencies.update(machine.latencies.popleft())
         now_ns = self._clock()
         return Heartbeat(
             machine.incarnation, state.serial, now_ns, now_ns - arrived_ns,
-            max(now_ns - machine.ticked_ns, 0), busy, queued, latencies, time.time_ns(),
+            max(now_ns - machine.ticked_ns, 0), busy, queued, time.time_ns(),
             dict(islice(self.moving().items(), MAX_MOVING)),
         )  # fmt: skip
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -38,10 +38,9 @@ from ssbench.core.columns import (
     layouts,
     schema_number,
 )
-from ssbench.core.completed import Completed, latencies_ns, pack_completed
+from ssbench.core.completed import Completed, pack_completed
 from ssbench.core.cpu_profile import CpuProfile
 from ssbench.core.errors import ExitStatus, MessageError
-from ssbench.core.live import buckets
 from ssbench.core.membership import ClockSync, Membership, MembershipStatus
 from ssbench.core.messages import (
     MAX_TEXT,
@@ -269,9 +268,6 @@ class WorkerMachine:
         self.phase: WorkerPhase | None = None
         self.status: ExitStatus | None = None  #: not None: exit now
         self.ticked_ns = now_ns
-        #: Latencies to report in heartbeats, as core.live.buckets. The heartbeat thread removes
-        #: them: operations of a deque are atomic.
-        self.latencies: deque[Counter[int]] = deque()
         self.settings = settings
         self._chance = chance
         self._membership = Membership(chance.getrandbits(63))
@@ -279,7 +275,6 @@ class WorkerMachine:
         self._state: ControlState | None = None  # the newest that listed this worker
         self._joined: tuple[str, int] = ("", Phase.IDLE)  # run and phase
         self._layouts: Sequence[JobLayout | None] = ()  # of the schemas of its jobs
-        self._live = False
         self._rejected = RejectedMessages("work")
         self._unacked: list[int] = []  # batches
         self._refused: list[int] = []  # numbers of jobs
@@ -412,7 +407,7 @@ class WorkerMachine:
                 self._resize(phase, users)
             else:  # later: no latency may include the making of a connection
                 self.actions.append(Connect(phase, users))
-        self._live, phase.ending = state.live, state.ending
+        phase.ending = state.ending
         phase.stopping = phase.stopping or state.stopping
         if self.returns_jobs:
             keep = not self._starts_nothing(phase)
@@ -541,8 +536,6 @@ class WorkerMachine:
         finished = phase.held.finished[:]
         phase.held.finished.clear()
         phase.held.reported += len(finished)
-        if self._live:
-            self.latencies.append(buckets(latencies_ns(finished)))
         packed = pack_completed(finished, phase.origin_ns)
         schema = schema_number(packed)
         acked, self._unacked = self._unacked, []

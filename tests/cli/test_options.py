@@ -121,7 +121,7 @@ def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> No
                 "connect_timeout": 10.0, "network_timeout": 20.0, "retries": 10,
                 "worker_wait_s": 30.0, "worker_timeout_s": 10.0, "drain_timeout_s": 30.0,
                 "operation_timeout_s": None, "percentiles": None, "workers": None,
-                "expect_workers": None, "progress": None, "keep_objects": False, "noop": False,
+                "expect_workers": None, "progress": "live", "keep_objects": False, "noop": False,
                 "embedded_swift": False, "verbose": False, "quiet": False, "block_size": None,
             },
         ),

@@ -2,13 +2,10 @@ from __future__ import annotations
 
 import io
 import os
-import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ssbench.cli.screen import Screen, cut
+from ssbench.cli.screen import Screen
 
 
 class FakeTerminal(io.StringIO):
@@ -34,16 +31,6 @@ def test_screen_capabilities(
 ) -> None:
     screen = Screen(stream, environ)
     assert (screen.moves_cursor, screen.isatty(), screen.colour) == (moves, moves, colour)
-
-
-def test_a_status_line_is_replaced_and_moves_below_messages() -> None:
-    stream = FakeTerminal()
-    screen = Screen(stream, XTERM)
-    screen.replace("one")
-    screen.replace("one")
-    screen.replace("two")
-    screen.line("hello")
-    assert stream.getvalue() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[Khello\n"
 
 
 def test_writing_to_a_closed_stream_is_no_error() -> None:
@@ -94,32 +81,7 @@ def test_a_non_blocking_descriptor_drops_text_and_stays_open() -> None:
     os.close(writer)
 
 
-def test_width_follows_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_follows_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "33")
-    assert Screen(io.StringIO()).width == 33
-
-
-@pytest.mark.parametrize(
-    ("text", "width", "shown"),
-    [
-        ("hello", 5, "hello"),
-        ("hello world", 8, "hello..."),
-        ("日本語", 6, "日本語"),
-        ("日本語日本語", 8, "日本..."),
-        ("e\u0301e\u0301", 2, "e\u0301e\u0301"),
-        ("hello", 2, ".."),
-        ("hello", 0, ""),
-        ("", 0, ""),
-    ],
-)
-def test_long_lines_are_truncated(text: str, width: int, shown: str) -> None:
-    assert cut(text, width) == shown
-
-
-@given(st.text(), st.integers(0, 40))
-def test_a_truncated_line_fits_the_width(text: str, width: int) -> None:
-    """Invariant: what is left has no more characters than columns, but for combining ones."""
-    shown = cut(text, width)
-    assert len([char for char in shown if not unicodedata.combining(char)]) <= width
-    if text.isascii():
-        assert len(shown) == min(len(text), width)
+    monkeypatch.setenv("LINES", "7")
+    assert Screen(io.StringIO()).size == (33, 7)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.completed import Completed, latencies_ns, pack_completed, rows_of
+from ssbench.core.completed import Completed, pack_completed, rows_of
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Result, Timing
 from ssbench.core.operations import OPERATIONS, READ, Body, Operation
 from tests.fakes.batches import unpack_results
@@ -64,9 +64,6 @@ def test_successes_are_packed_as_their_rows_would_be(finished: list[Completed]) 
 @given(st.lists(done() | ROWS, min_size=1, max_size=10))
 def test_failures_between_successes_are_packed(finished: list[Completed]) -> None:
     assert unpacked(finished) == rows_of(finished, ORIGIN_NS)
-    assert latencies_ns(finished) == [
-        max(Result._make(row).last_byte_ns, 0) for row in rows_of(finished, ORIGIN_NS)
-    ]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values())
@@ -99,7 +96,6 @@ def test_a_wall_clock_step_gives_no_negative_durations() -> None:
         assert unpacked(finished) == rows_of(finished, ORIGIN_NS)
         row = Result._make(unpacked(finished)[0])
         assert (row.headers_ns, row.first_byte_ns, row.last_byte_ns) == (-2, -2, 0)
-        assert latencies_ns(finished)[0] == 0
 
 
 def test_starts_far_apart_have_a_base_near_them() -> None:

@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 def state(workers: tuple[int, ...] = (), master: int = 1, **other: Any) -> ControlState:
     said: dict[str, Any] = {
         "serial": 1, "master_ns": 0, "run": "", "phase": 0, "start_ns": 0, "refused": {},
-        "settings": {}, "timeout_s": 10.0, "operation_timeout_s": 0.0, "pipe": 2, "live": False,
+        "settings": {}, "timeout_s": 10.0, "operation_timeout_s": 0.0, "pipe": 2,
         "ending": False, "stopping": False, "quit": False, **other,
     }  # fmt: skip
     return ControlState(master=master, workers=dict.fromkeys(workers, (0, None)), **said)
@@ -74,7 +74,7 @@ def test_a_worker_knows_how_long_it_has_been_rejected() -> None:
 
 
 def state_at(master_ns: int, *, master: int = 1, timeout_s: float = 10.0) -> ControlState:
-    return ControlState(master, 1, master_ns, "", 0, 0, {}, {}, {}, timeout_s, 0.0, 2, *[False] * 4)
+    return ControlState(master, 1, master_ns, "", 0, 0, {}, {}, {}, timeout_s, 0.0, 2, *[False] * 3)
 
 
 def test_the_shortest_transit_gives_the_offset() -> None:

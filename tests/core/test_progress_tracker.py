@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections import Counter
+from random import Random
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ssbench.core.columns import pack_results
-from ssbench.core.live import ProgressTracker, buckets
-from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Result
+from ssbench.core.live import SAMPLED_PER_S, ProgressTracker
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Result
 from ssbench.core.operations import CREATE, READ
+
+BLANK = Result(*[0] * RESULT_NUMBERS)._replace(due_ns=NONE_NS, bytes_moved=1000)
+MS = 1_000_000
 
 
 def test_the_rate_covers_the_last_seconds() -> None:
@@ -37,36 +47,6 @@ def test_a_run_by_time_knows_when_it_ends() -> None:
     assert watch.progress(61.0, 0, 0, 1, 1).remaining_s == 0
 
 
-def test_latencies_of_all_workers_count_for_some_seconds() -> None:
-    watch = ProgressTracker(None, None)
-    watch.add_latencies(1.0, buckets([1_000_000] * 99))
-    watch.add_latencies(1.5, buckets([1_000_000_000] * 99))
-    watch.add_latencies(1.5, {})
-    shown = watch.progress(2.0, 1, 0, 2, 2)
-    assert shown.p50_s == pytest.approx(0.001, rel=0.03)
-    assert shown.p99_s == pytest.approx(1.0, rel=0.03)
-    later = watch.progress(6.2, 1, 0, 2, 2)
-    assert later.p50_s == pytest.approx(1.0, rel=0.03)
-    assert watch.progress(7.0, 1, 0, 2, 2).p50_s is None
-
-
-def test_memory_is_bounded() -> None:
-    watch = ProgressTracker(None, None)
-    for tick in range(10_000):
-        watch.add_latencies(tick / 4, {4000: 1})
-        watch.progress(tick / 4, tick, 0, 1, 1)
-    assert len(watch._done) < 30
-    assert len(watch._latencies) < 30
-
-
-def test_memory_does_not_grow_with_the_workers() -> None:
-    watch = ProgressTracker(None, None)
-    for worker in range(256):
-        watch.add_latencies(1.0 + worker / 10_000, {4000 + worker % 2: 1})
-    assert len(watch._latencies) == 1
-    assert sum(watch._latencies[0][1].values()) == 256
-
-
 def test_results_are_counted_by_operation_and_by_cause() -> None:
     tracker = ProgressTracker(None, None)
     rows = [(READ, 0), (READ, ErrorKind.RESET), (CREATE, 0), (READ, ErrorKind.TLS)]
@@ -75,5 +55,138 @@ def test_results_are_counted_by_operation_and_by_cause() -> None:
         results = [blank._replace(operation=int(operation), error=e) for operation, e in batch]
         tracker.add_results(pack_results(results))
     shown = tracker.progress(1.0, 7, 2, 1, 1)
-    assert shown.operations == {READ: (4, 2), CREATE: (1, 0)}
+    assert {number: row[:2] for number, row in shown.operations.items()} == {
+        READ: (4, 2),
+        CREATE: (1, 0),
+    }
     assert shown.errors_by_cause == {ErrorKind.RESET: 1, ErrorKind.TLS: 1}
+
+
+rows = st.tuples(st.sampled_from([0, 1, 2, 200, 300]), st.sampled_from([0, 0, 0, 1, 2]),
+                 st.sampled_from([0, 1000, 70_000, 2**40]))  # fmt: skip
+
+
+@given(st.lists(st.lists(rows, min_size=1, max_size=5), max_size=8))
+def test_every_result_counts(batches: list[list[tuple[int, int, int]]]) -> None:
+    """Invariant: however results are packed, none is counted twice or left out."""
+    tracker = ProgressTracker(None, None)
+    outcomes: Counter[tuple[int, bool]] = Counter()
+    for batch in batches:
+        tracker.add_results(
+            pack_results(
+                [BLANK._replace(operation=o, error=e, bytes_moved=size) for o, e, size in batch]
+            )
+        )
+        outcomes.update((operation, error > 0) for operation, error, _ in batch)
+    shown = tracker.progress(2.0, outcomes.total(), 0, 1, 1)
+    found = {number: row[:2] for number, row in shown.operations.items()}
+    assert found == {o: (outcomes[o, False], outcomes[o, True]) for o, _ in outcomes}
+    assert shown.bytes_rate == sum(size for batch in batches for *_, size in batch) / 2
+
+
+@pytest.mark.parametrize("others", [[], [0]])
+def test_rejected_operations_are_counted_by_status(others: list[int]) -> None:
+    tracker = ProgressTracker(None, None)
+    rows = [(ErrorKind.STATUS, 503), (ErrorKind.STATUS, 503), *[(error, 200) for error in others]]
+    tracker.add_results(
+        pack_results([BLANK._replace(error=int(error), status=status) for error, status in rows])
+    )
+    assert tracker.progress(1.0, 3, 2, 1, 1).errors_by_status == {503: 2}
+
+
+def test_the_bytes_and_operations_of_each_second_are_its_history() -> None:
+    tracker = ProgressTracker(None, None)
+    for quarter in range(1, 13):
+        rows = [BLANK._replace(operation=int(READ), bytes_moved=size) for size in (1000, 3000)]
+        tracker.add_results(pack_results(rows))
+        shown = tracker.progress(quarter / 4, 2 * quarter, 0, 1, 1)
+    assert shown.history == ((8.0, 16000.0),) * 3
+    assert shown.bytes_rate == 16000
+    assert shown.operations[READ].rate == 8
+
+
+def reads(latency_ms: int, count: int = 1) -> list[Any]:
+    row = BLANK._replace(operation=int(READ), last_byte_ns=latency_ms * MS)
+    return pack_results([row] * count)
+
+
+def test_latencies_count_for_some_seconds() -> None:
+    tracker = ProgressTracker(None, None)
+    tracker.add_results(reads(1, 99))
+    tracker.progress(1.0, 99, 0, 2, 2)
+    tracker.add_results(reads(1000, 99))
+    shown = tracker.progress(2.0, 198, 0, 2, 2)
+    assert shown.p50_s == pytest.approx(0.001, rel=0.03)
+    assert shown.p99_s == pytest.approx(1.0, rel=0.03)
+    later = tracker.progress(6.2, 198, 0, 2, 2)
+    assert later.p50_s == pytest.approx(1.0, rel=0.03)
+    assert tracker.progress(7.1, 198, 0, 2, 2).p50_s is None
+
+
+def test_at_high_rates_latencies_are_those_of_a_sample() -> None:
+    tracker = ProgressTracker(None, None)
+    tracker.progress(1.0, 100 * SAMPLED_PER_S, 0, 2, 2)
+    for batch in range(10_000):
+        tracker.add_results(reads(100 if batch % 20 == 0 else 10, 8))
+    shown = tracker.progress(1.1, 100 * SAMPLED_PER_S + 80_000, 0, 2, 2)
+    assert shown.operations[READ].done == 80_000
+    assert shown.p50_s == pytest.approx(0.01, rel=0.03)
+    assert shown.p99_s == pytest.approx(0.1, rel=0.03)
+
+
+class Never(Random):
+    def random(self) -> float:
+        return 0.9999
+
+
+def test_batches_that_are_not_in_the_sample_are_counted_all_the_same() -> None:
+    tracker = ProgressTracker(None, None, Never())
+    tracker.add_results(reads(10))
+    tracker.progress(1.0, 100 * SAMPLED_PER_S, 0, 2, 2)
+    tracker.add_results(reads(9000, 8))
+    shown = tracker.progress(1.1, 100 * SAMPLED_PER_S, 0, 2, 2)
+    assert shown.operations[READ].done == 9
+    assert shown.p99_s == pytest.approx(0.01, rel=0.03)
+
+
+def test_memory_is_bounded() -> None:
+    tracker = ProgressTracker(None, None)
+    tracemalloc.start()
+    try:
+        for tick in range(2000):
+            if tick == 1000:
+                before, _ = tracemalloc.get_traced_memory()
+            tracker.add_results(reads(tick % 7 + 1))
+            tracker.progress(tick / 4, tick, 0, 1, 1)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 10_000
+
+
+def test_percentiles_of_an_operation_are_those_of_its_successes() -> None:
+    rows = [
+        BLANK._replace(operation=int(READ), last_byte_ns=10 * MS),
+        BLANK._replace(operation=int(READ), last_byte_ns=9000 * MS, error=int(ErrorKind.RESET)),
+        BLANK._replace(operation=int(CREATE), last_byte_ns=200 * MS),
+    ]
+    tracker = ProgressTracker(None, None)
+    tracker.add_results(pack_results(rows))
+    shown = tracker.progress(1.0, 3, 1, 1, 1)
+    assert shown.p99_s == pytest.approx(9, rel=0.03)
+    assert shown.operations[READ].p99_s == pytest.approx(0.01, rel=0.03)
+    assert shown.operations[CREATE].p50_s == pytest.approx(0.2, rel=0.03)
+    assert shown.response_p50_s is None
+
+
+def test_response_times_count_from_when_an_operation_was_due() -> None:
+    rows = [
+        BLANK._replace(operation=int(READ), due_ns=due, start_ns=1000 * MS, last_byte_ns=10 * MS)
+        for due in (10 * MS, 30 * MS, 2000 * MS, NONE_NS)
+    ]
+    tracker = ProgressTracker(None, None)
+    tracker.add_results(pack_results(rows))
+    shown = tracker.progress(1.0, 4, 0, 1, 1)
+    assert shown.p99_s == pytest.approx(0.01, rel=0.03)
+    assert shown.response_p50_s == pytest.approx(0.98, rel=0.04)
+    assert shown.response_p99_s == pytest.approx(1.0, rel=0.04)

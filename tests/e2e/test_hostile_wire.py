@@ -47,7 +47,8 @@ NOBODY_IS_LOST = (
 def begin(commands: Commands, ports: Sequence[str], *options: object) -> Started:
     scenario = commands.scenario(user_count=8)
     return commands.start_run(
-        "-f", scenario, "--noop", "-v", "-r", RUN_S, "--think-time", 0.01, *options, ports=ports
+        "-f", scenario, "--noop", "-v", "-r", RUN_S, "--think-time", 0.01, "--progress", "chars",
+        *options, ports=ports,
     )  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def test_a_worker_with_absurd_clocks_does_not_end_the_run(commands: Commands) ->
         listener.send(encode(Hello(815, 0, "nobody", 0, "host", 1, "1")))
         for clock_ns, wall_ns, origin_ns in ((far, -far, -far), (-far, far, far), (0, 0, far)):
             state = listener.control_state(lambda later, past=state: later.serial > past.serial + 1)
-            listener.send(encode(Heartbeat(815, state.serial, clock_ns, 0, 0, 0, 0, {}, wall_ns)))
+            listener.send(encode(Heartbeat(815, state.serial, clock_ns, 0, 0, 0, 0, wall_ns)))
             listener.send(encode(Ready(815, state.run, state.phase, False, origin_ns)))
             listener.send(encode(Host(815, far, "", {"cpu_percent": 1.0})))
         ended = run.wait().fine()

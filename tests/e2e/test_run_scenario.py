@@ -298,7 +298,7 @@ def test_each_operation_prints_one_progress_character(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base, operation_count=100)
-    ended = commands.run("-f", path, *login(embedded_swift)).fine()
+    ended = commands.run("-f", path, "--progress", "chars", *login(embedded_swift)).fine()
     lines = re.findall(r"^[.oO*_|^@X]+$", ended.err, re.MULTILINE)
     assert [len(line) for line in lines] == [78, 22]
 

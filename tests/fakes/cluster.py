@@ -149,9 +149,7 @@ class SimWorker:
         busy = phase.held.busy if phase else 0
         queued = phase.held.total - busy if phase else 0
         incarnation = self.machine.incarnation
-        self._cluster.send(
-            self, Heartbeat(incarnation, state.serial, now_ns, 0, 0, busy, queued, {})
-        )
+        self._cluster.send(self, Heartbeat(incarnation, state.serial, now_ns, 0, 0, busy, queued))
 
     def _act(self) -> None:
         while self.machine.actions:
@@ -207,7 +205,7 @@ class Cluster:
 
     pipe, ports, refused = PIPE, Ports(1, 2, 3), 0
     ip, is_loopback, has_key, key_hint, port_numbers = "192.0.2.1", False, True, "", (1, 2, 3)
-    wants_results = wants_counts = wants_latencies = False
+    wants_results = wants_counts = False
 
     def __init__(self, workers: int = 3, chaos: Chaos | None = None, **options: Any) -> None:
         self.now_ns = _START_NS

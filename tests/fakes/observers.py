@@ -14,7 +14,6 @@ class Recorder:
 
     wants_results = True
     wants_counts = True
-    wants_latencies = True
 
     def __init__(self) -> None:
         self.phases: list[tuple[Phase, int | None, str]] = []

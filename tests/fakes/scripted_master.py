@@ -67,7 +67,7 @@ class ScriptedMaster:
         self.state: dict[str, Any] = {
             "master": 1, "run": "", "phase": 0, "start_ns": 0, "workers": {}, "refused": {},
             "settings": {}, "timeout_s": 10.0, "operation_timeout_s": 0.0, "pipe": 2,
-            "live": False, "ending": False, "stopping": False, "quit": False,
+            "ending": False, "stopping": False, "quit": False,
         }  # fmt: skip
         self.serial = 0
         self.batch = 0

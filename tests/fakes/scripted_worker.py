@@ -64,7 +64,7 @@ class ScriptedWorker:
         self.state = state
         if self._pulses:
             now_ns = time.perf_counter_ns()
-            heartbeat = Heartbeat(self.incarnation, state.serial, now_ns, 0, 0, 0, 0, {})
+            heartbeat = Heartbeat(self.incarnation, state.serial, now_ns, 0, 0, 0, 0)
             self.transport.send(self._pulses(heartbeat))
         ready = (state.run, state.phase, state.stopping)
         if self.incarnation in state.workers and state.run and ready != self._ready:

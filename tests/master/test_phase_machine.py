@@ -17,12 +17,13 @@ from ssbench.core.model import ErrorKind, Job, Phase, Stage
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhasePlan, PhaseState
 from ssbench.master.phases import PhaseOutcome
 from tests.core.workload.fleet import Ledger, packed, row
 from tests.master import test_worker_manager
-from tests.master.test_worker_manager import heartbeat, hello
+from tests.master.test_worker_manager import hello
 
 RUN = "run1"
 STILL = Stage(math.inf, 4)
@@ -494,19 +495,54 @@ def test_an_open_loop_that_is_done_early_ends_when_its_time_is_over() -> None:
 def test_progress_has_counts_latencies_and_workers() -> None:
     here = Scene(100, counts=True)
     here.error = int(ErrorKind.STATUS)
-
-    def then() -> None:
-        beat = heartbeat(1, 1)._replace(live={3: 7})
-        here.machine.receive_heartbeat(beat, here.now_ns)
-
-    here.then = then
     here.end()
     progress = here.machine.progress(here.now_ns)
     assert (progress.done, progress.errors) == (100, 100)
     assert (progress.workers, progress.users) == (1, 4)
     assert progress.p50_s is not None
-    assert progress.operations == {READ: (0, 100)}
+    assert {number: row[:2] for number, row in progress.operations.items()} == {READ: (0, 100)}
+    assert [(each.state, each.users) for each in progress.workers_seen] == [("running", 4)]
     assert progress.errors_by_cause == {ErrorKind.STATUS: 100}
+
+
+def test_workers_are_shown_with_their_states() -> None:
+    here = Scene(counts=True)
+
+    def states() -> list[tuple[str, str]]:
+        seen = here.machine.progress(here.now_ns).workers_seen
+        return [(each.name.split()[0], each.state) for each in seen]
+
+    here.machine.announce(here.now_ns, 1700000000.0)
+    (name,) = [worker.hello.worker_id for worker in here.manager.registry.workers.values()]
+    assert states() == [(name, "connecting")]
+    here.ready()
+    here.machine.step(here.now_ns)
+    assert states() == [(name, "running")]
+    here.now_ns += 4 * SECOND
+    assert states() == [(name, "silent")]
+    here.ready(stopped=True)
+    here.manager.registry.remove(1)
+    assert states() == [(name, "gone")]
+
+
+def test_what_a_phase_waits_for() -> None:
+    here = Scene(100, Stage(3.0, 4))
+    here.machine.announce(here.now_ns, 1700000000.0)
+    assert here.machine.waiting_for == "Waiting for workers to connect to the store: 0 of 1"
+    here.ready()
+    here.works = False
+    here.turn()
+    assert here.machine.waiting_for == ""
+    batches = here.sent()
+    here.machine.receive_ack(Ack(1, RUN, [number for number, _ in batches]), here.now_ns)
+    sent = sum(len(jobs) for _, jobs in batches)
+    here.stops_at_once = False
+    here.machine.abort("interrupted", "SIGINT")
+    here.turn()
+    assert here.machine.waiting_for == (
+        f"Waiting for {plural(sent, 'operation')} in flight (at most"
+        f" {here.limits.drain_timeout_s:g} s)"
+    )
 
 
 def test_elapsed_time_counts_from_the_first_operation_and_not_while_workers_connect() -> None:

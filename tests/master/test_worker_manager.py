@@ -86,7 +86,7 @@ def hello(incarnation: int, worker_id: str = "w", previous: int = 0) -> Hello:
 
 
 def heartbeat(incarnation: int, serial: int) -> Heartbeat:
-    return Heartbeat(incarnation, serial, 0, 0, 0, 0, 0, {})
+    return Heartbeat(incarnation, serial, 0, 0, 0, 0, 0)
 
 
 # Joining and leaving -----------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_a_control_state_has_what_was_set() -> None:
     here = Scene(operation_timeout_s=7.0, think_s=(1.0, 2.0))
     here.deliver(hello(7))
     here.manager.allocate_users(3)
-    here.manager.enter(Phase.RUN, live=True)
+    here.manager.enter(Phase.RUN)
     here.manager.start_ns = 5
     here.manager.ending = here.manager.stopping = True
     state = here.state()
@@ -304,19 +304,19 @@ def test_a_control_state_has_what_was_set() -> None:
     assert state.settings["credentials"][0]["payload"] == {"token": "old"}
     assert (state.timeout_s, state.pipe, state.operation_timeout_s) == (10.0, 3, 7.0)
     assert (state.think_min_s, state.think_max_s) == (1.0, 2.0)
-    assert (state.live, state.ending, state.stopping, state.quit) == (True, True, True, False)
+    assert (state.ending, state.stopping, state.quit) == (True, True, False)
     here.manager.enter(Phase.POPULATE)
     assert (here.state().operation_timeout_s, here.state().think_max_s) == (0.0, 0.0)
 
 
 def test_between_phases_it_has_neither_settings_nor_flags() -> None:
     here = Scene()
-    here.manager.enter(Phase.RUN, live=True)
+    here.manager.enter(Phase.RUN)
     here.manager.ending = here.manager.stopping = True
     here.manager.enter(Phase.IDLE)
     state = here.state()
     assert (state.run, state.phase, state.settings) == ("", Phase.IDLE, {})
-    assert (state.live, state.ending, state.stopping) == (False, False, False)
+    assert (state.ending, state.stopping) == (False, False)
 
 
 # Credentials -------------------------------------------------------------------------------

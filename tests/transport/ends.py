@@ -17,7 +17,7 @@ PATIENCE_S = 5.0  #: never needed in full, unless something is wrong
 
 
 def state(serial: int = 1) -> ControlState:
-    return ControlState(1, serial, 0, "", 0, 0, {}, {}, {}, 10.0, 0.0, 2, *[False] * 4)
+    return ControlState(1, serial, 0, "", 0, 0, {}, {}, {}, 10.0, 0.0, 2, *[False] * 3)
 
 
 @contextmanager

@@ -60,7 +60,7 @@ class Script:
         self.state: dict[str, Any] = {
             "master": 1, "run": "", "phase": 0, "start_ns": 0, "workers": {}, "refused": {},
             "settings": {}, "timeout_s": 10.0, "operation_timeout_s": 0.0, "pipe": 3,
-            "live": False, "ending": False, "stopping": False, "quit": False,
+            "ending": False, "stopping": False, "quit": False,
         }  # fmt: skip
         self.serial = self.batch = 0
         self.started: list[int] = []
@@ -441,16 +441,6 @@ def test_no_more_jobs_are_wanted_than_users_can_use() -> None:
     assert here.machine.wants_jobs
     here.phase.held.quick = 6
     assert here.machine.wants_jobs  # a quick store needs more
-
-
-def test_latencies_are_kept_for_heartbeats_if_the_master_wants_them() -> None:
-    here = at_work()
-    here.arrive(1, 2)
-    here.work(1)
-    assert not here.machine.latencies
-    here.control(live=True)
-    here.work(1)
-    assert [sum(counts.values()) for counts in here.machine.latencies] == [1]
 
 
 def test_jobs_of_another_run_are_returned_under_its_id() -> None:

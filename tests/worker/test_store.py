@@ -48,7 +48,7 @@ class Scene:
         self.now_ns += 1
         state = ControlState(
             1, 1, self.now_ns, "run1", Phase.RUN, 0, {self.machine.incarnation: (1, None)}, {},
-            settings.to_map(), 1e4, 0.0, 2, *[False] * 4,
+            settings.to_map(), 1e4, 0.0, 2, *[False] * 3,
         )  # fmt: skip
         self.machine.receive_control_state(state, self.now_ns, self.now_ns)
         self.machine.outbox.clear()

@@ -58,7 +58,7 @@ class Team:
         self.machine = WorkerMachine(WorkerSettings("w", retries=2), random.Random(1), now_ns)
         state = ControlState(
             1, 1, now_ns, "run", Phase.RUN, now_ns, {self.machine.incarnation: (count, None)}, {},
-            {}, 1e6, 0.0, 2, *[False] * 4, *think_s,
+            {}, 1e6, 0.0, 2, *[False] * 3, *think_s,
         )  # fmt: skip
         self.machine.receive_control_state(state, now_ns, now_ns)
         phase = self.machine.phase

@@ -150,7 +150,7 @@ class Team:
         state = ControlState(
             1, 1, now_ns, "run", Phase.RUN, 2 * SECOND - now_ns,
             {self.machine.incarnation: (count, None)}, {}, {}, 1e6, timeout_s, 2,
-            *[False] * 4, *think_s,
+            *[False] * 3, *think_s,
         )  # fmt: skip
         # The clocks are one: the phase began at 2 s.
         state = state._replace(start_ns=2 * SECOND, master_ns=now_ns)

@@ -69,6 +69,7 @@ class WorkerState:
     receiving: bool = False  #: its work socket is open, by the newest Ready
     jobs: int = 0  #: jobs queued or in flight, by its newest heartbeat
     empty_since_ns: int | None = None  #: since when its heartbeats report no jobs
+    cpu_percent: float | None = None  #: of its process, in per cent of one core; None: unknown
     #: of each schema of its results; None: can't be used
     layouts: Sequence[ResultLayout | None] = field(init=False)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ssbench.core.live import BUCKET_WIDTH, ProgressTracker, above, quantile_s
+from ssbench.core.live import BUCKET_WIDTH, ProgressTracker, above, latency_buckets, quantile_s
 from ssbench.core.stats.thresholds import Threshold, percent_of
 from ssbench.core.text import plural
 
@@ -59,6 +59,7 @@ class ThresholdWatch:
     ) -> None:
         self.missed = ""  #: why the run was to end; "" if it wasn't
         self._thresholds = [each for each in thresholds if can_watch(each)]
+        self._timed = any(percent_of(each.metric) is not None for each in self._thresholds)
         self._window_s = window_s
         self._total = total
         self._warmup_s = math.ceil(warmup_s)
@@ -76,9 +77,10 @@ class ThresholdWatch:
         """The load begins; once."""
         self._begin_ns = now_ns
 
-    def add_latencies(self, counts: Mapping[int, int]) -> None:
-        """Latencies of a worker, as core.live.buckets."""
-        self._latest.update(counts)
+    def add_results(self, columns: Sequence[Any]) -> None:
+        """Packed results, which were checked."""
+        if self._timed:
+            self._latest.update(latency_buckets(columns))
 
     def reason_to_end(self, now_ns: int, tracker: ProgressTracker) -> str:
         """Why the run is to end, "" while it isn't. To be called several times a second.

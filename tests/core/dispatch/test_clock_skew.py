@@ -43,7 +43,7 @@ class Scene:
         hour_ns = 3600 * SECOND
         worker_wall_ns = at_ns + there_ns + hour_ns + self.wall_apart_ns
         back_at_ns = at_ns + there_ns + back_ns
-        pulse = Heartbeat(1, serial, worker_ns, 0, 0, 0, 0, {}, worker_wall_ns)
+        pulse = Heartbeat(1, serial, worker_ns, 0, 0, 0, 0, worker_wall_ns)
         self.roster.heartbeat(pulse, back_at_ns, back_at_ns + hour_ns)
 
     def begin(self, start_ns: int) -> None:
@@ -167,14 +167,14 @@ def reckoned(data: bytes) -> None:
     for number, (origin, clock, held, wall) in enumerate(_PULSE.iter_unpack(data[:size]), 1):
         now_ns = number * SECOND
         serial = here.roster.control_state_sent(now_ns)
-        pulse = Heartbeat(1, serial, clock, held, 0, 0, 0, {}, wall)
+        pulse = Heartbeat(1, serial, clock, held, 0, 0, 0, wall)
         messages = [Ready(1, RUN, Phase.RUN, False, origin), pulse]
         for message in messages:
             with suppress(MessageError):
                 _heard(here, decode(encode(message)), now_ns)
         shares = here.roster.assignments()
         beat = ControlState(
-            1, serial, now_ns, RUN, 2, SECOND, shares, {}, {}, 10.0, 0.0, 2, *[False] * 4
+            1, serial, now_ns, RUN, 2, SECOND, shares, {}, {}, 10.0, 0.0, 2, *[False] * 3
         )
         assert decode(encode(beat)) == beat
         record = here.book.record(here.worker, RUN, Phase.RUN, SECOND)

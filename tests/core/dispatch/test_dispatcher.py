@@ -657,7 +657,7 @@ class AnySchedule(RuleBasedStateMachine):
             Returned(who, RUN, [1 << 40]),
             Results(who, RUN, Phase.RUN, [1 << 40], results),
             Results(who, RUN, Phase.RUN, [], b"\x93\x01" + bytes(numbers and [numbers[0] % 256])),
-            Heartbeat(who, error, error, -error, error, 0, 0, {}),
+            Heartbeat(who, error, error, -error, error, 0, 0),
         ):
             self.fleet.deliver_one(message)
 

@@ -54,7 +54,7 @@ def answer(
     """A beat at ``at_ns`` and its pulse, whose ways took so long."""
     serial = worker_registry.control_state_sent(at_ns)
     left_ns = at_ns + there_ns + hold_ns
-    pulse = Heartbeat(incarnation, serial, left_ns + offset_ns, hold_ns, idle_ns, 0, jobs, {})
+    pulse = Heartbeat(incarnation, serial, left_ns + offset_ns, hold_ns, idle_ns, 0, jobs)
     worker_registry.heartbeat(pulse, left_ns + back_ns)
 
 
@@ -129,7 +129,7 @@ def test_a_rejection_fits_the_control_state() -> None:
         10.0,
         0.0,
         2,
-        *[False] * 4,
+        *[False] * 3,
     )
     said = decode(encode(beat))
     assert isinstance(said, ControlState)
@@ -203,18 +203,18 @@ def test_an_echo_of_an_unknown_control_state_is_ignored() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
     for serial in (0, 1, 1 << 60, -1):
-        message = Heartbeat(1, serial, 0, 0, 0, 0, 0, {})
+        message = Heartbeat(1, serial, 0, 0, 0, 0, 0)
         assert worker_registry.heartbeat(message, 9 * SECOND) is None
     assert (worker.fresh_ns, worker.offset_ns) == (0, None)
-    assert worker_registry.heartbeat(Heartbeat(2, 1, 0, 0, 0, 0, 0, {}), 0) is None
+    assert worker_registry.heartbeat(Heartbeat(2, 1, 0, 0, 0, 0, 0), 0) is None
 
 
 def test_an_echo_counts_once() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
     serial = worker_registry.control_state_sent(0)
-    assert worker_registry.heartbeat(Heartbeat(1, serial, 5, 0, 0, 0, 0, {}), 0) is worker
-    assert worker_registry.heartbeat(Heartbeat(1, serial, 9, 0, 0, 0, 0, {}), 0) is None
+    assert worker_registry.heartbeat(Heartbeat(1, serial, 5, 0, 0, 0, 0), 0) is worker
+    assert worker_registry.heartbeat(Heartbeat(1, serial, 9, 0, 0, 0, 0), 0) is None
     assert worker.offset_ns == 5
 
 
@@ -222,9 +222,9 @@ def test_old_control_states_are_forgotten() -> None:
     worker_registry = WorkerRegistry(1e6)
     worker = came(worker_registry, 1)
     serials = [worker_registry.control_state_sent(n * SECOND) for n in range(1000)]
-    worker_registry.heartbeat(Heartbeat(1, serials[0], 0, 0, 0, 0, 0, {}), 1000 * SECOND)
+    worker_registry.heartbeat(Heartbeat(1, serials[0], 0, 0, 0, 0, 0), 1000 * SECOND)
     assert worker.answered_serial == 0
-    worker_registry.heartbeat(Heartbeat(1, serials[-1], 0, 0, 0, 0, 0, {}), 1000 * SECOND)
+    worker_registry.heartbeat(Heartbeat(1, serials[-1], 0, 0, 0, 0, 0), 1000 * SECOND)
     assert worker.fresh_ns == 999 * SECOND
 
 
@@ -305,11 +305,11 @@ def test_any_heartbeat_leaves_the_control_state_packable(
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1)
     serial = worker_registry.control_state_sent(now_ns % (1 << 50))
-    pulse = decode(encode(Heartbeat(1, serial, worker_ns, hold_ns, 0, 0, 0, {})))
+    pulse = decode(encode(Heartbeat(1, serial, worker_ns, hold_ns, 0, 0, 0)))
     assert isinstance(pulse, Heartbeat)
     worker_registry.heartbeat(pulse, now_ns % (1 << 50) + 5)
     beat = ControlState(
-        1, 1, 0, "", 0, 0, worker_registry.assignments(), {}, {}, 10.0, 0.0, 2, *[False] * 4
+        1, 1, 0, "", 0, 0, worker_registry.assignments(), {}, {}, 10.0, 0.0, 2, *[False] * 3
     )
     assert decode(encode(beat)) is not None
 
@@ -344,7 +344,7 @@ def said(worker_registry: WorkerRegistry) -> ControlState:
     """What a worker hears of it."""
     refused = dict(worker_registry.refused)
     beat = ControlState(
-        1, 1, 0, "", 0, 0, worker_registry.assignments(), refused, {}, 10.0, 0.0, 2, *[False] * 4
+        1, 1, 0, "", 0, 0, worker_registry.assignments(), refused, {}, 10.0, 0.0, 2, *[False] * 3
     )  # fmt: skip
     heard = decode(encode(beat))
     assert isinstance(heard, ControlState)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.columns import pack_results
-from ssbench.core.live import ProgressTracker, buckets
+from ssbench.core.live import ProgressTracker
 from ssbench.core.model import Job
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.stats.threshold_watch import ThresholdWatch, can_watch
@@ -33,10 +33,14 @@ class Run:
         """What one second brings; returns the reason to end."""
         job = Job(1, int(operation), 0, 0, 0, 1)
         rows = [row(job)] * done + [row(job, error=1, status=500)] * failed
+        rows = [
+            each._replace(last_byte_ns=9 * SECOND if number < slow else int(ms * MS))
+            for number, each in enumerate(rows)
+        ]
         if rows:
-            self.tracker.add_results(pack_results(rows))
-        self.watch.add_latencies(buckets([int(ms * MS)] * (done + failed - slow)))
-        self.watch.add_latencies(buckets([9 * SECOND] * slow))
+            columns = pack_results(rows)
+            self.tracker.add_results(columns)
+            self.watch.add_results(columns)
         self.now_ns += SECOND
         return self.watch.reason_to_end(self.now_ns, self.tracker)
 

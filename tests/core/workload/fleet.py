@@ -181,7 +181,7 @@ class Fleet:
         serial = self.roster.control_state_sent(self.now_ns)
         self.now_ns += delay_ns
         self.deliver_one(
-            Heartbeat(worker.incarnation, serial, self.now_ns, 0, 0, busy, len(worker.queue), {})
+            Heartbeat(worker.incarnation, serial, self.now_ns, 0, 0, busy, len(worker.queue))
         )
 
     def deliver(self, worker: SimWorker, count: int = 1_000_000) -> None:

@@ -188,7 +188,9 @@ def test_a_worker_that_exits_on_sigterm_loses_no_operation(commands: Commands, r
     commands.worker(*ports, "staying")
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
     options = ["--noop", "-r", 3, "--think-time", 0.01, "--expect-workers", 2]
-    started = commands.start_run("-f", path, *options, workers=None, ports=ports)
+    started = commands.start_run(
+        "-f", path, *options, "--progress", "chars", workers=None, ports=ports
+    )
     started.wait_for("Benchmark Run")
     time.sleep(1)
     leaving.process.terminate()
@@ -216,7 +218,9 @@ def test_two_workers_of_one_name_are_rejected(commands: Commands) -> None:
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
     commands.worker(*ports, "twin")
     options = ["--noop", "-r", 8, "--think-time", 0.01, "--expect-workers", 1]
-    started = commands.start_run("-f", path, *options, workers=None, ports=ports)
+    started = commands.start_run(
+        "-f", path, *options, "--progress", "chars", workers=None, ports=ports
+    )
     started.wait_for("Benchmark Run")
     second = commands.worker(*ports, "twin")
     second.wait_for("refuses this worker")

@@ -150,7 +150,7 @@ def test_a_worker_that_runs_out_of_descriptors(commands: Commands, row: Row) -> 
     """Connections that are kept do no harm: here the store closes each after its answer."""
     path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=16)
     with PacedSwift(100, 0.02, closes=True).listening() as store:
-        options = ["-S", store.url, "-T", "token", "-r", 5]
+        options = ["-S", store.url, "-T", "token", "-r", 5, "--progress", "chars"]
         started, poor = start_beside(commands, path, options, [])
         started.wait_for("Benchmark Run")
         worker = psutil.Process(poor.pid)

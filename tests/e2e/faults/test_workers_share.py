@@ -92,7 +92,8 @@ def test_with_one_of_four_stopped_the_others_keep_their_rate(commands: Commands,
     names = ["anna", "berta", "clara", "dora"]
     timeout_s = 4.0
     with PacedSwift(SIZE, DELAY_S).listening() as store:
-        started, workers = start(commands, store, names, "-r", 13, "--worker-timeout", timeout_s)
+        options = ["-r", 13, "--worker-timeout", timeout_s, "--progress", "chars"]
+        started, workers = start(commands, store, names, *options)
         started.wait_for("Benchmark Run")
         time.sleep(4)
         workers["dora"].signal(signal.SIGSTOP)
