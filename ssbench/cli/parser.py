@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from ssbench.cli.console import tell
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
+from ssbench.core.text import close_matches
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -123,7 +124,7 @@ class Parser(argparse.ArgumentParser):
             return
         choices = [str(choice) for choice in action.choices]
         near = [choice for choice in choices if value and choice.startswith(str(value))]
-        near = near or _close_matches(str(value), choices, 1)
+        near = near or close_matches(str(value), choices)
         meant = f"did you mean {' or '.join(near)}? " if near else ""
         raise argparse.ArgumentError(
             action, f"invalid choice; {meant}choose from {', '.join(choices)}"
@@ -196,8 +197,7 @@ class Parser(argparse.ArgumentParser):
     def _suggestion(self, unknown: Sequence[str]) -> str:
         """``; did you mean ...?`` if there are close matches; else a hint, or nothing."""
         known = [option for option in self._visible_options() if "_" not in option]
-        names = [name for name in unknown if len(name) <= _LONGEST_NAME]
-        near = [_close_matches(name.replace("_", "-"), known, 2) for name in names]
+        near = [close_matches(name.replace("_", "-"), known, 2) for name in unknown]
         words = list(dict.fromkeys(word for words in near for word in words))
         if words:
             return f"; did you mean {' or '.join(words)}?"
@@ -291,11 +291,4 @@ def _add_option(target: argparse._ActionsContainer, row: Option) -> None:
         target.add_argument(*row.aliases, dest=row.name, help=argparse.SUPPRESS, **settings)
 
 
-def _close_matches(word: str, known: Sequence[str], most: int) -> list[str]:
-    from difflib import get_close_matches  # only after a mistake
-
-    return get_close_matches(word, known, n=most)
-
-
 _NUMBER = re.compile(r"-\d")
-_LONGEST_NAME = 64  #: characters; difflib is quadratic

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ _BYTE_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB")
 #: Unicode categories that may control a terminal or hide text: controls, formats, surrogates,
 #: private use, unassigned, line and paragraph separators.
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_LONGEST_MISSPELT = 64  #: characters; difflib is quadratic
 
 DURATION_EXAMPLES = "2.5, 500ms, 90s, 15m or 2h"
 SIZE_EXAMPLES = "4096, 4k, 10MiB or 1.5GB"
@@ -102,6 +103,13 @@ def _escaped(char: str) -> str:
 def shortened(text: str, most: int) -> str:
     """The text, or its beginning and three dots where it is longer than ``most``."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def close_matches(word: str, known: Sequence[str], most: int = 1) -> list[str]:
+    """The known words that are similar to this one, the most similar first."""
+    from difflib import get_close_matches  # only after a mistake
+
+    return get_close_matches(word, known, most) if len(word) <= _LONGEST_MISSPELT else []
 
 
 def plural(count: int, noun: str) -> str:

@@ -13,7 +13,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.model import SizeClass
 from ssbench.core.observer import Observer
 from ssbench.core.operations import row_of
-from ssbench.core.scenario.fields import MAX_RATE, container_base, profile
+from ssbench.core.scenario.fields import MAX_RATE, container_option, profile
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.pacing import LOOKAHEAD_NS
 from ssbench.core.workload.replay import PreparedObjects, ReplayPlan, ReplayWorkload
@@ -46,10 +46,7 @@ class ReplayConfig:
     run: RunConfig
 
     def __post_init__(self) -> None:
-        try:
-            container_base(self.container_base)
-        except ValueError as error:
-            raise UsageError(f"--container-base: {error}") from error
+        container_option("--container-base", self.container_base)
 
 
 class Replay:

@@ -10,7 +10,7 @@ import ssbench
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.jsontext import MAX_BYTES
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.text import printable
+from ssbench.core.text import close_matches, printable
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -42,7 +42,6 @@ OLD_NAMES = {
     "zero_byte_upload": "zero_byte",
 }
 PACKAGE = "ssbench.scenarios"
-_LONGEST_NAME = 64  #: characters; difflib is quadratic
 
 
 class ScenarioText(NamedTuple):
@@ -77,9 +76,7 @@ def find_scenario(argument: str) -> ScenarioText:
         return ScenarioText(_canned_bytes(name), f"{name}{SUFFIX}", note)
     if argument and _is_folder(path):
         raise UsageError(f"{printable(argument)}: a folder; give a scenario file")
-    from difflib import get_close_matches  # only after a mistake
-
-    near = get_close_matches(name[:_LONGEST_NAME], [*CANNED, *OLD_NAMES], n=1)
+    near = close_matches(name, [*CANNED, *OLD_NAMES])
     meant = f"did you mean {OLD_NAMES.get(near[0], near[0])}? " if near else ""
     raise UsageError(
         f"{printable(argument) or '(empty)'}: no such file or canned scenario; "

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.text import (
+    close_matches,
     parse_duration,
     parse_size,
     printable,
@@ -44,7 +45,6 @@ _OR_DURATION = 'or a string with a unit, as in "500ms", "90s" or "2h"'
 _OR_SIZE = 'or a string with a unit, as in "4k" or "10MiB"'
 
 PREVIEW_LENGTH = 60  #: characters of a value that an error quotes
-MAX_SUGGEST_LENGTH = 64  #: longer words get no suggestion: difflib is quadratic
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -235,9 +235,7 @@ def text(raw: object) -> str:
 
 def suggest(word: str, known: Sequence[str]) -> str:
     """``did you mean "tiny"?`` if a known word is similar, otherwise ``one of ...``."""
-    from difflib import get_close_matches  # only after a mistake
-
-    close = get_close_matches(word.lower(), known, 1) if len(word) <= MAX_SUGGEST_LENGTH else []
+    close = close_matches(word.lower(), known)
     if close:
         return f"did you mean {preview(close[0])}?"
     return "one of " + ", ".join(map(clipped, known[:40])) if known else "leave it out"

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from ssbench.core.distributions import UNIFORM, Pick
+from ssbench.core.errors import UsageError
 from ssbench.core.model import Group, LargeObject, Phase, Profile, SizeClass, Stage
 from ssbench.core.naming import KEY_NAMES
 from ssbench.core.operations import (
@@ -151,6 +152,14 @@ def container_base(raw: object) -> str:
             f"the name has {len(base.encode())} bytes", "at most 249 bytes of UTF-8"
         )
     return base
+
+
+def container_option(option: str, name: str) -> None:
+    """:raises UsageError: no container can have this name."""
+    try:
+        container_base(name)
+    except ValidationError as error:
+        raise UsageError(f"{option}: {error}") from error
 
 
 def policy(raw: object) -> str:
