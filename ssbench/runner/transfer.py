@@ -7,13 +7,9 @@ container is made if there is none, and nothing is ever deleted.
 from __future__ import annotations
 
 import os
-import stat
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from hashlib import md5
 from typing import Any
 
 from ssbench import statfile
@@ -21,7 +17,7 @@ from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.model import Failure, Job, Phase, SizeClass
 from ssbench.core.naming import has_dot_segment, pack_names
 from ssbench.core.observer import Observer, SilentObserver
-from ssbench.core.scenario.fields import container_base
+from ssbench.core.scenario.fields import container_option
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.core.workload.numbered import NumberedWorkload
@@ -30,13 +26,13 @@ from ssbench.runner.bench import step_path
 from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.deletions import page_size, pages
 from ssbench.runner.existing import list_existing
+from ssbench.runner.folder import compute_md5, list_files
 from ssbench.runner.methods import TRANSFERS
 from ssbench.runner.session import CountedPhase, Session
 from ssbench.runner.single_run import Run, RunResult
 from ssbench.runner.stop import Stop
 from ssbench.storage.base import ContainerInfo, ObjectEntry
 from ssbench.storage.directory import FileContents
-from ssbench.storage.filetree import MARKER
 from ssbench.storage.registry import CHECKSUMS as STORE_CHECKSUMS
 from ssbench.storage.registry import UPLOADS, check_capabilities, open_admin
 from ssbench.storage.retrying_client import RetryingClient
@@ -45,7 +41,6 @@ STORE, PRECOMPUTE, NONE = "store", "precompute", "none"
 CHECKSUMS = (STORE, PRECOMPUTE, NONE)
 #: Bytes of all names, compressed: each control state carries them.
 _MOST_PACKED = 2 << 20
-_PIECE = 1 << 20
 #: Pages of a container's listing in which names are looked for.
 _MOST_PAGES = 1000
 _SHOWN = 3  #: names in a message
@@ -80,10 +75,7 @@ class TransferConfig:
     run: RunConfig
 
     def __post_init__(self) -> None:
-        try:
-            container_base(self.container)
-        except ValueError as error:
-            raise UsageError(f"--container: {error}") from error
+        container_option("--container", self.container)
         if has_dot_segment(self.container) or has_dot_segment(self.prefix):
             raise UsageError('--container: no segment may be "." or ".."')
 
@@ -101,23 +93,6 @@ class TransferConfig:
     def before_names(self) -> str:
         """What the objects' names have in front of those of files."""
         return f"{self.prefix}/" if self.prefix else ""
-
-
-@dataclass(frozen=True, slots=True)
-class FileList:
-    """The regular files of a folder, with the folders in it, in the order of their names."""
-
-    folder: str
-    names: list[str]  #: relative to the folder
-    sizes: list[int]  #: bytes
-    newest_ns: int  #: the latest time of change of any of them
-    skipped_links: int = 0
-    skipped_others: int = 0  #: devices, pipes, sockets
-
-    @property
-    def bytes(self) -> int:
-        """Of all of them."""
-        return sum(self.sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,88 +146,6 @@ class TransferWorkload(NumberedWorkload):
     def lost(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
             self.failed(job, Failure(), 0.0)
-
-
-def list_files(folder: str, limit: int | None = None) -> FileList:
-    """The files of a folder. No symbolic link in it is followed.
-
-    :raises UsageError: the folder or one in it can't be read, a name is not UTF-8, or there is no
-        file.
-    """
-    found: list[tuple[str, int, int]] = []
-    links = others = 0
-    folders = [""]
-    while folders:
-        prefix = folders.pop()
-        path = os.path.join(folder, prefix.rstrip("/")) if prefix else folder
-        try:
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    name = f"{prefix}{entry.name}"
-                    if entry.is_symlink():
-                        links += 1
-                    elif entry.is_dir(follow_symlinks=False):
-                        folders.append(f"{name}/")
-                    elif not entry.is_file(follow_symlinks=False):
-                        others += 1
-                    elif entry.name != MARKER:
-                        status = entry.stat(follow_symlinks=False)
-                        found.append((name, status.st_size, status.st_ctime_ns))
-        except FileNotFoundError as error:
-            if not prefix:
-                raise UsageError(f"{printable(folder)}: {error.strerror}") from error
-            # A file or folder that goes away meanwhile is none of those to send.
-        except OSError as error:
-            raise UsageError(f"{printable(path)}: {error.strerror}") from error
-    found.sort()
-    found = found[:limit]
-    for name, _, _ in found:
-        try:
-            name.encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"{printable(os.path.join(folder, name))}: the name is not UTF-8, as names of"
-                " objects are; rename it"
-            ) from error
-    if not found:
-        raise UsageError(f"{printable(folder)}: has no files")
-    names, sizes, changed_ns = map(list, zip(*found, strict=True))
-    return FileList(folder, names, sizes, max(changed_ns), links, others)
-
-
-def compute_md5(
-    paths: Sequence[str], threads: int, count: Callable[[int, int], None], stop: Stop
-) -> tuple[bytes, float]:
-    """The MD5 of files, 16 bytes each, and the seconds that it took. Zeros for those that can't be
-    read: sending them will say why.
-
-    :param count: called with the number that is done, and that of all.
-    :raises KeyboardInterrupt: it was stopped.
-    """
-    began_s = time.monotonic()
-    digests: list[bytes] = []
-    with ThreadPoolExecutor(threads) as pool:
-        for digest in pool.map(lambda path: _md5_of(path, stop), paths):
-            if stop.requested:
-                pool.shutdown(cancel_futures=True)
-                stop.end()
-            digests.append(digest)
-            count(len(digests), len(paths))
-    return b"".join(digests), time.monotonic() - began_s
-
-
-def _md5_of(path: str, stop: Stop) -> bytes:
-    digest = md5(usedforsecurity=False)
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(fd, "rb", buffering=0) as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return bytes(digest.digest_size)
-            while (piece := file.read(_PIECE)) and not stop.requested:
-                digest.update(piece)
-    except OSError:
-        return bytes(digest.digest_size)
-    return digest.digest()
 
 
 class _CpuMeter(SilentObserver):

@@ -1,0 +1,73 @@
+"""Which files of a folder are listed, and their checksums."""
+
+from __future__ import annotations
+
+import os
+from hashlib import md5
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import UsageError
+from ssbench.runner.folder import compute_md5, list_files
+from ssbench.runner.stop import Stop
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "files"
+    for name, size in {"b": 3, "a/z": 5, "a.txt": 0, ".ssbench": 9, "a/.hidden": 1}.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(b"x" * size)
+    (place / "link").symlink_to("b")
+    (place / "loop").symlink_to(".")
+    os.mkfifo(place / "pipe")
+    (place / "hollow").mkdir()
+    return place
+
+
+def test_regular_files_are_listed_by_name_and_no_link_is_followed(folder: Path) -> None:
+    found = list_files(str(folder))
+    assert found.names == ["a.txt", "a/.hidden", "a/z", "b"]
+    assert found.sizes == [0, 1, 5, 3]
+    assert (found.skipped_links, found.skipped_others) == (2, 1)
+    assert found.newest_ns == max((folder / name).stat().st_ctime_ns for name in found.names)
+    assert list_files(str(folder), 2).names == ["a.txt", "a/.hidden"]
+    (folder.parent / "way").symlink_to(folder)
+    assert list_files(str(folder.parent / "way")).names == found.names
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("none", "none: No such file"),
+        ("files/b", "files/b: Not a directory"),
+        ("files/hollow", "has no files"),
+        ("latin", "latin/\\udce9: the name is not UTF-8"),
+    ],
+)
+def test_a_folder_that_can_not_be_uploaded_is_refused(folder: Path, name: str, says: str) -> None:
+    (folder.parent / "latin").mkdir()
+    (folder.parent / os.fsdecode(b"latin/\xe9")).touch()
+    with pytest.raises(UsageError) as caught:
+        list_files(str(folder.parent / name))
+    assert says in str(caught.value)
+
+
+def test_checksums_are_in_the_order_of_the_files_and_unreadable_ones_are_unknown(
+    folder: Path,
+) -> None:
+    counts: list[tuple[int, int]] = []
+    paths = [str(folder / name) for name in ("b", "gone", "a/z", "link")]
+    found, seconds = compute_md5(paths, 2, lambda *each: counts.append(each), Stop())
+    expected = [md5(b"xxx").digest(), bytes(16), md5(b"xxxxx").digest(), bytes(16)]
+    assert found == b"".join(expected)
+    assert seconds > 0
+    assert counts == [(n, 4) for n in (1, 2, 3, 4)]
+
+
+def test_a_stop_ends_the_computation_of_checksums(folder: Path) -> None:
+    stop = Stop()
+    stop("interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        compute_md5([str(folder / "b")], 1, lambda *each: None, stop)
