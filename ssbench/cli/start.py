@@ -12,6 +12,8 @@ from ssbench.cli.signals import INTERRUPTED, OK, ExitHandler, exit_with, handle_
 
 def master() -> int:
     """``ssbench-master``; returns the exit status."""
+    # Statistics need no threads for linear algebra, which make numpy slower to load.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     return _run("ssbench-master", "ssbench.cli.master", INTERRUPTED)
 
 

@@ -137,3 +137,15 @@ def test_an_error_keeps_its_status() -> None:
     status, said = run(0, 'raise RuntimeError("a defect")')
     assert status == 1
     assert "a defect" in said
+
+
+@pytest.mark.parametrize("given", [None, "4"])
+def test_numpy_starts_no_threads_unless_the_user_wants_some(
+    given: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if given:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    told = "print(os.environ['OPENBLAS_NUM_THREADS'], file=sys.stderr)"
+    status, said = run(0, told)
+    assert (status, said.strip()) == (0, given or "1")
