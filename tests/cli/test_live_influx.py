@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -148,14 +149,18 @@ def test_a_server_that_refuses_the_first_points_ends_the_run_before_it_begins(
     assert not (tmp_path / "x").exists()
 
 
-def test_a_run_writes_its_phases(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_writes_its_phases_and_hides_the_token_from_workers(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("INFLUX_TOKEN", TOKEN)
     words = ["--noop", "--workers", "1", "-q", "-R", "-s", str(tmp_path / "x"), *free_ports()]
     path = scenario(tmp_path)
     assert main(["run-scenario", "-f", str(path), *words, "--influx", server.url]) == 0
     found = [line.split(" ")[0] for line in server.lines if line.startswith("ssbench,")]
     assert f"ssbench,scenario={path.stem},phase=run" in found
+    assert {token for _path, token, _lines in server.requests} == {f"Token {TOKEN}"}
+    assert "INFLUX_TOKEN" not in os.environ
     assert capsys.readouterr() == ("", "")
 
 
