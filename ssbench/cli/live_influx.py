@@ -22,9 +22,15 @@ _TIMEOUT_S = 5.0
 _MOST_WAITING = 60  #: states; a minute's
 _MOST_SHOWN = 200  #: characters of a response
 _FIELDS = (
-    "elapsed_s", "remaining_s", "done", "total", "errors", "operations_per_s", "due_per_s", "p50_s",
-    "p99_s", "workers", "users", "late",
+    "elapsed_s", "remaining_s", "done", "total", "errors", "operations_per_s", "due_per_s",
+    "bytes_per_s", "p50_s", "p99_s", "response_p50_s", "response_p99_s", "workers", "users", "late",
 )  # fmt: skip
+#: Measurement, tag, key of a state.
+_COUNTS = (
+    ("ssbench_errors", "cause", "errors_by_cause"),
+    ("ssbench_statuses", "status", "errors_by_status"),
+    ("ssbench_workers", "state", "workers_by_state"),
+)
 
 
 class Influx(StateObserver):
@@ -154,19 +160,20 @@ def _lines(state: Mapping[str, Any], tags: str) -> Iterator[str]:
     """The points of a state."""
     time_ns = round(state["time_s"] * 1e3) * 1_000_000
     tags += f",phase={state['phase']}"
-    fields = {name: state[name] for name in _FIELDS if state[name] is not None}
-    yield f"ssbench{tags} {_fields(fields)} {time_ns}"
-    for name, counts in state["operations"].items():
-        yield f"ssbench_operations{tags},operation={_tag(name)} {_fields(counts)} {time_ns}"
-    for cause, count in state["errors_by_cause"].items():
-        yield f"ssbench_errors{tags},cause={_tag(cause)} count={count}i {time_ns}"
+    yield f"ssbench{tags} {_fields({name: state[name] for name in _FIELDS})} {time_ns}"
+    for name, figures in state["operations"].items():
+        yield f"ssbench_operations{tags},operation={_tag(name)} {_fields(figures)} {time_ns}"
+    for measurement, tag, key in _COUNTS:
+        for value, count in state[key].items():
+            yield f"{measurement}{tags},{tag}={_tag(value)} count={count}i {time_ns}"
 
 
-def _fields(values: Mapping[str, float]) -> str:
+def _fields(values: Mapping[str, float | None]) -> str:
     # Its first value gives a field its type for ever: seconds and rates are no whole numbers.
     return ",".join(
         f"{name}={float(value)!r}" if name.endswith("_s") else f"{name}={value}i"
         for name, value in values.items()
+        if value is not None
     )
 
 

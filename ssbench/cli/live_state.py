@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -75,18 +76,31 @@ def state_of(
         "errors": progress.errors,
         "operations_per_s": round(progress.rate, 3),
         "due_per_s": progress.target_rate,
+        "bytes_per_s": round(progress.bytes_rate, 3),
         "p50_s": _rounded(progress.p50_s),
         "p99_s": _rounded(progress.p99_s),
+        "response_p50_s": _rounded(progress.response_p50_s),
+        "response_p99_s": _rounded(progress.response_p99_s),
         "workers": progress.workers,
         "users": progress.users,
         "late": progress.late,
         "operations": {
-            row_of(number).name: {"count": count, "errors": errors}
-            for number, (count, errors, *_) in sorted(progress.operations.items())
+            row_of(number).name: {
+                "count": each.done,
+                "errors": each.failed,
+                "operations_per_s": round(each.rate, 3),
+                "p50_s": _rounded(each.p50_s),
+                "p99_s": _rounded(each.p99_s),
+            }
+            for number, each in sorted(progress.operations.items())
         },
         "errors_by_cause": {
             cause_of(kind): count for kind, count in sorted(progress.errors_by_cause.items())
         },
+        "errors_by_status": {
+            str(status): count for status, count in sorted(progress.errors_by_status.items())
+        },
+        "workers_by_state": dict(Counter(each.state for each in progress.workers_seen)),
     }
 
 

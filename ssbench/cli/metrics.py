@@ -7,7 +7,7 @@ nothing for them, but for one assignment with each state of a run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -22,6 +22,7 @@ from ssbench.core.stats.host_metrics import FIGURES, core_count, core_name
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
+    from prometheus_client.core import GaugeMetricFamily
 
     from ssbench.worker.worker import Worker
 
@@ -75,17 +76,21 @@ class _Totals(NamedTuple):
 
     outcomes: Counter[tuple[str, str, str]] = Counter()  #: phase, operation, result -> number
     errors: Counter[tuple[str, str]] = Counter()  #: phase, cause -> number
+    statuses: Counter[tuple[str, str]] = Counter()  #: phase, HTTP status -> number
 
     def plus(self, phase: Phase, progress: RunProgress) -> _Totals:
         """With those of a phase."""
         name = PHASES[phase]
         outcomes, errors = Counter(self.outcomes), Counter(self.errors)
-        for number, (count, failed, *_) in progress.operations.items():
-            outcomes[name, row_of(number).name, "success"] += count
-            outcomes[name, row_of(number).name, "failure"] += failed
+        statuses = Counter(self.statuses)
+        for number, each in progress.operations.items():
+            outcomes[name, row_of(number).name, "success"] += each.done
+            outcomes[name, row_of(number).name, "failure"] += each.failed
         for kind, count in progress.errors_by_cause.items():
             errors[name, cause_of(kind)] += count
-        return _Totals(outcomes, errors)
+        for status, count in progress.errors_by_status.items():
+            statuses[name, str(status)] += count
+        return _Totals(outcomes, errors, statuses)
 
 
 class _Now(NamedTuple):
@@ -147,6 +152,13 @@ class RunMetrics(SilentObserver):
         for cause in dict.fromkeys([*causes, *totals.errors]):
             errors.add_metric(cause, totals.errors[cause])
         yield errors
+        statuses = CounterMetricFamily(
+            "ssbench_error_statuses", "HTTP statuses of failed operations",
+            labels=["phase", "status"],
+        )  # fmt: skip
+        for status, count in totals.statuses.items():
+            statuses.add_metric(status, count)
+        yield statuses
 
 
 def _of_progress(progress: RunProgress) -> Iterator[Metric]:
@@ -157,6 +169,7 @@ def _of_progress(progress: RunProgress) -> Iterator[Metric]:
         "ssbench_remaining_seconds": (progress.remaining_s, "Until its end, where that is known"),
         "ssbench_users": (progress.users, "Users that run"),
         "ssbench_workers": (progress.workers, "Workers that run users"),
+        "ssbench_bytes_per_second": (progress.bytes_rate, "Over the last 5 s"),
         "ssbench_due_operations_per_second": (progress.target_rate, "Arrival rate (open loop)"),
         "ssbench_late_operations": (
             progress.late, "Operations past their due time that have not started (open loop)",
@@ -166,12 +179,33 @@ def _of_progress(progress: RunProgress) -> Iterator[Metric]:
         if value is not None:
             yield GaugeMetricFamily(name, text, value=value)
     latencies = GaugeMetricFamily(
-        "ssbench_latency_seconds", "Over the last 5 s, within 3 %", labels=["quantile"]
-    )
-    for quantile, seconds in (("0.5", progress.p50_s), ("0.99", progress.p99_s)):
-        if seconds is not None:
-            latencies.add_metric([quantile], seconds)
+        "ssbench_latency_seconds", "Service time over the last 5 s, within 3 %",
+        labels=["operation", "quantile"],
+    )  # fmt: skip
+    of_all = progress.p50_s, progress.p99_s
+    for name, seconds in (
+        ("all", of_all),
+        *((row_of(at).name, (each.p50_s, each.p99_s)) for at, each in progress.operations.items()),
+    ):
+        _add_quantiles(latencies, [name], seconds)
     yield latencies
+    responses = GaugeMetricFamily(
+        "ssbench_response_seconds", "Response time likewise (open loop)", labels=["quantile"]
+    )
+    _add_quantiles(responses, [], (progress.response_p50_s, progress.response_p99_s))
+    yield responses
+    states = GaugeMetricFamily("ssbench_worker_states", "Workers by state", labels=["state"])
+    for state, count in Counter(each.state for each in progress.workers_seen).items():
+        states.add_metric([state], count)
+    yield states
+
+
+def _add_quantiles(
+    family: GaugeMetricFamily, labels: Sequence[str], seconds: Sequence[float | None]
+) -> None:
+    for quantile, value in zip(("0.5", "0.99"), seconds, strict=True):
+        if value is not None:
+            family.add_metric([*labels, quantile], value)
 
 
 class WorkerMetrics:

@@ -11,7 +11,7 @@ import pytest
 from ssbench.cli.live_json import LiveJson
 from ssbench.cli.master import main
 from ssbench.core.errors import SsbenchError
-from ssbench.core.live import RunProgress
+from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import READ
 from tests.cli.test_master import free_ports
@@ -19,7 +19,9 @@ from tests.cli.test_run_scenario import scenario
 
 STATE = RunProgress(
     2.5, 40, 100, 3, 16.0, 0.005, 0.02, 3.75, 2, 8,
-    operations={int(READ): (37, 3)}, errors_by_cause={int(ErrorKind.STATUS): 3},
+    operations={int(READ): OperationProgress(37, 3, 15.0, 0.004)},
+    errors_by_cause={int(ErrorKind.STATUS): 3}, errors_by_status={503: 3}, bytes_rate=1e6,
+    workers_seen=[WorkerProgress(name, "running", 4, 1, None) for name in "ab"],
 )  # fmt: skip
 
 
@@ -44,9 +46,13 @@ def test_a_line_a_second_and_one_at_the_end_of_a_phase(tmp_path: Path) -> None:
     assert lines[0] == {
         "time_s": 1_700_000_000.5, "phase": "run", "over": False, "elapsed_s": 2.5,
         "remaining_s": 3.75, "done": 40, "total": 100, "errors": 3, "operations_per_s": 16.0,
-        "due_per_s": None, "p50_s": 0.005, "p99_s": 0.02, "workers": 2, "users": 8, "late": 0,
-        "operations": {"READ": {"count": 37, "errors": 3}}, "errors_by_cause": {"status": 3},
-        "dropped": 0,
+        "due_per_s": None, "bytes_per_s": 1e6, "p50_s": 0.005, "p99_s": 0.02,
+        "response_p50_s": None, "response_p99_s": None, "workers": 2, "users": 8, "late": 0,
+        "operations": {"READ": {
+            "count": 37, "errors": 3, "operations_per_s": 15.0, "p50_s": 0.004, "p99_s": None,
+        }},
+        "errors_by_cause": {"status": 3}, "errors_by_status": {"503": 3},
+        "workers_by_state": {"running": 2}, "dropped": 0,
     }  # fmt: skip
 
 

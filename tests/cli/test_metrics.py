@@ -17,6 +17,7 @@ from ssbench import __version__
 from ssbench.cli.master import main
 from ssbench.cli.metrics import RunMetrics, WorkerMetrics, metrics_server
 from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.live import OperationProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ
 from ssbench.worker.worker import WorkerLoad
@@ -62,12 +63,18 @@ def test_the_state_of_a_phase_is_served(
     assert found["ssbench_errors_total", ("network timeout", "run")] == 0
     assert found["ssbench_phase", ("run",)] == 1
     assert found["ssbench_phase", ("populate",)] == 0
-    assert found["ssbench_latency_seconds", ("0.99",)] == 0.02
+    assert found["ssbench_error_statuses_total", ("run", "503")] == 3
+    assert found["ssbench_latency_seconds", ("all", "0.99")] == 0.02
+    assert found["ssbench_latency_seconds", ("READ", "0.5")] == 0.004
+    assert ("ssbench_latency_seconds", ("READ", "0.99")) not in found  # unknown
+    assert found["ssbench_bytes_per_second", ()] == 1e6
+    assert found["ssbench_worker_states", ("running",)] == 2
     assert found["ssbench_users", ()] == 8
     assert found["process_cpu_seconds_total", ()] > 0
     assert ("ssbench_due_operations_per_second", ()) not in found
-    metrics.update(replace(STATE, target_rate=20.0, late=2))
+    metrics.update(replace(STATE, target_rate=20.0, late=2, response_p99_s=0.5))
     found = scrape()
+    assert found["ssbench_response_seconds", ("0.99",)] == 0.5
     assert found["ssbench_due_operations_per_second", ()] == 20
     assert found["ssbench_late_operations", ()] == 2
 
@@ -75,7 +82,7 @@ def test_the_state_of_a_phase_is_served(
 def test_counts_go_on_over_the_phases_and_runs_of_a_series(
     metrics: RunMetrics, scrape: Callable[[], dict[Any, float]]
 ) -> None:
-    populate = replace(STATE, operations={int(ENSURE): (5, 0)}, errors_by_cause={})
+    populate = replace(STATE, operations={int(ENSURE): OperationProgress(5, 0)}, errors_by_cause={})
     for _ in range(2):
         metrics.start_phase(Phase.POPULATE, 5)
         metrics.update(populate)
@@ -91,7 +98,9 @@ def test_counts_go_on_over_the_phases_and_runs_of_a_series(
     metrics.start_phase(Phase.RUN)
     assert scrape()[READS] == 74
     other = int(ErrorKind.STATUS) + 900  # of a later release
-    metrics.update(replace(STATE, operations={int(READ): (1, 0)}, errors_by_cause={other: 1}))
+    metrics.update(
+        replace(STATE, operations={int(READ): OperationProgress(1, 0)}, errors_by_cause={other: 1})
+    )
     found = scrape()
     assert (found[READS], found["ssbench_errors_total", ("error 901", "run")]) == (75, 1)
 
@@ -105,7 +114,7 @@ def test_counts_never_fall_while_a_run_goes_on(
         for _run in range(300):
             metrics.start_phase(Phase.RUN)
             for count in range(20):
-                metrics.update(replace(STATE, operations={int(READ): (count, 0)}))
+                metrics.update(replace(STATE, operations={int(READ): OperationProgress(count, 0)}))
             metrics.end_phase()
         ended.set()
 

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.commands import ROOT, Commands, free_ports, until
+from tests.fakes.hostile_swift import HostileSwift, of_the_run
+from tests.fakes.server_behaviours import keep, saying
 from tests.ports import held_port
 from tests.servers.programs import path_of
 
@@ -79,13 +81,19 @@ def asked(url: str, expression: str) -> list[Any]:
 def test_each_panel_shows_a_run(commands: Commands, tmp_path: Path) -> None:
     ports = free_ports()
     of_master, of_worker = held_port(), held_port()
-    path = commands.scenario(crud_profile=[1, 1, 1, 1])
-    with prometheus(tmp_path, {"127.0.0.1:13584": of_master, "127.0.0.1:13585": of_worker}) as url:
+    busy = saying(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", then=keep)
+    with (
+        HostileSwift({"busy": busy, "well": None}, of_the_run("PUT")) as swift,
+        prometheus(tmp_path, {"127.0.0.1:13584": of_master, "127.0.0.1:13585": of_worker}) as url,
+    ):
         run = commands.start_run(
-            "-f", path, "--noop", "-r", "120", "--rate", "50", "--metrics-port", of_master,
+            "-f", commands.scenario(), "-r", "120", "--rate", "50", "--retries", "0",
+            "-A", swift.auth_url, "-U", "a:b", "-K", "secret", "--metrics-port", of_master,
             workers=None, ports=ports,
         )  # fmt: skip
-        commands.worker(*ports, "--metrics-port", of_worker, "--exit-with-master", "far")
+        commands.worker(
+            *ports, "--metrics-port", of_worker, "--exit-with-master", "--retries", "0", "far"
+        )
         missing = expressions()
 
         def all_shown() -> bool:
