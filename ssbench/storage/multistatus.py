@@ -76,7 +76,7 @@ class ResponseCounter:
                 or len(names) > _NAMES_MAX
                 or sum(len(name or "") for name in names) > _TOKEN_MAX
             )
-        except (expat.ExpatError, ValueError):
+        except (expat.ExpatError, LookupError, ValueError):  # LookupError: unknown encoding
             self._failed = True
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
