@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import os
 import resource
 import signal
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ from tests.servers.programs import PROGRAMS, left_out
 # A slow moment of a shared machine is no defect; pytest-timeout ends what hangs.
 settings.register_profile("ssbench", deadline=None)
 settings.load_profile("ssbench")
+
+# Not the options of the one who runs the tests.
+os.environ["SSBENCH_CONFIG"] = ""
 
 # A shell makes its background jobs ignore SIGINT, nohup makes them ignore SIGHUP. Processes that
 # the tests start inherit that.

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TextIO
 
 from ssbench.cli.console import tell
-from ssbench.cli.options import CONTAINER_BASE
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.signals import Signals
 from ssbench.cli.store_options import store_options
@@ -157,7 +156,7 @@ def resume_cleanup(ns: argparse.Namespace) -> ExitStatus:
             raise UsageError(
                 "--resume-cleanup needs the store of the run: leave out --noop and --embedded-swift"
             )
-    elif ns.policy is not None or ns.container_base != CONTAINER_BASE:
+    elif {"policy", "container_base"} & ns.given:
         raise UsageError(
             "--resume-cleanup takes the containers from the stat file: leave out -b and -p"
         )

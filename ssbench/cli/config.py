@@ -75,16 +75,16 @@ def search_config(ns: argparse.Namespace) -> SearchConfig:
     from ssbench.runner.series import SearchConfig
 
     if ns.over == "users":
-        if ns.user_count is not None:
+        if "user_count" in ns.given:
             raise UsageError(
                 "-u: find-limit searches for the number of users; bound it by --start and "
                 "--max-users"
             )
-        if ns.max_rate is not None:
+        if "max_rate" in ns.given:
             raise UsageError("--max-rate requires --over rate")
         if ns.first is not None and ns.first != int(ns.first):
             raise UsageError(f"--start {ns.first:g}: give a whole number of users")
-    elif ns.max_users is not None:
+    elif "max_users" in ns.given:
         raise UsageError("--max-users requires --over users; with a rate, -u limits concurrency")
     most = ns.max_users if ns.over == "users" else ns.max_rate
     return SearchConfig(ns.over, ns.first, most, ns.precision / 100, ns.confirm)
@@ -130,10 +130,13 @@ def _overrides(ns: argparse.Namespace) -> dict[str, object]:
     found = {key: value for key, value in given.items() if value is not None}
     if ns.command == "find-limit":
         found["run_seconds"] = ns.step_seconds + ns.warmup
+        if ns.over == "users":
+            found.pop("user_count", None)  # of the site
     elif getattr(ns, "sweep", None) is not None:
         key, option = ("user_count", "-u") if ns.sweep.over == "users" else ("rate", "--rate")
-        if key in found:
+        if key in ns.given:
             raise UsageError(f"--sweep sets the {ns.sweep.over}: leave out {option}")
+        found.pop(key, None)  # of the site
     return found
 
 

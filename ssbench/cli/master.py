@@ -18,6 +18,8 @@ from pathlib import Path
 
 from ssbench.cli.console import check_files, discard, log_to_stderr, open_closed_streams, tell
 from ssbench.cli.options import COMMANDS, master_parser
+from ssbench.cli.site import NO_SITE, WORKER_TABLE, Site, describe
+from ssbench.cli.worker_options import WORKER
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.text import printable
 
@@ -63,7 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(words: Sequence[str]) -> ExitStatus:
     words = _translated(words)
-    namespace = master_parser(words).parse_args(words)
+    tables = {**{name: each.rows for name, each in COMMANDS.items()}, WORKER_TABLE: WORKER}
+    site = NO_SITE
+    if not {"-h", "--help", "--help-all", "--version"} & {*words}:
+        site = Site.read(os.environ)
+        site.check(tables)
+        for line in site.misspelt_variables(tables):
+            tell(f"Warning: {line}")
+    namespace = master_parser(words, site).parse_args(words)
+    if namespace.show_config:
+        for line in describe(namespace, COMMANDS[namespace.command].rows, os.environ):
+            tell(line, sys.stdout)
+        return ExitStatus.OK
     level = logging.INFO if namespace.verbose else logging.WARNING
     log_to_stderr(level, "%(levelname)s:%(message)s")
     name = namespace.command

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from ssbench import __version__
 from ssbench.cli.parser import Parser, add_options
+from ssbench.cli.site import NO_SITE, Site
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.cli.worker_options import (
     METRICS,
     NETWORK_SERVER_PORT,
     RETRIES,
+    SHOW,
     TRANSPORT,
     VERBOSE,
     row,
@@ -159,7 +161,7 @@ def _override(
 LOUDNESS = (
     VERBOSE,
     row("-q --quiet", "quiet", bool, "", "print only the report, warnings and errors",
-        default=False),
+        default=False, command_line_only=True),
 )
 _RETRIES_OF_RUN = replace(RETRIES, group=_EXECUTION)
 _MASTER_SOCKETS = (
@@ -178,7 +180,8 @@ _FILE = (
 _RESUME = "delete the orphaned objects of this stat file's run"
 _RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, _WHAT,
         f"run nothing: {_RESUME}, as cleanup-containers --resume-cleanup does",
-        metavar="STATS_FILE", exclusive="scenario", required=True, file="r")
+        metavar="STATS_FILE", exclusive="scenario", required=True, command_line_only=True,
+        file="r")
 _USERS = (
     _override("-u --user-count --users", "user_count", types.count, _WHAT,
               "concurrent users; overrides the scenario's user_count", metavar="COUNT",
@@ -187,10 +190,10 @@ _USERS = (
 _LENGTH = (
     _override("-o --op-count", "operation_count", types.count, _WHAT,
               "number of operations; overrides the scenario's run length", metavar="COUNT",
-              brief="number of operations"),
+              rivals="length", brief="number of operations"),
     _override("-r --run-seconds --duration", "run_seconds", types.seconds, _WHAT,
               "duration of the run; overrides the scenario's run length, and -o",
-              metavar="SECONDS", brief="length of the run, as in 90 or 15m"),
+              metavar="SECONDS", rivals="length", brief="length of the run, as in 90 or 15m"),
 )
 _OBJECTS = (
     _override("-c --container-count", "container_count", types.count, _WHAT,
@@ -269,10 +272,10 @@ _ERRORS = (
            "end the run at the first failed operation", const=1, exclusive="errors"),
     row("--noop", "noop", bool, _EXECUTION,
         "send nothing to a store, to measure master and workers themselves", default=False,
-        exclusive="store"),
+        exclusive="store", command_line_only=True),
     row("--embedded-swift", "embedded_swift", bool, _EXECUTION,
         "run against a temporary Swift on this host; requires ssbench[embedded]", default=False,
-        exclusive="store", brief="a temporary Swift on this host"),
+        exclusive="store", command_line_only=True, brief="a temporary Swift on this host"),
     _field("--profile", "profile", bool, _EXECUTION,
            "sample where master and workers spend CPU time in the run, and report it"),
 )
@@ -315,7 +318,11 @@ _RESULT_FILES = (
            "where to store the results; .gz is added to a name without it [default: "
            "/tmp/ssbench-results/NAME.u<users>.o<ops>.r<seconds>.<time>.stat.gz]",
            metavar="STATS_FILE", brief="a file for the results", file="x"),
-    _field("--force", "force", bool, _RESULTS, "overwrite the stat file of -s, if it exists"),
+    _field("--results-dir", "results_dir", str, _RESULTS,
+           "folder for stat files without -s [default: /tmp/ssbench-results]", metavar="DIR",
+           file="d"),
+    _field("--force", "force", bool, _RESULTS, "overwrite the stat file of -s, if it exists",
+           command_line_only=True),
     row("-R --no-default-report --no-report", "no_default_report", bool, _RESULTS,
         "print no report", default=False),
     row("--csv", "format", bool, _RESULTS, "print the report as CSV", const="csv",
@@ -339,6 +346,7 @@ _RESULT_FILES = (
         "printed [default without ADDR:PORT: 127.0.0.1 and a free port]", metavar="ADDR:PORT",
         const=(LOOPBACK, 0)),
 )
+_OWN_FILE = ("stats_file", "results_dir", "force")
 _BATCH_SIZE = row("--batch-size", "batch_size", types.batch_size, _WORKERS,
         "most jobs in one message; auto sends what is due, at most 256; 1 is what ssbench 0.3.9 "
         "did", default="auto", metavar="COUNT")
@@ -491,12 +499,15 @@ CLEANUP_CONTAINERS = (
         "cluster [default: those that name none]", metavar="POLICY",
         brief="of this storage policy; '*' for any"),
     row("--resume-cleanup", "resume_cleanup", str, "", f"delete no container: {_RESUME}",
-        metavar="STATS_FILE", brief="delete what this run left, and nothing else", file="r"),
+        metavar="STATS_FILE", brief="delete what this run left, and nothing else", file="r",
+        command_line_only=True),
     _field("--use-existing", "use_existing", bool, "",
-           "with --resume-cleanup: also search containers that ssbench did not mark"),
+           "with --resume-cleanup: also search containers that ssbench did not mark",
+           command_line_only=True),
     row("--dry-run", "dry_run", bool, "", "show what would be deleted, and delete nothing",
-        default=False, brief="show what would be deleted"),
+        default=False, command_line_only=True, brief="show what would be deleted"),
     row("--yes", "yes", bool, "", "do not ask for confirmation", default=False,
+        command_line_only=True,
         brief="do not ask for confirmation"),
     *STORE_OPTIONS,
 )
@@ -537,7 +548,7 @@ _BENCH_HEADER = row("--header", "headers", types.header, _WHAT,
 _BENCH_RUN = (
     *(option for option in _HOW if option.name not in ("keep_objects", "existing", "verify")),
     _RETRIES_OF_RUN, *_ERRORS, _BENCH_HEADER,
-    *(option for option in _RESULT_FILES if option.name in ("stats_file", "force")),
+    *(option for option in _RESULT_FILES if option.name in _OWN_FILE),
     row("--progress", "progress", str, _RESULTS, "also show the progress on standard error",
         default="none", choices=PROGRESS),
     _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
@@ -697,7 +708,7 @@ _TRANSFER = (
 _TRANSFER_RUN = (
     *(each for each in _HOW if each.name in ("operation_timeout_s", "drain_timeout_s")),
     _RETRIES_OF_RUN, *(each for each in _ERRORS if each.name != "profile"),
-    *(option for option in _RESULT_FILES if option.name in ("stats_file", "force")),
+    *(option for option in _RESULT_FILES if option.name in _OWN_FILE),
     row("--progress", "progress", str, _RESULTS,
         "live: a bar for all files, and one for each that takes long; without a terminal a line "
         "every few seconds. Or none", default="live", choices=("live", "none")),
@@ -719,7 +730,7 @@ UPLOAD = (
     row("--worker-dir", "worker_folder", types.path, _WHAT,
         "where workers find the folder, if not at the same path", metavar="DIR"),
     row("--overwrite", "overwrite", bool, _WHAT, "also replace objects in a container that ssbench "
-        "did not make", default=False),
+        "did not make", default=False, command_line_only=True),
     _POLICY_OF_BENCH,
     # The output of the seed's profiler.
     row("--as-profiler", "as_profiler", bool, "", "", default=False, hidden=True),
@@ -811,7 +822,7 @@ DOCTOR = (
     replace(_FILE[0], required=False, exclusive="", help="scenario that is to run: its users, sizes"
             " and policy are checked, too; as for run-scenario"),
     *_USERS, *(option for option in _OBJECTS if option.name == "policy"),
-    *(option for option in _RESULT_FILES if option.name == "stats_file"),
+    *(option for option in _RESULT_FILES if option.name in ("stats_file", "results_dir")),
     *(option for option in _ERRORS if option.name in ("noop", "embedded_swift")),
     *(option for option in _WORKER_COUNTS if option.name in (
         "workers", "expect_workers", "worker_timeout_s")),
@@ -1047,11 +1058,15 @@ the store was not changed; 3 a threshold was missed; 4 corrupt content was read;
 results were kept; 6 workers were missing or lost."""
 
 
-def master_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
+def master_parser(
+    words: Sequence[str] | None = None, site: Site = NO_SITE
+) -> argparse.ArgumentParser:
     """The parser of ssbench-master; it sets ``command`` to the sub-command's name.
 
     :param words: the arguments to parse; commands that are not among them get no options, because
         that would take time. None: all commands get their options.
+    :param site: gives defaults.
+    :raises UsageError: a value of the site is not valid.
     """
     parser = Parser(
         prog="ssbench-master", description=DESCRIPTION, epilog=EPILOG, examples=_EXAMPLES
@@ -1089,8 +1104,7 @@ def master_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
         command.set_defaults(command=name)
         if words is None or {first, second or first} <= {*words} or each.alias in words:
             # -v and -q may be given before the command as well: no default of their own.
-            add_options(
-                command, [replace(option, default=argparse.SUPPRESS) for option in LOUDNESS]
-            )
-            add_options(command, each.rows, each.groups)
+            loudness = (replace(option, default=argparse.SUPPRESS) for option in LOUDNESS)
+            add_options(command, [*loudness, SHOW])
+            add_options(command, each.rows, each.groups, site.values(name, each.rows))
     return parser

@@ -5,18 +5,21 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ssbench.cli.console import tell
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.core.text import close_matches
 
+if TYPE_CHECKING:
+    from ssbench.cli.site import SiteValue
+
+SHOW_CONFIG = "--show-config"
+
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Adds the default to each option's help, unless it is None, False or mentioned already."""
-
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32)
 
@@ -26,13 +29,6 @@ class HelpFormatter(argparse.HelpFormatter):
             return super()._format_action_invocation(action)
         value = self._format_args(action, self._get_default_metavar_for_optional(action))
         return f"{', '.join(action.option_strings)} {value}"
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        text = action.help
-        silent = action.default in (None, False, argparse.SUPPRESS) or action.default == []
-        if text and not silent and "default" not in text:
-            return f"{text} [default: %(default)s]"
-        return text
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,6 +57,8 @@ class Parser(argparse.ArgumentParser):
         self._stray = stray
         self._summary = summary
         self.examples = examples
+        self.rows: list[Option] = []
+        self.site: dict[str, SiteValue] = {}
         self.synopsis: list[str] = []  #: what must be given, for the short help
         self.briefs: list[tuple[str, str]] = []  #: name and text, for the short help
         self.add_argument(
@@ -101,13 +99,41 @@ class Parser(argparse.ArgumentParser):
         errors as its own.
         """
         words = self._expand_all(sys.argv[1:] if args is None else args)
+        if SHOW_CONFIG in words:
+            for action in self._actions:
+                action.required = False
+            for group in self._mutually_exclusive_groups:
+                group.required = False
         found, left = super().parse_known_args(words, namespace)
         if left:
             many = f"{len(left)} unexpected argument{'s' if len(left) > 1 else ''}"
             self.error(f"{many}; {self._stray}" if self._stray else many)
+        self._add_defaults(found)
         return found, left
 
+    def _add_defaults(self, found: argparse.Namespace) -> None:
+        """Add the defaults of what was not given, those of the site first.
+
+        ``given`` becomes the names that were given, and ``site`` the site's values that count.
+        """
+        given = {row.name for row in self.rows if row.name in found}
+        groups = {row.rivals or row.exclusive for row in self.rows if row.name in given} - {""}
+        void = {row.name for row in self.rows if (row.rivals or row.exclusive) in groups}
+        site = {name: value for name, value in self.site.items() if name not in given | void}
+        for row in self.rows:
+            if row.name not in found and row.default is not argparse.SUPPRESS:
+                value = row.default
+                if row.name in site and not row.of_store:
+                    value = site[row.name].value
+                elif isinstance(value, str):
+                    value = row.type(value)
+                setattr(found, row.name, value)
+        found.given = given | getattr(found, "given", set())
+        found.site = {**getattr(found, "site", {}), **site}
+
     def _get_value(self, action: argparse.Action, text: str) -> Any:
+        if text is argparse.SUPPRESS:  # a positional argument that was not given
+            return text
         try:
             return super()._get_value(action, text)
         except UsageError as error:
@@ -212,12 +238,19 @@ class _ShortHelp(argparse.Action):
 
 
 def add_options(
-    parser: Parser, rows: Iterable[Option], descriptions: Mapping[str, str] = {}
+    parser: Parser,
+    rows: Sequence[Option],
+    descriptions: Mapping[str, str] = {},
+    site: Mapping[str, SiteValue] = {},
 ) -> None:
     """Add options, in the groups that the rows name.
 
     :param descriptions: title -> text of groups that have one.
+    :param site: name of an option -> the site's default.
     """
+    parser.rows += rows
+    parser.site |= site
+    satisfied = {row.exclusive for row in rows if row.name in site}
     groups: dict[str, argparse._ActionsContainer] = {"": parser}
     exclusive: dict[str, argparse._ActionsContainer] = {}
     for row in rows:
@@ -228,10 +261,10 @@ def add_options(
         if row.exclusive:
             if row.exclusive not in exclusive:
                 exclusive[row.exclusive] = target.add_mutually_exclusive_group(
-                    required=row.required
+                    required=row.required and row.exclusive not in satisfied
                 )
             target = exclusive[row.exclusive]
-        _add_option(target, row)
+        _add_option(target, row, is_set=row.name in site)
         if row.brief:
             parser.briefs.append((_short_name(row), row.brief))
         if row.required and is_first:
@@ -246,7 +279,7 @@ def _short_name(row: Option) -> str:
     return f"{flags} {value}".strip()
 
 
-def _converter(row: Option) -> Callable[[str], Any]:
+def converter(row: Option) -> Callable[[str], Any]:
     """The row's type, for arguments that may be any bytes: only paths of this host are."""
 
     def convert(text: str) -> Any:
@@ -262,31 +295,32 @@ def _converter(row: Option) -> Callable[[str], Any]:
     return convert
 
 
-def _add_option(target: argparse._ActionsContainer, row: Option) -> None:
-    settings: dict[str, Any] = {"default": row.default}
+def _add_option(target: argparse._ActionsContainer, row: Option, *, is_set: bool) -> None:
+    settings: dict[str, Any] = {"default": argparse.SUPPRESS}  # _add_defaults adds it
     if row.type is bool:
         settings |= {"action": "store_const", "const": row.const}
     else:
-        settings |= {"type": _converter(row), "metavar": row.metavar, "choices": row.choices}
+        settings |= {"type": converter(row), "metavar": row.metavar, "choices": row.choices}
         if row.const is not True:
             settings |= {"nargs": "?", "const": row.const}
+    text = row.help.replace("%", "%%")
+    if row.variables:
+        text += f" [env {' or '.join(row.variables)}]"
+    if row.default not in (None, False, (), argparse.SUPPRESS) and "default" not in text:
+        text += f" [default: {row.default:{'g' if isinstance(row.default, float) else ''}}]"
     if not row.flags:
         nargs: str | None = "+" if row.repeat else None
         if row.exclusive or not row.required:
             nargs = "*" if row.repeat else "?"
-        target.add_argument(row.name, nargs=nargs, help=row.help, **settings)
+        target.add_argument(row.name, nargs=nargs, help=text, **settings)
         return
     if row.repeat:
         settings["action"] = "append"
-    if row.required and not row.exclusive:
+    if row.required and not row.exclusive and not is_set:
         settings["required"] = True
-    text = row.help.replace("%", "%%")
-    if row.variables:
-        text += f" [env {' or '.join(row.variables)}]"
     shown = argparse.SUPPRESS if row.hidden else text
     target.add_argument(*row.flags, dest=row.name, help=shown, **settings)
     if row.aliases:
-        settings["default"] = argparse.SUPPRESS
         settings.pop("required", None)
         target.add_argument(*row.aliases, dest=row.name, help=argparse.SUPPRESS, **settings)
 

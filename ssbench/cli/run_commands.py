@@ -234,6 +234,8 @@ def _tell_where(result: RunResult) -> None:
         "INFO:You may generate a report with:\n"
         f"  {sys.argv[0]} report-scenario -s {result.path}"
     )
+    if result.path.startswith("/tmp/"):  # nosec B108 # only a message
+        tell("INFO:/tmp is emptied at a reboot; --results-dir keeps results elsewhere")
 
 
 def _run_series(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ssbench.cli.worker_options import row
 from ssbench.core import option as types
@@ -29,7 +30,9 @@ STORE_OPTIONS: tuple[Option, ...] = (
         "longest wait for a connection", default=10.0, metavar="SECONDS"),
     row("--network-timeout", "network_timeout", types.seconds, "store",
         "idle timeout of a connection", default=20.0, metavar="SECONDS"),
-    *dict.fromkeys(option for options in _OWN.values() for option in options),
+    *dict.fromkeys(
+        replace(option, of_store=True) for options in _OWN.values() for option in options
+    ),
 )
 # fmt: on
 
@@ -46,7 +49,7 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
         ]
         ns.storage = None
     is_noop = getattr(ns, "noop", False)
-    if is_noop and ns.storage not in (None, "noop"):
+    if is_noop and "storage" in ns.given and ns.storage != "noop":
         raise UsageError("--noop is short for --storage noop: leave out one of them")
     driver = "noop" if is_noop else ns.storage or DEFAULT_STORE
     rows = options_of(row_of(driver))
@@ -62,6 +65,9 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
         environ,
         ns.connect_timeout,
         ns.network_timeout,
+        site={
+            name: each.value for name, each in ns.site.items() if name in given and each.from_file
+        },
     )
 
 
@@ -69,7 +75,7 @@ def given_on_command_line(ns: argparse.Namespace) -> bool:
     """True if any option selects a store, or says how to reach or log in to one."""
     names = ["storage", "storage_options", *(o.name for o in STORE_OPTIONS if o.group != "TLS")]
     timeouts = ("connect_timeout", "network_timeout")
-    return any(getattr(ns, name) is not None for name in names if name not in timeouts)
+    return any(name in ns.given for name in names if name not in timeouts)
 
 
 def _check_own(ns: argparse.Namespace, driver: str) -> None:

@@ -22,7 +22,8 @@ from ssbench.cli.console import log_to_stderr, tell
 from ssbench.cli.metrics import WorkerMetrics, metrics_server
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import SIGNALS
-from ssbench.cli.worker_options import key_path, ports_of, worker_parser
+from ssbench.cli.site import NO_SITE, WORKER_TABLE, Site, describe
+from ssbench.cli.worker_options import WORKER, key_path, ports_of, worker_parser
 from ssbench.core.capacity import memory_warning, most_users
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
@@ -50,7 +51,20 @@ log = logging.getLogger("ssbench")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
-    namespace = worker_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        # Workers that a master starts get from it all that they need.
+        is_child = any(word.startswith("--parent-pipe") for word in words)
+        site = NO_SITE if is_child else Site.read(os.environ)
+        site.check({WORKER_TABLE: WORKER}, WORKER_TABLE)
+        namespace = worker_parser(site.values(WORKER_TABLE, WORKER)).parse_args(words)
+    except UsageError as error:
+        tell(f"ssbench-worker: {error}")
+        return int(error.exit_status)
+    if namespace.show_config:
+        for line in describe(namespace, WORKER, os.environ):
+            tell(line, sys.stdout)
+        return int(ExitStatus.OK)
     level = logging.DEBUG if namespace.verbose else logging.INFO
     # Several may log to one stream.
     name = "" if namespace.parent_pipe is None else f"{namespace.worker_id} ".replace("%", "%%")

@@ -20,6 +20,8 @@ from urllib.parse import parse_qsl, urlsplit
 from ssbench.core.errors import UsageError
 from ssbench.core.text import DURATION_EXAMPLES, SIZE_EXAMPLES, parse_duration, parse_size
 
+VARIABLE_PREFIX = "SSBENCH_"
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -45,6 +47,11 @@ class Option:
     :param file: what the command does with the path on this host that the value is: "r": reads
         the file; "w": writes it, and replaces an older one; "x": makes a new one; "d": uses the
         folder. A path that is not writable is reported before the command begins. "": it is none.
+    :param rivals: options with the same text here replace each other: one on the command line voids
+        the site's default of the others. Options that exclude each other do so anyway.
+    :param command_line_only: a site can set no default, because with it a command deletes or
+        replaces more, or measures something else.
+    :param of_store: an option of one store; its value reaches the store in StoreOptions.
     """
 
     flags: tuple[str, ...]
@@ -66,6 +73,20 @@ class Option:
     const: Any = True
     brief: str = ""
     file: str = ""
+    rivals: str = ""
+    command_line_only: bool = False
+    of_store: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Its long spellings as keys of the site's file, such as ``user-count``."""
+        long = (flag[2:] for flag in (*self.flags, *self.aliases) if flag.startswith("--"))
+        return tuple(dict.fromkeys(flag.replace("_", "-") for flag in long))
+
+    @property
+    def site_variables(self) -> tuple[str, ...]:
+        """``SSBENCH_USER_COUNT`` and so on, one for each key."""
+        return tuple(VARIABLE_PREFIX + key.upper().replace("-", "_") for key in self.keys)
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:

@@ -84,7 +84,8 @@ class RunConfig:
     fewer_workers_ok: bool = False
     worker_timeout_s: float = 10.0
     batch_size: int | None = None  #: None: what is due, up to a limit
-    stats_file: str | None = None  #: None: a new file in /tmp/ssbench-results
+    stats_file: str | None = None  #: None: a new file in results_dir
+    results_dir: str | None = None  #: None: /tmp/ssbench-results
     force: bool = False  #: overwrite the stat file
     percentiles: tuple[float, ...] = (95.0,)
     thresholds: tuple[Threshold, ...] = ()

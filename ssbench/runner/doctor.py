@@ -213,7 +213,12 @@ def _descriptors(doctor: Doctor) -> Iterator[Finding]:
 
 def _results(doctor: Doctor) -> Iterator[Finding]:
     given = doctor.config.stats_file
-    path = Path(given) if given else statfile.default_path("doctor", 1, None, None, datetime.now())
+    path = Path(
+        given
+        or statfile.default_path(
+            "doctor", 1, None, None, datetime.now(), results_dir=doctor.config.results_dir
+        )
+    )
     folder = path.absolute().parent
     if not os.access(folder, os.W_OK | os.X_OK):
         yield _failed(f"{folder} can't be written", "put the results elsewhere with -s")

@@ -94,7 +94,9 @@ class Series(ABC):
         """
         scenario = self._scenario(load)
         attempt = 1 + sum(step.load == load for step in self.steps)
-        path = step_path(self.config.stats_file, scenario, self.over, load, attempt)
+        path = step_path(
+            self.config.stats_file, scenario, self.over, load, attempt, self.config.results_dir
+        )
         try:
             result = Run(session, scenario, path).execute()
             stats = session.meanwhile(lambda: read_stats(path))
@@ -284,7 +286,12 @@ def check_paths(path: str | None, over: str, *, force: bool) -> None:
 
 
 def step_path(
-    path: str | None, scenario: Scenario, over: str, load: float, attempt: int = 1
+    path: str | None,
+    scenario: Scenario,
+    over: str,
+    load: float,
+    attempt: int = 1,
+    results_dir: str | None = None,
 ) -> str:
     """``x.stat.gz`` as ``x.users20.stat.gz``; of a second run with that load
     ``x.users20-2.stat.gz``. Without a path, a new file named after the scenario."""
@@ -292,7 +299,7 @@ def step_path(
         path = str(
             statfile.default_path(
                 scenario.name, scenario.user_count, scenario.operation_count,
-                scenario.run_seconds, datetime.now(),
+                scenario.run_seconds, datetime.now(), results_dir=results_dir,
             )
         )  # fmt: skip
     stem, suffix = _split(path)

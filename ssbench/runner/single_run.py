@@ -119,7 +119,7 @@ class Run:
         self.path = path or str(
             statfile.default_path(
                 scenario.name, scenario.user_count, scenario.operation_count,
-                scenario.run_seconds, datetime.now(),
+                scenario.run_seconds, datetime.now(), results_dir=self.config.results_dir,
             )
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
+from ssbench.core.errors import StatFileError
 from ssbench.host.private_files import private_folder
 
 _NAME_LIMIT = 120  #: characters of the scenario's name; file names end at 255 bytes
@@ -33,6 +34,7 @@ def default_path(
     run_seconds: float | None,
     now: datetime,
     *,
+    results_dir: str | None = None,
     parent: Path = Path("/tmp"),  # nosec B108 # a private folder is made there
 ) -> Path:
     """A path for a new stat file: ``<parent>/ssbench-results/NAME.u4.o613.r-.DATE.stat.gz``.
@@ -41,9 +43,19 @@ def default_path(
     can look into it. Where ``ssbench-results`` is another user's, it is
     ``ssbench-results-<our uid>``.
 
-    :raises StatFileError: where neither folder can be had.
+    :param results_dir: the folder instead; it is made if only it is missing.
+    :raises StatFileError: where no folder can be had.
     """
-    folder = private_folder(parent, "name a stat file with -s")
+    if results_dir is None:
+        folder = private_folder(parent, "name a stat file with -s")
+    else:
+        folder = Path(results_dir).expanduser()
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise StatFileError(
+                f"--results-dir {folder}: can't be made: {error.strerror}"
+            ) from error
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", scenario_name)[:_NAME_LIMIT]
     name = re.sub(r"^\.", "_", name) or "_"
     seconds = "-" if run_seconds is None else f"{run_seconds:g}"

@@ -21,6 +21,7 @@ class StoreOptions:
 
     :param driver: name of a row, or ``package.module:Class``.
     :param given: on the command line: names of options -> values.
+    :param site: in the site's file, likewise.
     """
 
     driver: str = "swift"
@@ -30,6 +31,7 @@ class StoreOptions:
     network_timeout_s: float = 20.0
     remote_workers: bool = False  #: workers may run on other hosts than the master
     measures: bool = True  #: for a run; otherwise notes on what it would measure are of no use
+    site: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,9 @@ class HttpSettings:
 
 
 def variables_of(option: Option) -> tuple[str, ...]:
-    """The environment variables that set an option; a secret one always has one."""
+    """The environment variables that set an option, those of other tools first."""
     own = (f"SSBENCH_STORAGE_{option.name.upper()}",) if option.secret else ()
-    return option.variables or own
+    return (*(option.variables or own), *option.site_variables)
 
 
 def parse_storage_options(texts: Iterable[str], rows: Sequence[Option]) -> dict[str, Any]:
@@ -99,9 +101,10 @@ def option_values(
 ) -> dict[str, Any]:
     """The values of a store's options by name, without those that nothing sets.
 
-    The command line overrides files, files the environment, and the environment defaults.
+    The command line overrides files of secrets, these the environment, that the site's file, and
+    that the defaults.
 
-    :param ignored: names of options whose variables are not used.
+    :param ignored: names of options whose variables and values of the site are not used.
     :raises UsageError: a value that is not valid, or a file that can't be read.
     """
     values: dict[str, Any] = {}
@@ -114,6 +117,8 @@ def option_values(
             found = (options.environ.get(variable) for variable in variables_of(option))
             text = next(filter(None, found), None)
             value = None if text is None else _converted(option, text)
+        if value is None and name not in ignored:
+            value = options.site.get(name)
         if value is None:
             value = option.default
         if value is not None:

@@ -21,6 +21,7 @@ from ssbench.storage.options import (
     check_http_url,
     openstack_option,
     option_values,
+    variables_of,
 )
 
 #: Spellings of -V -> the version as we say it.
@@ -387,10 +388,18 @@ def login_options(options: StoreOptions) -> LoginOptions:
     if given.get("storage_urls"):
         given["os_storage_url"] = given["storage_urls"][0]
     options = replace(options, given=given)
-    values = option_values(
-        OPTIONS, options, _ignored_variables({name.removesuffix("_file") for name in given})
-    )
+    named = {name.removesuffix("_file") for name in given}
+    in_environment = {
+        option.name
+        for option in OPTIONS
+        if any(options.environ.get(variable) for variable in variables_of(option))
+    }
+    void = _ignored_variables(named | in_environment)
+    site = {name: value for name, value in options.site.items() if name not in void}
+    values = option_values(OPTIONS, replace(options, site=site), _ignored_variables(named))
     values["storage_urls"] = tuple(values.get("storage_urls", ()))
+    if values["storage_urls"] and "os_storage_url" not in given:
+        values["os_storage_url"] = values["storage_urls"][0]
     return LoginOptions(
         **values,
         connect_timeout_s=options.connect_timeout_s,

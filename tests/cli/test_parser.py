@@ -4,14 +4,13 @@ import argparse
 
 import pytest
 
-from ssbench.cli.parser import Parser
+from ssbench.cli.parser import Parser, add_options
+from ssbench.core.option import Option
 
 
 def parser() -> Parser:
     made = Parser(prog="tool")
     made.add_argument("--size", default=5, help="how big")
-    made.add_argument("--flag", action="store_true", help="yes or no")
-    made.add_argument("--said", default=7, help="how [default: seven]")
     made.add_argument("--password")
     made.add_argument("--passage")
     commands = made.add_subparsers(dest="command", required=True)
@@ -34,7 +33,15 @@ def failure(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 
 def test_help_shows_informative_defaults_only() -> None:
-    text = parser().format_help()
+    made = Parser(prog="tool")
+    rows = (
+        Option(("--size",), "size", default=5, help="how big"),
+        Option(("--flag",), "flag", bool, default=False, help="yes or no"),
+        Option(("--said",), "said", default=7, help="how [default: seven]"),
+        Option(("--none",), "none", help="nothing"),
+    )
+    add_options(made, rows)
+    text = made.format_help()
     assert "how big [default: 5]" in text
     assert "yes or no\n" in text
     assert "how [default: seven]\n" in text

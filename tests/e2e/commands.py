@@ -265,6 +265,7 @@ class Commands:
 def clean_environment() -> dict[str, str]:
     """Ours without anybody's credentials, with the ssbench of this checkout."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("ST_", "OS_", "SSBENCH_"))}
+    kept["SSBENCH_CONFIG"] = ""  # not that of the one who runs the tests
     return {**kept, "PYTHONPATH": str(ROOT)}
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from datetime import datetime
 from pathlib import Path
 
@@ -64,3 +65,12 @@ def test_a_link_or_file_in_place_of_the_folder_is_rejected(tmp_path: Path) -> No
 def test_a_missing_parent_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StatFileError, match="can't be made"):
         default_path("a", 1, 1, None, NOW, parent=tmp_path / "nowhere")
+
+
+def test_a_folder_of_ones_own_is_made_and_named_if_that_fails(tmp_path: Path) -> None:
+    own = str(tmp_path / "own")
+    for _ in range(2):
+        assert str(default_path("a", 1, 1, None, NOW, results_dir=own).parent) == own
+    assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o700
+    with pytest.raises(StatFileError, match=r"--results-dir .*/no/where: can't be made: No such"):
+        default_path("a", 1, 1, None, NOW, results_dir=str(tmp_path / "no/where"))

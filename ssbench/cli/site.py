@@ -1,0 +1,248 @@
+"""Defaults of a site: ``SSBENCH_*`` variables, and a TOML file of the user's.
+
+The command line overrides variables, variables override the file, and the file overrides the
+built-in defaults. A key of the file is the long name of an option. At the top level it applies to
+each command that has the option; in a table named after a command, to that command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, time
+from typing import Any
+
+from ssbench.cli.parser import converter
+from ssbench.core.errors import UsageError
+from ssbench.core.option import VARIABLE_PREFIX, Option
+from ssbench.storage.options import variables_of
+
+CONFIG_VARIABLE = "SSBENCH_CONFIG"
+WORKER_TABLE = "ssbench-worker"
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+_OFF = object()
+_MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SiteValue:
+    """A default of the site. The repr does not show the value, which may be secret."""
+
+    value: Any = field(repr=False)
+    origin: str  #: a variable, or a file and its key
+    from_file: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Variables and file as they are; ``values`` converts those that a command uses."""
+
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    path: str = ""  #: "" if there is no file
+    mode: int = 0  #: permissions of the file
+    content: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Site:
+        """Read the file that SSBENCH_CONFIG names, else ssbench/config.toml in XDG_CONFIG_HOME.
+
+        :raises UsageError: it can't be read, or is not TOML.
+        """
+        named = environ.get(CONFIG_VARIABLE)
+        folder = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+        path = os.path.join(folder, "ssbench", "config.toml") if named is None else named
+        if not path or (named is None and not os.path.lexists(path)):
+            return cls(environ)
+        if sys.version_info >= (3, 11):
+            import tomllib
+        else:
+            import tomli as tomllib
+        try:
+            with open(path, "rb") as file:
+                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+                text = file.read(_MAX_BYTES).decode()
+            return cls(environ, path, mode, tomllib.loads(text))
+        except OSError as error:
+            raise UsageError(f"{path}: can't be read: {error.strerror}") from error
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise UsageError(f"{path}: is not valid TOML: {error}") from error
+
+    def check(self, tables: Mapping[str, Sequence[Option]], only: str = "") -> None:
+        """Check each key of the file, also of commands that do not run.
+
+        :param tables: command -> its options. ``bench`` stands for all commands ``bench ...``.
+        :param only: check this table only; "": all.
+        :raises UsageError: a line for each table or key that is unknown, for the command line only,
+            or secret in a file that others can read.
+        """
+        everything = [row for rows in tables.values() for row in rows]
+        faults: list[str] = []
+        for key, value in self.content.items():
+            if only and key != only:
+                continue
+            if not isinstance(value, dict):
+                faults += self._faults(key, key, everything)
+                continue
+            rows = _rows_of(key, tables)
+            if not rows:
+                near = _near(key, list(tables))
+                faults.append(f"[{key}]: no such command{near}")
+            for name in value if rows else ():
+                faults += self._faults(f"[{key}] {name}", name, rows)
+        if faults:
+            raise UsageError("\n".join(f"{self.path}: {fault}" for fault in faults))
+
+    def misspelt_variables(self, tables: Mapping[str, Sequence[Option]]) -> Iterator[str]:
+        """A line for each variable that resembles one of ours, and is none."""
+        ours = {name for name in self.environ if name.startswith(VARIABLE_PREFIX)}
+        if not ours - {CONFIG_VARIABLE}:
+            return
+        known = {name for rows in tables.values() for row in rows for name in variables_of(row)} | {
+            CONFIG_VARIABLE
+        }
+        for name in sorted(ours - known):
+            if near := _near(name, sorted(known), 0.85):
+                yield f"{name}: no such variable{near}"
+
+    def values(self, command: str, rows: Sequence[Option]) -> dict[str, SiteValue]:
+        """Name of an option -> the default that this site gives it.
+
+        An option that excludes one of a higher level, such as ``json`` and ``csv``, has none.
+
+        :raises UsageError: a value that is not valid, or two that exclude each other.
+        """
+        found: dict[str, SiteValue] = {}
+        for number, level in enumerate(self._levels(command, rows)):
+            taken = {row.rivals or row.exclusive for row in rows if row.name in found} - {""}
+            new: dict[str, SiteValue] = {}
+            places: dict[str, str] = {}  # by the group that excludes others
+            for row, raw, place in level:
+                if row.name in found or (row.rivals or row.exclusive) in taken:
+                    continue
+                value = _converted(row, raw, place)
+                if value is _OFF:
+                    new.setdefault(row.name, SiteValue(row.default, place, number > 0))
+                    continue
+                if row.exclusive and places.setdefault(row.exclusive, place) != place:
+                    raise UsageError(f"{place}: excludes {places[row.exclusive]}: give one of them")
+                new[row.name] = SiteValue(value, place, number > 0)
+            found |= new
+        return found
+
+    def _levels(
+        self, command: str, rows: Sequence[Option]
+    ) -> Iterator[list[tuple[Option, Any, str]]]:
+        """Row, raw value and place of each value: variables, then tables, then the top level.
+
+        Options of stores have no variables here: the store reads them.
+        """
+        variables = [
+            (row, self.environ[name], name)
+            for row in rows
+            for name in reversed(dict.fromkeys((*row.variables, *row.site_variables)))
+            if self.environ.get(name) and not row.of_store
+        ]
+        for row, _, place in variables:
+            if row.command_line_only:
+                raise UsageError(f"{place}: {row.flags[-1]} is for the command line only")
+        yield variables
+        for table in dict.fromkeys((command, command.partition(" ")[0], "")):
+            content = self.content.get(table, {}) if table else self.content
+            if isinstance(content, dict):
+                prefix = f"[{table}] " if table else ""
+                yield [
+                    (row, value, f"{self.path}: {prefix}{key}")
+                    for row in rows
+                    for key, value in content.items()
+                    if not isinstance(value, dict) and _plain(key) in row.keys
+                ]
+
+    def _faults(self, place: str, key: str, rows: Sequence[Option]) -> Iterator[str]:
+        found = [row for row in rows if _plain(key) in row.keys]
+        if not found:
+            near = _near(_plain(key), [each for row in rows if not row.hidden for each in row.keys])
+            yield f"{place}: no such option{near}"
+        elif found[0].command_line_only:
+            yield f"{place}: is for the command line only"
+        elif found[0].secret and self.mode & 0o077:
+            yield (
+                f"{place}: is secret, and others may read this file (mode {self.mode:04o}): "
+                f"chmod 600 {self.path}"
+            )
+
+
+NO_SITE = Site()
+
+
+def describe(
+    ns: argparse.Namespace, rows: Sequence[Option], environ: Mapping[str, str]
+) -> Iterator[str]:
+    """A line for each option that has another value than the built-in one: value and origin."""
+    for row in {row.name: row for row in rows if row.flags and row.name != "show_config"}.values():
+        value = getattr(ns, row.name)
+        variable = next(filter(environ.get, variables_of(row)), "") if row.of_store else ""
+        if row.name in ns.given:
+            origin = "command line"
+        elif variable:
+            value, origin = environ[variable], variable
+        elif row.name in ns.site:
+            value, origin = ns.site[row.name].value, ns.site[row.name].origin
+        else:
+            continue
+        key = row.keys[0]
+        yield f"{key} = {'********' if row.secret else value}  ({origin})"
+    yield "All other options have their defaults."
+
+
+def _rows_of(table: str, tables: Mapping[str, Sequence[Option]]) -> list[Option]:
+    return [
+        row
+        for name, rows in tables.items()
+        if name == table or name.startswith(f"{table} ")
+        for row in rows
+    ]
+
+
+def _plain(key: str) -> str:
+    return key.replace("_", "-")
+
+
+def _near(word: str, known: Sequence[str], least: float = 0.6) -> str:
+    from difflib import get_close_matches  # only after a mistake
+
+    near = get_close_matches(word[:64], list(dict.fromkeys(known)), 2, least)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def _converted(row: Option, raw: Any, place: str) -> Any:
+    """The value as the command line would have it; _OFF for an option without text.
+
+    :raises UsageError: it is not valid; a secret is not shown.
+    """
+    if row.type is bool or (isinstance(raw, bool) and row.const is not True):
+        text = str(raw).strip().lower()
+        if text not in _TRUE + _FALSE:
+            raise UsageError(f"{place}: give true or false")
+        return row.const if text in _TRUE else _OFF
+    if isinstance(raw, list) and not row.repeat:
+        raise UsageError(f"{place}: give one value, not a list")
+    items = raw if isinstance(raw, list) else [raw]
+    if row.repeat and isinstance(raw, str):
+        items = [line.strip() for line in raw.splitlines() if line.strip()]
+    values = []
+    for item in items:
+        if isinstance(item, bool | list | dict):
+            raise UsageError(f"{place}: give a text or a number")
+        try:
+            value = converter(row)(item.isoformat() if isinstance(item, date | time) else str(item))
+        except (UsageError, ValueError) as error:  # of a secret, its text may be shown
+            reason = "is not valid" if row.secret else str(error)
+            raise UsageError(f"{place}: {reason}") from (None if row.secret else error)
+        if row.choices and value not in row.choices:
+            raise UsageError(f"{place}: choose from {', '.join(row.choices)}")
+        values.append(value)
+    return values if row.repeat else values[0]

@@ -1,0 +1,238 @@
+"""Defaults of a site: variables and file, their precedence, and what is wrong with them."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.options import COMMANDS, master_parser
+from ssbench.cli.site import Site, describe
+from ssbench.cli.store_options import store_options
+from ssbench.cli.worker_options import WORKER, worker_parser
+from ssbench.core.errors import UsageError
+from ssbench.storage.swiftlogin import login_options
+
+TABLES = {**{name: each.rows for name, each in COMMANDS.items()}, "ssbench-worker": WORKER}
+Parse = Callable[..., argparse.Namespace]
+
+
+@pytest.fixture
+def parse(tmp_path: Path) -> Parse:
+    """Parse a command line of ssbench-master, with a file and variables."""
+
+    def parsed(
+        line: str, file: str = "", environ: Mapping[str, str] = {}, mode: int = 0o600
+    ) -> argparse.Namespace:
+        path = tmp_path / "config.toml"
+        path.write_text(file)
+        path.chmod(mode)
+        site = Site.read({"SSBENCH_CONFIG": str(path), **environ})
+        site.check(TABLES)
+        words = shlex.split(line)
+        return master_parser(words, site).parse_args(words)
+
+    return parsed
+
+
+RUN = "run-scenario -f s"
+
+
+@pytest.mark.parametrize(
+    ("line", "environ", "file", "users"),
+    [
+        (RUN, {}, "", None),
+        (RUN, {}, "users = 3", 3),
+        (RUN, {}, "user_count = 3", 3),
+        (RUN, {}, "users = 3\n[run-scenario]\nusers = 4", 4),
+        (RUN, {}, "users = 3\n[find-limit]\nusers = 4", 3),
+        (RUN, {"SSBENCH_USERS": "5"}, "users = 3\n[run-scenario]\nusers = 4", 5),
+        (RUN, {"SSBENCH_USER_COUNT": "5"}, "users = 3", 5),
+        (RUN, {"SSBENCH_USERS": ""}, "users = 3", 3),
+        (f"{RUN} -u 6", {"SSBENCH_USERS": "5"}, "users = 3", 6),
+    ],
+)
+def test_precedence(
+    parse: Parse, line: str, environ: dict[str, str], file: str, users: int | None
+) -> None:
+    assert parse(line, file, environ).user_count == users
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "value"),
+    [
+        ("pctile = [99, 99.9]", "percentiles", [99.0, 99.9]),
+        ("pctile = 99", "percentiles", [99.0]),
+        ("compressible = true", "compressible", True),
+        ("compressible = false", "compressible", False),
+        ("json = true", "format", "json"),
+        ("csv = false", "format", None),
+        ("csv = false\njson = true", "format", "json"),
+        ("stop-on-error = true", "max_consecutive_errors", 1),
+        ("duration = '15m'", "run_seconds", 900.0),
+        ("think-time = '0.1,2'", "think_time", [0.1, 2.0]),
+        ("stats-file = 'x'", "stats_file", "x.gz"),
+        ("storage = 's3'", "storage", "s3"),
+        ("batch-size = 'auto'", "batch_size", None),
+        ("zmq-key-file = 'k'", "key_file", "k"),
+    ],
+)
+def test_values_are_those_of_the_command_line(
+    parse: Parse, file: str, name: str, value: object
+) -> None:
+    assert getattr(parse(RUN, file), name) == value
+
+
+def test_a_table_of_bench_is_for_each_of_its_commands(parse: Parse) -> None:
+    file = "users = 2\n[bench]\nusers = 3\n['bench put']\nusers = 4"
+    assert [parse(f"bench {name} c", file).users for name in ("put", "get")] == [4, 3]
+    assert parse(RUN, file).user_count == 2
+
+
+def test_a_list_is_replaced_not_extended(parse: Parse) -> None:
+    assert parse(f"{RUN} --pctile 50", "pctile = [99, 99.9]").percentiles == [50.0]
+    several = {"SSBENCH_THRESHOLD": "p99 < 50ms\nerrors < 1%"}
+    assert parse(RUN, "", several).thresholds == ["p99 < 50ms", "errors < 1%"]
+
+
+def test_required_options_may_be_in_the_file(parse: Parse) -> None:
+    assert parse("run-scenario", "scenario = 's'").scenario == "s"
+    assert parse("find-limit -f s", "slo = 'p99 < 1s'").slos == ["p99 < 1s"]
+
+
+def test_an_option_voids_the_defaults_that_it_excludes(parse: Parse) -> None:
+    assert parse(f"{RUN} -o 5", "duration = 9").run_seconds is None
+    assert parse(RUN, "duration = 9", {"SSBENCH_OP_COUNT": "5"}).run_seconds is None
+    both = parse(RUN, "duration = 9\nop-count = 5")
+    assert (both.run_seconds, both.operation_count) == (9.0, 5)
+    assert parse("report-scenario f --csv", "json = true").format == "csv"
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("usrs = 3", "usrs: no such option; did you mean users"),
+        ("[run-scenario]\nusrs = 3", "[run-scenario] usrs: no such option; did you mean users"),
+        (
+            "[run-scenaro]\nusers = 3",
+            "[run-scenaro]: no such command; did you mean run-scenario or",
+        ),
+        ("[make-key]\nusers = 3", "[make-key] users: no such option"),
+        ("[ssbench-worker]\nmastr = 'h'", "[ssbench-worker] mastr: no such option; did you mean"),
+        ("users = 'few'", "users: 'few' is not a whole number"),
+        ("users = 0", "users: 0 is out of range"),
+        ("users = [1, 2]", "users: give one value, not a list"),
+        ("users = {a = 1}", "[users]: no such command"),
+        ("compressible = 'often'", "compressible: give true or false"),
+        ("arrivals = 'often'", "arrivals: choose from uniform, poisson"),
+        ("csv = true\njson = true", "json: excludes"),
+        ("yes = true", "yes: is for the command line only"),
+        ("users = 1\nusers = 2", "is not valid TOML"),
+        ("users 1", "(at line 1, column 7)"),
+        ("usrs = 1\n[run-scenario]\nforce = true", "[run-scenario] force: is for the command"),
+    ],
+)
+def test_faults_are_named_with_file_and_key(
+    parse: Parse, tmp_path: Path, file: str, says: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(RUN, file)
+    lines = str(caught.value).splitlines()
+    assert all(str(tmp_path / "config.toml") in line for line in lines)
+    assert says in lines[-1]
+
+
+def test_faults_of_variables_name_the_variable(parse: Parse) -> None:
+    with pytest.raises(UsageError, match=r"^SSBENCH_USERS: 'few' is not a whole number"):
+        parse(RUN, "", {"SSBENCH_USERS": "few"})
+    with pytest.raises(UsageError, match=r"^SSBENCH_YES: --yes is for the command line only"):
+        parse("cleanup-containers", "", {"SSBENCH_YES": "1"})
+
+
+def test_misspelt_variables_are_named() -> None:
+    site = Site({"SSBENCH_USRS": "3", "SSBENCH_USERS": "3", "SSBENCH_ALL_SERVERS": "1", "X": ""})
+    assert list(site.misspelt_variables(TABLES)) == [
+        "SSBENCH_USRS: no such variable; did you mean SSBENCH_USERS or SSBENCH_USER?"
+    ]
+
+
+def test_secrets_need_a_private_file(parse: Parse, tmp_path: Path) -> None:
+    file = "auth = 'http://h/auth'\nuser = 'a:u'\nkey = 's3cret'"
+    with pytest.raises(UsageError) as caught:
+        parse(RUN, file, mode=0o640)
+    assert "key: is secret, and others may read this file (mode 0640): chmod 600" in str(
+        caught.value
+    )
+    assert "s3cret" not in str(caught.value)
+    ns = parse(RUN, file)
+    assert "s3cret" not in repr(ns)
+    login = login_options(store_options(ns, {}))
+    assert (login.auth, login.user, login.key) == ("http://h/auth", "a:u", "s3cret")
+    assert "s3cret" not in repr(login)
+
+
+def test_variables_of_the_store_override_the_file(parse: Parse) -> None:
+    file = "auth = 'http://h/auth'\nuser = 'a:u'\nkey = 'file'"
+    for name in ("ST_KEY", "SSBENCH_KEY"):
+        assert login_options(store_options(parse(RUN, file), {name: "env"})).key == "env"
+    keystone = {"OS_AUTH_URL": "http://k/v3", "OS_USERNAME": "me", "OS_PASSWORD": "pw"}
+    login = login_options(store_options(parse(RUN, file), keystone))
+    assert (login.auth, login.user, login.key, login.os_username) == ("", "", "", "me")
+
+
+def test_the_store_of_the_command_line_ignores_options_of_another(parse: Parse) -> None:
+    file = "storage = 's3'\ns3-bucket = 'b'\nstorage-url = 'http://h/v1/A'"
+    options = store_options(parse(f"{RUN} --storage swift"), {})
+    assert (options.driver, options.site) == ("swift", {})
+    assert store_options(parse(RUN, file), {}).site == {"s3_bucket": "b"}
+    swift = store_options(parse(f"{RUN} --storage swift", file), {})
+    assert login_options(swift).os_storage_url == "http://h/v1/A"
+    assert store_options(parse(f"{RUN} --noop", file), {}).driver == "noop"
+
+
+def test_show_config_names_the_origin_of_each_value(parse: Parse, tmp_path: Path) -> None:
+    file = "key = 's3cret'\nduration = 60\nworkers = 2"
+    ns = parse(
+        "run-scenario -u 5 --show-config", file, {"SSBENCH_WORKERS": "3", "ST_USER": "ignored"}
+    )
+    path = tmp_path / "config.toml"
+    assert list(describe(ns, COMMANDS["run-scenario"].rows, {"ST_USER": "a:u"})) == [
+        "user-count = 5  (command line)",
+        f"run-seconds = 60.0  ({path}: duration)",
+        "workers = 3  (SSBENCH_WORKERS)",
+        "user = a:u  (ST_USER)",
+        f"key = ********  ({path}: key)",
+        "All other options have their defaults.",
+    ]
+
+
+def test_a_worker_takes_its_own_table_and_what_it_knows(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("users = 3\nretries = 2\n[ssbench-worker]\nmaster = 'bench1'")
+    site = Site.read({"SSBENCH_CONFIG": str(path)})
+    site.check({"ssbench-worker": WORKER}, "ssbench-worker")
+    ns = worker_parser(site.values("ssbench-worker", WORKER)).parse_args([])
+    assert (ns.address, ns.retries) == ("bench1", 2)
+
+
+def test_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    for folder in (home / ".config", tmp_path / "xdg"):
+        (folder / "ssbench").mkdir(parents=True)
+        (folder / "ssbench/config.toml").write_text(f"scenario = '{folder.name}'")
+    monkeypatch.setenv("HOME", str(home))
+    assert Site.read({}).content == {"scenario": ".config"}
+    assert Site.read({"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).content == {"scenario": "xdg"}
+    assert Site.read({"XDG_CONFIG_HOME": str(tmp_path)}).content == {}
+    assert Site.read({"SSBENCH_CONFIG": ""}).content == {}
+    with pytest.raises(UsageError, match="nowhere: can't be read: No such file"):
+        Site.read({"SSBENCH_CONFIG": str(tmp_path / "nowhere")})
+
+
+@pytest.mark.parametrize("command", sorted(TABLES))
+def test_each_option_has_a_key_that_no_other_option_has(command: str) -> None:
+    keys = [key for row in TABLES[command] for key in row.keys]
+    assert len(keys) == len(set(keys))
