@@ -1029,6 +1029,7 @@ COMMANDS: Mapping[str, Command] = {
         "from one worker of each host to each HOST, and from these workers to this host. "
         "Prints each second, and a summary. The servers end with it.",
         examples=("store1 store2 --time 10",),
+        is_common=False,
     ),
     "doctor": Command(
         DOCTOR,
