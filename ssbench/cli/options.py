@@ -1033,7 +1033,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "doctor": Command(
         DOCTOR,
-        "check all that a run needs, and say what to do about what is wrong",
+        "check all that a run needs, and say what to do",
         "Logs in, compares the store's limits with the scenario, uploads, reads and deletes an "
         "object in a container of its own, waits for workers, and more. Prints a row for each "
         "check. Exit status 0 only if all is well: no row is a warning or failed.",
