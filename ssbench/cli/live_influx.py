@@ -139,7 +139,7 @@ class Influx(StateObserver):
         if response.read(1) or response.status >= 300:
             self._connection.close()  # what is left of the response is of no use
         if response.status >= 300:
-            said = printable(body.decode("utf-8", "replace")).strip()
+            said = printable(body.decode("utf-8", "replace").strip())
             if self._token:
                 said = said.replace(self._token, "...")
             raise _RefusedError(f"HTTP {response.status} {printable(response.reason)}: {said}")

@@ -52,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self.server.go.wait(30)
         self.server.requests.append((self.path, self.headers["Authorization"], body.splitlines()))
-        answer = b"" if self.server.status == 204 else f"no: {TOKEN}\x1b".encode()
+        answer = b"" if self.server.status == 204 else f"no: {TOKEN}\x1b\n".encode()
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()

@@ -21,6 +21,7 @@ PROGRAMS = {
     "chromium": "apt-get install chromium",
     "chromedriver": "apt-get install chromium-driver",
     "prometheus": "apt-get install prometheus",
+    "influxd": "apt-get install influxdb",
     "sshd": "apt-get install openssh-server",
 }
 #: What is not a program of its own: name -> where Debian has it.
