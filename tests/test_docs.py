@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import re
 import shlex
@@ -306,19 +307,64 @@ def test_the_page_on_doctor_has_every_check() -> None:
     assert [literals(row[0])[0] for row in checks if len(row) == 2] == [row.name for row in CHECKS]
 
 
-def test_the_messages_of_the_page_on_doctor_are_those_of_the_code() -> None:
-    sources = "".join(path.read_text() for path in ROOT.glob("ssbench/**/*.py"))
-    code = re.sub(r'"\s+f?"', "", sources)  # texts that go over several lines
+#: Literal parts of each message that docs/reference/messages.rst lists.
+INDEXED = [
+    [part.strip(": ") for part in literals(row[0])[0].split("...") if part.strip(": ")]
+    for group in page(ROOT / "docs/reference/messages.rst").findall(nodes.section)
+    for row in rows(group)
+]
+#: Raised for what a user can do something about; others name the option or key that is wrong.
+LISTED = {
+    "AuthError", "FewerWorkersError", "NoWorkersError", "SsbenchError", "StatFileError",
+    "TransportError",
+}  # fmt: skip
+#: Defects, and misuse of the library.
+UNLISTED = (
+    "the embedded Swift isn't started", "there is no login", "a batch of results is",
+    "the file store has no credentials", "search stopped",
+)  # fmt: skip
+
+
+def said(node: ast.AST) -> str:
+    """The literal text of an expression, with a line feed for each part that differs."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(said, node.values))
+    if isinstance(node, ast.BinOp):
+        return said(node.left) + said(node.right)
+    return "\n"
+
+
+@pytest.fixture(scope="module")
+def code() -> list[ast.AST]:
+    return [
+        node
+        for path in ROOT.glob("ssbench/**/*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+    ]
+
+
+def test_the_index_lists_messages_as_the_code_has_them(code: list[ast.AST]) -> None:
     of_system = {"connection refused", "no route to host", "name or service not known"}
-    messages = section(
-        page(ROOT / "docs/how-to/doctor.rst"), "What goes wrong most, and what to do"
-    )
-    for name, advice in rows(messages):
-        assert advice.astext()
-        for message in literals(name):
-            for part in map(str.strip, message.split("...")):
-                text = part.rstrip(": ")
-                assert text in of_system or text in code, text
+    texts = [said(node) for node in code if isinstance(node, (ast.Constant, ast.JoinedStr))]
+    parts = {part for message in INDEXED for part in message} - of_system
+    assert [part for part in parts if not any(part in text for text in texts)] == []
+
+
+def test_every_message_on_logins_ports_workers_and_stat_files_is_in_the_index(
+    code: list[ast.AST],
+) -> None:
+    lacking = []
+    for node in code:
+        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name):
+            text = said(node.args[0])
+            if node.func.id not in LISTED or not any(len(part) > 12 for part in text.split("\n")):
+                continue
+            indexed = any(all(part in text for part in parts) for parts in INDEXED)
+            if not indexed and not any(part in text for part in UNLISTED):
+                lacking.append(text)
+    assert lacking == []
 
 
 def test_files_that_pages_name_exist() -> None:
