@@ -249,7 +249,10 @@ class EmbeddedSwift:
             lines = self._child_output.read_text(errors="replace").split("\n")
         except OSError:
             lines = []
-        return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
+        return next(
+            (line.strip() for line in reversed(lines) if line.strip()),
+            f"no output; is there space in {self.plan.top} (TMPDIR)?",
+        )
 
 
 def bound_sockets(host: str, proxy_port: int) -> dict[str, socket.socket]:
