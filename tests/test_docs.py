@@ -201,7 +201,10 @@ def test_every_format_of_report_is_documented() -> None:
 
 
 def command_lines(path: Path) -> Iterator[str]:
-    """Lines of literal blocks that run one of our commands, without prompt and ``&``."""
+    """Commands of ours with arguments: in literal blocks, without prompt and ``&``, and in text."""
+    for literal in literals(page(path)):
+        if re.match(r"ssbench-(master|worker) \S+ \S", literal) and "..." not in literal:
+            yield " ".join(literal.split())
     for block in page(path).findall(nodes.literal_block):
         for line in block.astext().replace("\\\n", " ").splitlines():
             line = re.sub(r"^\S*\$ ", "", line.strip())
