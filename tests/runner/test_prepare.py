@@ -83,7 +83,7 @@ def test_sizes_and_names_beyond_the_limits_are_reported_together() -> None:
 
 
 def test_the_names_of_a_run_by_seconds_are_checked_for_long_numbers() -> None:
-    timed = scenario().with_overrides(run_seconds=60)
+    timed = scenario(operation_count=None, run_seconds=60)
     assert timed.operation_count is None
     assert check(StoreLimits(max_object_name_length=12), timed).faults
     assert check(StoreLimits(max_object_name_length=16), timed).faults == ()

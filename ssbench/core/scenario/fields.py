@@ -529,7 +529,7 @@ def check_groups(
 ) -> None:
     """Check other keys against the groups of users.
 
-    :param given: the file's keys, not checked; {} for a scenario that was read before.
+    :param given: the file's keys, not checked.
     """
     groups: Sequence[Group] = values.get("groups") or ()
     if not groups:

@@ -55,7 +55,7 @@ class Scenario:
     """A valid scenario. source, given and overrides do not count for equality.
 
     Of ``operation_count`` and ``run_seconds`` at most one is set, and exactly one after
-    ``resolve`` or ``with_overrides``.
+    ``resolve``.
     """
 
     name: str
@@ -101,33 +101,15 @@ class Scenario:
 
     @classmethod
     def resolve(cls, text: str | bytes, source: str = "scenario", **overrides: object) -> Scenario:
-        """``from_json`` and ``with_overrides`` in one, so that the user sees all errors at once.
+        """The scenario of a text with values of the command line; None: not given.
 
-        Overridden keys may be missing in the text (``user_count``).
+        Overridden keys may be missing in the text (``user_count``). Either limit (operation_count,
+        run_seconds) replaces those of the text; of both, run_seconds counts.
 
-        :raises ScenarioError: with every error of the text and of the overrides.
+        :raises ScenarioError: with every error of the text and of the overrides, also if there is
+            no limit.
         """
         return cls._read(text, source, overrides)
-
-    def with_overrides(self, **overrides: object) -> Scenario:
-        """The scenario with values of the command line; None: not given.
-
-        Either limit (operation_count, run_seconds) replaces those of the scenario; of both,
-        run_seconds counts.
-
-        :raises ScenarioError: with every error, also if there is no limit.
-        """
-        faults = ValidationErrors(self.source)
-        changes = _read_overrides(overrides, faults)
-        values = self._values()
-        _check_limit(faults, values, overrides)
-        changed = _one_limit(changes)
-        values |= changed
-        _check_container_names(values, faults)
-        changed |= check_load(values, changes, faults)
-        check_groups({}, {**values, "groups": self.groups}, changes, faults)
-        faults.raise_any()
-        return replace(self, **changed, overrides={**self.overrides, **changes})
 
     @property
     def load(self) -> tuple[Stage, ...]:
@@ -161,7 +143,8 @@ class Scenario:
 
     def to_dict(self) -> dict[str, object]:
         """The scenario as it is run, as JSON values; ``from_json`` makes an equal one of it."""
-        values = {key: value for key, value in self._values().items() if value is not None}
+        named = {each.name: getattr(self, each.name) for each in fields(self) if each.name in KEYS}
+        values = {key: value for key, value in named.items() if value is not None}
         values |= self.parameters
         values["sizes"] = [_size_to_dict(size) for size in self.sizes]
         values["initial_files"] = {size.name: size.initial_files for size in self.sizes}
@@ -233,9 +216,6 @@ class Scenario:
         if self.operation_count is not None:
             return plural(self.operation_count, "operation")
         return "no length"
-
-    def _values(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name in KEYS}
 
     @classmethod
     def _read(

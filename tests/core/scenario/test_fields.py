@@ -217,4 +217,4 @@ def test_faults_of_groups_are_reported(changes: dict[str, object], said: str) ->
 
 def test_the_user_count_option_excludes_groups() -> None:
     with pytest.raises(ScenarioError, match=r"groups \(-u\): they have users of their own"):
-        Scenario.from_json(grouped()).with_overrides(user_count=9)
+        Scenario.resolve(grouped(), user_count=9)

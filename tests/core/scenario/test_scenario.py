@@ -155,24 +155,19 @@ def test_the_command_line_overrides_the_file_and_seconds_override_counts(
     file: dict[str, object], line: dict[str, object], counts: tuple[object, object]
 ) -> None:
     one = text(**{"operation_count": None, "run_seconds": None, **file})
-    for scenario in (
-        Scenario.resolve(one, **line),
-        Scenario.from_json(one).with_overrides(**line),
-    ):
-        assert (scenario.operation_count, scenario.run_seconds) == counts
+    scenario = Scenario.resolve(one, **line)
+    assert (scenario.operation_count, scenario.run_seconds) == counts
 
 
 def test_no_limit_at_all_is_a_fault_once_the_command_line_is_known() -> None:
     one = text(operation_count=None)
-    scenario = Scenario.from_json(one, "x.scenario")
+    assert Scenario.from_json(one, "x.scenario").run_seconds is None
     line = (
         "x.scenario: operation_count: missing, and run_seconds as well; "
         "one of them here, or -o COUNT or -r SECONDS"
     )
     assert faults_of(one) == [line]
-    with pytest.raises(ScenarioError) as caught:
-        scenario.with_overrides(user_count=3)
-    assert caught.value.faults == (line,)
+    assert faults_of(one, user_count=3) == [line]
 
 
 def test_an_invalid_limit_is_not_reported_as_missing() -> None:
@@ -183,9 +178,10 @@ def test_an_invalid_limit_is_not_reported_as_missing() -> None:
 
 
 def test_overrides_are_applied_and_recorded() -> None:
-    scenario = Scenario.from_json(text(delete_after=60)).with_overrides(
-        user_count=3, container_count=80, seed=None, delete_after=0, policy="silver"
-    )
+    scenario = Scenario.resolve(
+        text(delete_after=60),
+        user_count=3, container_count=80, seed=None, delete_after=0, policy="silver",
+    )  # fmt: skip
     assert (scenario.user_count, scenario.container_count) == (3, 80)
     assert (scenario.delete_after, scenario.policy) == (None, "silver")
     assert scenario.overrides == {
@@ -195,10 +191,6 @@ def test_overrides_are_applied_and_recorded() -> None:
         "policy": "silver",
     }
     assert scenario.given == {**OLD, "delete_after": 60}
-    assert scenario.with_overrides(user_count=4).overrides == {
-        **scenario.overrides,
-        "user_count": 4,
-    }
 
 
 def test_overrides_are_validated_under_the_name_of_their_option() -> None:
@@ -220,9 +212,9 @@ def test_overrides_are_validated_under_the_name_of_their_option() -> None:
 
 
 def test_an_unknown_override_is_a_programming_error() -> None:
-    for key in ("users", "sizes", "crud_profile", "source"):
+    for key in ("users", "sizes", "crud_profile", "given"):
         with pytest.raises(TypeError):
-            Scenario.from_json(text()).with_overrides(**{key: 1})
+            Scenario.resolve(text(), **{key: 1})
 
 
 def test_users_may_come_from_the_command_line_alone() -> None:
@@ -275,7 +267,8 @@ def test_the_summary_is_one_line() -> None:
         "zero 0 B, tiny 4.1 kB - 65.5 kB; 400 initial objects; CRUD 52/20/20/8 %; "
         "500 operations; 7 users"
     )
-    assert "; 1.5 s; 1 user" in scenario.with_overrides(run_seconds=1.5, user_count=1).summary()
+    timed = Scenario.resolve(text(), run_seconds=1.5, user_count=1)
+    assert "; 1.5 s; 1 user" in timed.summary()
 
 
 def test_docs_name_every_key() -> None:
