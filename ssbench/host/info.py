@@ -36,7 +36,7 @@ def facts() -> dict[str, Any]:
         "system": platform.system(),
         "kernel": platform.release(),
         "machine": platform.machine(),
-        "cpu_model": _cpu_model(),
+        "cpu_model": cpu_model(),
         "cpu_count": os.cpu_count(),
         "cpus_usable": usable_cores(),
         "memory_bytes": psutil.virtual_memory().total,
@@ -57,7 +57,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     """The model as Linux reports it; on other systems, from the platform module."""
     try:
         text = cpuinfo.read_text(errors="replace")

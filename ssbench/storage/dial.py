@@ -87,7 +87,7 @@ class Dialler:
         """Try the addresses in order. Raises the last one's failure; a local shortage only if every
         address failed with one."""
         if not self._addresses:
-            self._addresses = self._look_up()
+            self._addresses = self.look_up()
         failure: OSError | None = None
         source = next(self._sources)
         for family, address in self._addresses:
@@ -107,7 +107,7 @@ class Dialler:
             # with a store that is down such cycles grow by megabytes per minute.
             del failure
 
-    def _look_up(self) -> list[tuple[Any, ...]]:
+    def look_up(self) -> list[tuple[Any, ...]]:
         host, port, _ = self.endpoint
         try:
             ip_address(host)

@@ -38,5 +38,5 @@ def test_a_missing_package_has_no_version(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_cpu_model_of_linux(tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("processor\t: 0\nmodel name\t: Abacus 9\nmodel name\t: Abacus 9\n")
-    assert info._cpu_model(cpuinfo) == "Abacus 9"
-    assert isinstance(info._cpu_model(tmp_path / "missing"), str)
+    assert info.cpu_model(cpuinfo) == "Abacus 9"
+    assert isinstance(info.cpu_model(tmp_path / "missing"), str)

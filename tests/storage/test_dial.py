@@ -99,7 +99,7 @@ def test_a_name_of_both_families_connects_to_the_listening_one(
 
 def test_a_name_of_both_families_prefers_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
     leading_to(monkeypatch, 1, "::1", "127.0.0.1")
-    addresses = Dialler(Endpoint("both.test", 1, False), 1.0)._look_up()
+    addresses = Dialler(Endpoint("both.test", 1, False), 1.0).look_up()
     assert [family for family, _ in addresses] == [socket.AF_INET, socket.AF_INET6]
 
 
@@ -123,7 +123,7 @@ def test_an_unknown_name_is_a_one_line_error(
 
 
 def test_an_address_with_a_zone_keeps_it() -> None:
-    addresses = Dialler(Endpoint("fe80::1%lo", 80, False), 1.0)._look_up()
+    addresses = Dialler(Endpoint("fe80::1%lo", 80, False), 1.0).look_up()
     assert addresses == [(socket.AF_INET6, ("fe80::1", 80, 0, socket.if_nametoindex("lo")))]
 
 
@@ -333,7 +333,7 @@ def test_a_shortage_at_one_address_does_not_hide_the_failure_of_another(
 
     monkeypatch.setattr("ssbench.storage.dial._connect", fail)
     address = (socket.AF_INET, ("127.0.0.1", 1))
-    monkeypatch.setattr(Dialler, "_look_up", lambda _self: [address, address])
+    monkeypatch.setattr(Dialler, "look_up", lambda _self: [address, address])
     error = refusal(1)
     assert (error.kind, error.detail) == (ErrorKind.CONNECT, "127.0.0.1:1: refused")
 
