@@ -30,16 +30,9 @@ class SourceTally:
     def __repr__(self) -> str:
         return f"<SourceTally {self.count} done, {self.errors} errors>"
 
-    def merge(self, other: SourceTally) -> None:
-        """Add ``other``, which stays as it is."""
-        self.count += other.count
-        self.errors += other.errors
-        self.bytes_moved += other.bytes_moved
-        self.service.merge(other.service)
-
 
 class Breakdown:
-    """The results that count of one run, or of several; can be merged in any order."""
+    """The results that count of one run, or of several."""
 
     def __init__(self) -> None:
         #: (column of SOURCES, run id, number of the worker or URL) -> its sums.
@@ -79,9 +72,3 @@ class Breakdown:
             found, counts = np.unique(rows, axis=0, return_counts=True)
             for (kind, status, second), count in zip(found.tolist(), counts.tolist(), strict=True):
                 self.errors[kind, status, second] += count
-
-    def merge(self, other: Breakdown) -> None:
-        """Add ``other``, which stays as it is."""
-        for key, tally in other.sources.items():
-            self.sources[key].merge(tally)
-        self.errors.update(other.errors)

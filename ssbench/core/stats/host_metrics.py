@@ -149,13 +149,6 @@ class HostSeries:
         for name, column in self._columns.items():
             column.append(figures.get(name, nan))
 
-    def merge(self, other: HostSeries) -> None:
-        """Add the seconds of ``other``, which stays as it is."""
-        self.host, self.boot_id = self.host or other.host, self.boot_id or other.boot_id
-        self._middles_s.extend(other._middles_s)
-        for name, column in self._columns.items():
-            column.extend(other._columns[name])
-
     def values(self, name: str, spans_s: Spans) -> list[float]:
         """One figure of the seconds with their middle in one of the spans; unknown ones are left
         out."""

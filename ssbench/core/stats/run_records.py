@@ -1,4 +1,4 @@
-"""Header, workers, marks and footer of a run, or of several merged runs."""
+"""Header, workers, marks and footer of a run, or of several."""
 
 from __future__ import annotations
 
@@ -92,17 +92,6 @@ class RunRecords:
             self.damage.append(fault)
         elif len(self.damage) == _MOST_DAMAGE:
             self.damage.append("and more")
-
-    def merge(self, other: RunRecords) -> None:
-        """Add the records of ``other``, which stays as it is."""
-        self.headers.update(other.headers)
-        self._scenarios.update(other._scenarios)
-        self._add_operations()
-        self.footers.update(other.footers)
-        self.workers.update(other.workers)
-        self.profiles.update(other.profiles)
-        self.marks.update(other.marks)
-        self.damage += other.damage
 
     @property
     def header(self) -> RunHeader | None:

@@ -78,7 +78,7 @@ class Spread:
 
 
 class RunStats:
-    """The sums of one run, or, merged, of several.
+    """The sums of one run, or of several.
 
     ``add`` takes every record in the order of the stat file; ``of`` does that. Header, footer and
     results may be missing.
@@ -177,37 +177,6 @@ class RunStats:
                     self.verified = self.verified or Verified()
             elif isinstance(record, MarkRecord):
                 self._windows.mark(record)
-
-    def merge(self, other: RunStats) -> None:
-        """Add the sums of ``other``, a part of the run or another run. It stays as it is."""
-        self.run.merge(other.run)
-        self.left_out += other.left_out
-        self._after_end += other._after_end
-        self._last_after_end_ns = max(self._last_after_end_ns, other._last_after_end_ns)
-        if other._last_start:
-            self._last_start = self._last_start or LastStart()
-            self._last_start.merge(other._last_start)
-        self._tallies.merge(other._tallies)
-        for phase, counts in other.phases.items():
-            self.phases.setdefault(phase, Counts()).merge(counts)
-        self.errors.merge(other.errors)
-        if self.breakdown and other.breakdown:
-            self.breakdown.merge(other.breakdown)
-        for phase, errors in other._phase_errors.items():
-            self._phase_errors.setdefault(phase, Errors()).merge(errors)
-        for phase, origin in other._origins.items():
-            self._origins.setdefault(phase, origin)
-        self._requests.update(other._requests)
-        self.series.merge(other.series)
-        self.clocks.update(other.clocks)
-        self.lateness.merge(other.lateness)
-        for of_worker, hosts in other._hosts.items():
-            self._hosts.setdefault(of_worker, HostSeries()).merge(hosts)
-        for machine, hosts in other._machines.items():
-            self._machines.setdefault(machine, HostSeries(names=OF_HOST)).merge(hosts)
-        if other.verified:
-            self.verified = self.verified or Verified()
-            self.verified.merge(other.verified)
 
     # What comes out
 

@@ -107,10 +107,6 @@ class _Latencies:
         self._blocks = []
         self._keep(*summed(codes, counts))
 
-    def merge(self, other: _Latencies) -> None:
-        """Add ``other``, of which nothing waits."""
-        self._blocks += other._blocks
-
     def parts(self, second: int) -> list[Buckets]:
         """What is counted of a second, by block."""
         found = []
@@ -156,10 +152,10 @@ class _Lane:
 
 
 class TimeSeries:
-    """The seconds of a run; of several runs merged, each run's own.
+    """The seconds of a run; of several runs, each run's own.
 
     Two runs that began at different fractions of a second keep their own seconds until they are
-    read side by side; so the order of merges doesn't matter.
+    read side by side.
     """
 
     def __init__(self) -> None:
@@ -216,20 +212,6 @@ class TimeSeries:
         """Of the seconds' quantiles, at most."""
         self._unite()
         return relative_error(self._bits)
-
-    def merge(self, other: TimeSeries) -> None:
-        """Add ``other``, whose figures stay as they are."""
-        self._flush()
-        other._flush()
-        self.untimed += other.untimed
-        for key, theirs in other._lanes.items():
-            lane = self._lanes[key]
-            for second, cell in theirs.cells.items():
-                lane.cells[second].merge(cell)
-            lane.service.merge(theirs.service)
-            lane.response.merge(theirs.response)
-        self._bits, self._united = max(self._bits, other._bits), False
-        self._unite()
 
     @property
     def operations(self) -> list[int]:

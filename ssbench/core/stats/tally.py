@@ -1,4 +1,4 @@
-"""Sums over operations, which can be merged in any order: counts, times, latencies, errors."""
+"""Sums over operations: counts, times, latencies, errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ LATENCIES = ("headers", "first_byte", "last_byte")
 #: Shares of operations are whole numbers of 1 / SHARE, so that sums don't depend on their order.
 SHARE_BITS = 40
 SHARE = 1 << SHARE_BITS
-VERIFIED = ("reads", "bytes_read", "corrupt", "stale")  #: the sums of a Verified
 _HIGHEST_STATUS = 999
 
 
@@ -288,16 +287,9 @@ class Errors(dict[tuple[int, int], ErrorTally]):
         for kind in np.unique(kinds):
             for status in np.unique(statuses[kinds == kind]):
                 rows = (kinds == kind) & (statuses == status)
-                example = _earliest(group, rows, origin_ns)
-                self._put((int(kind), int(status)), ErrorTally(int(rows.sum()), example))
-
-    def merge(self, other: Errors) -> None:
-        """Add ``other``, which stays as it is."""
-        for key, tally in other.items():
-            self._put(key, tally)
-
-    def _put(self, key: tuple[int, int], more: ErrorTally) -> None:
-        self[key] = self[key].plus(more) if key in self else more
+                key = int(kind), int(status)
+                more = ErrorTally(int(rows.sum()), _earliest(group, rows, origin_ns))
+                self[key] = self[key].plus(more) if key in self else more
 
 
 def _earliest(group: Group, chosen: Ints, origin_ns: int) -> ErrorExample:
@@ -311,7 +303,7 @@ def _earliest(group: Group, chosen: Ints, origin_ns: int) -> ErrorExample:
 
 
 class Verified:
-    """What --verify found, including warm-up and cool-down; can be merged in any order."""
+    """What --verify found, including warm-up and cool-down."""
 
     def __init__(self) -> None:
         self.reads = 0  #: READs whose body was checked, correct or not
@@ -343,16 +335,9 @@ class Verified:
             found = _earliest(group, corrupt, origin_ns)
             self.example = min(self.example or found, found)
 
-    def merge(self, other: Verified) -> None:
-        """Add ``other``, which stays as it is."""
-        for name in VERIFIED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        if other.example:
-            self.example = min(self.example or other.example, other.example)
-
 
 class Tallies:
-    """A tally for each operation and size class of each stage; can be merged in any order."""
+    """A tally for each operation and size class of each stage."""
 
     def __init__(self) -> None:
         self._stages: defaultdict[int, dict[tuple[int, int], Tally]] = defaultdict(dict)
@@ -371,12 +356,6 @@ class Tallies:
         """The tally to add to."""
         self._totals.clear()
         return self._stages[stage].setdefault((operation, size_class), Tally())
-
-    def merge(self, other: Tallies) -> None:
-        """Add the tallies of ``other``, which stays as it is."""
-        for stage, tallies in other._stages.items():
-            for kind, tally in tallies.items():
-                self.of(stage, *kind).merge(tally)
 
     @property
     def kinds(self) -> set[tuple[int, int]]:

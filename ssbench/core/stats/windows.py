@@ -275,12 +275,6 @@ class LastStart:
             self._rows += zip(*(column[late].tolist() for column in columns), strict=True)
         self._rows = self._rows[-_MOST_IN_FLIGHT:]
 
-    def merge(self, other: LastStart) -> None:
-        """Add ``other``, which stays as it is."""
-        self._rows = self._rows + other._rows
-        if other.at_ns is not None:
-            self._move_to(other.at_ns)
-
     def _move_to(self, at_ns: int) -> None:
         self.at_ns = at_ns = at_ns if self.at_ns is None else max(self.at_ns, at_ns)
         self._rows = [row for row in self._rows if row[1] >= at_ns][-_MOST_IN_FLIGHT:]

@@ -62,8 +62,7 @@ def test_what_does_not_count_is_in_no_sum() -> None:
 
 
 def test_merged_runs_keep_their_workers_apart() -> None:
-    one = RunStats.of(records("1"), in_detail=True)
-    one.merge(RunStats.of(records("2"), in_detail=True))
+    one = RunStats.of([*records("1"), *records("2")], in_detail=True)
     assert one.breakdown is not None
     tallies = one.breakdown.sources
     assert {key[1] for key in tallies} == {"1", "2"}

@@ -76,16 +76,6 @@ def test_memory_is_kept_as_a_share() -> None:
     assert series.values("memory_available_percent", [(0, 9)]) == [25.0]
 
 
-def test_merged_series_have_the_seconds_of_both() -> None:
-    one, other = HostSeries(), HostSeries()
-    other.add(second(1, cpu_percent=5.0))
-    one.merge(other)
-    one.merge(other)
-    assert one.values("cpu_percent", [(0, 9)]) == [5.0, 5.0]
-    assert repr(one) == "<HostSeries h 2 seconds>"
-    assert len(other) == 1
-
-
 _NAMES = [*FIGURES, *map(core_name, range(3))]
 _ANY = st.dictionaries(st.sampled_from(_NAMES), st.floats(-1e300, 1e300), max_size=len(_NAMES))
 _HALF = [name for name in _NAMES if name.endswith("_percent") and name != "process_cpu_percent"]

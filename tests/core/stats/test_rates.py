@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.model import Phase, Result
@@ -307,29 +306,3 @@ def test_shares_of_adjacent_windows_add_up_to_the_count(
     ]
     found = counted(made, sorted(begins_ns))
     assert found == [len(made) * each * SHARE for each in (1, SIZE, 3)]
-
-
-@settings(max_examples=25)
-@given(st.lists(st.integers(0, 3), min_size=90, max_size=90), st.randoms(use_true_random=False))
-def test_parts_merge_in_any_order_to_the_same_rates(parts: list[int], rng: random.Random) -> None:
-    """Invariant: however results are shared out, every rate is the same."""
-    draw = random.Random(7)
-    rows = [
-        row(draw.uniform(0, 10), draw.expovariate(1), operation=draw.choice([READ, CREATE]))
-        for _ in range(90)
-    ]
-    given = {"end_s": 10, "begins_s": (0, 4), "run_seconds": 10, "warmup": 1, "mark_last": True}
-    shares = [
-        stats([each for each, at in zip(rows, parts, strict=True) if at == part], **given)
-        for part in range(4)
-    ]
-    rng.shuffle(shares)
-    merged = RunStats()
-    for share in shares:
-        merged.merge(share)
-    whole = stats(rows, **given)
-    for operation in (None, READ, CREATE):
-        for stage in (None, 0, 1):
-            one, other = (each.total(operation, None, stage) for each in (merged, whole))
-            assert one.throughput == other.throughput
-    assert merged.after_end == whole.after_end

@@ -34,27 +34,27 @@ def test_0_3_9_is_known_by_its_version() -> None:
 
 
 def test_footers_of_several_runs_add_up() -> None:
-    one = facts(runs.header(run_id="1"), runs.footer(lost=2, skipped={"READ": 1}, warnings=["a"]))
-    two = facts(runs.header(run_id="2"), runs.footer(late=3, skipped={"READ": 4}, left_behind=1))
-    one.merge(two)
+    one = facts(
+        runs.header(run_id="1"), runs.footer(lost=2, skipped={"READ": 1}, warnings=["a"]),
+        runs.header(run_id="2"), runs.footer(late=3, skipped={"READ": 4}, left_behind=1),
+    )  # fmt: skip
     assert (one.lost, one.late, one.left_behind, one.refused) == (2, 3, 1, 0)
     assert one.skipped == {"READ": 5}
     assert one.warnings == ["a"]
 
 
 def test_the_number_sent_is_known_if_each_run_records_it() -> None:
-    one = facts(runs.header(run_id="1"), runs.footer(sent=5))
-    assert one.sent == 5
-    one.merge(facts(runs.header(run_id="2"), runs.footer(sent=2)))
-    assert one.sent == 7
-    one.merge(facts(runs.header(run_id="3"), runs.footer()))
-    assert one.sent is None
+    records = [runs.header(run_id="1"), runs.footer(sent=5)]
+    assert facts(*records).sent == 5
+    records += [runs.header(run_id="2"), runs.footer(sent=2)]
+    assert facts(*records).sent == 7
+    records += [runs.header(run_id="3"), runs.footer()]
+    assert facts(*records).sent is None
     assert facts(runs.header()).sent is None
 
 
 def test_one_of_two_cut_off_is_incomplete() -> None:
-    one = facts(runs.header(run_id="1"), runs.footer())
-    one.merge(facts(runs.header(run_id="2")))
+    one = facts(runs.header(run_id="1"), runs.footer(), runs.header(run_id="2"))
     assert not one.complete
 
 

@@ -71,9 +71,7 @@ def test_response_times_are_of_operations_that_were_due() -> None:
         runs.result(2, READ),
         runs.failure(3, READ, due_ns=0),
     ]
-    part = runs.stats_of([runs.batch(rows)])
-    part.merge(runs.stats_of([runs.batch(rows)]))
-    total = part.total()
+    total = runs.stats_of([runs.batch(rows), runs.batch(rows)]).total()
     assert (total.response.histogram.count, total.response.histogram.max) == (2, 25 * MS)
     assert total.response.worst == (25 * MS, rows[0].transaction_id)
     assert total.last_byte.histogram.max == 5 * MS
@@ -121,21 +119,18 @@ def test_errors_by_kind_keep_the_earliest_as_their_example() -> None:
 
 
 def test_errors_of_other_phases_are_kept_apart_and_merge() -> None:
-    def run(run_id: str, detail: str) -> RunStats:
+    def run(run_id: str, detail: str) -> list[Record]:
         row = runs.failure(1, ENSURE, detail=detail, status=413)
         gone = runs.failure(2, REMOVE, detail="why")
-        return runs.stats_of(
-            [
-                runs.header(run_id=run_id),
-                PhaseRecord(Phase.POPULATE, float(len(detail)), 1),
-                runs.batch([row, row], Phase.POPULATE),
-                PhaseRecord(Phase.CLEANUP, 20.0, 1),
-                runs.batch([gone], Phase.CLEANUP),
-            ]
-        )
+        return [
+            runs.header(run_id=run_id),
+            PhaseRecord(Phase.POPULATE, float(len(detail)), 1),
+            runs.batch([row, row], Phase.POPULATE),
+            PhaseRecord(Phase.CLEANUP, 20.0, 1),
+            runs.batch([gone], Phase.CLEANUP),
+        ]
 
-    stats = run("1", "the later")
-    stats.merge(run("2", "earlier"))
+    stats = runs.stats_of([*run("1", "the later"), *run("2", "earlier")])
     assert stats.errors == {}
     (found,) = stats.phase_errors(Phase.POPULATE).items()
     assert found[0] == (ErrorKind.STATUS, 413)
@@ -229,7 +224,6 @@ def test_a_worker_for_metrics_only_is_no_part_of_the_load_generator() -> None:
 
 def test_what_each_host_did_is_known_once_for_all_its_processes() -> None:
     stats = with_a_store_host("one")
-    stats.merge(with_a_store_host("two"))
     bench, store = stats.host_use()
     assert [(use.host, use.role) for use in (bench, store)] == [
         ("bench-01", "master, 1 worker"),
@@ -239,16 +233,16 @@ def test_what_each_host_did_is_known_once_for_all_its_processes() -> None:
     assert store.figures["memory_used_percent"] == MeanMax(50.0, 50.0)
 
 
-def test_two_runs_merge_to_one_verdict() -> None:
-    merged = RunStats()
+def test_two_runs_have_one_verdict() -> None:
+    records: list[Record] = []
     for run_id, percent in (("one", 20.0), ("two", 99.0)):
-        records = [
+        records += [
             runs.header(run_id=run_id),
             runs.worker(0, f"worker of {run_id}"),
             runs.host(0, 0, loop_cpu_percent=percent),
         ]
-        merged.merge(runs.stats_of(records))
-    assert [f.who.worker_id for f in merged.verdict().findings] == ["worker of two"]
+    found = runs.stats_of(records).verdict().findings
+    assert [f.who.worker_id for f in found] == ["worker of two"]
 
 
 def test_clock_corrections_apply_to_later_times_and_not_to_durations() -> None:
@@ -302,39 +296,35 @@ parts_of_a_run = st.lists(st.integers(0, 3), min_size=200, max_size=200)
 
 @settings(max_examples=30)
 @given(parts_of_a_run, st.randoms(use_true_random=False))
-def test_merging_parts_in_any_order_is_the_whole(parts: list[int], rng: random.Random) -> None:
-    """Invariant: however results are cut into batches and parts, the report is the same."""
+def test_batches_in_any_order_are_the_whole(parts: list[int], rng: random.Random) -> None:
+    """Invariant: however results are cut into batches, the report is the same."""
     rows = runs.some_rows(200, random.Random(7))
     frame: list[Record] = [
         runs.header(), runs.worker(0, "a"), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4),
     ]  # fmt: skip
     whole = runs.stats_of([*frame, runs.batch(rows), runs.footer()])
-    shares = []
-    for part in range(4):
-        mine = [row for row, at in zip(rows, parts, strict=True) if at == part]
-        share = runs.stats_of([*frame, *([runs.batch(mine)] if mine else []), runs.footer()])
-        shares.append(share)
+    shares = [[row for row, at in zip(rows, parts, strict=True) if at == part] for part in range(4)]
     rng.shuffle(shares)
-    merged = RunStats()
-    for share in shares:
-        merged.merge(share)
-    assert render("json", merged) == render("json", whole)
+    batches = [runs.batch(share) for share in shares if share]
+    cut = runs.stats_of([*frame, *batches, runs.footer()])
+    assert render("json", cut) == render("json", whole)
+    single = RunStats()
+    for record in [*frame, *batches, runs.footer()]:
+        single.add(record)
+    assert render("json", single) == render("json", whole)
 
 
-def test_two_runs_merge_by_wall_clock() -> None:
-    merged = RunStats()
+def test_two_runs_are_aligned_by_wall_clock() -> None:
+    records: list[Record] = []
     for run_id, started in (("one", 100.5), ("two", 103.25)):
-        merged.merge(
-            runs.stats_of(
-                [
-                    runs.header(run_id=run_id, started_at=started),
-                    runs.worker(0, f"worker of {run_id}"),
-                    PhaseRecord(Phase.RUN, started, 1),
-                    runs.batch([runs.result(0, READ)]),
-                    runs.footer(lost=1),
-                ]
-            )
-        )
+        records += [
+            runs.header(run_id=run_id, started_at=started),
+            runs.worker(0, f"worker of {run_id}"),
+            PhaseRecord(Phase.RUN, started, 1),
+            runs.batch([runs.result(0, READ)]),
+            runs.footer(lost=1),
+        ]
+    merged = runs.stats_of(records)
     assert merged.completions() == [1, 0, 1]
     assert merged.requests_per_worker() == {"worker of one": 1, "worker of two": 1}
     assert merged.run.lost == 2
@@ -390,11 +380,7 @@ def test_stages_are_counted_separately_and_in_total() -> None:
     assert [one.total(stage=stage).count for stage in (0, 1)] == [2, 3]
     assert one.total().count == 5
     assert one.total(CREATE, stage=0).count == 0
-    other = RunStats.of(of_load(marks, at(3, 14)))
-    one.merge(other)
-    assert [one.total(stage=stage).count for stage in (0, 1)] == [3, 4]
-    assert one.total().count == 7
-    assert one.total().seconds == pytest.approx(13, abs=0.1)
+    assert one.total().seconds == pytest.approx(12, abs=0.1)
 
 
 def test_a_run_without_stages_has_one() -> None:

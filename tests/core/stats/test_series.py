@@ -99,20 +99,18 @@ shares = st.lists(st.tuples(st.lists(rows, max_size=9), st.sampled_from([0, S //
 
 @settings(max_examples=50)
 @given(shares, st.randoms(use_true_random=False))
-def test_parts_in_any_order_are_the_whole(
+def test_rows_in_any_order_are_the_whole(
     parts: list[tuple[list[Result], int]], rng: random.Random
 ) -> None:
-    """Invariant: cut, ordered and merged in any way, the seconds are the same, nothing is lost."""
+    """Invariant: cut and ordered in any way, the seconds are the same, nothing is lost."""
     whole = TimeSeries()
     for some, origin in parts:
         series_of(*some, origin_ns=origin, series=whole) if some else None
-    merged = TimeSeries()
+    single = TimeSeries()
     for some, origin in rng.sample(parts, len(parts)):
-        share = TimeSeries()
         for row in rng.sample(some, len(some)):
-            series_of(row, origin_ns=origin, series=share)
-        merged.merge(share)
-    assert list(merged.seconds()) == list(whole.seconds())
+            series_of(row, origin_ns=origin, series=single)
+    assert list(single.seconds()) == list(whole.seconds())
     found = sum(s.count + s.errors for s in whole.seconds())
     assert found == sum(len(some) for some, _origin in parts)
 
@@ -150,12 +148,10 @@ def test_memory_of_a_long_run_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "_MAX_BUCKETS", 100)
     rows = [read(second + n / 30, 0.001 * 2**n) for second in range(10) for n in range(9)]
     rows += [read(second, (1000 + 7 * n) / 1e6) for second in range(10) for n in range(20)]
-    halves = [series_of(*rows[::2]), series_of(*rows[1::2])]
     whole = TimeSeries()
-    for half in halves:
-        whole.merge(half)
-    for each in (*halves, whole):
-        assert sum(len(second.service.keys) for second in each.seconds()) <= 100
+    for half in (rows[::2], rows[1::2]):
+        series_of(*half, series=whole)
+        assert sum(len(second.service.keys) for second in whole.seconds()) <= 100
     assert 2**-10 < whole.relative_error < 1
     assert [s.count for s in whole.seconds()] == [29] * 10
     for second in whole.seconds():
@@ -170,7 +166,7 @@ def test_buckets_stay_fine_within_the_limit() -> None:
 
 def test_two_runs_are_aligned_by_wall_clock() -> None:
     merged = series_of(read(0, 1), origin_ns=10 * S)
-    merged.merge(series_of(read(0, 2.5), read(0, 0.5), origin_ns=13 * S + S // 2))
+    series_of(read(0, 2.5), read(0, 0.5), origin_ns=13 * S + S // 2, series=merged)
     assert merged.per_second() == [0, 1, 0, 1, 0, 1]
     assert [s.in_flight for s in merged.seconds()] == [1, 0, 0, 1, 1, 0]
 

@@ -48,16 +48,6 @@ def test_checked_and_corrupt_operations_are_counted() -> None:
     assert sums(stats_of(ROWS).verified) == (4, 17_000, 3, 1, "c/o4: wrong")
 
 
-def test_sums_merge_in_any_order() -> None:
-    for cut in range(1, len(ROWS)):
-        one, other = stats_of(ROWS[:cut]), stats_of(ROWS[cut:], run_id="other")
-        one.merge(other)
-        assert sums(one.verified) == (4, 17_000, 3, 1, "c/o4: wrong")
-    unverified = runs.stats_of(runs.normal())
-    unverified.merge(stats_of(ROWS))
-    assert sums(unverified.verified) == (4, 17_000, 3, 1, "c/o4: wrong")
-
-
 def test_the_warm_up_is_verified_too() -> None:
     scenario = {**runs.SCENARIO, "warmup": 0.045}
     stats = stats_of(ROWS, scenario=scenario)
