@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_written_is_a_usage_error_before_all_else(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(f"ssbench-master: {option}")
-    assert err.endswith("can't be written: No such file or directory\n")
+    assert err.endswith("can't be written: No such file or directory; make the folder first\n")
     assert err.count("\n") == 1
 
 
