@@ -21,7 +21,7 @@ from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.report_files import check_report_files, junit_file, write_report_files
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus
-from ssbench.core.text import bytes_text, plural, printable
+from ssbench.core.text import bytes_text, plural
 from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
 
@@ -51,14 +51,7 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
             with _running(ns, stop, config, page) as (progress, observers):
                 result = runner.run(config, observers, stop)
         except KeyboardInterrupt as interrupt:
-            aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
-            if aborted is not None and aborted.has_results and not ns.quiet:
-                _tell_where(aborted)
-                if not config.is_noop:
-                    tell(
-                        "Objects of this run may remain in the store; to delete them:\n"
-                        f"  {sys.argv[0]} cleanup-containers --resume-cleanup {aborted.path}"
-                    )
+            _tell_aborted(ns, config, interrupt)
             raise
         _report(ns, config, result, page)
         return tell_status(result.reasons)
@@ -112,15 +105,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
                     )
                 result = made.run(observers, stop)
         except KeyboardInterrupt as interrupt:
-            aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
-            if aborted is not None and aborted.has_results and not ns.quiet:
-                _tell_where(aborted)
-                if not config.run.is_noop:
-                    tell(
-                        "Objects of this replay may remain in the store; to delete all of"
-                        " replays:\n"
-                        f"  {sys.argv[0]} cleanup-containers -b {printable(config.container_base)}"
-                    )
+            _tell_aborted(ns, config.run, interrupt)
             raise
         _report(ns, config.run, result, page)
         counts = result.outcome.counts
@@ -226,6 +211,18 @@ def _report(
         write_report_files(ns, made)
     if page:
         page.finish(report.render_html(made))
+
+
+def _tell_aborted(ns: argparse.Namespace, config: RunConfig, interrupt: KeyboardInterrupt) -> None:
+    """Print where the results of an aborted run are, and how its objects are deleted."""
+    aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
+    if aborted is not None and aborted.has_results and not ns.quiet:
+        _tell_where(aborted)
+        if not config.is_noop:
+            tell(
+                "Objects of this run may remain in the store; to delete them:\n"
+                f"  {sys.argv[0]} cleanup-containers --resume-cleanup {aborted.path}"
+            )
 
 
 def _tell_where(result: RunResult) -> None:

@@ -43,6 +43,8 @@ _SEGMENT = re.compile(f"{SEGMENT_SUFFIX}$")
 #: ``tiny_<run id>_000012``, with the id as group 1.
 _CREATED = re.compile(r".*_([^_/]+)_[0-9]{6,10}", re.DOTALL)
 _RUN_ID = re.compile(f"[0-9a-f]{{{2 * RUN_ID_BYTES}}}")
+#: A name of HashedNaming: numbers have 53 bits.
+_HASHED = re.compile("replay_[01][0-9a-f]{13}")
 #: Containers that the numbers of HashedNaming tell apart.
 HASHED_CONTAINERS = 128
 #: No object has a number of more digits: numbers are 4 bytes.
@@ -298,14 +300,29 @@ class NumberedNaming:
 class HashedNaming:
     """The number in hexadecimal, which is a hash; its low bits tell the container."""
 
+    _PREFIX = "replay_"
+
     def __init__(self, containers: Sequence[str]) -> None:
         self.containers = containers
 
     def container(self, size_class: int, number: int) -> str:
-        return self.containers[number % HASHED_CONTAINERS % len(self.containers)]
+        return self.containers[self.container_index(size_class, number)]
+
+    def container_index(self, size_class: int, number: int) -> int:
+        return number % HASHED_CONTAINERS % len(self.containers)
 
     def object(self, size_class: int, number: int) -> str:
-        return f"replay_{number:014x}"
+        return f"{self._PREFIX}{number:014x}"
+
+    def created_prefix(self, size_class: int) -> str:
+        """As of ObjectNaming."""
+        return self._PREFIX
+
+    def number(self, size_class: int, name: str) -> int | None:
+        """As of ObjectNaming."""
+        return int(name[len(self._PREFIX) :], 16) if _HASHED.fullmatch(name) else None
+
+    created_number = number  #: also of an object that was prepared for the run
 
     def longest_object(self, size_class: int, last: int) -> str:
         return self.object(size_class, last)

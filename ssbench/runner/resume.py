@@ -4,8 +4,8 @@ The results say which objects the run created and did not delete. Results of its
 be missing, so the run's containers are also searched for names with its ID. The file may have been
 crafted to delete other objects. Therefore an object is deleted only if three things agree: its
 exact name and container (core.naming), our mark on the container, and the run's ID on the object,
-which a HEAD shows just before the DELETE. Memory is a few bytes for each result of the file; listed
-names are not kept.
+which a HEAD shows just before the DELETE. Memory is a few bytes for each result of the file (of a
+replay's more); listed names are not kept.
 
 Open uploads of objects in parts have no metadata to look at: name, container and mark must agree.
 """
@@ -24,7 +24,9 @@ from gevent.pool import Pool
 
 from ssbench import statfile
 from ssbench.core.errors import MessageError, ScenarioError, SsbenchError, StorageError, UsageError
+from ssbench.core.model import Phase
 from ssbench.core.naming import (
+    HashedNaming,
     ObjectNaming,
     container_name,
     container_parts,
@@ -62,6 +64,7 @@ _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
 #: Seconds in which workers may still begin uploads after the last entry of the stat file.
 _WORKERS_END_S = 60
+_HIGHEST_HASH = (1 << 53) - 1
 #: Columns of results that show what happened to an object.
 _RESULT_COLUMNS = ("operation", "size_class", "object", "error", "unknown")
 
@@ -88,7 +91,7 @@ class OrphanedObjects:
         self._operations = operations
         self.base, self.policy = scenario.container_base, scenario.policy
         self.container_count = scenario.container_count
-        self.naming = ObjectNaming(
+        self.naming: ObjectNaming | HashedNaming = ObjectNaming(
             scenario.sizes, run_id, scenario.container_count, scenario.key_names
         )
         self.classes = len(scenario.sizes)
@@ -194,6 +197,44 @@ class OrphanedObjects:
         page[number & ((1 << _PAGE_BITS) - 1)] |= mark
 
 
+class OrphanedReplay(OrphanedObjects):
+    """The same of a replay, whose numbers are hashes, so a number takes about 100 bytes. Objects
+    that were prepared for it stay."""
+
+    def __init__(self, scenario: Scenario, *args: Any) -> None:
+        super().__init__(scenario, *args)
+        self.naming = HashedNaming([*self.container_names()])
+        self._marks: dict[int, int] = {}  #: by number
+        self._prepared: set[int] = set()  #: numbers
+
+    def add(self, batch: ResultBatch) -> None:
+        if batch.phase is Phase.POPULATE:
+            self._prepared.update(batch.column("object"))
+        else:
+            super().add(batch)
+
+    def listed(self, size_class: int, container: str, name: str) -> bool:
+        number = self.naming.created_number(size_class, name)
+        if number is None or self.container(size_class, number) != container:
+            return False
+        if number in self._marks:
+            self._marks[number] |= _LISTED
+        return number not in self._prepared
+
+    def unlisted(self) -> Iterator[tuple[int, int]]:
+        for number, marks in self._marks.items():
+            if marks == _CREATED and number not in self._prepared:
+                yield 0, number
+
+    def _mark(self, size_class: int, number: int, mark: int) -> None:
+        if 0 <= number <= _HIGHEST_HASH:
+            self._marks[number] = self._marks.get(number, 0) | mark
+
+
+#: ``kind`` of a run's names -> what it may have left.
+KINDS: dict[str, type[OrphanedObjects]] = {"run": OrphanedObjects, "hashed": OrphanedReplay}
+
+
 def read_orphans(path: str, tell: Callable[[str], None]) -> OrphanedObjects:
     """The objects that the run of a stat file may have left.
 
@@ -246,11 +287,11 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
         raise UsageError(f"{path}: its run sent nothing to a store (--noop), so it left nothing")
     if not is_run_id(header.run_id):
         raise UsageError(f"{path}: its run has no ID by which to find its objects; {_INSTEAD}")
-    if header.names.get("kind", "run") != "run":
+    kind = KINDS.get(header.names.get("kind", "run"))
+    if kind is None:
         raise UsageError(
-            f"{path}: its run used names without its ID (bench, upload, replay, --existing), so its"
-            ' objects cannot be recognized; delete those of bench with "bench delete", and those of'
-            ' replay with "cleanup-containers -b"'
+            f"{path}: its run used names without its ID (bench, upload, --existing), so its objects"
+            ' cannot be recognized; delete those of bench with "bench delete"'
         )
     try:
         scenario = Scenario.from_json(json.dumps(_without_profiles(header.scenario)), path)
@@ -263,13 +304,13 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
         # Stores state whole seconds.
         period = (header.started_at // 1, os.path.getmtime(path) + _WORKERS_END_S)
     operations = rows_of(header.operations)
-    return OrphanedObjects(scenario, header.run_id, operations, header.driver, period)
+    return kind(scenario, header.run_id, operations, header.driver, period)
 
 
 def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:
     """The scenario without its operations and the keys of theirs: this process may lack the rows
-    of some."""
-    kept = {*KEYS, *OWN_READERS} - {"operations", "groups"}
+    of some. Nor with its arrivals: those of a replay are none that a file can have."""
+    kept = {*KEYS, *OWN_READERS} - {"operations", "groups", "arrivals"}
     rest = {key: value for key, value in scenario.items() if key in kept}
     sizes = rest.get("sizes")
     for size in sizes if isinstance(sizes, list) else ():

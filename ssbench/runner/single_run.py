@@ -434,12 +434,14 @@ class Run:
         outcome = master.run_phase(Phase.CLEANUP, cleanup, self._setup_users)
         left = self._workload.left_behind
         if left and not self.config.is_noop:
+            from ssbench.runner.resume import KINDS  # loads slowly
+
             why = outcome.reason or outcome.example
             because = f" ({why})" if why else ""
             again = f"; cleanup-containers --resume-cleanup {self.path} tries again"
             self.session.warn(
                 f"{left} objects of this run could not be deleted{because}"
-                f"{'' if self.plan.names else again}"
+                f"{again if self.plan.names.get('kind', 'run') in KINDS else ''}"
             )
 
     def _footer(self, master: Master) -> RunFooter:

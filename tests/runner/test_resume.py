@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind, LargeObject, Phase, Result
-from ssbench.core.naming import RunNaming
+from ssbench.core.naming import HashedNaming, RunNaming
 from ssbench.core.operations import (
     CREATE,
     DELETE,
@@ -31,7 +31,7 @@ from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import Credentials
 from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult, KeptContainers
-from ssbench.runner.resume import OrphanedObjects, SearchResult, delete, find
+from ssbench.runner.resume import OrphanedObjects, OrphanedReplay, SearchResult, delete, find
 from ssbench.storage.base import ObjectEntry, OpenUpload
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
@@ -462,3 +462,56 @@ def test_an_upload_that_stays_open_is_a_failure() -> None:
     result = delete(client(storage), left, find(client(storage), left))
     assert not result.ok
     assert result.examples == [f"b_000001/{name}: its upload stays open: the store answered 403"]
+
+
+# Replays -----------------------------------------------------------------------------------
+
+
+def test_what_a_replay_created_is_deleted_and_what_was_prepared_stays() -> None:
+    names = HashedNaming(NAMING.containers)
+    prepared, created, copy, gone, unrecorded, of_another = (n << 44 | n for n in range(1, 7))
+    store = MemoryStore()
+    for container in names.containers:
+        store.add(container, marker=True)
+    for number in (prepared, created, copy, unrecorded, of_another):
+        run = RUN if number != of_another else "another"
+        store.add(names.container(0, number), names.object(0, number), run=run)
+    store.add(names.containers[0], "replay_x", run=RUN)
+    store.add(names.containers[0], f"{names.object(0, created)}0", run=RUN)
+    left = OrphanedReplay(SCENARIO, RUN, {**OPERATIONS, 500: COPY})
+    left.add(ResultBatch.of_rows(Phase.POPULATE, 0, [row(ENSURE, prepared)]))
+    rows = [
+        row(UPDATE, prepared), row(CREATE, created), row(CREATE, gone), row(DELETE, gone),
+        row(COPY, prepared)._replace(others=(copy,)),
+    ]  # fmt: skip
+    left.add(ResultBatch.of_rows(Phase.RUN, 0, rows))
+    assert sorted(number for _, number in left.unlisted()) == [created, copy]
+    _, result = clean_up(MemoryStorage(store), left)
+    assert (result.objects, result.foreign) == (3, 1)
+    assert {each for c in store.containers.values() for each in c.objects} == {
+        names.object(0, prepared), names.object(0, of_another), "replay_x",
+        f"{names.object(0, created)}0",
+    }  # fmt: skip
+
+
+def test_objects_of_a_replay_that_are_in_no_listing_are_deleted_by_the_results() -> None:
+    class Lagging(MemoryStorage):
+        def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+            return []
+
+    names, store = HashedNaming(NAMING.containers), MemoryStore()
+    for container in names.containers:
+        store.add(container, marker=True)
+    store.add(names.container(0, 1 << 50), names.object(0, 1 << 50), run=RUN)
+    left = OrphanedReplay(SCENARIO, RUN)
+    left.add(ResultBatch.of_rows(Phase.RUN, 0, [row(CREATE, 1 << 50)]))
+    found, result = clean_up(Lagging(store), left)
+    assert (found.unlisted, result.objects) == (1, 1)
+
+
+@given(st.lists(st.integers(0, 1 << 62), min_size=1, max_size=9))
+def test_numbers_that_no_replay_has_are_ignored(numbers: list[int]) -> None:
+    left = OrphanedReplay(SCENARIO, RUN)
+    left.add(ResultBatch.of_rows(Phase.RUN, 0, [row(CREATE, number) for number in numbers]))
+    known = {number for _, number in left.unlisted()}
+    assert known == {number for number in numbers if number < 1 << 53}
