@@ -23,6 +23,9 @@ PROGRAMS = {
     "prometheus": "apt-get install prometheus",
     "influxd": "apt-get install influxdb",
     "sshd": "apt-get install openssh-server",
+    "systemd-analyze": "apt-get install systemd",
+    "slurmctld": "apt-get install slurmctld slurmd slurm-client munge",
+    "debootstrap": "apt-get install debootstrap",
 }
 #: What is not a program of its own: name -> where Debian has it.
 _FILES = {"nginx-dav-ext": "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"}
