@@ -70,7 +70,9 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit.write_text(text.replace("/opt/ssbench/bin/ssbench-worker", str(worker)))
     verify = ["systemd-analyze", "verify", "--man=no", unit]
     said = subprocess.run(verify, capture_output=True, text=True, timeout=120)
-    assert (said.returncode, said.stdout + said.stderr) == (0, "")
+    # It may complain of this host's own units.
+    told = [line for line in (said.stdout + said.stderr).splitlines() if unit.name in line]
+    assert (said.returncode, told) == (0, [])
 
 
 def test_the_unit_starts_workers_with_the_options_of_its_file() -> None:

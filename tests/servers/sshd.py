@@ -7,6 +7,7 @@ known, ``refused`` a key that it does not accept.
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import time
@@ -50,7 +51,8 @@ class Sshd:
             f"known {(self.place / 'host.pub').read_text().strip()}\n"
         )
         self._write_client_config(port)
-        Path("/run/sshd").mkdir(exist_ok=True)  # where root's sshd drops its rights
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)  # where root's sshd drops its rights
         program = path_of("sshd")  # which needs its whole path
         with (self.place / "log").open("wb") as log:
             self._process = subprocess.Popen(
