@@ -27,8 +27,9 @@ highlight_language = "none"
 html_theme = "alabaster"
 html_theme_options = {
     "description": "A benchmark suite for OpenStack Swift and other object stores",
-    "fixed_sidebar": True,
-    "page_width": "72rem",
+    "page_width": "1100px",
+    "body_max_width": "none",
+    "font_size": "15px",
 }
 html_show_sourcelink = False
 smartquotes = False  # "--option" must not become a dash
