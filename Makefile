@@ -63,7 +63,7 @@ $(VENV)/.for-demo: $(NEEDS) | $(BIN)/pip
 
 $(VENV)/.for-test: $(NEEDS) | $(BIN)/pip
 	@echo "Installing ssbench, a Swift, a Keystone and the tools into $(VENV), once."
-	@$(BIN)/pip install --quiet --editable '.[embedded,html,parquet,prometheus,dev,keystone]'
+	@$(BIN)/pip install --quiet --editable '.[clouds,embedded,html,parquet,prometheus,dev,keystone]'
 	@touch $@ $(VENV)/.for-demo
 
 $(VENV)/.for-fuzz: $(VENV)/.for-test

@@ -12,6 +12,8 @@ EXTRAS = {
     "embedded": ["swift>=2.36"],
     # charts in reports of --html; without it these have tables and small lines
     "html": ["plotly>=6.0"],
+    # --os-cloud
+    "clouds": ["openstacksdk>=4.0"],
     # report-scenario --parquet
     "parquet": ["pyarrow>=17.0"],
     # --metrics-port

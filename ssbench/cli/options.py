@@ -551,7 +551,7 @@ _BENCH_RUN = (
     *(option for option in _RESULT_FILES if option.name in _OWN_FILE),
     row("--progress", "progress", str, _RESULTS, "also show the progress on standard error",
         default="none", choices=PROGRESS),
-    _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
+    replace(_THRESHOLD, brief=""), *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 _POLICY_OF_BENCH = row("-p --policy", "policy", str, _WHAT, "storage policy of the containers",
         metavar="POLICY")

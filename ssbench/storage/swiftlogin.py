@@ -42,8 +42,9 @@ AUTH_TYPES = {
 
 NO_CREDENTIALS = """\
 no credentials: neither options nor the environment say how to reach the store. Swift: -A, -U, -K
-  (ST_AUTH, ST_USER, ST_KEY); or OS_AUTH_URL, OS_USERNAME, OS_PASSWORD ... (Keystone); or -T and -S
-  (OS_AUTH_TOKEN, OS_STORAGE_URL). Others: --storage s3, webdav or file. To try: --embedded-swift"""
+  (ST_AUTH, ST_USER, ST_KEY); OS_AUTH_URL, OS_USERNAME, OS_PASSWORD ... or OS_CLOUD (Keystone); -T
+  and -S (OS_AUTH_TOKEN, OS_STORAGE_URL). Others: --storage s3, webdav or file. To try:
+  --embedded-swift"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +326,10 @@ def _v1(flags: str, name: str, metavar: str, variables: str, text: str, **more: 
 
 
 _keystone = partial(openstack_option, group=_KEYSTONE_GROUP)
+_CLOUD = replace(
+    _keystone("cloud", "NAME", "log in to this cloud of clouds.yaml; requires ssbench[clouds]"),
+    brief="log in to this cloud of clouds.yaml",
+)
 
 # fmt: off
 #: The store's options; names are fields of LoginOptions.
@@ -342,6 +347,7 @@ OPTIONS: tuple[Option, ...] = (
         "ST_AUTH_VERSION OS_AUTH_VERSION OS_IDENTITY_API_VERSION",
         "1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; otherwise 3 if a domain is "
         "given, else 2.0]", type=parse_version, aliases=("--os_identity_api_version",)),
+    _CLOUD,
     _keystone("auth_url", "URL", "Keystone URL: http://host:5000/v3"),
     _keystone("auth_type", "TYPE",
               "password, token, v1password, v2password, v3password or v3applicationcredential"),
@@ -376,6 +382,10 @@ OPTIONS: tuple[Option, ...] = (
 _OLD_LOGIN = ("auth", "user", "key")
 _NEW_LOGIN = ("os_auth_url", "os_username", "os_user_id", "os_application_credential_id")
 _SECRETS = ("os_password", "os_application_credential_secret")
+#: What a cloud of clouds.yaml says; region, kind of endpoint and TLS may be said beside it.
+_OF_CLOUD = {
+    option.name for option in OPTIONS if option.group in (_V1_GROUP, _KEYSTONE_GROUP, _TOKEN_GROUP)
+} - {"os_cloud", "os_region_name", "os_service_type", "os_endpoint_type"}
 
 
 def login_options(options: StoreOptions) -> LoginOptions:
@@ -397,6 +407,13 @@ def login_options(options: StoreOptions) -> LoginOptions:
     void = _ignored_variables(named | in_environment)
     site = {name: value for name, value in options.site.items() if name not in void}
     values = option_values(OPTIONS, replace(options, site=site), _ignored_variables(named))
+    cloud = values.pop(_CLOUD.name, None)
+    if cloud:
+        from ssbench.storage.clouds import cloud_values  # loads slowly
+
+        values = {name: value for name, value in values.items() if name not in _OF_CLOUD - named}
+        region = values.get("os_region_name")
+        values = {**cloud_values(cloud, options.environ, region), **values}
     values["storage_urls"] = tuple(values.get("storage_urls", ()))
     if values["storage_urls"] and "os_storage_url" not in given:
         values["os_storage_url"] = values["storage_urls"][0]
@@ -414,9 +431,11 @@ def _ignored_variables(flags: Collection[str]) -> list[str]:
     an old OS_AUTH_TOKEN would override both, and a rejected --os-auth-token would silently be
     replaced by another user's token.
     """
+    if _CLOUD.name in flags:
+        return [*_OF_CLOUD]
     old = any(field in flags for field in _OLD_LOGIN)
     new = any(field in flags for field in _NEW_LOGIN)
-    ignored: list[str] = []
+    ignored: list[str] = [_CLOUD.name] if old or new or "os_auth_token" in flags else []
     if new and not old:
         ignored += _OLD_LOGIN
     if old or new:

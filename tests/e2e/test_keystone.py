@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
@@ -71,6 +73,36 @@ def test_the_environment_of_an_openrc(commands: Commands, keystone: KeystoneSwif
     command = ["cleanup-containers", "-b", "openrc", "--yes"]
     ended = commands.master(*command, environment=environment).wait().fine()
     assert "3 containers" in ended.out
+
+
+def test_clouds_of_clouds_yaml(commands: Commands, keystone: KeystoneSwift, tmp_path: Path) -> None:
+    path = tmp_path / "clouds.yaml"
+    path.write_text(f"""\
+clouds:
+  stranger:
+    auth:
+      auth_url: {keystone.auth_url.removesuffix("/v3")}
+      username: {STRANGER.user}
+      password: {STRANGER.password}
+      project_name: {STRANGER.project}
+      user_domain_name: {STRANGER.domain}
+      project_domain_name: {STRANGER.domain}
+    region_name: RegionOne
+  app:
+    auth_type: v3applicationcredential
+    auth:
+      auth_url: {keystone.auth_url}
+      application_credential_id: {keystone.app_id}
+      application_credential_secret: {keystone.app_secret}
+    interface: public
+""")
+    environment = {"OS_CLIENT_CONFIG_FILE": str(path), "OS_CLOUD": "stranger"}
+    scenario = commands.scenario(container_base="clouds")
+    for options in ([], ["--os-cloud", "app"]):
+        ended = commands.run("-f", scenario, *options, environment=environment).fine()
+        assert ended.counted() == (60, 0, 0)
+        assert STRANGER.password not in ended.out + ended.err
+        assert keystone.app_secret not in ended.out + ended.err
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,11 @@ from ssbench.storage.swiftlogin import (
 )
 
 PARSER = master_parser(["cleanup-containers"])
-ROWS = [option for option in OPTIONS if option.type is not bool and not option.repeat]
+ROWS = [
+    option
+    for option in OPTIONS
+    if option.type is not bool and not option.repeat and option.name != "os_cloud"
+]
 
 
 def credentials_from(ns: argparse.Namespace, environ: dict[str, str]) -> LoginOptions:
