@@ -1,9 +1,12 @@
 """Packaging. Run-time needs stand in requirements.txt, the version in ssbench/__init__.py."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
 
@@ -32,6 +35,8 @@ EXTRAS = {
         "hypothesis>=6.100",
         "hdrhistogram>=0.10.3",
         "jsonschema>=4.18",
+        "shtab>=1.7",
+        "argparse-manpage>=4.6",
         "docutils>=0.20",
         "sphinx==8.1.3",
         "trustme>=1.2",
@@ -53,6 +58,20 @@ EXTRAS = {
         'keystonemiddleware>=10.7; python_version >= "3.11"',
     ],
 }
+
+
+class Build(build_py):
+    """Also makes man pages and shell completions, which are installed below share/."""
+
+    def run(self) -> None:
+        super().run()
+        place = HERE / "build" / "shellfiles"
+        script = str(HERE / "docs" / "shellfiles.py")
+        subprocess.run([sys.executable, script, str(place)], check=True)  # nosec B603
+        self.distribution.data_files = [
+            (str(each.parent.relative_to(place)), [str(each.relative_to(HERE))])
+            for each in sorted((place / "share").rglob("*ssbench-*"))
+        ]
 
 
 def version() -> str:
@@ -90,6 +109,7 @@ setup(
         "ssbench": ["py.typed", "report/page.html.j2", "cli/live_page.html"],
         "ssbench.scenarios": ["*.scenario"],
     },
+    cmdclass={"build_py": Build},
     install_requires=requirements(),
     extras_require=EXTRAS,
     entry_points={

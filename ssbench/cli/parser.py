@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"formatter_class": HelpFormatter, "add_help": False, **kwargs})
         self.allow_abbrev = False
         self._stray = stray
-        self._summary = summary
+        self.summary = summary or self.description or ""
         self.examples = examples
         self.rows: list[Option] = []
         self.site: dict[str, SiteValue] = {}
@@ -79,7 +79,7 @@ class Parser(argparse.ArgumentParser):
         lines = [
             " ".join(["usage:", self.prog, *self.synopsis, "[options]"]),
             "",
-            *wrap(self._summary or self.description or "", 79),
+            *wrap(self.summary, 79),
             "",
             *([f"{kind} used most:"] if self.briefs else []),
             *(f"  {name:<{width}}  {text}" for name, text in self.briefs),

@@ -28,7 +28,7 @@ _AUTH = (
 )
 #: Key of a cloud -> option.
 _OTHERS = {
-    "token": "os_auth_token",
+    "token": "os_auth_token",  # nosec B105 # names, not a token
     "region_name": "os_region_name",
     "interface": "os_endpoint_type",
     "cacert": "os_cacert",

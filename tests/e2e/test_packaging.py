@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docs import shellfiles
 from ssbench import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     place = tmp_path_factory.mktemp("wheel")
     for name in SOURCES:
         shutil.copy(ROOT / name, place)
-    for name in ("ssbench", "scenarios", "bin"):
+    for name in ("ssbench", "scenarios", "bin", "docs"):
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
     subprocess.run([*command, "-w", str(place / "dist"), str(place)], check=True)
@@ -52,6 +53,19 @@ def test_the_commands_and_the_version_are_right(wheel: zipfile.ZipFile) -> None:
     metadata = wheel.read(f"{about}/METADATA").decode()
     assert "Requires-Python: >=3.10" in metadata
     assert "Provides-Extra: embedded" in metadata
+
+
+def test_man_pages_and_completions_ship(wheel: zipfile.ZipFile) -> None:
+    share = f"ssbench-{__version__}.data/data/share"
+    names = {name.removeprefix(f"{share}/") for name in wheel.namelist() if share in name}
+    assert names == {path for path, _ in shellfiles.files()}
+    assert {
+        "man/man1/ssbench-master-run-scenario.1",
+        "man/man1/ssbench-worker.1",
+        "bash-completion/completions/ssbench-master",
+        "zsh/site-functions/_ssbench-worker",
+        "fish/vendor_completions.d/ssbench-master.fish",
+    } <= names
 
 
 @pytest.mark.parametrize("name", ["ssbench-master", "ssbench-worker"])

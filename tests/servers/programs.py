@@ -22,6 +22,7 @@ PROGRAMS = {
     "chromedriver": "apt-get install chromium-driver",
     "prometheus": "apt-get install prometheus",
     "influxd": "apt-get install influxdb",
+    "man": "apt-get install man-db",
     "sshd": "apt-get install openssh-server",
     "systemd-analyze": "apt-get install systemd",
     "slurmctld": "apt-get install slurmctld slurmd slurm-client munge",

@@ -1,0 +1,84 @@
+"""Man pages and shell completions: each option is in them, and they can be read."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from docs import shellfiles
+from ssbench.cli.options import master_parser
+from ssbench.cli.worker_options import worker_parser
+
+PAGES = dict(shellfiles.files())
+PARSERS = [
+    parser
+    for program in (master_parser(), worker_parser())
+    for parser in shellfiles.parsers(program)
+]
+
+
+def flags(parser: argparse.ArgumentParser) -> set[str]:
+    shown = [each for each in parser._actions if each.help is not argparse.SUPPRESS]
+    return {flag for each in shown for flag in each.option_strings}
+
+
+def man_page(parser: argparse.ArgumentParser) -> str:
+    return PAGES[f"man/man1/{parser.prog.replace(' ', '-')}.1"]
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.prog)
+def test_each_command_has_a_man_page_with_each_option(parser: argparse.ArgumentParser) -> None:
+    words = re.split(r"\\f[BR]|[\s\[\],|]+", man_page(parser).replace("\\-", "-"))
+    assert flags(parser) - {"-h", "--help"} <= {*words}
+    hidden = {flag for each in parser._actions for flag in each.option_strings} - flags(parser)
+    assert not {*words} & hidden
+
+
+@pytest.mark.parametrize("shell", shellfiles.COMPLETIONS)
+@pytest.mark.parametrize("program", ["ssbench-master", "ssbench-worker"])
+def test_completions_have_each_option(shell: str, program: str) -> None:
+    folder, name = shellfiles.COMPLETIONS[shell]
+    text = PAGES[f"{folder}/{name.format(program)}"]
+    for parser in PARSERS:
+        if parser.prog.startswith(program):
+            for flag in flags(parser):
+                assert flag.lstrip("-") in text
+
+
+def test_bash_completes_commands_options_and_files(tmp_path: Path) -> None:
+    script = tmp_path / "completion"
+    script.write_text(PAGES["bash-completion/completions/ssbench-master"])
+    (tmp_path / "a.stat.gz").touch()
+
+    def complete(*words: str) -> set[str]:
+        line = f"""\
+source {script}
+COMP_WORDS=(ssbench-master {" ".join(f"'{word}'" for word in words)})
+COMP_CWORD={len(words)}
+_shtab_ssbench_master
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+        ended = subprocess.run(
+            ["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path, check=True
+        )
+        return {word.strip() for word in ended.stdout.splitlines()}
+
+    assert {"run-scenario", "report-scenario"} <= complete("r") | complete("ru") | complete("re")
+    assert "--user-count" in complete("run-scenario", "--us")
+    assert complete("report-scenario", "-s", "a.st") == {"a.stat.gz"}
+
+
+@pytest.mark.program("man")
+@pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("man/")])
+def test_man_renders_without_warnings(name: str, tmp_path: Path) -> None:
+    page = tmp_path / Path(name).name
+    page.write_text(PAGES[name])
+    command = ["man", "--warnings", "-E", "UTF-8", "-l", str(page)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, env={
+        "MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})  # fmt: skip
+    assert ended.stderr == ""
+    assert ended.stdout.startswith(page.stem.upper())
