@@ -58,6 +58,7 @@ def shell(
     for name in list(os.environ):
         if name.startswith(("ST_", "OS_", "SSBENCH_")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("SSBENCH_CONFIG", "")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     return Shell(capsys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,34 @@ from tests.e2e.commands import (
 def base() -> str:
     """Containers of this test alone."""
     return f"run{secrets.token_hex(4)}"
+
+
+def test_login_and_defaults_of_the_file_of_a_site(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str, tmp_path: Path
+) -> None:
+    flags = login(embedded_swift)
+    given = dict(zip(flags[::2], flags[1::2], strict=True))
+    file = tmp_path / "config.toml"
+    file.write_text(f"""\
+auth = "{given["-A"]}"
+user = "{given["-U"]}"
+key = "{given["-K"]}"
+users = 3
+[run-scenario]
+container-base = "{base}"
+op-count = 40
+""")
+    file.chmod(0o600)
+    site = {"SSBENCH_CONFIG": str(file)}
+    path = commands.scenario()
+    ended = commands.run("-f", path, environment={**site, "SSBENCH_OP_COUNT": "50"}).fine()
+    assert ended.counted() == (50, 0, 0)
+    assert "3 users on" in ended.out
+    assert given["-K"] not in ended.out + ended.err
+    file.chmod(0o644)
+    line = commands.run("-f", path, environment=site).one_line(2)
+    assert "key: is secret, and others may read this file" in line
+    assert given["-K"] not in line
 
 
 def test_the_command_line_of_0_3_9(
