@@ -32,12 +32,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ssbench.core.columns import (
-    JobLayout,
-    layout,
-    layouts,
-    schema_number,
-)
+from ssbench.core.columns import JobLayout, layout, layouts, schema_number
 from ssbench.core.completed import Completed, pack_completed
 from ssbench.core.cpu_profile import CpuProfile
 from ssbench.core.errors import ExitStatus, MessageError
@@ -284,7 +279,7 @@ class WorkerMachine:
         self._next_ask_ns = 0
         self._checked = (0, 0)  # the newest check of the network: master and number
         self._next_hello_ns = 0
-        self._silent_ns = 0  # since the newest control state, see ``_check_master``
+        self._silent_ns = 0  # since the newest control state, see ``tick``
         self._heard_any = False
         self._warned_of_no_master = False
         self._dropped = 0  # jobs, since a master last listed this worker
@@ -324,7 +319,12 @@ class WorkerMachine:
             self.phase.held.lease_expires_ns = self._clock_sync.lease_expires_ns
         status = self._membership.status_in(state)
         if status is MembershipStatus.REFUSED:
-            self._on_refused(state.refused[self.incarnation], now_ns)
+            reason = state.refused[self.incarnation]
+            lasted_ns = self._membership.refuse(now_ns)
+            if lasted_ns is None:
+                log.warning("The master refuses this worker: %s", reason)
+            elif lasted_ns > _REFUSED_NS:
+                self.stop(f"refused: {reason}", ExitStatus.FAILED)
         elif self._exit:
             return
         elif status is MembershipStatus.ACCEPTED:
@@ -335,13 +335,6 @@ class WorkerMachine:
             self.expire_lease("The master has dropped this worker")
         elif status is MembershipStatus.REPLACED:
             self._on_master_lost("another one has started")
-
-    def _on_refused(self, reason: str, now_ns: int) -> None:
-        lasted_ns = self._membership.refuse(now_ns)
-        if lasted_ns is None:
-            log.warning("The master refuses this worker: %s", reason)
-        elif lasted_ns > _REFUSED_NS:
-            self.stop(f"refused: {reason}", ExitStatus.FAILED)
 
     def _on_accepted(self, state: ControlState, now_ns: int) -> None:
         self._membership.accept(state)
@@ -484,12 +477,15 @@ class WorkerMachine:
         """A message arrived on the work socket; returns how many of its jobs will be started.
 
         After the last message of a burst, and before any of the jobs starts, ``acknowledge`` must
-        be called: the master gives jobs that nobody acknowledged to other workers.
+        be called: the master gives jobs that are not acknowledged to other workers.
         """
         phase = self.phase
         assert phase is not None  # nosec B101 # wants_jobs
         try:
-            message, jobs = _read_jobs(data, self._layouts)
+            message = decode(data)
+            if not isinstance(message, Jobs):
+                raise MessageError(f"a {type(message).__name__} on the work port")
+            jobs = layout(self._layouts, message.schema).decode(message.packed)
         except MessageError as error:
             self._rejected.add(error)
             return 0
@@ -578,25 +574,21 @@ class WorkerMachine:
         phase = self.phase
         if phase and phase.ready and now_ns > phase.held.lease_expires_ns:
             self.expire_lease()
-        self._check_master()
-        if self._exit and not (self.phase and self.phase.held.busy):
-            self.status = self.status if self.status is not None else self._exit[1]
-
-    def _check_master(self) -> None:
         if self._membership.master and self._silent_ns > self._clock_sync.timeout_ns:
             timeout_s = self._clock_sync.timeout_ns / _SECOND
             self._on_master_lost(f"nothing received from it for {timeout_s:g} s")
-        elif not self._heard_any and self._silent_ns > NO_MASTER_WARNING_S * _SECOND:
-            self._warn_of_no_master()
-
-    def _warn_of_no_master(self) -> None:
-        if not self._warned_of_no_master:
+        elif (
+            not (self._heard_any or self._warned_of_no_master)
+            and self._silent_ns > NO_MASTER_WARNING_S * _SECOND
+        ):
             self._warned_of_no_master = True
             log.warning(
                 "Nothing received from a master for %d s; still waiting. Is one running, are its"
                 " three ports reachable, and does it have the same key?",
                 NO_MASTER_WARNING_S,
             )
+        if self._exit and not (self.phase and self.phase.held.busy):
+            self.status = self.status if self.status is not None else self._exit[1]
 
     def rejected_by_master(self, reason: str) -> None:
         """The transport knows why the master does not accept connections of this worker."""
@@ -708,10 +700,3 @@ class WorkerMachine:
         self._leave()
         reason = self._exit[0] if self._exit else ""
         self.outbox.append(Bye(self.incarnation, reason[:MAX_TEXT]))
-
-
-def _read_jobs(data: bytes, job_layouts: Sequence[JobLayout | None]) -> tuple[Jobs, list[Job]]:
-    message = decode(data)
-    if not isinstance(message, Jobs):
-        raise MessageError(f"a {type(message).__name__} on the work port")
-    return message, layout(job_layouts, message.schema).decode(message.packed)

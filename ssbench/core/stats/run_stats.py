@@ -183,7 +183,7 @@ class RunStats:
     @property
     def out_of_range(self) -> int:
         """Successes with a latency or a completion time that is impossible or too long."""
-        total = self._tallies.total(None, None, None)
+        total = self._tallies.total()
         return self.series.untimed + total.last_byte.histogram.out_of_range
 
     @property
@@ -222,9 +222,9 @@ class RunStats:
         """The sum over the groups; None: all. Read-only."""
         total = self._tallies.total(operation, size_class, stage)
         total.has_bytes = not self.run.no_store
-        total.has_items = self._tallies.total(None, None, None).items > 0
+        total.has_items = self._tallies.total().items > 0
         if stage is None and total.first_start_ns is not None and total.last_end_ns is not None:
-            origin_ns = self._origins.get(Phase.RUN, 0)
+            origin_ns = self._origin_ns
             total.left_out_ns = gaps_ns(
                 self.run.spans, total.first_start_ns - origin_ns, total.last_end_ns - origin_ns
             )
@@ -242,7 +242,7 @@ class RunStats:
             return Basis.LEGACY
         planned, sent = run.scenario.operation_count, run.sent
         if sent is None:
-            sent = self._tallies.total(None, None, None).operations + self.left_out + run.lost
+            sent = self._tallies.total().operations + self.left_out + run.lost
         if planned is not None and sent == planned:
             return Basis.COMPLETED
         if run.footer is not None and run.footer.ended == "exhausted":
@@ -259,8 +259,8 @@ class RunStats:
         if basis not in (Basis.DUE, Basis.SHARE):
             return None
         begin_ns, (low_ns, high_ns) = self.run.stages[0].at_ns, windows[0]
-        first_ns = self._tallies.total(None, None, None).first_start_ns or 0
-        first_ns -= self._origins.get(Phase.RUN, 0)
+        first_ns = self._tallies.total().first_start_ns or 0
+        first_ns -= self._origin_ns
         # Due times count from the mark; users begin a little later, when the workers receive it.
         if basis is Basis.SHARE and low_ns == begin_ns < first_ns < high_ns:
             windows[0] = Span(first_ns, high_ns)
@@ -290,7 +290,7 @@ class RunStats:
             return None
         if total.first_start_ns is None or total.last_end_ns is None or not total.seconds:
             return None
-        origin_ns = self._origins.get(Phase.RUN, 0)
+        origin_ns = self._origin_ns
         share = (total.last_end_ns - origin_ns - last.at_ns) / SECOND_NS / total.seconds
         if share <= _LONG_TAIL:
             return None
@@ -446,6 +446,11 @@ class RunStats:
         series = self._hosts[run_id, index]
         worker_id = self.run.worker_id(run_id, index) if index >= 0 else ""  # below: a master
         return ProcessSeries(Who(worker_id, series.host), series, self.run.spans_s(run_id))
+
+    @property
+    def _origin_ns(self) -> int:
+        """Wall clock: start of the run phase; 0: unknown."""
+        return self._origins.get(Phase.RUN, 0)
 
     # How it is counted
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -362,23 +361,19 @@ class Tallies:
         """Each (operation, size class) that has results."""
         return {kind for tallies in self._stages.values() for kind in tallies}
 
-    def total(self, operation: int | None, size_class: int | None, stage: int | None) -> Tally:
+    def total(
+        self,
+        operation: int | None = None,
+        size_class: int | None = None,
+        stage: int | None = None,
+    ) -> Tally:
         """The sum; None: all. The same object until something is added."""
         asked = operation, size_class, stage
         if asked not in self._totals:
             total = self._totals[asked] = Tally()
-            for tally in self._chosen(*asked):
-                total.merge(tally)
+            for number, tallies in self._stages.items():
+                if stage in (None, number):
+                    for (of_operation, of_class), tally in tallies.items():
+                        if operation in (None, of_operation) and size_class in (None, of_class):
+                            total.merge(tally)
         return self._totals[asked]
-
-    def _chosen(
-        self, operation: int | None, size_class: int | None, stage: int | None
-    ) -> Iterator[Tally]:
-        for number, tallies in self._stages.items():
-            for (of_operation, of_class), tally in tallies.items():
-                if (
-                    stage in (None, number)
-                    and operation in (None, of_operation)
-                    and size_class in (None, of_class)
-                ):
-                    yield tally
