@@ -642,7 +642,7 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
 
 
 def _columns(*cells: str) -> str:
-    """A title to the left, figures to the right, and a last word."""
+    """A title to the left, figures to the right, and a verdict."""
     widths = _WIDE if len(cells) >= len(_WIDE) else _NARROW
     padded = [
         f"{cell:<{-width}}" if width < 0 else f"{cell:>{width}}"

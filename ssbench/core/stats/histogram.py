@@ -69,10 +69,6 @@ class Histogram:
         exact = (self.count, self.out_of_range, self._min, self._max, self._sum, self._squares)
         return *exact, (used + self._first).tolist(), self._counts[used].tolist()
 
-    def record(self, value_ns: int) -> None:
-        """Count one value."""
-        self.record_many([value_ns])
-
     def record_many(self, values_ns: Sequence[int] | npt.NDArray[Any]) -> None:
         """Count whole nanoseconds."""
         values = np.asarray(values_ns)

@@ -402,11 +402,11 @@ class RunStats:
         own = ErrorKind.LOAD_GENERATOR
         own_failures = sum(each.count for (kind, _), each in self.errors.items() if kind == own)
         load = [key for key in sorted(self._hosts) if not self._is_metrics_only(*key)]
-        return judge([self._seat(*key) for key in load], own_failures)
+        return judge([self._process_of(*key) for key in load], own_failures)
 
     def processes(self) -> list[ProcessSeries]:
         """The metrics of the master and of each worker."""
-        return [self._seat(*key) for key in sorted(self._hosts)]
+        return [self._process_of(*key) for key in sorted(self._hosts)]
 
     def machines(self) -> dict[str, HostSeries]:
         """The metrics of each host, by its name."""
@@ -442,7 +442,7 @@ class RunStats:
         worker = self.run.workers.get((run_id, index))
         return worker is not None and not worker.concurrency
 
-    def _seat(self, run_id: str, index: int) -> ProcessSeries:
+    def _process_of(self, run_id: str, index: int) -> ProcessSeries:
         series = self._hosts[run_id, index]
         worker_id = self.run.worker_id(run_id, index) if index >= 0 else ""  # below: a master
         return ProcessSeries(Who(worker_id, series.host), series, self.run.spans_s(run_id))

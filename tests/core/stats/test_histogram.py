@@ -153,7 +153,7 @@ def test_sums_are_exact_in_any_portions(values: list[int]) -> None:
     assert many.mean == 50 * sum(values) / (50 * len(values))
     one = Histogram()
     for value in values:
-        one.record(value)
+        one.record_many([value])
     total, squares, n = sum(values), sum(value * value for value in values), len(values)
     assert one.std_dev == sqrt(n * squares - total * total) / n
     assert one == of(values)

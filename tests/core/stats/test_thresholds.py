@@ -46,7 +46,7 @@ def test_metric_names_are_parsed(name: str, percent: float | None, latency: str 
 
 def test_a_bare_percentile_means_response_times_if_present() -> None:
     tally = Tally()
-    tally.response.histogram.record(5)
+    tally.response.histogram.record_many([5])
     assert latency_of("p99", tally) == "response"
 
 
