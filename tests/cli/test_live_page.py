@@ -116,7 +116,7 @@ def test_there_is_no_report_before_the_end(served: Served) -> None:
     assert served.status("/report") == 404
     assert served.status("/else") == 404
     assert served.status("/stop") == 404
-    assert served.status("/else", "POST") == 404
+    assert served.status("/else", "POST", Origin=f"http://{served.host}") == 404
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.2:1", "", "["])

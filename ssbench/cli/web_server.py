@@ -1,0 +1,210 @@
+"""A small web server in threads of its own: for ``--web`` and ``browse``.
+
+Requests must carry the token, if there is one, and name this host in their Host header: a page of
+another site, whose name was made to lead here, reads nothing. One that posts here blindly has
+another Origin.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+import socket
+import socketserver
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from threading import BoundedSemaphore, Thread
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import parse_qs
+
+from ssbench.core.errors import SsbenchError
+
+_PORT = re.compile(r":\d+$")  #: of a Host header
+_MAX_CONNECTIONS, _MAX_STREAMS = 64, 16  #: each has a thread; streams are those of events
+_SOCKET_TIMEOUT_S = 10.0  #: of a client that reads, or sends, nothing
+
+Query = Mapping[str, Sequence[str]]
+
+
+class Page(NamedTuple):
+    """HTML to answer a request with."""
+
+    text: str
+    scripts: str = "'none'"  #: which may run: a source of script-src in a Content-Security-Policy
+    status: int = 200
+
+
+class Site(Protocol):
+    """What a server serves; called by its threads."""
+
+    def get(self, path: str, query: Query) -> Page | Iterator[str] | None:
+        """A page; or data of server-sent events, "" for a sign of life; None: there is neither."""
+
+    def post(self, path: str) -> bool:
+        """Do what a button is for; False: there is no such button."""
+
+
+class WebServer:
+    """Serves a site until it is closed.
+
+    :param address: IP address and port; 0 for any that is free.
+    :raises SsbenchError: the address can't be listened on.
+    """
+
+    def __init__(self, address: tuple[str, int], site: Site) -> None:
+        ip, port = ip_address(address[0]), address[1]
+        is_local = ip.is_loopback
+        name = f"[{ip}]" if ip.version == 6 else str(ip)
+        try:
+            self._server = _Server((str(ip), port), self)
+        except OSError as error:
+            raise SsbenchError(f"--web {name}:{port}: can't listen: {error.strerror}") from error
+        self.site = site
+        self.streams = BoundedSemaphore(_MAX_STREAMS)
+        self.token = "" if is_local else secrets.token_urlsafe(16)  #: "": none is needed
+        #: None: any IP address, and this host's name in any domain; these need the token.
+        self._names = {name, "localhost"} if is_local else None
+        shown = socket.gethostname() if ip.is_unspecified else name
+        self.url = f"http://{shown}:{self._server.server_address[1]}/"
+        if self.token:
+            self.url += f"?token={self.token}"
+        Thread(target=self._server.serve_forever, name="ssbench-web", daemon=True).start()
+
+    def __repr__(self) -> str:
+        return f"<WebServer {self._server.server_address}>"  # not the token
+
+    def close(self) -> None:
+        """Stop serving. The site ends its streams of events."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def allows(self, host: str, token: str) -> bool:
+        """Whether a request with this Host header and token may be answered."""
+        name = _PORT.sub("", host.lower())  # any: a port may be forwarded
+        if self._names is not None:
+            known = name in self._names
+        else:
+            known = _is_ip(name) or name.partition(".")[0] == _short_name()
+        return known and hmac.compare_digest(token.encode(), self.token.encode())
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], web: WebServer) -> None:
+        self.web = web
+        self._connections = BoundedSemaphore(_MAX_CONNECTIONS)
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # HTTPServer's looks up the host's name
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._connections.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._connections.release()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):  # that is a client which went away
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version, sys_version = "ssbench", ""
+    timeout = _SOCKET_TIMEOUT_S
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Requests are not logged: they have the token."""
+
+    def do_GET(self) -> None:
+        path, query = self._target()
+        if not self._is_allowed(query):
+            return
+        found = self.server.web.site.get(path, query)
+        if found is None:
+            self.send_error(404)
+        elif isinstance(found, Page):
+            self._send(found)
+        else:
+            self._stream(found)
+
+    def do_POST(self) -> None:
+        path, query = self._target()
+        if not self._is_allowed(query):
+            return
+        if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
+            self.send_error(403, "Not from this page")
+        elif self.server.web.site.post(path):
+            self.send_response(204)
+            self.end_headers()
+        else:
+            self.send_error(404)
+
+    def _target(self) -> tuple[str, Query]:
+        path, _, query = self.path.partition("?")
+        return path, parse_qs(query)
+
+    def _is_allowed(self, query: Query) -> bool:
+        token = query.get("token", [""])[-1]
+        allowed = self.server.web.allows(self.headers.get("Host", ""), token)
+        if not allowed:
+            self.send_error(403, "Wrong host or token")
+        return allowed
+
+    def _send(self, page: Page) -> None:
+        data = page.text.encode()
+        self.send_response(page.status)
+        self._common_headers("text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header(
+            "Content-Security-Policy",
+            f"default-src 'none'; script-src {page.scripts}; style-src 'unsafe-inline'; img-src"
+            " data: blob:; connect-src 'self'; form-action 'self'; frame-ancestors 'none';"
+            " base-uri 'none'",
+        )
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _common_headers(self, kind: str) -> None:
+        self.send_header("Content-Type", kind)
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Referrer-Policy", "no-referrer")  # the address has the token
+        self.send_header("X-Content-Type-Options", "nosniff")
+
+    def _stream(self, events: Iterator[str]) -> None:
+        streams = self.server.web.streams
+        if not streams.acquire(blocking=False):
+            self.send_error(503, "Too many pages are open")
+            return
+        try:
+            self.send_response(200)
+            self._common_headers("text/event-stream")
+            self.end_headers()
+            for data in events:
+                self.wfile.write(f"data: {data}\n\n".encode() if data else b": ping\n\n")
+        finally:
+            streams.release()
+
+
+def _is_ip(name: str) -> bool:
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _short_name() -> str:
+    return socket.gethostname().lower().partition(".")[0]
