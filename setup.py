@@ -106,7 +106,7 @@ setup(
     # scenarios/ stands beside ssbench/ in a checkout and inside of it once installed.
     package_dir={"ssbench.scenarios": "scenarios"},
     package_data={
-        "ssbench": ["py.typed", "report/page.html.j2", "cli/live_page.html"],
+        "ssbench": ["py.typed", "report/page.html.j2", "cli/live_page.html", "cli/browse.html.j2"],
         "ssbench.scenarios": ["*.scenario"],
     },
     cmdclass={"build_py": Build},

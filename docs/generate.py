@@ -54,6 +54,7 @@ SEE = {
     "--sweep": ("../how-to/series.rst",),
     "--threshold": ("../how-to/comparing.rst#thresholds-threshold",),
     "--verify": ("options.rst#verifying-content-verify",),
+    "--web": ("../how-to/watching.rst#in-a-browser",),
 }
 PART = re.compile(
     r"^\.\. made by docs/generate\.py: (?P<what>[^\n]*)\n.*?^\.\. made until here$",

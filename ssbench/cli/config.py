@@ -56,7 +56,7 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
         "worker_command": (*WORKER_COMMAND, *(["--verbose"] if ns.verbose else [])),
         "percentiles": percentiles(ns),
         "thresholds": thresholds(ns),
-        "in_detail": "html" in ns and ns.html is not None,
+        "in_detail": any(getattr(ns, name, None) for name in ("html", "web")),
     }
 
 

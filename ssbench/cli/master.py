@@ -165,6 +165,7 @@ _FUNCTIONS = {
     "find-limit": "ssbench.cli.run_commands:find_limit",
     "report-scenario": "ssbench.cli.report_commands:report_scenario",
     "compare": "ssbench.cli.report_commands:compare",
+    "browse": "ssbench.cli.browse:browse",
     "list-scenarios": "ssbench.cli.master:list_scenarios",
     "kill-workers": "ssbench.cli.master:kill_workers",
     "cleanup-containers": "ssbench.cli.cleanup_commands:cleanup_containers",
@@ -186,7 +187,7 @@ _FUNCTIONS = {
 #: Commands that compute statistics. They load numpy late: a run must not find at its end that
 #: it is missing, as in an environment of an earlier release.
 _STATISTICS = {
-    "run-scenario", "find-limit", "report-scenario", "compare", "upload", "download",
+    "run-scenario", "find-limit", "report-scenario", "compare", "browse", "upload", "download",
 }  # fmt: skip
 
 if __name__ == "__main__":

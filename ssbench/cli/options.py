@@ -463,6 +463,13 @@ REPORT_SCENARIO = (
         "speedscope and flamegraph.pl read; - for standard output instead of the report",
         metavar="FILE", file="w"),
 )
+BROWSE = (
+    row("", "folder", str, "", "a folder of stat files", metavar="DIR", required=True),
+    row("--web", "web", web_address, "",
+        "serve the page at this address; other addresses than 127.0.0.1 need the token of the URL "
+        "that is printed [default: 127.0.0.1 and a free port]", metavar="ADDR:PORT",
+        default=(LOOPBACK, 0), brief="serve the page at this address"),
+)
 COMPARE = (
     row("", "stats_files", str, "",
         "results of two or more runs; the others are compared with the first", metavar="STATS_FILE",
@@ -912,6 +919,14 @@ COMMANDS: Mapping[str, Command] = {
         "Compares rates and latencies of runs, each with its confidence interval, and states which "
         "differences are more than noise. Lists the settings in which the runs differ first.",
         examples=("before.stat.gz after.stat.gz --operation READ",),
+    ),
+    "browse": Command(
+        BROWSE,
+        "list the stat files of a folder as a page, with their reports",
+        "Serves a page that lists the stat files of a folder with their main figures, opens their "
+        "reports, and compares those that are ticked; until Ctrl-C.",
+        examples=("/tmp/ssbench-results",),
+        is_common=False,
     ),
     "list-scenarios": Command(
         (),

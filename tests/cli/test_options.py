@@ -140,7 +140,7 @@ def test_defaults_of_the_master(line: str, values: dict[str, object]) -> None:
 def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> None:
     needed = {
         "run-scenario": "-f s", "find-limit": "-f s --slo p", "report-scenario": "-s f",
-        "compare": "f g", "make-key": "f", "nectar": "bench-put",
+        "compare": "f g", "browse": "d", "make-key": "f", "nectar": "bench-put",
         **{name: "c" for name in COMMANDS if name.startswith("bench ")},
         "bench files": "read d", "gen-files": "d 1 1", "diff-dirs": "a b",
         "make-scenario": "--from-container c", "replay": "f",

@@ -1,0 +1,184 @@
+"""``browse``: past results as a page, over HTTP and in a browser."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import socket
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from ssbench.cli.browse import BrowseSite
+from ssbench.cli.master import main
+from ssbench.cli.web_server import WebServer
+from ssbench.core.text import printable
+from ssbench.runner.browse import ResultsFolder
+from tests.e2e.commands import until
+from tests.servers.browser import browser
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "format-1"
+HOSTILE = "<img src=x onerror=\"document.title='stolen'\">&\x1b[2J\udcff.stat.gz"
+KEY = quote(HOSTILE, safe="", errors="surrogateescape")  #: as links have it
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two runs, one with a hostile name; a damaged one, one that is written, and other files."""
+    place = tmp_path / "results"
+    place.mkdir()
+    shutil.copy(GOLDEN / "gold.stat.gz", place)
+    shutil.copy(GOLDEN / "silver.stat.gz", place / HOSTILE)
+    shutil.copy(GOLDEN / "damaged.stat.gz", place)
+    shutil.copy(GOLDEN / "healthy.stat.gz", place / "running.stat.gz")
+    (place / "rubbish.stat.gz").write_bytes(b"\x1f\x8brubbish")
+    (place / "empty.stat").touch()
+    (place / "notes.txt").write_text("not listed")
+    (tmp_path / "secret.stat.gz").write_bytes((GOLDEN / "gold.stat.gz").read_bytes())
+    (place / "link.stat.gz").symlink_to(tmp_path / "secret.stat.gz")
+    (place / "deeper.stat").mkdir()
+    return place
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[WebServer]:
+    site = BrowseSite(ResultsFolder(str(folder)))
+    found = WebServer(("127.0.0.1", 0), site)
+    yield found
+    found.close()
+
+
+def get(server: WebServer, path: str, **headers: str) -> tuple[int, str]:
+    url = urlsplit(server.url)
+    connection = HTTPConnection("127.0.0.1", url.port or 0, timeout=60)
+    connection.request("GET", path, headers={"Host": url.netloc, **headers})
+    with connection.getresponse() as response:
+        return response.status, response.read().decode()
+
+
+def listed(server: WebServer) -> str:
+    """The list, once all files were looked at."""
+    until("a list of all files", lambda: "Reading stat files" not in get(server, "/")[1])
+    return get(server, "/")[1]
+
+
+def test_a_folder_is_listed_with_figures_and_faults(server: WebServer, folder: Path) -> None:
+    with open(folder / "running.stat.gz", "rb") as writing:
+        fcntl.flock(writing, fcntl.LOCK_EX)
+        rows = listed(server).split("<tr>")[2:]
+        names = ("gold", "rubbish", "running", "empty", "damaged")
+        by_name = {name: row for row in rows for name in names
+                   if f"{name}.stat" in row}  # fmt: skip
+        assert len(rows) == 6
+        assert 'type="checkbox"' in by_name["gold"]
+        assert " ms</td>" in by_name["gold"]
+        assert 'type="checkbox"' in by_name["damaged"]
+        assert '<td class="fault"></td>' not in by_name["damaged"]
+        assert '<td class="fault"></td>' in by_name["gold"]
+        assert "its run is still in progress" in by_name["running"]
+        assert "no stat file" in by_name["rubbish"]
+        assert "is empty" in by_name["empty"]
+        for name in ("rubbish", "empty"):
+            assert 'type="checkbox"' not in by_name[name]
+    assert "<img" not in "".join(rows)
+    assert "\x1b" not in "".join(rows)
+    text = listed(server)
+    assert 'value="running.stat.gz"' in text
+    assert "notes.txt" not in text
+    assert "link.stat.gz" not in text
+
+
+def test_a_file_that_changes_is_read_again(server: WebServer, folder: Path) -> None:
+    assert 'value="rubbish.stat.gz"' not in listed(server)
+    shutil.copy(GOLDEN / "gold.stat.gz", folder / "rubbish.stat.gz")
+    assert 'value="rubbish.stat.gz"' in listed(server)
+    (folder / "rubbish.stat.gz").unlink()
+    assert "rubbish" not in listed(server)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../secret.stat.gz", "..%2Fsecret.stat.gz", "/etc/passwd", "link.stat.gz", "notes.txt", "",
+        "results/../gold.stat.gz", "..%252Fsecret.stat.gz", ".", "deeper.stat", "gold.stat.gz%00",
+    ],
+)  # fmt: skip
+def test_only_stat_files_of_the_folder_are_opened(server: WebServer, name: str) -> None:
+    status, _ = get(server, f"/report?name={name}")
+    assert status == 404
+    assert get(server, f"/compare?name=gold.stat.gz&name={name}")[0] == 404
+    assert get(server, f"/{name}")[0] in (200, 404)
+
+
+def test_reports_and_comparisons_are_pages(server: WebServer) -> None:
+    status, page = get(server, "/report?name=gold.stat.gz")
+    assert (status, page[:15]) == (200, "<!DOCTYPE html>")
+    both = f"name=gold.stat.gz&name={quote(KEY)}"
+    status, page = get(server, f"/compare?{both}")
+    assert status == 200
+    assert "<img src=x" not in page
+    assert get(server, "/compare?name=gold.stat.gz")[0] == 404
+    status, page = get(server, "/report?name=rubbish.stat.gz")
+    assert status == 500
+    assert "no stat file" in page
+
+
+def test_requests_are_checked_as_those_of_a_live_page(server: WebServer) -> None:
+    assert get(server, "/", Host="evil.example")[0] == 403
+    assert get(server, "/report?name=gold.stat.gz", Host="evil.example")[0] == 403
+
+
+def test_elsewhere_than_on_loopback_links_have_the_token(folder: Path) -> None:
+    site = BrowseSite(ResultsFolder(str(folder)))
+    server = WebServer(("0.0.0.0", 0), site)
+    site.token = server.token
+    try:
+        host = f"127.0.0.1:{urlsplit(server.url).port}"
+        assert get(server, "/", Host=host)[0] == 403
+        query = urlsplit(server.url).query
+        until("a list", lambda: "report?name=" in get(server, f"/?{query}", Host=host)[1])
+        text = get(server, f"/?{query}", Host=host)[1]
+        assert f"&amp;{query}" in text
+        assert get(server, f"/report?name=gold.stat.gz&{query}", Host=host)[0] == 200
+        assert get(server, "/report?name=gold.stat.gz", Host=host)[0] == 403
+    finally:
+        server.close()
+
+
+def test_a_folder_that_is_none_is_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["browse", str(tmp_path / "none")]) == 2
+    assert "No such file or directory: name a folder of stat files" in capsys.readouterr().err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["browse", str(tmp_path), "--web", str(port)]) == 1
+    assert f"--web 127.0.0.1:{port}: can't listen" in capsys.readouterr().err
+
+
+def test_a_browser_opens_a_report_and_compares_ticked_runs(
+    server: WebServer, tmp_path: Path
+) -> None:
+    listed(server)
+    with browser(tmp_path / "profile") as chromium:
+        driver = chromium.driver
+        driver.get(server.url)
+        assert chromium.run("return document.title") == "ssbench: results"
+        assert printable(HOSTILE) in chromium.run("return document.body.innerText")
+        for width in (400, 1000):
+            driver.set_window_size(width, 900)
+            assert chromium.run("return document.documentElement.scrollWidth - innerWidth") <= 0
+        chromium.run("""
+            for (const each of document.querySelectorAll("input[type=checkbox]"))
+              each.checked = each.value.startsWith("gold") || each.value.startsWith("%3Cimg");
+            document.querySelector("button").click()""")
+        until("a comparison", lambda: "/compare?" in driver.current_url)
+        until("its text", lambda: "gold" in chromium.run("return document.body.innerText"))
+        driver.get(server.url)
+        chromium.run("document.querySelector('a[href*=gold]').click()")
+        until("a report", lambda: "/report?" in driver.current_url)
+        until("its charts", lambda: chromium.run("return document.querySelectorAll('svg').length"))
+        assert [each for each in chromium.errors() if "favicon" not in each] == []
