@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 
-.PHONY: help demo docs test servers test-long faults soak scale truth bench fuzz check clean
+.PHONY: help demo docs screenshots test servers test-long faults soak scale truth bench fuzz check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -43,6 +43,9 @@ fuzz: $(VENV)/.for-fuzz ## hostile input for each parser, SECONDS=60 each (TARGE
 docs: $(VENV)/.for-test ## the documents: what is made from the code, and HTML in build/docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
+
+screenshots: $(VENV)/.for-test ## draw docs/pictures anew; needs chromium and chromium-driver
+	$(BIN)/python docs/screenshots.py
 
 check: $(VENV)/.for-test docs ## format, lint, types, security, layers, documents
 	$(BIN)/ruff format --check

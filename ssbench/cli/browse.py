@@ -52,7 +52,7 @@ class BrowseSite:
     ``/compare?name=FILE&name=FILE``."""
 
     def __init__(self, folder: ResultsFolder) -> None:
-        self.token = ""  #: that links need; "": none
+        self.token = ""  #: that links need; "": none  # nosec B105 # none yet
         self._folder = folder
 
     def get(self, path: str, query: Query) -> Page | None:

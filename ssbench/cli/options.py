@@ -925,7 +925,7 @@ COMMANDS: Mapping[str, Command] = {
         "list the stat files of a folder as a page, with their reports",
         "Serves a page that lists the stat files of a folder with their main figures, opens their "
         "reports, and compares those that are ticked; until Ctrl-C.",
-        examples=("/tmp/ssbench-results",),
+        examples=("results",),
         is_common=False,
     ),
     "list-scenarios": Command(
