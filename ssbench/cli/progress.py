@@ -159,7 +159,7 @@ class LiveProgress(NoProgress):
             self._wait_due = now + first_s
         elif now >= self._wait_due:
             if self._in_place:
-                self._wait = text
+                self._wait = printable(text)
                 self._draw()
             else:
                 self._wait_due = now + every_s
