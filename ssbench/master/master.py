@@ -544,8 +544,7 @@ class Master:
         if worker and known and worker.index not in self._profiled:
             self._profiled.add(worker.index)
             _, _, stacks, samples, overhead_ns = profiled
-            if samples:  # else the report says that this worker left no profile
-                self.recorder.write(ProfileRecord(worker.index, stacks, samples, overhead_ns))
+            self.recorder.write(ProfileRecord(worker.index, stacks, samples, overhead_ns))
 
     def _on_network(self, answer: Network, now_ns: int) -> None:
         check = self._manager.network
