@@ -18,7 +18,6 @@ from pathlib import Path
 
 from ssbench.cli.console import check_files, discard, log_to_stderr, open_closed_streams, tell
 from ssbench.cli.options import COMMANDS, master_parser
-from ssbench.cli.site import NO_SITE, WORKER_TABLE, Site, describe
 from ssbench.cli.worker_options import WORKER
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.text import printable
@@ -65,15 +64,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(words: Sequence[str]) -> ExitStatus:
     words = _translated(words)
-    tables = {**{name: each.rows for name, each in COMMANDS.items()}, WORKER_TABLE: WORKER}
-    site = NO_SITE
+    site = None
     if not {"-h", "--help", "--help-all", "--version"} & {*words}:
+        from ssbench.cli.site import WORKER_TABLE, Site
+
+        tables = {**{name: each.rows for name, each in COMMANDS.items()}, WORKER_TABLE: WORKER}
         site = Site.read(os.environ)
         site.check(tables)
         for line in site.misspelt_variables(tables):
             tell(f"Warning: {line}")
     namespace = master_parser(words, site).parse_args(words)
     if namespace.show_config:
+        from ssbench.cli.site import describe
+
         for line in describe(namespace, COMMANDS[namespace.command].rows, os.environ):
             tell(line, sys.stdout)
         return ExitStatus.OK

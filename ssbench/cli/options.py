@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from ssbench import __version__
 from ssbench.cli.parser import Parser, add_options
-from ssbench.cli.site import NO_SITE, Site
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.cli.worker_options import (
     METRICS,
@@ -34,6 +33,7 @@ from ssbench.runner.methods import METHODS, Method
 from ssbench.storage.fileoptions import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
+    from ssbench.cli.site import Site
     from ssbench.core.hostlist import SshHost
     from ssbench.core.stats.steps import Sweep
 
@@ -1075,13 +1075,13 @@ results were kept; 6 workers were missing or lost."""
 
 
 def master_parser(
-    words: Sequence[str] | None = None, site: Site = NO_SITE
+    words: Sequence[str] | None = None, site: Site | None = None
 ) -> argparse.ArgumentParser:
     """The parser of ssbench-master; it sets ``command`` to the sub-command's name.
 
     :param words: the arguments to parse; commands that are not among them get no options, because
         that would take time. None: all commands get their options.
-    :param site: gives defaults.
+    :param site: gives defaults; None: there are only the built-in ones.
     :raises UsageError: a value of the site is not valid.
     """
     parser = Parser(
@@ -1122,5 +1122,6 @@ def master_parser(
             # -v and -q may be given before the command as well: no default of their own.
             loudness = (replace(option, default=argparse.SUPPRESS) for option in LOUDNESS)
             add_options(command, [*loudness, SHOW])
-            add_options(command, each.rows, each.groups, site.values(name, each.rows))
+            values = site.values(name, each.rows) if site else {}
+            add_options(command, each.rows, each.groups, values)
     return parser

@@ -175,9 +175,6 @@ class Site:
             )
 
 
-NO_SITE = Site()
-
-
 def describe(
     ns: argparse.Namespace, rows: Sequence[Option], environ: Mapping[str, str]
 ) -> Iterator[str]:

@@ -22,7 +22,7 @@ from ssbench.cli.console import log_to_stderr, tell
 from ssbench.cli.metrics import WorkerMetrics, metrics_server
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import SIGNALS
-from ssbench.cli.site import NO_SITE, WORKER_TABLE, Site, describe
+from ssbench.cli.site import WORKER_TABLE, Site, describe
 from ssbench.cli.worker_options import WORKER, key_path, ports_of, worker_parser
 from ssbench.core.capacity import memory_warning, most_users
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # Workers that a master starts get from it all that they need.
         is_child = any(word.startswith("--parent-pipe") for word in words)
-        site = NO_SITE if is_child else Site.read(os.environ)
+        is_help = not {"-h", "--help", "--help-all", "--version"}.isdisjoint(words)
+        site = Site() if is_child or is_help else Site.read(os.environ)
         site.check({WORKER_TABLE: WORKER}, WORKER_TABLE)
         namespace = worker_parser(site.values(WORKER_TABLE, WORKER)).parse_args(words)
     except UsageError as error:

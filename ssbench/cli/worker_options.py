@@ -9,14 +9,16 @@ import argparse
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ssbench import __version__
 from ssbench.cli.parser import SHOW_CONFIG, Parser, add_options
-from ssbench.cli.site import SiteValue
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
+
+if TYPE_CHECKING:
+    from ssbench.cli.site import SiteValue
 
 MAX_WORKER_ID = 64  #: characters
 KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"
