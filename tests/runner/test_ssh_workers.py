@@ -124,13 +124,20 @@ def until(true: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
+def is_named(process: psutil.Process) -> bool:
+    return process.cmdline()[-1:] == ["a-0"]
+
+
 def test_a_killed_worker_and_a_killed_ssh_are_reported(
     ssh: Callable[..., SshWorkers], children: Children
 ) -> None:
     with ssh("a:2") as workers:
         workers.exclusive = True
         wait(workers)
-        (worker,) = [each for each in tree_of(children()) if each.cmdline()[-1:] == ["a-0"]]
+        found: list[psutil.Process] = []
+        # A process that is being loaded has no command line.
+        until(lambda: found.extend(each for each in tree_of(children()) if is_named(each)) or found)
+        worker = found[0]
         worker.send_signal(signal.SIGKILL)
         exits: list[Any] = []
         until(lambda: exits.extend(workers.exits()) or exits)
