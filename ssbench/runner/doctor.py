@@ -25,15 +25,18 @@ import psutil
 
 from ssbench import statfile
 from ssbench.core import capacity
+from ssbench.core.columns import Schema, packed_count
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.model import Job, SizeClass, Timing
+from ssbench.core.model import Job, Phase, SizeClass, Timing
 from ssbench.core.naming import RUN_ID_BYTES, naming_of
 from ssbench.core.observer import Observer
 from ssbench.core.operations import CREATE, DELETE, HEAD, READ
+from ssbench.core.records import Record, ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import bytes_text, latency_text, plural, printable
+from ssbench.core.workload.workload import EnsureWorkload
 from ssbench.host.process import allow_many_connections, host_limits, usable_cores
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits
@@ -44,6 +47,7 @@ from ssbench.runner.prepare import (
     check_policy,
     check_results_space,
     check_store,
+    explained,
     make_containers,
     mean_size,
     state_of,
@@ -78,6 +82,7 @@ _TRANSFERS = 1 << 20, 8 << 20, LARGE_BYTES  #: until one takes a second
 _ROUND_TRIPS = 20
 _TRANSFER_S = 20.0  #: longest time of an operation
 _SLOW_ROUND_TRIP_S = 0.05
+_UPLOADS_S = 10.0  #: longest time of the workers' uploads
 _CLOCKS_S, _TURN_S = 2.0, 0.01  #: longest wait for the workers' clocks; between two looks
 _AHEAD_S = 2.0  #: of the store's clock, which has whole seconds
 #: Operations/s of one core that runs workers and master: about half of what was measured for PUTs
@@ -164,6 +169,8 @@ class Doctor:
                 try:
                     for found in row.find(self):
                         yield found._replace(check=row.name)
+                except StorageError as error:
+                    yield Finding(row.name, Verdict.FAILED, explained(error))
                 except SsbenchError as error:
                     yield Finding(row.name, Verdict.FAILED, str(error))
                 except OSError as error:
@@ -260,8 +267,8 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
     took_s = time.monotonic() - began_s
     policy = doctor.scenario.policy if doctor.scenario else None
     sizes = (
-        SizeClass("small", SMALL_BYTES, SMALL_BYTES, ((CREATE, 1.0),), 0),
-        SizeClass("large", LARGE_BYTES, LARGE_BYTES, ((CREATE, 1.0),), 0),
+        SizeClass("small", SMALL_BYTES, SMALL_BYTES, ((int(CREATE), 1.0),), 0),
+        SizeClass("large", LARGE_BYTES, LARGE_BYTES, ((int(CREATE), 1.0),), 0),
     )
     doctor.settings = replace(
         store.settings, run_id=secrets.token_hex(RUN_ID_BYTES), sizes=sizes, placement=policy,
@@ -350,10 +357,7 @@ def _clocks(doctor: Doctor) -> Iterator[Finding]:
 
 def _role(doctor: Doctor) -> Iterator[Finding]:
     """PUT, GET and DELETE of a small object; then round trips and a large object."""
-    client = _client(doctor)
-    name = naming_of(doctor.settings).containers[0]
-    make_containers(client, [name], policy=doctor.settings.placement)
-    with _probe(doctor, name) as call:
+    with _container(doctor) as name, _probe(doctor) as call:
         took_s = {
             "PUT": _seconds(call, CREATE),
             "GET": _seconds(call, READ),
@@ -368,12 +372,13 @@ def _network(doctor: Doctor) -> Iterator[Finding]:
     if not row_of(doctor.settings.driver).is_real:
         yield _skipped("nothing is sent")
         return
+    if doctor.operation_s is None:
+        yield _skipped("not checked without the role")
+        return
     most = doctor.limits.max_object_size or LARGE_BYTES
     if doctor.state.free_bytes is not None:
         most = min(most, doctor.state.free_bytes // 4)
-    name = naming_of(doctor.settings).containers[0]
-    make_containers(_client(doctor), [name], policy=doctor.settings.placement)
-    with _probe(doctor, name) as call:
+    with _container(doctor), _probe(doctor) as call:
         call(CREATE, 0, SMALL_BYTES)
         trips = [_seconds(call, HEAD) for _ in range(_ROUND_TRIPS)]
         for size in [size for size in _TRANSFERS if size <= most] or [most]:
@@ -385,8 +390,9 @@ def _network(doctor: Doctor) -> Iterator[Finding]:
     rates = size / max(sent_s, 1e-9), size / max(received_s, 1e-9)
     doctor.bytes_per_s = min(rates)
     result = (
-        f"HEAD {latency_text(trip_s)} (median of {_ROUND_TRIPS}); {bytes_text(size)} by one"
-        f" connection: {bytes_text(round(rates[0]))}/s there, {bytes_text(round(rates[1]))}/s back"
+        f"from this host: HEAD {latency_text(trip_s)} (median of {_ROUND_TRIPS});"
+        f" {bytes_text(size)} by one connection: {bytes_text(round(rates[0]))}/s there,"
+        f" {bytes_text(round(rates[1]))}/s back"
     )
     if trip_s > _SLOW_ROUND_TRIP_S:
         yield _warning(
@@ -403,10 +409,24 @@ _Call = Callable[[int, int, int], Timing]
 
 
 @contextmanager
-def _probe(doctor: Doctor, container: str) -> Iterator[_Call]:
-    """Calls the store as a worker does; deletes the objects and, if empty, the container."""
+def _container(doctor: Doctor, uploads: int = 1) -> Iterator[str]:
+    """Makes the container; deletes it with the objects in it: so many of the small size."""
+    client, naming = _client(doctor), naming_of(doctor.settings)
+    name = naming.containers[0]
+    make_containers(client, [name], policy=doctor.settings.placement)
+    try:
+        yield name
+    finally:
+        with suppress(StorageError):  # what failed was reported, and may fail again
+            for size_class, number in [*((0, number) for number in range(uploads)), (1, 0)]:
+                client.call(client.storage.delete_object, name, naming.object(size_class, number))
+            client.call(client.storage.delete_container, name)
+
+
+@contextmanager
+def _probe(doctor: Doctor) -> Iterator[_Call]:
+    """Calls the store as a worker does."""
     store: ObjectStore = open_store(doctor.settings)
-    admin, naming = _client(doctor).storage, naming_of(doctor.settings)
 
     def call(operation: int, size_class: int, size: int) -> Timing:
         doctor.stop.check()
@@ -417,10 +437,6 @@ def _probe(doctor: Doctor, container: str) -> Iterator[_Call]:
         store.connect(1)
         yield call
     finally:
-        with suppress(StorageError):  # what failed was reported, and may fail again
-            for size_class in range(len(doctor.settings.sizes)):
-                admin.delete_object(container, naming.object(size_class, 0))
-            admin.delete_container(container)
         store.close()
 
 
@@ -449,36 +465,91 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
         cores = plural(usable_cores(), "core")
         yield _ok(f"{plural(config.workers, 'worker')} of this host, {cores}; started by the run")
         return
-    limits = Limits(worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s)
-    options = MasterOptions(limits=limits, warn=doctor.warnings.append)
-    master = Master(transport, doctor.observers, StorageSettings(), options)
+    limits = Limits(
+        worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s,
+        drain_timeout_s=_UPLOADS_S,
+    )  # fmt: skip
+    times = _UploadTimes()
+    options = MasterOptions(limits=limits, recorder=times, warn=doctor.warnings.append)
+    master = Master(transport, doctor.observers, doctor.settings, options)
     for observer in doctor.observers:
         observer.info("Waiting for workers")
     doctor.stop.listen(master.interrupt)
     began_s = time.monotonic()
-    master.gather_workers(of_others or None)
-    waited_s = time.monotonic() - began_s
-    registry = master.registry
-    doctor.workers = [each for each in registry.workers.values() if not each.metrics_only]
-    deadline_s = time.monotonic() + _CLOCKS_S
-    while time.monotonic() < deadline_s and not doctor.stop.requested:
-        if all(w.wall_offset_ns is not None for w in doctor.workers):
-            break
-        master.keep_workers_once()
-        time.sleep(_TURN_S)
-    reasons = list(registry.refused.values())
-    master.release_workers()
+    try:
+        master.gather_workers(of_others or None)
+        waited_s = time.monotonic() - began_s
+        registry = master.registry
+        doctor.workers = [each for each in registry.workers.values() if not each.metrics_only]
+        deadline_s = time.monotonic() + _CLOCKS_S
+        while time.monotonic() < deadline_s and not doctor.stop.requested:
+            if all(w.wall_offset_ns is not None for w in doctor.workers):
+                break
+            master.keep_workers_once()
+            time.sleep(_TURN_S)
+        for worker in doctor.workers:
+            hello = worker.hello
+            cores = f", {plural(hello.cores, 'core')}" if hello.cores else ""
+            users = plural(hello.concurrency, "user")
+            yield _ok(f"{worker.name}: ssbench {hello.version}, {users}{cores}")
+        for reason in registry.refused.values():
+            yield _failed(f"a worker was refused: {reason}")
+        yield from _missing_workers(doctor, transport, of_others, waited_s)
+        if doctor.workers and doctor.operation_s and row_of(doctor.settings.driver).is_real:
+            yield from _uploads(doctor, master, times)
+    finally:
+        master.release_workers()
     if doctor.stop.requested:
         doctor.stop.end()
-    for worker in doctor.workers:
-        hello = worker.hello
-        of_host = f", {plural(hello.cores, 'core')}" if hello.cores else ""
-        found = (
-            f"{worker.name}: ssbench {hello.version}, {plural(hello.concurrency, 'user')}{of_host}"
+
+
+class _UploadTimes:
+    """Implements ``ssbench.master.recorder.Recorder``: keeps how long uploads took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[int, list[float]] = {}  #: by index of the worker
+
+    def append_results(self, phase: Phase, worker: int, schema: Schema, packed: bytes) -> None:
+        names = tuple(name for name, _ in schema)
+        batch = ResultBatch(phase, worker, packed_count(packed, len(names)), names, packed)
+        for took_ns, error in zip(batch.column("last_byte_ns"), batch.column("error"), strict=True):
+            if not error:
+                self.seconds.setdefault(worker, []).append(took_ns / 1e9)
+
+    def write(self, record: Record) -> None:
+        """Workers and phases are known."""
+
+    def tick(self, now_s: float) -> None:
+        """Nothing is buffered."""
+
+
+def _uploads(doctor: Doctor, master: Master, times: _UploadTimes) -> Iterator[Finding]:
+    """Small objects that each worker uploads: whether it reaches the store, and how fast."""
+    count = _ROUND_TRIPS * len(doctor.workers)
+    objects = ((0, number, SMALL_BYTES) for number in range(count))
+    with _container(doctor, count):
+        outcome = master.run_phase(
+            Phase.POPULATE, EnsureWorkload(objects, count), len(doctor.workers), _UPLOADS_S
         )
-        yield _ok(found)
-    yield from (_failed(f"a worker was refused: {reason}") for reason in reasons)
-    yield from _missing_workers(doctor, transport, of_others, waited_s)
+    medians = {
+        worker.name: median(times.seconds[worker.index])
+        for worker in doctor.workers
+        if worker.index in times.seconds
+    }
+    idle = ", ".join(worker.name for worker in doctor.workers if worker.name not in medians)
+    if idle or outcome.counts.failed:
+        example = f": {outcome.example}" if outcome.example else ""
+        yield _failed(
+            f"{plural(outcome.counts.failed, 'upload')} by workers failed{example}"
+            + f"; none succeeded of {idle}" * bool(idle),
+            "can these hosts reach the store: its name, its port, firewalls between?",
+        )
+    else:
+        slowest = max(medians, key=lambda name: medians[name])
+        yield _ok(
+            f"uploads of {bytes_text(SMALL_BYTES)} by {plural(len(medians), 'worker')}: median"
+            f" {latency_text(medians[slowest])} by the slowest, {slowest}"
+        )
 
 
 def _missing_workers(

@@ -30,7 +30,8 @@ def test_all_is_well_with_a_swift_and_a_worker(
     assert ended.out.splitlines()[-1] == "All is well."
     assert "PUT" in rows(ended, "role")[0]
     assert "by one connection" in rows(ended, "network")[0]
-    (worker,) = rows(ended, "workers")
+    worker, uploads = rows(ended, "workers")
+    assert re.match(r"ok: uploads of 4\.1 kB by 1 worker: median .* by the slowest, w ", uploads)
     assert re.match(r"ok: w \(.*\): ssbench \S+, 20 users, \d+ cores?$", worker)
     words = ["cleanup-containers", *login(embedded_swift), "-b", "ssbench_doctor"]
     assert "No containers to delete" in commands.master(*words).wait().fine(0).out

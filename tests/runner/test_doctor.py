@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.messages import Heartbeat
+from ssbench.core.messages import Heartbeat, Jobs, Results
+from ssbench.core.model import ErrorKind, Job
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.runner.config import RunConfig, TransportConfig
@@ -21,8 +22,9 @@ from ssbench.storage.base import StoreState
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import StoreRow
 from ssbench.transport.sockets import Ports
+from tests.core.workload.fleet import packed
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
-from tests.fakes.scripted_worker import ScriptedWorker
+from tests.fakes.scripted_worker import Script, ScriptedWorker
 from tests.ports import held_port
 
 CONTAINER = f"{CONTAINER_BASE}_000000"
@@ -203,6 +205,20 @@ def test_workers_of_this_host_are_not_waited_for(
         assert "0 of 1 workers joined" in rows["workers"][0].result
 
 
+def uploading(error: ErrorKind) -> Script:
+    """Each upload ends so."""
+
+    def upload(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+        assert scripted.state is not None
+        data = packed(jobs, error=int(error))
+        run = scripted.state.run
+        scripted.transport.send(
+            Results(scripted.incarnation, run, batch.phase, [batch.batch], data)
+        )
+
+    return upload
+
+
 def test_a_worker_of_another_release_whose_clock_differs(
     store: MemoryStore, tmp_path: Path
 ) -> None:
@@ -214,12 +230,25 @@ def test_a_worker_of_another_release_whose_clock_differs(
         tmp_path, workers=None, expect_workers=1, transport=TransportConfig(None, *numbers)
     )
     ports = Ports(*numbers)
-    with ScriptedWorker(ports, lambda *_: None, heartbeats=late, release="0.9"):
+    with ScriptedWorker(ports, uploading(ErrorKind.NONE), heartbeats=late, release="0.9"):
         rows = found(mine)["workers"]
     release, clock = (row.result for row in rows)
     assert "ssbench 0.9" in release
     assert "install the same release on every host" in release
     assert "17 minutes behind" in clock
+
+
+def test_workers_that_do_not_reach_the_store(store: MemoryStore, tmp_path: Path) -> None:
+    numbers = [held_port() for _ in range(3)]
+    mine = config(
+        tmp_path, workers=None, expect_workers=1, transport=TransportConfig(None, *numbers)
+    )
+    with ScriptedWorker(Ports(*numbers), uploading(ErrorKind.CONNECT)):
+        (row,) = found(mine)["workers"]
+    assert row.verdict is Verdict.FAILED
+    assert row.result.startswith("20 uploads by workers failed")
+    assert "none succeeded of scripted" in row.result
+    assert "firewalls" in row.advice
 
 
 def test_too_few_descriptors(store: MemoryStore, tmp_path: Path, few_files: int) -> None:
