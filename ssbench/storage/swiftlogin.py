@@ -42,9 +42,8 @@ AUTH_TYPES = {
 
 NO_CREDENTIALS = """\
 no credentials: neither options nor the environment say how to reach the store. Swift: -A, -U, -K
-  (ST_AUTH, ST_USER, ST_KEY); OS_AUTH_URL, OS_USERNAME, OS_PASSWORD ... or OS_CLOUD (Keystone); -T
-  and -S (OS_AUTH_TOKEN, OS_STORAGE_URL). Others: --storage s3, webdav or file. To try:
-  --embedded-swift"""
+  (ST_AUTH, ST_USER, ST_KEY); OS_CLOUD, or OS_AUTH_URL, OS_USERNAME, OS_PASSWORD ...; -T and -S
+  (OS_AUTH_TOKEN, OS_STORAGE_URL). Others: --storage s3, webdav or file. To try: --embedded-swift"""
 
 
 @dataclass(frozen=True, slots=True)
