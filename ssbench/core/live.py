@@ -151,10 +151,16 @@ class ProgressTracker:
     """Collects the data of a phase's display. Times are seconds since the start of the phase.
 
     :param random: picks the batches of results whose latencies are counted.
+    :param moves_bytes: False without a store (``--noop``), whatever the results say.
     """
 
     def __init__(
-        self, total: int | None, run_seconds: float | None, random: Random | None = None
+        self,
+        total: int | None,
+        run_seconds: float | None,
+        random: Random | None = None,
+        *,
+        moves_bytes: bool = True,
     ) -> None:
         self._total = total
         self._run_seconds = run_seconds
@@ -169,6 +175,7 @@ class ProgressTracker:
         self._outcomes: Counter[tuple[int, int]] = Counter()  # (operation, error) -> number
         self._statuses: Counter[int] = Counter()  # of operations with ErrorKind.STATUS
         self._bytes = 0
+        self._moves_bytes = moves_bytes
         # Packed items, not yet counted: operations by their column's base, bytes by typecode.
         self._succeeded: defaultdict[int, bytearray] = defaultdict(bytearray)
         self._moved: defaultdict[str, bytearray] = defaultdict(bytearray)
@@ -207,6 +214,8 @@ class ProgressTracker:
         for typecode, data in self._moved.items():
             count = len(data) // WIDTHS[typecode]
             self._bytes += sum(unpack_column([0, typecode, bytes(data)], count))
+        if not self._moves_bytes:
+            self._bytes = 0
         self._succeeded.clear()
         self._moved.clear()
 

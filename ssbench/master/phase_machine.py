@@ -106,7 +106,9 @@ class PhaseMachine:
         self._manager = manager
         self._limits = limits
         self._counts = counts or plan.watch is not None
-        self._tracker = ProgressTracker(plan.workload.total, plan.seconds)
+        self._tracker = ProgressTracker(
+            plan.workload.total, plan.seconds, moves_bytes=settings.driver != "noop"
+        )
         self._connect_until_ns = self._drain_until_ns = self._started_ns = 0
         self._abort: tuple[str, str] | None = None
         self._ending = ("complete", "")

@@ -94,14 +94,17 @@ def test_rejected_operations_are_counted_by_status(others: list[int]) -> None:
     assert tracker.progress(1.0, 3, 2, 1, 1).errors_by_status == {503: 2}
 
 
-def test_the_bytes_and_operations_of_each_second_are_its_history() -> None:
-    tracker = ProgressTracker(None, None)
+@pytest.mark.parametrize(("moves_bytes", "rate"), [(True, 16000), (False, 0)])
+def test_the_bytes_and_operations_of_each_second_are_its_history(
+    moves_bytes: bool, rate: int
+) -> None:
+    tracker = ProgressTracker(None, None, moves_bytes=moves_bytes)
     for quarter in range(1, 13):
         rows = [BLANK._replace(operation=int(READ), bytes_moved=size) for size in (1000, 3000)]
         tracker.add_results(pack_results(rows))
         shown = tracker.progress(quarter / 4, 2 * quarter, 0, 1, 1)
-    assert shown.history == ((8.0, 16000.0),) * 3
-    assert shown.bytes_rate == 16000
+    assert shown.history == ((8.0, rate),) * 3
+    assert shown.bytes_rate == rate
     assert shown.operations[READ].rate == 8
 
 
