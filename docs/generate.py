@@ -41,7 +41,7 @@ SEE = {
     "--existing": ("options.rst#reading-your-own-objects-existing",),
     "--filename": ("scenarios.rst",),
     "--html": ("report.rst#a-page",),
-    "--junit": ("report.rst#in-a-ci-system",),
+    "--junit": ("../how-to/ci.rst",),
     "--influx": ("programs.rst#influxdb",),
     "--live-json": ("programs.rst#lines-of-json",),
     "--metrics-port": ("programs.rst#prometheus-and-grafana",),
