@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-REFRESH_S = 0.5  #: on a terminal; drawing takes 3 to 4 ms
+REFRESH_S = 1.0  #: on a terminal; drawing takes 3 to 6 ms of a core that workers may need
 LINE_EVERY_S = 10.0  #: elsewhere
 #: A wait is shown after this many seconds, and then every so many: on a terminal, and elsewhere.
 WAIT_SHOWN_S, WAIT_TOLD_S = (1.0, REFRESH_S), (3.0, LINE_EVERY_S)
