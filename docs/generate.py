@@ -25,7 +25,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from ssbench.cli.options import COMMANDS, master_parser  # noqa: E402
+from ssbench.cli.commands import COMMANDS, master_parser  # noqa: E402
 from ssbench.cli.worker_options import worker_parser  # noqa: E402
 from ssbench.core.model import Phase  # noqa: E402
 from ssbench.core.operations import Body, of_phase  # noqa: E402

@@ -17,7 +17,7 @@ from argparse_manpage.manpage import Manpage
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ssbench import __version__
-from ssbench.cli.options import GROUPS, master_parser
+from ssbench.cli.commands import GROUPS, master_parser
 from ssbench.cli.parser import Parser
 from ssbench.cli.worker_options import worker_parser
 

@@ -17,8 +17,8 @@ import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 
+from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.nectar import bench_words
-from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.profiler import upload_words
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs import shellfiles
-from ssbench.cli.options import master_parser
+from ssbench.cli.commands import master_parser
 from ssbench.cli.worker_options import worker_parser
 
 PAGES = dict(shellfiles.files())

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from ssbench.cli.options import COMMANDS, FEW_ERRORS
+from ssbench.cli.commands import COMMANDS
+from ssbench.cli.options import FEW_ERRORS
 from ssbench.cli.store_options import given_on_command_line, store_options
 from ssbench.cli.worker_options import key_path, ports_of
 from ssbench.core.errors import UsageError

@@ -16,8 +16,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.console import check_files, discard, log_to_stderr, open_closed_streams, tell
-from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.worker_options import WORKER
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.text import printable

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ssbench.cli.commands import master_parser
 from ssbench.cli.config import percentiles, run_config, search_config, thresholds, transport_config
-from ssbench.cli.options import master_parser
 from ssbench.cli.worker_options import key_path, worker_parser
 from ssbench.core.errors import UsageError
 from ssbench.runner.config import AutoStop, RunConfig, TransportConfig

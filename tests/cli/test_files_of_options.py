@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ssbench.cli.commands import COMMANDS
 from ssbench.cli.master import main
-from ssbench.cli.options import COMMANDS
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core.errors import UsageError
 from ssbench.core.option import path as folder

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from ssbench.cli.commands import master_parser
 from ssbench.cli.nectar import bench_words
-from ssbench.cli.options import master_parser
 from ssbench.core.errors import UsageError
 from tests.cli.test_bench_commands import status
 

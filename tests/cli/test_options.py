@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from ssbench import __version__
+from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.nectar import bench_words
-from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.parser import Parser
 from ssbench.cli.profiler import upload_words
 from ssbench.cli.worker_options import worker_parser

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.options import master_parser
+from ssbench.cli.commands import master_parser
 from ssbench.cli.proctitle import MASK, mask
 from ssbench.core.option import Option
 from ssbench.storage.swiftlogin import OPTIONS, LoginOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.options import master_parser
+from ssbench.cli.commands import master_parser
 from ssbench.cli.profiler import env_file, upload_words
 from ssbench.cli.transfer_commands import go_duration, si_bytes
 from ssbench.core.errors import UsageError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.options import COMMANDS, master_parser
+from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.site import Site, describe
 from ssbench.cli.store_options import store_options
 from ssbench.cli.worker_options import WORKER, worker_parser

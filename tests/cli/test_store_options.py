@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from ssbench.cli.options import master_parser
+from ssbench.cli.commands import master_parser
 from ssbench.cli.store_options import store_options
 from ssbench.core.errors import UsageError
 from ssbench.storage.swiftlogin import login_options

@@ -13,7 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from ssbench.cli.options import master_parser
+from ssbench.cli.commands import master_parser
 from ssbench.cli.worker_options import worker_parser
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"

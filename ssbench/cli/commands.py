@@ -1,0 +1,323 @@
+"""The table of commands of ssbench-master, and the parser made from it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ssbench import __version__
+from ssbench.cli.options import (
+    BENCH,
+    BENCH_FILES,
+    BROWSE,
+    CHECK_NETWORK,
+    CLEANUP_CONTAINERS,
+    COMPARE,
+    DIFF_DIRS,
+    DOCTOR,
+    DOWNLOAD,
+    FIND_LIMIT,
+    GEN_FILES,
+    KILL_WORKERS,
+    LOUDNESS,
+    MAKE_KEY,
+    MAKE_SCENARIO,
+    NECTAR,
+    PROFILER,
+    REPLAY,
+    REPORT_SCENARIO,
+    RUN_SCENARIO,
+    UPLOAD,
+    WORKERS,
+)
+from ssbench.cli.parser import Parser, add_options
+from ssbench.cli.worker_options import SHOW
+from ssbench.core.option import Option
+from ssbench.runner.methods import METHODS
+
+if TYPE_CHECKING:
+    from ssbench.cli.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A sub-command of ssbench-master."""
+
+    rows: tuple[Option, ...]
+    summary: str  #: in ssbench-master -h
+    description: str
+    stray: str = ""  #: hint for an unexpected positional argument
+    groups: Mapping[str, str] = field(default_factory=dict)  #: titles with a description
+    alias: str = ""  #: another name
+    examples: tuple[str, ...] = ()  #: arguments after the name, for the short help
+    is_common: bool = True  #: in the short help of ssbench-master
+
+
+_SCENARIO_WITH_F = "give the scenario with -f"
+_WORKERS_OF_RUN = {
+    WORKERS: "Without --workers or --expect-workers the run starts when the connected workers can "
+    "run all users, or after --worker-wait."
+}
+_WORKERS_OF_BENCH = {
+    WORKERS: "Without --workers and --expect-workers, one worker per CPU is started on this host."
+}
+_BENCH = {
+    **{name: method.summary for name, method in METHODS.items()},
+    "suite": "run a published comparison, and print its figures beside yours",
+}
+_NUMBERED = (
+    "Object number I is named PREFIX followed by I, and is in container number I modulo "
+    "--containers, so each command finds the objects of the others. Prints a progress line every "
+    "minute, and the rate at the end."
+)
+_SUITE = (
+    "Runs put, put, get, get, delete, delete and mixed with 4 KiB objects and then with 1 MiB "
+    "objects, and prints the rates beside the published ones."
+)
+#: First word of commands that have two -> summary.
+GROUPS = {"bench": "put, get or delete numbered objects; read or write files"}
+
+COMMANDS: Mapping[str, Command] = {
+    "run-scenario": Command(
+        RUN_SCENARIO,
+        "run a scenario, store its results and report on them",
+        "Runs a scenario against a store: creates containers, uploads the initial objects, runs "
+        "the operations, deletes what it created, and prints a report.",
+        _SCENARIO_WITH_F,
+        _WORKERS_OF_RUN,
+        examples=(
+            "-f very_small --embedded-swift --workers 2",
+            "-f my.scenario -u 50 -r 5m --html run.html",
+        ),
+    ),
+    "find-limit": Command(
+        FIND_LIMIT,
+        "find the highest load that meets an SLO",
+        "Runs a scenario repeatedly, doubling the users (or the rate) until an SLO such as p99 < "
+        "50ms is missed, then bisects between the last two loads; prints a table of all steps, "
+        "and the highest load that met the SLO.",
+        _SCENARIO_WITH_F,
+        _WORKERS_OF_RUN,
+        examples=("-f my.scenario --slo 'p99 < 50ms' --workers 4",),
+    ),
+    "report-scenario": Command(
+        REPORT_SCENARIO,
+        "report on the results of an earlier run",
+        "Prints a report on a stat file, as text unless another format is given. Several stat "
+        "files are merged: those of masters that ran the same scenario at the same time.",
+        examples=("run.stat.gz --html run.html", "run.stat.gz --pctile 99.9 --json"),
+    ),
+    "compare": Command(
+        COMPARE,
+        "compare the results of two or more runs",
+        "Compares rates and latencies of runs, each with its confidence interval, and states which "
+        "differences are more than noise. Lists the settings in which the runs differ first.",
+        examples=("before.stat.gz after.stat.gz --operation READ",),
+    ),
+    "browse": Command(
+        BROWSE,
+        "list the stat files of a folder as a page, with their reports",
+        "Serves a page that lists the stat files of a folder with their main figures, opens their "
+        "reports, and compares those that are ticked; until Ctrl-C.",
+        examples=("results",),
+        is_common=False,
+    ),
+    "list-scenarios": Command(
+        (),
+        "list the canned scenarios",
+        "Lists the scenarios that ship with ssbench, for run-scenario -f.",
+    ),
+    "kill-workers": Command(
+        KILL_WORKERS,
+        "tell all workers to exit",
+        "Tells all workers, on any host, whose master is this host to exit, lists them, and "
+        "returns when they are gone.",
+        is_common=False,
+    ),
+    "cleanup-containers": Command(
+        CLEANUP_CONTAINERS,
+        "delete ssbench's containers and everything in them",
+        "Deletes the containers that ssbench created, with all their objects: those named by a "
+        "base, an underscore and six digits. Lists them and asks for confirmation first.",
+        "give the first part of the containers' names with -b",
+        examples=("--dry-run", "-b ssbench --yes"),
+    ),
+    **{
+        f"bench {name}": Command(
+            BENCH[name],
+            summary,
+            _SUITE if name == "suite" else f"{summary[0].upper()}{summary[1:]}. {_NUMBERED}",
+            groups=_WORKERS_OF_BENCH,
+            examples=("bench-ec- --count 100000",)
+            if name == "suite"
+            else ("mycontainer --containers 10 -u 20",),
+        )
+        for name, summary in _BENCH.items()
+    },
+    "nectar": Command(
+        NECTAR,
+        "run a command line of nectar's benchmark",
+        "Takes nectar's command line as it stands, with its variables AUTH_URL, AUTH_TENANT, "
+        "AUTH_USER, AUTH_KEY, AUTH_PASSWORD and CONCURRENCY, and runs it as bench does.",
+        is_common=False,
+        examples=("bench-put -count=1000 mycontainer",),
+    ),
+    "bench files": Command(
+        BENCH_FILES,
+        "measure how fast files are read, written or copied",
+        "Reads, writes or copies the files of a folder that gen-files made, by one user and by "
+        "many, and prints a table: the time for all files, and MiB per second.",
+        examples=("read DIR --sweep users=1,20",),
+    ),
+    "gen-files": Command(
+        GEN_FILES,
+        "make a folder of files, for bench files",
+        "Makes a folder of files of about the same size, file_0.txt and so on, with random "
+        "content.",
+        alias="genFiles",
+        is_common=False,
+        examples=("DIR 10000 5G",),
+    ),
+    "diff-dirs": Command(
+        DIFF_DIRS,
+        "compare the files of two folders, byte by byte",
+        "Compares two trees of files byte by byte. Prints the first difference, and exits with "
+        "status 1, if there is one.",
+        alias="diffDir",
+        is_common=False,
+    ),
+    "upload": Command(
+        UPLOAD,
+        "upload the files of a folder, and measure how fast that is",
+        "Uploads the files of a folder and of the folders in it, each as an object of its name, "
+        "and prints throughput and CPU time. The container is made if there is none. Nothing is "
+        "ever deleted; objects of earlier uploads are replaced.",
+        groups=_WORKERS_OF_BENCH,
+        examples=("DIR --container mycontainer --sweep users=1,16",),
+    ),
+    "download": Command(
+        DOWNLOAD,
+        "read a container's objects, and measure how fast that is",
+        "Reads each object of a container once, discards what it reads, and prints throughput and "
+        "CPU time.",
+        groups=_WORKERS_OF_BENCH,
+        examples=("--container mycontainer -u 32",),
+    ),
+    "profiler": Command(
+        PROFILER,
+        "run a command line of Swift Profiler",
+        "Takes Swift Profiler's command line as it stands, and the credentials in .env, and runs "
+        "it as upload does.",
+        is_common=False,
+        examples=("-input-dir=DIR -dest-prefix=mycontainer",),
+    ),
+    "make-scenario": Command(
+        MAKE_SCENARIO,
+        "make a scenario of containers' objects, or of access logs",
+        "Lists the objects in containers, and writes a scenario whose object sizes have the same "
+        "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed. "
+        "Or reads access logs of a Swift proxy, S3 or a web server, and writes a scenario with "
+        "their operations, sizes and rate.",
+        "name containers with --from-container, or logs with --from-access-log",
+        examples=("--from-container mycontainer --output my.scenario",),
+    ),
+    "replay": Command(
+        REPLAY,
+        "send the requests of access logs again, at their own times",
+        "Reads access logs of a Swift proxy, S3 or a web server, uploads objects of the sizes that "
+        "the requests need to containers of its own, and sends the requests at their own times. "
+        "The report says how late they were sent. Names, addresses and users of the log are not "
+        "kept.",
+        groups=_WORKERS_OF_BENCH,
+        examples=("access.log.gz --speed 2 --html replay.html",),
+    ),
+    "check-network": Command(
+        CHECK_NETWORK,
+        "measure throughput and round trip between hosts",
+        "Measures TCP connections, one after the other and in both directions: from this host and "
+        "from one worker of each host to each HOST, and from these workers to this host. "
+        "Prints each second, and a summary. The servers end with it.",
+        examples=("store1 store2 --time 10",),
+        is_common=False,
+    ),
+    "doctor": Command(
+        DOCTOR,
+        "check all that a run needs, and say what to do",
+        "Logs in, compares the store's limits with the scenario, uploads, reads and deletes an "
+        "object in a container of its own, waits for workers, and more. Prints a row for each "
+        "check. Exit status 0 only if all is well: no row is a warning or failed.",
+    ),
+    "make-key": Command(
+        MAKE_KEY,
+        "write a key file for --zmq-key-file",
+        "Writes a new key file. Master and workers with the same key file encrypt their traffic "
+        "and reject all other peers.",
+        is_common=False,
+    ),
+}
+
+_EXAMPLES = (
+    "ssbench-master run-scenario -f very_small --embedded-swift --workers 2",
+    "ssbench-master report-scenario -h",
+)
+DESCRIPTION = f"""\
+ssbench {__version__}: a benchmark for OpenStack Swift, S3, WebDAV and files."""
+EPILOG = """\
+Exit status: 0 success; 1 failure, also if more than half of the operations failed; 2 usage error,
+the store was not changed; 3 a threshold was missed; 4 corrupt content was read; 5 interrupted,
+results were kept; 6 workers were missing or lost."""
+
+
+def master_parser(
+    words: Sequence[str] | None = None, site: Site | None = None
+) -> argparse.ArgumentParser:
+    """The parser of ssbench-master; it sets ``command`` to the sub-command's name.
+
+    :param words: the arguments to parse; commands that are not among them get no options, because
+        that would take time. None: all commands get their options.
+    :param site: gives defaults; None: there are only the built-in ones.
+    :raises UsageError: a value of the site is not valid.
+    """
+    parser = Parser(
+        prog="ssbench-master", description=DESCRIPTION, epilog=EPILOG, examples=_EXAMPLES
+    )
+    parser.synopsis = ["COMMAND"]
+    common = {name: each.summary for name, each in COMMANDS.items() if each.is_common}
+    parser.briefs = [(name, text) for name, text in {**common, **GROUPS}.items() if " " not in name]
+    parser.add_argument("--version", action="version", version=f"ssbench {__version__}")
+    add_options(parser, LOUDNESS)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    groups = {}
+    for name, summary in GROUPS.items():
+        group = commands.add_parser(name, help=summary, description=f"Commands: {summary}.")
+        group.synopsis = ["COMMAND"]
+        group.briefs = [
+            (command.removeprefix(f"{name} "), each.summary)
+            for command, each in COMMANDS.items()
+            if command.startswith(f"{name} ")
+        ]
+        if words is None or name in words:
+            groups[name] = group.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, each in COMMANDS.items():
+        first, _, second = name.partition(" ")
+        if second and first not in groups:
+            continue
+        command = (groups[first] if second else commands).add_parser(
+            second or first,
+            aliases=[each.alias] if each.alias else [],
+            help=each.summary,
+            description=each.description,
+            summary=f"{each.summary[0].upper()}{each.summary[1:]}.",
+            stray=each.stray,
+            examples=[f"ssbench-master {name} {example}" for example in each.examples],
+        )
+        command.set_defaults(command=name)
+        if words is None or {first, second or first} <= {*words} or each.alias in words:
+            # -v and -q may be given before the command as well: no default of their own.
+            loudness = (replace(option, default=argparse.SUPPRESS) for option in LOUDNESS)
+            add_options(command, [*loudness, SHOW])
+            values = site.values(name, each.rows) if site else {}
+            add_options(command, each.rows, each.groups, values)
+    return parser
