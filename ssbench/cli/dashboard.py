@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ssbench.cli.progress import error_causes, latencies, rate_text
+from ssbench.cli.live_text import error_causes, latencies, rate_text
 from ssbench.core.live import ATTENTION, RunProgress, WorkerProgress, by_attention
 from ssbench.core.operations import OPERATIONS
 from ssbench.core.text import clock_text, latency_text, plural, printable

@@ -15,7 +15,8 @@ from importlib import resources
 from threading import Condition
 from typing import Any
 
-from ssbench.cli.progress import TITLES, error_causes
+from ssbench.cli.live_text import error_causes
+from ssbench.cli.progress import TITLES
 from ssbench.cli.web_server import Page, Query, WebServer
 from ssbench.core.live import RunProgress, by_attention
 from ssbench.core.model import Phase

@@ -459,7 +459,8 @@ REPORT_SCENARIO = (
         metavar="FILE", file="w"),
 )
 BROWSE = (
-    row("", "folder", str, "", "a folder of stat files", metavar="DIR", required=True),
+    row("", "folder", str, "", "a folder of stat files", metavar="DIR", required=True,
+        file="d"),
     row("--web", "web", web_address, "",
         "serve the page at this address; other addresses than 127.0.0.1 need the token of the URL "
         "that is printed [default: 127.0.0.1 and a free port]", metavar="ADDR:PORT",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ssbench.cli.console import tell
@@ -279,28 +279,12 @@ def _short_name(row: Option) -> str:
     return f"{flags} {value}".strip()
 
 
-def converter(row: Option) -> Callable[[str], Any]:
-    """The row's type, for arguments that may be any bytes: only paths of this host are."""
-
-    def convert(text: str) -> Any:
-        if row.file and not text:
-            raise UsageError("is empty: give a name, or leave the option out")
-        if not (row.file or text.isascii()):
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                raise UsageError("is not UTF-8, as names are in stores and messages") from None
-        return row.type(text)
-
-    return convert
-
-
 def _add_option(target: argparse._ActionsContainer, row: Option, *, is_set: bool) -> None:
     settings: dict[str, Any] = {"default": argparse.SUPPRESS}  # _add_defaults adds it
     if row.type is bool:
         settings |= {"action": "store_const", "const": row.const}
     else:
-        settings |= {"type": converter(row), "metavar": row.metavar, "choices": row.choices}
+        settings |= {"type": row.convert, "metavar": row.metavar, "choices": row.choices}
         if row.const is not True:
             settings |= {"nargs": "?", "const": row.const}
     text = row.help.replace("%", "%%")

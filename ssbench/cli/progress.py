@@ -14,11 +14,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ssbench.cli.live_text import error_causes, latencies, rate_text
 from ssbench.cli.screen import PIECE, Screen
 from ssbench.core.live import RunProgress
-from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.model import Phase
 from ssbench.core.operations import FIRST_BYTE, OPERATIONS
-from ssbench.core.text import bytes_text, clock_text, latency_text, plural, printable
+from ssbench.core.text import bytes_text, clock_text, plural, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,7 +30,6 @@ LINE_EVERY_S = 10.0  #: elsewhere
 #: A wait is shown after this many seconds, and then every so many: on a terminal, and elsewhere.
 WAIT_SHOWN_S, WAIT_TOLD_S = (1.0, REFRESH_S), (3.0, LINE_EVERY_S)
 
-_CAUSES_SHOWN = 4  #: of errors; a line has no space for more
 COLUMNS = 78  #: progress characters in a line
 #: Latencies from which the next progress character is shown.
 _BOUNDS_NS = (1_000_000_000, 3_000_000_000, 10_000_000_000)
@@ -332,32 +332,6 @@ def counts(progress: RunProgress) -> list[str]:
     if progress.remaining_s is not None:
         parts.append(f"{clock_text(progress.remaining_s)} left")
     return parts
-
-
-def error_causes(progress: RunProgress) -> list[str]:
-    """``10 network timeout``, ``2 status 503``: the most frequent causes first."""
-    labels = {int(kind): kind.label for kind in ErrorKind}
-    causes = {
-        labels.get(kind, f"cause {kind}"): count
-        for kind, count in progress.errors_by_cause.items()
-        if kind != ErrorKind.STATUS
-    }
-    causes |= {f"status {code}": count for code, count in progress.errors_by_status.items()}
-    ordered = sorted(causes.items(), key=lambda item: -item[1])
-    shown = [f"{count:,} {label}" for label, count in ordered[:_CAUSES_SHOWN]]
-    others = sum(count for _, count in ordered[_CAUSES_SHOWN:])
-    return [*shown, f"{others:,} of other causes"] if others else shown
-
-
-def rate_text(progress: RunProgress) -> str:
-    """``118/s``; in an open loop ``118/s of 120/s due``."""
-    target = "" if progress.target_rate is None else f" of {progress.target_rate:,.10g}/s due"
-    return f"{progress.rate:,.0f}/s{target}"
-
-
-def latencies(p50_s: float | None, p99_s: float | None) -> list[str]:
-    """``p50 1.2 ms``, ``p99 3.4 ms``."""
-    return [f"p50 {latency_text(p50_s)}", f"p99 {latency_text(p99_s)}"]
 
 
 def _last_line(title: str, progress: RunProgress) -> str:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from datetime import date, time
 from typing import Any
 
-from ssbench.cli.parser import converter
 from ssbench.core.errors import UsageError
 from ssbench.core.option import VARIABLE_PREFIX, Option
 from ssbench.storage.options import variables_of
@@ -235,7 +234,7 @@ def _converted(row: Option, raw: Any, place: str) -> Any:
         if isinstance(item, bool | list | dict):
             raise UsageError(f"{place}: give a text or a number")
         try:
-            value = converter(row)(item.isoformat() if isinstance(item, date | time) else str(item))
+            value = row.convert(item.isoformat() if isinstance(item, date | time) else str(item))
         except (UsageError, ValueError) as error:  # of a secret, its text may be shown
             reason = "is not valid" if row.secret else str(error)
             raise UsageError(f"{place}: {reason}") from (None if row.secret else error)

@@ -88,6 +88,20 @@ class Option:
         """``SSBENCH_USER_COUNT`` and so on, one for each key."""
         return tuple(VARIABLE_PREFIX + key.upper().replace("-", "_") for key in self.keys)
 
+    def convert(self, text: str) -> Any:
+        """The value of an argument, which may be any bytes: only paths of this host are.
+
+        :raises UsageError: the text is not valid.
+        """
+        if self.file and not text:
+            raise UsageError("is empty: give a name, or leave the option out")
+        if not (self.file or text.isascii()):
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise UsageError("is not UTF-8, as names are in stores and messages") from None
+        return self.type(text)
+
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     """A type for whole numbers between ``least`` and ``most``, both included."""
