@@ -104,7 +104,7 @@ def _row(file: StatFile) -> dict[str, Any]:
         "shown": printable(file.name),
         "date": time_text(figures.get("started_at_s") or file.modified_s),
         "scenario": printable(figures.get("scenario", "")),
-        "users": figures.get("users_ran"),
+        "users": "" if figures.get("users_ran") is None else figures["users_ran"],
         "operations": figures.get("operations"),
         "errors": figures.get("errors"),
         "rate": "" if rate is None else f"{rate:,.1f}",

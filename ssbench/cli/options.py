@@ -133,7 +133,8 @@ def web_address(text: str) -> tuple[str, int]:
         number = -1
     if not 0 <= number <= 65535:
         raise UsageError(
-            f"{text!r}: give ADDR:PORT with an IP address of this host, such as 127.0.0.1:8080"
+            f"{text!r}: give PORT (up to 65535) or ADDR:PORT, with an IP address of this host, "
+            "such as 127.0.0.1:8080"
         )
     return host, number
 

@@ -61,7 +61,10 @@ class WebServer:
         try:
             self._server = _Server((str(ip), port), self)
         except OSError as error:
-            raise SsbenchError(f"--web {name}:{port}: can't listen: {error.strerror}") from error
+            raise SsbenchError(
+                f"--web {name}:{port}: can't listen there: {error.strerror}; name another port, or "
+                "none for a free one"
+            ) from error
         self.site = site
         self.streams = BoundedSemaphore(_MAX_STREAMS)
         self.token = "" if is_local else secrets.token_urlsafe(16)  #: "": none is needed

@@ -208,8 +208,11 @@ def _summary(found: stats.Comparison) -> Iterator[Note]:
     for other in range(1, len(found.runs)):
         shown: dict[str, Compared] = {}
         for row in found.sections[0].rows:
-            if row.measure.name == "throughput" and not any(each.value for each in row.estimates):
+            values = [row.estimates[at].value for at in (0, other)]
+            if row.measure.name == "throughput" and not any(values):
                 continue  # nothing was moved
+            if row.measure.name == "response" and None in values:
+                continue  # one is a closed loop
             percent = row.measure.percent or 0
             known = row.changes[other - 1].verdict in (ChangeVerdict.REAL, ChangeVerdict.NOISE)
             if row.measure.name not in shown or (known and percent <= _HIGHEST_PERCENT):

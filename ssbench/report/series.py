@@ -77,7 +77,8 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
     """
     over, thresholds, search = settings.over, settings.thresholds, settings.search
     rows = [_step(step, settings) for step in steps]
-    which = "response time, from due" if over == "rate" else "service time, from start"
+    due = any(step.latencies is step.response for step in steps)
+    which = "response time, from due" if due or over == "rate" else "service time, from start"
     table = Table.of("steps", rows)
     facts = [
         fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),

@@ -255,7 +255,8 @@ def _run(run: Row, settings: Row, total: Row, stages: Sequence[Row]) -> str:
     if len(stages) > 1:
         users = f"{users} in {len(stages)} stages"
     seconds = total["rate_window_s"]
-    parts = [f"{users} on {plural(settings['worker_count'], 'worker')}"]
+    workers = settings["worker_count"]  # 0 where the file was cut off before they are named
+    parts = [f"{users} on {plural(workers, 'worker') if workers else 'unknown workers'}"]
     parts += [] if seconds is None else [f"{seconds:.1f} s"]
     parts += [] if run["ended"] == "complete" else [run["ended"]]
     return f"{', '.join(parts)}: {settings['scenario_name']}"
@@ -385,7 +386,8 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
     :param differing: settings in which the runs differ.
     """
     figures = {row["figure"]: row for row in total["figures"].rows} if total else {}
-    kind = "response" if "response_p50_s" in figures else "service"
+    due = figures.get("response_p50_s")
+    kind = "response" if due and all(each.value is not None for each in due["runs"]) else "service"
     rates = {"operations/s": "operations_per_s", "MB/s": "moved_bytes_per_s"}
     latencies = {f"{kind} p50": f"{kind}_p50_s", "p99": f"{kind}_p99_s"}
     steady = {True: "steady", False: "not steady", None: "too short to tell"}

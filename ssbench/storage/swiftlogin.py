@@ -41,9 +41,9 @@ AUTH_TYPES = {
 }
 
 NO_CREDENTIALS = """\
-no credentials: neither options nor the environment say how to reach the store. Swift: -A, -U, -K
-  (ST_AUTH, ST_USER, ST_KEY); OS_CLOUD, or OS_AUTH_URL, OS_USERNAME, OS_PASSWORD ...; -T and -S
-  (OS_AUTH_TOKEN, OS_STORAGE_URL). Others: --storage s3, webdav or file. To try: --embedded-swift"""
+no credentials: give them in one of these ways, or try --embedded-swift
+  Swift: -A, -U, -K (ST_AUTH, ST_USER, ST_KEY); OS_CLOUD; OS_AUTH_URL ...;
+  -T and -S (OS_AUTH_TOKEN, OS_STORAGE_URL); other: --storage s3, webdav, file"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ def folder(tmp_path: Path) -> Path:
     shutil.copy(GOLDEN / "silver.stat.gz", place / HOSTILE)
     shutil.copy(GOLDEN / "damaged.stat.gz", place)
     shutil.copy(GOLDEN / "healthy.stat.gz", place / "running.stat.gz")
+    (place / "cut.stat.gz").write_bytes((GOLDEN / "gold.stat.gz").read_bytes()[:2000])
     (place / "rubbish.stat.gz").write_bytes(b"\x1f\x8brubbish")
     (place / "empty.stat").touch()
     (place / "notes.txt").write_text("not listed")
@@ -69,13 +70,14 @@ def test_a_folder_is_listed_with_figures_and_faults(server: WebServer, folder: P
     with open(folder / "running.stat.gz", "rb") as writing:
         fcntl.flock(writing, fcntl.LOCK_EX)
         rows = listed(server).split("<tr>")[2:]
-        names = ("gold", "rubbish", "running", "empty", "damaged")
+        names = ("gold", "rubbish", "running", "empty", "damaged", "cut")
         by_name = {name: row for row in rows for name in names
                    if f"{name}.stat" in row}  # fmt: skip
-        assert len(rows) == 6
+        assert len(rows) == 7
         assert 'type="checkbox"' in by_name["gold"]
         assert " ms</td>" in by_name["gold"]
         assert 'type="checkbox"' in by_name["damaged"]
+        assert ">None<" not in by_name["cut"], "its number of users is unknown"
         assert '<td class="fault"></td>' not in by_name["damaged"]
         assert '<td class="fault"></td>' in by_name["gold"]
         assert "its run is still in progress" in by_name["running"]
@@ -156,7 +158,7 @@ def test_a_folder_that_is_none_is_a_usage_error(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["browse", str(tmp_path), "--web", str(port)]) == 1
-    assert f"--web 127.0.0.1:{port}: can't listen" in capsys.readouterr().err
+    assert f"--web 127.0.0.1:{port}: can't listen there" in capsys.readouterr().err
 
 
 def test_a_browser_opens_a_report_and_compares_ticked_runs(

@@ -89,6 +89,11 @@ def test_a_rate_has_response_times() -> None:
     assert row.split()[-3:] == ["25.000", "35.000", "45.000"]
 
 
+def test_users_at_a_rate_have_response_times() -> None:
+    open_loop = replace(step(), response={50.0: 25 * MS, 99.9: 35 * MS, 100.0: 45 * MS})
+    assert "(latencies in ms: response time, from due)" in Series("users").text(open_loop)
+
+
 def test_unknown_figures_are_na() -> None:
     nothing = replace(
         step(), seconds=None, operations=0, rate_per_s=None, bytes_per_s=None, service=NOTHING

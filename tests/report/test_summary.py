@@ -231,6 +231,14 @@ def test_a_comparison_is_summed_up_by_its_changes() -> None:
     assert found["Results"] == "a, b"
 
 
+def test_a_closed_and_an_open_loop_are_compared_by_service_time() -> None:
+    due = runs.stats_of(runs.lasting(14, 60, due=True, rate=60))
+    named = [("a", runs.stats_of(runs.lasting(14, 50))), ("b", due)]
+    report = of_comparison(comparison(named, seed=1))
+    assert summary(report)["Latency"].startswith("service p50 ")
+    assert "against run 1: response time" not in render(report, "text")
+
+
 def test_a_comparison_says_what_ratio_it_saw_in_too_little_data() -> None:
     named = [("a", runs.stats_of(runs.lasting(3, 50))), ("b", runs.stats_of(runs.lasting(3, 60)))]
     text = render(of_comparison(comparison(named, seed=1)), "text")
