@@ -84,7 +84,8 @@ COMMANDS: Mapping[str, Command] = {
         RUN_SCENARIO,
         "run a scenario, store its results and report on them",
         "Runs a scenario against a store: creates containers, uploads the initial objects, runs "
-        "the operations, deletes what it created, and prints a report.",
+        "the operations, deletes the objects that these created, and prints a report. Containers "
+        "and initial objects stay for the next run.",
         _SCENARIO_WITH_F,
         _WORKERS_OF_RUN,
         examples=(

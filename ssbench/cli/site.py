@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import date, time
 from typing import Any
 
+from ssbench.cli.proctitle import MASK
 from ssbench.core.errors import UsageError
 from ssbench.core.option import VARIABLE_PREFIX, Option
 from ssbench.storage.options import variables_of
@@ -177,7 +178,13 @@ class Site:
 def describe(
     ns: argparse.Namespace, rows: Sequence[Option], environ: Mapping[str, str]
 ) -> Iterator[str]:
-    """A line for each option that has another value than the built-in one: value and origin."""
+    """A line for each option that has another value than the built-in one: value and origin.
+
+    Secrets are masked. So are values of ``--storage-option`` for a driver of the user's own, whose
+    secret keys are not known here.
+    """
+    public = {each.name for each in rows if each.of_store and not each.secret}
+    public |= {f"{each.name}_file" for each in rows if each.of_store and each.secret}
     for row in {row.name: row for row in rows if row.flags and row.name != "show_config"}.values():
         value = getattr(ns, row.name)
         variable = next(filter(environ.get, variables_of(row)), "") if row.of_store else ""
@@ -189,8 +196,12 @@ def describe(
             value, origin = ns.site[row.name].value, ns.site[row.name].origin
         else:
             continue
-        key = row.keys[0]
-        yield f"{key} = {'********' if row.secret else value}  ({origin})"
+        if row.secret:
+            value = MASK
+        elif row.name == "storage_options":
+            pairs = [(each, each.partition("=")[0]) for each in value]
+            value = [each if name in public else f"{name}={MASK}" for each, name in pairs]
+        yield f"{row.keys[0]} = {value}  ({origin})"
     yield "All other options have their defaults."
 
 

@@ -209,6 +209,15 @@ def test_show_config_names_the_origin_of_each_value(parse: Parse, tmp_path: Path
     ]
 
 
+@pytest.mark.parametrize("key", ["s3_secret_key", "os_password", "unknown"])
+def test_show_config_shows_no_value_that_may_be_secret(parse: Parse, key: str) -> None:
+    file = f"storage-option = ['s3_region=here', 's3_secret_key_file=path', '{key}=s3cret']"
+    lines = list(describe(parse(RUN, file), COMMANDS["run-scenario"].rows, {}))
+    (shown,) = (line for line in lines if line.startswith("storage-option"))
+    assert "s3cret" not in shown
+    assert f"['s3_region=here', 's3_secret_key_file=path', '{key}=********']" in shown
+
+
 def test_a_worker_takes_its_own_table_and_what_it_knows(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("users = 3\nretries = 2\n[ssbench-worker]\nmaster = 'bench1'")
