@@ -13,19 +13,6 @@ from ssbench.runner.folder import compute_md5, list_files
 from ssbench.runner.stop import Stop
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    place = tmp_path / "files"
-    for name, size in {"b": 3, "a/z": 5, "a.txt": 0, ".ssbench": 9, "a/.hidden": 1}.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(b"x" * size)
-    (place / "link").symlink_to("b")
-    (place / "loop").symlink_to(".")
-    os.mkfifo(place / "pipe")
-    (place / "hollow").mkdir()
-    return place
-
-
 def test_regular_files_are_listed_by_name_and_no_link_is_followed(folder: Path) -> None:
     found = list_files(str(folder))
     assert found.names == ["a.txt", "a/.hidden", "a/z", "b"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from hashlib import md5
 from pathlib import Path
@@ -18,19 +17,6 @@ from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.stop import Stop
 from ssbench.runner.transfer import Download, TransferConfig, Upload
 from ssbench.storage.options import StoreOptions
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    place = tmp_path / "files"
-    for name, size in {"b": 3, "a/z": 5, "a.txt": 0, ".ssbench": 9, "a/.hidden": 1}.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(b"x" * size)
-    (place / "link").symlink_to("b")
-    (place / "loop").symlink_to(".")
-    os.mkfifo(place / "pipe")
-    (place / "hollow").mkdir()
-    return place
 
 
 def config(folder: Path | None, store: StoreOptions, **changes: object) -> TransferConfig:

@@ -1,0 +1,22 @@
+"""Fixtures of the runner's tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files of several kinds, links, a pipe and an empty folder."""
+    place = tmp_path / "files"
+    for name, size in {"b": 3, "a/z": 5, "a.txt": 0, ".ssbench": 9, "a/.hidden": 1}.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(b"x" * size)
+    (place / "link").symlink_to("b")
+    (place / "loop").symlink_to(".")
+    os.mkfifo(place / "pipe")
+    (place / "hollow").mkdir()
+    return place
