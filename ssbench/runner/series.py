@@ -94,7 +94,7 @@ class Series(ABC):
         """
         scenario = self._scenario(load)
         attempt = 1 + sum(step.load == load for step in self.steps)
-        path = step_path(
+        path = path_of_load(
             self.config.stats_file, scenario, self.over, load, attempt, self.config.results_dir
         )
         try:
@@ -285,7 +285,7 @@ def check_paths(path: str | None, over: str, *, force: bool) -> None:
         raise UsageError(f"{there[0]}: is there already; --force overwrites it")
 
 
-def step_path(
+def path_of_load(
     path: str | None,
     scenario: Scenario,
     over: str,

@@ -18,7 +18,7 @@ from ssbench.core.model import Phase
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.results import read_stats
-from ssbench.runner.series import check_paths, step_path
+from ssbench.runner.series import check_paths, path_of_load
 from ssbench.storage.noop import NoopStorage
 from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_master import free_ports
@@ -259,10 +259,10 @@ SCENARIO = Scenario.resolve(TEXT, run_seconds=30)
 
 
 def test_each_step_has_its_own_stat_file() -> None:
-    assert step_path("a/x.stat.gz", SCENARIO, "users", 20) == "a/x.users20.stat.gz"
-    assert step_path("a/x", SCENARIO, "rate", 0.5) == "a/x.rate0.5"
-    assert step_path("a/x.stat.gz", SCENARIO, "users", 20, 2) == "a/x.users20-2.stat.gz"
-    path = step_path(None, SCENARIO, "rate", 500)
+    assert path_of_load("a/x.stat.gz", SCENARIO, "users", 20) == "a/x.users20.stat.gz"
+    assert path_of_load("a/x", SCENARIO, "rate", 0.5) == "a/x.rate0.5"
+    assert path_of_load("a/x.stat.gz", SCENARIO, "users", 20, 2) == "a/x.users20-2.stat.gz"
+    path = path_of_load(None, SCENARIO, "rate", 500)
     assert Path(path).name.startswith("own.u4.o-.r30.")
     assert path.endswith(".rate500.stat.gz")
 
