@@ -201,7 +201,7 @@ def counter_lines(stats: RunStats) -> Iterator[str]:
 
 
 def warning_notes(stats: RunStats) -> list[Note]:
-    """Lost workers, and the warnings that the run printed."""
+    """Lost workers, and the warnings of the run."""
     run = stats.run
     # A warning that names the worker says more.
     lost = [w for w in run.workers_lost if not any(w in text for text in run.warnings)]

@@ -178,7 +178,13 @@ def _run(stats: RunStats) -> Section:
         fact("left_behind", run.left_behind, COUNT, "orphaned objects", _DATA),
         fact("left_unknown", run.left_unknown, COUNT, "possibly orphaned objects", _DATA),
         fact("workers_lost", run.workers_lost, WORD, "ids of lost workers", "json"),
-        fact("warnings", run.warnings, WORD, "that the run printed", "json"),
+        fact(
+            "warnings",
+            run.warnings,
+            WORD,
+            "that the run printed, and one on records that were skipped",
+            "json",
+        ),
     ]
     return Section("run", facts=facts, prefix="")
 

@@ -37,6 +37,7 @@ def read_stats(
             end_ns = _end_of_load_ns(path, first)
             stats = RunStats.of(chain([first], records), end_ns, in_detail=in_detail)
             stats.run.damage += reader.damage
+            stats.run.unknown_records = reader.unknown_records
             for line in [*stats.run.damage, *reader.notes]:
                 if warn is not None:
                     warn(f"{path}: {line}")
@@ -65,6 +66,7 @@ def read_merged(
             readers = [stack.enter_context(statfile.read(path)) for path in paths]
             stats = RunStats.of(merged(parts, readers), end_of_load_ns(parts), in_detail=in_detail)
             stats.run.damage += [f"{each.name}: {line}" for each in readers for line in each.damage]
+            stats.run.unknown_records = sum(each.unknown_records for each in readers)
             notes = [f"{each.name}: {line}" for each in readers for line in each.notes]
             for line in [*stats.run.damage, *notes]:
                 if warn is not None:

@@ -24,8 +24,9 @@ from ssbench.runner.results import (
     read_stats,
 )
 from ssbench.statfile import StatFileWriter
+from ssbench.statfile.blocks import BlockBuilder
 from tests.report import runs
-from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result
+from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result, write_run
 
 OLD = sorted((Path(__file__).parents[1] / "golden" / "ssbench-0.3.9").glob("*.stat*"))
 
@@ -41,6 +42,19 @@ def test_old_files_are_read(path: Path) -> None:
     assert read_stats(str(path), said.append).total().operations
     for line in said:
         assert line.startswith(str(path))
+
+
+def test_a_report_says_how_many_records_of_a_newer_release_were_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "run.stat.gz"
+    write_run(path, [HEADER])
+    builder = BlockBuilder()
+    for _ in range(2):
+        builder.add(b"\x92\x63\x80")  # [99, {}]
+    path.write_bytes(path.read_bytes() + builder.finish(2))
+    made = report.of_run(read_stats(str(path)))
+    said = "records of a newer release of ssbench were skipped: 2"
+    for form in ("text", "json", "html"):
+        assert said in report.render(made, form)
 
 
 EXTREMES = [-(2**63), -(2**61), -2, 2**31, 2**63 - 1]

@@ -51,6 +51,7 @@ class RunRecords:
         self.profiles: dict[tuple[str, int], ProfileRecord] = {}  #: by run id and worker
         #: What is missing or unreadable, one line each; also added to by the reader.
         self.damage: list[str] = []
+        self.unknown_records = 0  #: of types that only a newer release knows, which were skipped
         self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
         #: By number: the rows of this process, replaced and completed by those of the headers.
         self.operations: dict[int, Operation] = dict(OPERATIONS)
@@ -245,8 +246,13 @@ class RunRecords:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings shown during the run."""
-        return [text for footer in self.footers.values() for text in footer.warnings]
+        """Warnings shown during the run, and one on records that were skipped."""
+        found = [text for footer in self.footers.values() for text in footer.warnings]
+        if self.unknown_records:
+            found.append(
+                f"records of a newer release of ssbench were skipped: {self.unknown_records:,}"
+            )
+        return found
 
     @property
     def workers_lost(self) -> list[str]:
