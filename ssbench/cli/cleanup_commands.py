@@ -156,7 +156,7 @@ def resume_cleanup(ns: argparse.Namespace) -> ExitStatus:
             raise UsageError(
                 "--resume-cleanup needs the store of the run: leave out --noop and --embedded-swift"
             )
-    elif {"policy", "container_base"} & ns.given:
+    elif {"policy", "container_base"} & ns.given.keys():
         raise UsageError(
             "--resume-cleanup takes the containers from the stat file: leave out -b and -p"
         )

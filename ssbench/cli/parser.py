@@ -59,6 +59,7 @@ class Parser(argparse.ArgumentParser):
         self.examples = examples
         self.rows: list[Option] = []
         self.site: dict[str, SiteValue] = {}
+        self._texts: dict[str, list[str]] = {}  # by name, of the arguments of this command line
         self.synopsis: list[str] = []  #: what must be given, for the short help
         self.briefs: list[tuple[str, str]] = []  #: name and text, for the short help
         self.add_argument(
@@ -104,6 +105,7 @@ class Parser(argparse.ArgumentParser):
                 action.required = False
             for group in self._mutually_exclusive_groups:
                 group.required = False
+        self._texts.clear()
         found, left = super().parse_known_args(words, namespace)
         if left:
             many = f"{len(left)} unexpected argument{'s' if len(left) > 1 else ''}"
@@ -114,12 +116,18 @@ class Parser(argparse.ArgumentParser):
     def _add_defaults(self, found: argparse.Namespace) -> None:
         """Add the defaults of what was not given, those of the site first.
 
-        ``given`` becomes the names that were given, and ``site`` the site's values that count.
+        ``given`` becomes the names that were given, each with its value as it was written, and
+        ``site`` the site's values that count.
         """
-        given = {row.name for row in self.rows if row.name in found}
+        given = {}
+        for row in self.rows:
+            if row.name in found:
+                texts = self._texts.get(row.name) or [str(getattr(found, row.name))]
+                text = ", ".join(texts) if row.repeat else texts[-1]
+                given[row.name] = "" if row.secret else text
         groups = {row.rivals or row.exclusive for row in self.rows if row.name in given} - {""}
         void = {row.name for row in self.rows if (row.rivals or row.exclusive) in groups}
-        site = {name: value for name, value in self.site.items() if name not in given | void}
+        site = {name: value for name, value in self.site.items() if name not in given.keys() | void}
         for row in self.rows:
             if row.name not in found and row.default is not argparse.SUPPRESS:
                 value = row.default
@@ -128,12 +136,13 @@ class Parser(argparse.ArgumentParser):
                 elif isinstance(value, str):
                     value = row.type(value)
                 setattr(found, row.name, value)
-        found.given = given | getattr(found, "given", set())
+        found.given = given | getattr(found, "given", {})
         found.site = {**getattr(found, "site", {}), **site}
 
     def _get_value(self, action: argparse.Action, text: str) -> Any:
         if text is argparse.SUPPRESS:  # a positional argument that was not given
             return text
+        self._texts.setdefault(action.dest, []).append(text)
         try:
             return super()._get_value(action, text)
         except UsageError as error:

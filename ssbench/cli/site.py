@@ -35,6 +35,7 @@ class SiteValue:
     value: Any = field(repr=False)
     origin: str  #: a variable, or a file and its key
     from_file: bool
+    text: str = field(repr=False)  #: as it is written there
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +126,11 @@ class Site:
                     continue
                 value = _converted(row, raw, place)
                 if value is _OFF:
-                    new.setdefault(row.name, SiteValue(row.default, place, number > 0))
+                    new.setdefault(row.name, SiteValue(row.default, place, number > 0, "false"))
                     continue
                 if row.exclusive and places.setdefault(row.exclusive, place) != place:
                     raise UsageError(f"{place}: excludes {places[row.exclusive]}: give one of them")
-                new[row.name] = SiteValue(value, place, number > 0)
+                new[row.name] = SiteValue(value, place, number > 0, _written(raw))
             found |= new
         return found
 
@@ -186,23 +187,29 @@ def describe(
     public = {each.name for each in rows if each.of_store and not each.secret}
     public |= {f"{each.name}_file" for each in rows if each.of_store and each.secret}
     for row in {row.name: row for row in rows if row.flags and row.name != "show_config"}.values():
-        value = getattr(ns, row.name)
         variable = next(filter(environ.get, variables_of(row)), "") if row.of_store else ""
         if row.name in ns.given:
-            origin = "command line"
+            value, origin = ns.given[row.name], "command line"
         elif variable:
             value, origin = environ[variable], variable
         elif row.name in ns.site:
-            value, origin = ns.site[row.name].value, ns.site[row.name].origin
+            value, origin = ns.site[row.name].text, ns.site[row.name].origin
         else:
             continue
         if row.secret:
             value = MASK
         elif row.name == "storage_options":
-            pairs = [(each, each.partition("=")[0]) for each in value]
-            value = [each if name in public else f"{name}={MASK}" for each, name in pairs]
+            pairs = [(each, each.partition("=")[0]) for each in ns.storage_options]
+            value = ", ".join(each if name in public else f"{name}={MASK}" for each, name in pairs)
         yield f"{row.keys[0]} = {value}  ({origin})"
     yield "All other options have their defaults."
+
+
+def _written(raw: Any) -> str:
+    """A value of TOML or a variable as the command line would have it."""
+    if isinstance(raw, list):
+        return ", ".join(map(_written, raw))
+    return str(raw).lower() if isinstance(raw, bool) else str(raw)
 
 
 def _rows_of(table: str, tables: Mapping[str, Sequence[Option]]) -> list[Option]:

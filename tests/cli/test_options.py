@@ -344,7 +344,7 @@ def test_examples_of_the_short_help_are_valid(line: str) -> None:
         ("run-scenario --scenario-file s", "run-scenario --filename s"),
         ("run-scenario -f s --users 5", "run-scenario -f s --user-count 5"),
         ("bench put c --users 5", "bench put c -u 5"),
-        ("run-scenario -f s --duration 5m", "run-scenario -f s --run-seconds 300"),
+        ("run-scenario -f s --duration 5m", "run-scenario -f s --run-seconds 5m"),
         ("run-scenario -f s --no-report", "run-scenario -f s --no-default-report"),
     ],
 )

@@ -201,7 +201,7 @@ def test_show_config_names_the_origin_of_each_value(parse: Parse, tmp_path: Path
     path = tmp_path / "config.toml"
     assert list(describe(ns, COMMANDS["run-scenario"].rows, {"ST_USER": "a:u"})) == [
         "user-count = 5  (command line)",
-        f"run-seconds = 60.0  ({path}: duration)",
+        f"run-seconds = 60  ({path}: duration)",
         "workers = 3  (SSBENCH_WORKERS)",
         "user = a:u  (ST_USER)",
         f"key = ********  ({path}: key)",
@@ -215,7 +215,30 @@ def test_show_config_shows_no_value_that_may_be_secret(parse: Parse, key: str) -
     lines = list(describe(parse(RUN, file), COMMANDS["run-scenario"].rows, {}))
     (shown,) = (line for line in lines if line.startswith("storage-option"))
     assert "s3cret" not in shown
-    assert f"['s3_region=here', 's3_secret_key_file=path', '{key}=********']" in shown
+    assert f"= s3_region=here, s3_secret_key_file=path, {key}=********  (" in shown
+
+
+def test_show_config_shows_values_as_they_are_written(parse: Parse, tmp_path: Path) -> None:
+    file = """
+ssh-workers = "bench-{01..20}:4"
+ssh-command = "ssh -i ~/.ssh/bench"
+pctile = [50, 99.9]
+verify = true
+"""
+    line = "-r 15m --sweep users=1,20 --threshold 'errors < 1%' --threshold 'p99 < 1s' -K s3cret"
+    ns = parse(f"run-scenario {line} --show-config", file)
+    path = tmp_path / "config.toml"
+    assert {*describe(ns, COMMANDS["run-scenario"].rows, {})} == {
+        "run-seconds = 15m  (command line)",
+        "sweep = users=1,20  (command line)",
+        "threshold = errors < 1%, p99 < 1s  (command line)",
+        "key = ********  (command line)",
+        f"ssh-workers = bench-{{01..20}}:4  ({path}: ssh-workers)",
+        f"ssh-command = ssh -i ~/.ssh/bench  ({path}: ssh-command)",
+        f"pctile = 50, 99.9  ({path}: pctile)",
+        f"verify = true  ({path}: verify)",
+        "All other options have their defaults.",
+    }
 
 
 def test_a_worker_takes_its_own_table_and_what_it_knows(tmp_path: Path) -> None:
