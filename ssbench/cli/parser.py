@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ssbench.cli.console import tell
+from ssbench.cli.console import discard, tell
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.core.text import close_matches
@@ -148,6 +148,14 @@ class Parser(argparse.ArgumentParser):
         except UsageError as error:
             raise argparse.ArgumentError(action, str(error)) from error
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        stream = file or sys.stdout
+        try:
+            stream.write(message)
+            stream.flush()
+        except BrokenPipeError:
+            discard(stream)  # the reader of a help has seen enough
+
     def error(self, message: str) -> NoReturn:
         tell(f"{self.prog}: {message}")
         print(f"(see {self.prog} -h)", file=sys.stderr)
@@ -242,7 +250,7 @@ class Parser(argparse.ArgumentParser):
 class _ShortHelp(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         assert isinstance(parser, Parser)  # nosec B101 # only that adds this action
-        print(parser.format_short_help(), end="")
+        parser._print_message(parser.format_short_help(), sys.stdout)
         parser.exit()
 
 

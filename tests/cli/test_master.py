@@ -357,7 +357,14 @@ def test_a_truncated_file_is_reported_as_far_as_it_goes(
 
 
 @pytest.mark.parametrize(
-    "words", [["list-scenarios"], ["report-scenario", "-s"], ["run-scenario", "-h"]]
+    "words",
+    [
+        ["list-scenarios"],
+        ["report-scenario", "-s"],
+        ["--version"],
+        ["run-scenario", "-h"],
+        ["run-scenario", "--help-all"],
+    ],
 )
 def test_a_reader_that_closes_the_pipe_is_no_error(done: Path, words: list[str]) -> None:
     more = [str(done)] if words[-1] == "-s" else []
@@ -365,7 +372,7 @@ def test_a_reader_that_closes_the_pipe_is_no_error(done: Path, words: list[str])
     os.close(read_end)
     process = subprocess.run(
         [sys.executable, "-m", "ssbench.cli.master", *words, *more],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""},
         stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
     )  # fmt: skip
     os.close(write_end)

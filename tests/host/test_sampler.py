@@ -94,15 +94,17 @@ def test_waiting_takes_no_time() -> None:
 
 
 def test_it_takes_the_cpu_time_that_there_was_and_little_of_its_own() -> None:
-    samples = []
-    while len(samples) < 10 and max(samples, default=0) < 20:  # fewer while the host is busy
+    for _ in range(10):
         began_s = time.process_time()
         profile = sampled(lambda: burn(0.4))
         spent_s = time.process_time() - began_s
-        assert sum(profile.stacks.values()) / 1e9 == pytest.approx(spent_s, rel=0.15)
+        taken_s = sum(profile.stacks.values()) / 1e9
+        assert taken_s < 1.15 * spent_s
         assert 0 < profile.overhead_ns < 0.05 * spent_s * 1e9
-        samples.append(profile.samples)
-    assert max(samples) >= 20
+        if profile.samples >= 20:  # fewer while the host is busy, and then the end is missing
+            break
+    assert profile.samples >= 20
+    assert taken_s > 0.85 * spent_s
 
 
 def test_one_runs_at_a_time_and_only_in_the_main_thread() -> None:
