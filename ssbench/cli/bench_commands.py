@@ -72,7 +72,8 @@ def bench(ns: argparse.Namespace) -> ExitStatus:
 
 def _tell_where(ns: argparse.Namespace, result: RunResult) -> None:
     if not ns.quiet and result.has_results:
-        tell(f"INFO:Results saved to {result.path}")
+        which = "Some results" if result.in_part else "Results"
+        tell(f"INFO:{which} saved to {result.path}")
 
 
 def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchConfig:

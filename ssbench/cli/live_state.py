@@ -70,7 +70,7 @@ def state_of(
         "phase": PHASES[phase],
         "over": over,
         "elapsed_s": round(progress.elapsed_s, 3),
-        "remaining_s": _rounded(progress.remaining_s),
+        "remaining_s": None if over else _rounded(progress.remaining_s),
         "done": progress.done,
         "total": progress.total,
         "errors": progress.errors,

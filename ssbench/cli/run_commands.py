@@ -226,8 +226,9 @@ def _tell_aborted(ns: argparse.Namespace, config: RunConfig, interrupt: Keyboard
 
 
 def _tell_where(result: RunResult) -> None:
+    whole = "Scenario run results" if not result.in_part else "Some of the scenario run's results"
     tell(
-        f"INFO:Scenario run results saved to {result.path}\n"
+        f"INFO:{whole} saved to {result.path}\n"
         "INFO:You may generate a report with:\n"
         f"  {sys.argv[0]} report-scenario -s {result.path}"
     )

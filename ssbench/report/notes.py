@@ -385,7 +385,7 @@ _CAUSES: dict[Cause, tuple[str, str]] = {
     Cause.CORE: ("used {value:.0f} % of a core", "add workers"),
     Cause.CORES: (
         "waited for a core {value:.0f} % of the time",
-        "other processes used its host's cores: move it or them",
+        "other processes used its host's cores: give it a host of its own",
     ),
     Cause.LATE: ("ran its timers {value_ms:.0f} ms late", "find out what blocks it"),
     Cause.NETWORK: ("had its network interface {value:.0f} % full", "add hosts"),

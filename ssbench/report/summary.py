@@ -60,7 +60,7 @@ def of_run(sections: Mapping[str, Section], stats_file: str | None) -> Section:
         ("Throughput", _throughput(total["requests_per_s"], total["moved_bytes_per_s"], target)),
         ("Latency", f"{_latency(p50, p99, worst)} ({name})" if latency.count else _NO_LATENCY),
         ("Steadiness", steadiness if total["count"] else "unknown: no operation succeeded"),
-        ("Failures", _failures(run, total, errors)),
+        ("Failures", _failures(run, total, errors, run["ended"] == "cut off")),
         ("Bottleneck", _bottleneck(run, generator)),
         ("Run", _run(run, sections["settings"].row, total, stages)),
     ]
@@ -164,7 +164,7 @@ def _finding(finding: Row) -> str:
     return f"{what}/s varied by {finding['spread']:.0%} from second to second"
 
 
-def _failures(run: Row, total: Row, errors: Sequence[Row]) -> str:
+def _failures(run: Row, total: Row, errors: Sequence[Row], is_cut_off: bool = False) -> str:
     """``12 of 3,456 operations (0.35 %): 10 status 503, 2 network timeout``."""
     counts = Counter[str]()
     for row in errors:
@@ -176,6 +176,8 @@ def _failures(run: Row, total: Row, errors: Sequence[Row]) -> str:
         for key, words in (("lost", "lost"), ("late", "never started"))
         if run[key]
     ]
+    if is_cut_off:
+        others.append("the file lacks the rest")
     rest = f"; {', '.join(others)}" if others else ""
     if counts:
         causes = [f"{count:,} {printable(cause)}" for cause, count in counts.most_common()]

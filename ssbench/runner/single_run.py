@@ -64,6 +64,7 @@ class RunResult:
     reasons: dict[ExitStatus, str]
     readable: bool  #: the stat file can be read again; False for /dev/null or a pipe
     has_results: bool  #: and there is something in it
+    in_part: bool  #: it is cut off: the disk was full, or so
     outcome: PhaseOutcome  #: of the run phase
     in_detail: bool = False  #: whether ``stats`` have a breakdown
     _stats: RunStats | None = None
@@ -148,8 +149,8 @@ class Run:
     def _result(self, writer: StatFileWriter) -> RunResult:
         has_results = writer.readable and writer.blocks > 0
         return RunResult(
-            self.run_id, self.path, self.reasons, writer.readable, has_results, self.outcome,
-            self.config.in_detail,
+            self.run_id, self.path, self.reasons, writer.readable, has_results, writer.failed,
+            self.outcome, self.config.in_detail,
         )  # fmt: skip
 
     def _execute(self, writer: StatFileWriter) -> None:

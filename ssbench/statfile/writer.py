@@ -113,6 +113,11 @@ class StatFileWriter:
             self.flush()
 
     @property
+    def failed(self) -> bool:
+        """Whether an error has cut the file off."""
+        return bool(self._error)
+
+    @property
     def held(self) -> bool:
         """Whether nothing is written before ``release``."""
         return self._held is not None

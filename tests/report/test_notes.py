@@ -257,7 +257,8 @@ def sentences(*findings: Finding) -> list[str]:
         (
             WORKER, Cause.CORES, 38.0,
             "Worker w2 (bench-02) waited for a core 38 % of the time for 41 of 60 s: the load"
-            " generator was the bottleneck; other processes used its host's cores: move it or them",
+            " generator was the bottleneck; other processes used its host's cores: give it a"
+            " host of its own",
         ),
         (
             WORKER, Cause.LATE, 0.0304,
