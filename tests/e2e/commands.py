@@ -175,7 +175,11 @@ class Ended:
         return lines[0]
 
     def counted(self, block: str = "TOTAL") -> tuple[int, int, int]:
-        """Count, errors and retries in a block of the text report."""
+        """Count, errors and retries in a block of the text report.
+
+        A READ that meets an UPDATE of the only replica may be retried, as Swift may not find the
+        object then: tests of mixes against a real Swift compare the first two.
+        """
         form = rf"^{block}\n +Count: +(\d+) \( *(\d+) error; +(\d+) retries"
         found = re.search(form, self.out, re.MULTILINE)
         assert found, self.out

@@ -41,7 +41,7 @@ def test_a_run_with_workers_of_two_hosts_and_of_this_one(
         "-v", "-f", path, *login(embedded_swift), *over_ssh, "--ssh-workers", "{a,b}:2",
         workers=1,
     ).fine()  # fmt: skip
-    assert ended.counted() == (60, 0, 0)
+    assert ended.counted()[:2] == (60, 0)
     names = {worker.worker_id for worker in workers_of(ended.results)}
     assert {"a-0", "a-1", "b-0", "b-1"} < names
     assert len(names) == 5

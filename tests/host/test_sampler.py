@@ -132,6 +132,9 @@ def test_values_of_variables_are_in_no_stack() -> None:
     def work(password: Any) -> None:
         burn(0.1 if password else 0)
 
-    profile = sampled(lambda: work("s3cret"))
+    for _ in range(10):  # on a busy host one may have no sample
+        profile = sampled(lambda: work("s3cret"))
+        if profile.stacks:
+            break
     assert profile.stacks
     assert "s3cret" not in repr(profile)
