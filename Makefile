@@ -14,12 +14,8 @@ demo: $(VENV)/.for-demo ## a first run, against a temporary Swift
 	$(BIN)/ssbench-master run-scenario -f very_small --embedded-swift --workers 2 --html demo.html
 
 # Five at a time: end-to-end tests spend most of their time waiting. A file stays together.
-# With AGAIN=1 those that failed beside others are run once more, alone. Status 1: tests failed.
 test: $(VENV)/.for-test ## all tests, including those against real Swift and Keystone
-	@$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder -m 'not slow' $(TESTS); \
-	    status=$$?; [ $$status -eq 1 ] && [ -n "$(AGAIN)" ] || exit $$status; \
-	    echo "Once more, alone, what failed beside others (mend it, if it passes now):"; \
-	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1
+	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder -m 'not slow' $(TESTS)
 
 servers: $(BIN)/versitygw ## install servers that tests use and pip does not have; some minutes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +18,7 @@ _EVERY_S = 1.0
 PHASES = {phase: phase.name.lower() for phase in Phase} | {Phase.IDLE: "containers"}
 
 
-class StateObserver(SilentObserver):
+class StateObserver(SilentObserver, ABC):
     """A base for observers that pass on states of a run: ``write`` is called with each.
 
     :param clock: monotonic, seconds.
@@ -36,9 +37,9 @@ class StateObserver(SilentObserver):
         self._due_s = 0.0
         self._latest: RunProgress | None = None
 
+    @abstractmethod
     def write(self, state: Mapping[str, Any]) -> None:
         """Pass on what ``state_of`` gives, without waiting for anybody."""
-        raise NotImplementedError
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         self._phase, self._latest = phase, None

@@ -6,7 +6,9 @@ sampling thread would see greenlets only where they release the interpreter's lo
 waits uses no CPU time, and is not sampled.
 
 A sample weighs what the clock of its thread says since the sample before: signals may come late,
-and the kernel rounds their interval. Each sample also reads the clocks of all other threads.
+and the kernel rounds their interval. Each sample also reads the clocks of all other threads. What
+was spent after the last sample counts for "(other stacks)": a process that gets its core in short
+slices is sampled less often than it should be, and the sum is its CPU time even so.
 """
 
 from __future__ import annotations
@@ -66,6 +68,9 @@ class Sampler:
             # By default a signal that is still on its way would end the process.
             signal.signal(signal.SIGPROF, signal.SIG_IGN)
             Sampler._running = None
+            main_ns = time.thread_time_ns() - self._threads_ns[self._main]
+            self._stacks[()] += main_ns
+            self._other_ns += max(time.process_time_ns() - self._process_ns - main_ns, 0)
         stacks: Counter[str] = Counter()
         names = {number: _text(code) for number, code in self._codes.items()}
         for key, cpu_ns in self._stacks.items():

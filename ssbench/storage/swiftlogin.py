@@ -42,8 +42,8 @@ AUTH_TYPES = {
 
 NO_CREDENTIALS = """\
 no credentials: give them in one of these ways, or try --embedded-swift
-  Swift: -A, -U, -K (ST_AUTH, ST_USER, ST_KEY); OS_CLOUD; OS_AUTH_URL ...;
-  -T and -S (OS_AUTH_TOKEN, OS_STORAGE_URL); other: --storage s3, webdav, file"""
+  Swift: -A, -U, -K (ST_AUTH, ST_USER, ST_KEY); OS_AUTH_URL, OS_PASSWORD, ...;
+  OS_CLOUD; -T and -S (OS_AUTH_TOKEN, OS_STORAGE_URL); or --storage s3, webdav"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,11 +175,7 @@ class Ended:
         return lines[0]
 
     def counted(self, block: str = "TOTAL") -> tuple[int, int, int]:
-        """Count, errors and retries in a block of the text report.
-
-        A READ that meets an UPDATE of the only replica may be retried, as Swift may not find the
-        object then: tests of mixes against a real Swift compare the first two.
-        """
+        """Count, errors and retries in a block of the text report."""
         form = rf"^{block}\n +Count: +(\d+) \( *(\d+) error; +(\d+) retries"
         found = re.search(form, self.out, re.MULTILINE)
         assert found, self.out
@@ -351,6 +347,16 @@ def requests(swift: EmbeddedSwift, base: str) -> list[Request]:
         if container.startswith(f"{base}_"):
             found.append(Request(method, container, name, query, int(status), transaction, size))
     return found
+
+
+def unavailable(swift: EmbeddedSwift, base: str, since: int = 0) -> int:
+    """How many requests for objects the server could not serve for a moment, or not in time.
+
+    A run retries each, and nothing else: on a busy host there may be some.
+
+    :param since: so many requests came before.
+    """
+    return sum(r.status >= 499 for r in requests(swift, base)[since:] if r.object)
 
 
 def logins(swift: EmbeddedSwift) -> int:

@@ -94,17 +94,15 @@ def test_waiting_takes_no_time() -> None:
 
 
 def test_it_takes_the_cpu_time_that_there_was_and_little_of_its_own() -> None:
-    for _ in range(10):
+    samples = []
+    while len(samples) < 10 and max(samples, default=0) < 20:  # fewer while the host is busy
         began_s = time.process_time()
         profile = sampled(lambda: burn(0.4))
         spent_s = time.process_time() - began_s
-        taken_s = sum(profile.stacks.values()) / 1e9
-        assert taken_s < 1.15 * spent_s
+        assert sum(profile.stacks.values()) / 1e9 == pytest.approx(spent_s, rel=0.15)
         assert 0 < profile.overhead_ns < 0.05 * spent_s * 1e9
-        if profile.samples >= 20:  # fewer while the host is busy, and then the end is missing
-            break
-    assert profile.samples >= 20
-    assert taken_s > 0.85 * spent_s
+        samples.append(profile.samples)
+    assert max(samples) >= 20
 
 
 def test_one_runs_at_a_time_and_only_in_the_main_thread() -> None:
@@ -134,7 +132,8 @@ def test_values_of_variables_are_in_no_stack() -> None:
 
     for _ in range(10):  # on a busy host one may have no sample
         profile = sampled(lambda: work("s3cret"))
-        if profile.stacks:
+        if profile.samples:
             break
+    assert profile.samples
     assert profile.stacks
     assert "s3cret" not in repr(profile)

@@ -147,8 +147,8 @@ def test_token_and_storage_url_need_no_login() -> None:
 def test_without_options_the_ways_to_log_in_are_named() -> None:
     with pytest.raises(UsageError) as caught:
         plan_login(LoginOptions())
-    for word in ("ST_AUTH", "ST_USER", "ST_KEY", "OS_AUTH_URL", "OS_CLOUD", "-A", "-T and -S",
-                 "OS_STORAGE_URL", "--embedded-swift"):  # fmt: skip
+    for word in ("ST_AUTH", "ST_USER", "ST_KEY", "OS_AUTH_URL", "OS_PASSWORD", "OS_CLOUD", "-A",
+                 "-T and -S", "OS_STORAGE_URL", "--embedded-swift"):  # fmt: skip
         assert word in str(caught.value)
 
 

@@ -47,6 +47,10 @@ def answering(*answers: bytes) -> Iterator[tuple[str, int]]:
                         while not connection.recv(4096).endswith(b"\n"):
                             pass
                         connection.sendall(answer)
+                    # Closed with data that nobody read, it would be reset.
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(65536):
+                        pass
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -191,9 +195,9 @@ def test_without_a_key_only_loopback_is_listened_to_by_default(
         ([b"HTTP/1.1 400 Bad Request\r\n"], "no listening side of ssbench"),
         ([b"ssbench-network 2 -\n"], "or another release"),
         ([b"x" * 5000], "too long"),
-        ([b""], "the connection was closed|reset by peer"),
+        ([b""], "the connection was closed"),
         ([b"ssbench-network 1 -\n", b"error \x1b[2J\n"], r"rejects the request: \\x1b"),
-        ([b"ssbench-network 1 -\n", b"ok -\n"], "the connection was closed|reset by peer"),
+        ([b"ssbench-network 1 -\n", b"ok -\n"], "the connection was closed"),
     ],
 )
 def test_a_listener_that_is_none_is_reported(answers: list[bytes], why: str) -> None:
