@@ -369,8 +369,8 @@ _WORKER_COUNTS = (
     _field("--worker-wait", "worker_wait_s", types.seconds_or_none, WORKERS,
            "longest wait for workers", metavar="SECONDS"),
     _field("--fewer-workers-ok", "fewer_workers_ok", bool, WORKERS,
-           "run even if fewer workers connect than --expect-workers or --workers says [default: do "
-           "not start, and exit with status 6]"),
+           "run even if fewer workers connect than --expect-workers, --workers or --ssh-workers "
+           "says [default: do not start, and exit with status 6]"),
     _field("--worker-timeout", "worker_timeout_s", types.seconds, WORKERS,
            "time without a heartbeat after which a worker is declared lost", metavar="SECONDS"),
     _field("--source-address", "source_addresses", types.ip_address, WORKERS,
@@ -829,7 +829,8 @@ DOCTOR = (
     *(option for option in _RESULT_FILES if option.name in ("stats_file", "results_dir")),
     *(option for option in _ERRORS if option.name in ("noop", "embedded_swift")),
     *(option for option in _WORKER_COUNTS if option.name in (
-        "workers", "expect_workers", "worker_timeout_s")),
+        "workers", "ssh_workers", "ssh_command", "ssh_worker_command", "ssh_master",
+        "expect_workers", "worker_timeout_s")),
     _field("--worker-wait", "worker_wait_s", types.seconds_or_none, WORKERS,
            "longest wait for workers; without --expect-workers until no more connect for 2 s",
            metavar="SECONDS"),

@@ -336,7 +336,7 @@ class Master:
         self._manager.allocate_users(1)  # without users, workers would take the run for over
         while self._clock() < deadline_ns and not self._interrupted:
             joined = len(self.registry.workers)
-            if expected is not None and joined >= expected:
+            if expected is not None and joined + self._manager.children_ended >= expected:
                 break
             self._poll(WAIT_S)
             if len(self.registry.workers) != joined:

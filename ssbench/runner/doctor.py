@@ -54,14 +54,14 @@ from ssbench.runner.prepare import (
 )
 from ssbench.runner.session import (
     Store,
-    bind,
-    check_loopback,
+    check_encrypted,
     embedded_store,
-    load_key,
+    open_ports,
     own_hub,
     reach_store,
 )
 from ssbench.runner.single_run import settings_of
+from ssbench.runner.ssh_workers import SshWorkers, start_ssh_workers
 from ssbench.runner.stop import Stop
 from ssbench.storage.base import ObjectStore, StoreLimits, StoreState
 from ssbench.storage.registry import (
@@ -136,6 +136,7 @@ class Doctor:
         self.stop = stop or Stop()
         self.stack = ExitStack()
         self.warnings: list[str] = []  #: of what the present check calls
+        self.ssh: SshWorkers | None = None
         self.transport: MasterTransport | None = None
         self.store: Store | None = None
         self.settings = StorageSettings()  #: of the doctor's own container; once logged in
@@ -154,12 +155,19 @@ class Doctor:
         """Of the scenario; 1 without one."""
         return self.scenario.most_users if self.scenario else 1
 
+    def wait_for(self, text: str) -> None:
+        """Say what is waited for; "" when the wait is over."""
+        for observer in self.observers:
+            observer.wait_for(text)
+
     def findings(self) -> Iterator[Finding]:
         """The findings, as they are made.
 
         :raises KeyboardInterrupt: it was stopped.
         """
+        config = replace(self.config, fewer_workers_ok=True)  # all hosts are reported
         with own_hub(), self.stack:
+            self.ssh = start_ssh_workers(config, self.stack, self.users)
             for row in CHECKS:
                 self.stop.check()
                 log.info("%s: %s", row.name, row.what)
@@ -240,14 +248,21 @@ def _results(doctor: Doctor) -> Iterator[Finding]:
         yield _ok(f"{bytes_text(psutil.disk_usage(str(folder)).free)} free in {folder}")
 
 
+def _hosts(doctor: Doctor) -> Iterator[Finding]:
+    """Nothing without --ssh-workers."""
+    if doctor.ssh:
+        for fault in doctor.ssh.find_faults(doctor.stop, doctor.wait_for):
+            yield _failed(f"{fault.host}: {fault.what}", fault.advice)
+        if doctor.ssh.count:
+            yield _ok(doctor.ssh.summary)
+
+
 def _ports(doctor: Doctor) -> Iterator[Finding]:
-    config = doctor.config.transport
-    key, address = load_key(config), config.address
-    doctor.transport = transport = doctor.stack.enter_context(
-        bind(config, key, address, doctor.warnings.append)
+    doctor.transport = transport = open_ports(
+        doctor.config.transport, doctor.stack, doctor.warnings.append, ssh=doctor.ssh
     )
     numbers = ", ".join(map(str, transport.port_numbers))
-    secured = "with a key" if key else "without a key"
+    secured = "with a key" if transport.has_key else "without a key"
     yield _ok(f"{numbers} of {transport.ip} are free; {secured}")
 
 
@@ -262,8 +277,8 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
     else:
         given = replace(options, remote_workers=doctor.config.has_remote_workers)
         store = reach_store(given, doctor.warnings.append, doctor.stop)
-    if store.password_equivalent and doctor.transport and not doctor.transport.has_key:
-        check_loopback(doctor.transport)
+    if store.password_equivalent and doctor.transport:
+        check_encrypted(doctor.transport)
     took_s = time.monotonic() - began_s
     policy = doctor.scenario.policy if doctor.scenario else None
     sizes = (
@@ -460,17 +475,23 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
     if transport is None:
         yield _skipped("not checked without ports")
         return
-    of_others = (config.expect_workers or 0) - (config.workers or 0)
-    if config.workers and of_others <= 0:
+    ssh = doctor.ssh
+    of_others = max((config.expect_workers or 0) - (config.workers or 0), ssh.count if ssh else 0)
+    if of_others <= 0 and config.workers:
         cores = plural(usable_cores(), "core")
         yield _ok(f"{plural(config.workers, 'worker')} of this host, {cores}; started by the run")
+        return
+    if of_others <= 0 and ssh:
+        yield _skipped("not checked: no host started any")
         return
     limits = Limits(
         worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s,
         drain_timeout_s=_UPLOADS_S,
     )  # fmt: skip
     times = _UploadTimes()
-    options = MasterOptions(limits=limits, recorder=times, warn=doctor.warnings.append)
+    options = MasterOptions(
+        limits=limits, recorder=times, warn=doctor.warnings.append, children=[ssh] if ssh else []
+    )
     master = Master(transport, doctor.observers, doctor.settings, options)
     for observer in doctor.observers:
         observer.info("Waiting for workers")
@@ -557,8 +578,14 @@ def _missing_workers(
 ) -> Iterator[Finding]:
     """:param expected: workers of other hosts; 0: any number."""
     config, joined = doctor.config, len(doctor.workers)
+    unreached = []
+    if doctor.ssh:
+        names = {worker.hello.worker_id for worker in doctor.workers}
+        unreached = doctor.ssh.not_joined(names, transport.port_numbers)
+        for fault in unreached:
+            yield _failed(f"{fault.host}: {fault.what}", fault.advice)
     ports = ", ".join(map(str, transport.port_numbers))
-    if joined < max(expected, 1):
+    if joined < max(expected, 1) and not unreached:
         of_all = f" of {expected}" if expected else ""
         bind_to = " of this host only: bind another address with --zmq-bind-ip"
         yield _failed(
@@ -620,6 +647,7 @@ def _bottleneck(doctor: Doctor) -> Iterator[Finding]:
 CHECKS = (
     CheckRow("descriptors", "open files, local ports and memory for the users", _descriptors),
     CheckRow("results", "the folder of the stat file: writable, and space", _results),
+    CheckRow("hosts", "those of --ssh-workers: reached, ssbench there, its release, clock", _hosts),
     CheckRow("ports", "the master's three ports: free, and who can reach them", _ports),
     CheckRow("login", "address, certificate, user, password; what the store can't do", _login),
     CheckRow("limits", "what the store accepts, against the scenario", _limits, True),

@@ -31,7 +31,7 @@ from ssbench.master.phases import Limits
 from ssbench.master.recorder import Recorder
 from ssbench.runner.config import RunConfig, TransportConfig
 from ssbench.runner.local_workers import LocalWorkers
-from ssbench.runner.ssh_workers import SshWorkers
+from ssbench.runner.ssh_workers import UNREACHED, SshWorkers
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
@@ -168,10 +168,7 @@ class Session:
         if not self._ssh:
             return ""
         addresses = ", ".join(self._ssh.addresses)
-        return (
-            f"; the workers over ssh connect to {addresses}: does a firewall keep them from those"
-            " ports, or is it another address (--ssh-master)?"
-        )
+        return f"; the workers over ssh connect to {addresses}: {UNREACHED}"
 
     @property
     def concurrency(self) -> int:
@@ -229,31 +226,14 @@ class Session:
 
     def _bind_sockets(self) -> None:
         """Open the ports, and tell the workers that were started of them."""
-        config, local, ssh = self.config, self._local, self._ssh
-        key, address = load_key(config.transport), config.transport.address
-        if key is None and (ssh or (local and address is None)):
-            key = CurveKey.generate()  # for workers that the run starts only
-            for each in (local, ssh):
-                if each:
-                    each.exclusive = True
-            if not ssh:
-                address = "127.0.0.1"
-        if ssh and address is None:
-            address = ssh.bind_address
         jobs = batch_limit(
-            config.batch_size or MAX_BATCH, self.most_users, self.expected_workers or 1
+            self.config.batch_size or MAX_BATCH, self.most_users, self.expected_workers or 1
         )
-        self._transport = self.stack.enter_context(
-            bind(config.transport, key, address, self.warn, jobs)
+        self._transport = open_ports(
+            self.config.transport, self.stack, self.warn, jobs, local=self._local, ssh=self._ssh
         )
-        if self._store and self._store.password_equivalent and key is None:
-            check_loopback(self._transport)
-        if ssh is not None:
-            self.stack.callback(ssh.end)
-            ssh.send_addresses(self._transport, key)
-        if local is not None:
-            self.stack.callback(local.end)
-            local.send_address(address_line(self._transport, key))
+        if self._store and self._store.password_equivalent:
+            check_encrypted(self._transport)
 
     def _begin_workers(self) -> None:
         local, ssh = self._local, self._ssh
@@ -348,6 +328,37 @@ def reach_store(
     return Store(settings, provider.renew, access.password_equivalent)
 
 
+def open_ports(
+    config: TransportConfig,
+    stack: ExitStack,
+    warn: Callable[[str], None],
+    jobs_per_message: int = 1,
+    *,
+    local: LocalWorkers | None = None,
+    ssh: SshWorkers | None = None,
+) -> MasterTransport:
+    """As ``bind``, until the stack closes; and send address and key to the workers that were
+    started, which end before that."""
+    key, address = load_key(config), config.address
+    if key is None and (ssh or (local and address is None)):
+        key = CurveKey.generate()  # for these workers only
+        for each in (local, ssh):
+            if each:
+                each.exclusive = True
+        if not ssh:
+            address = "127.0.0.1"
+    if ssh and address is None:
+        address = ssh.bind_address
+    transport = stack.enter_context(bind(config, key, address, warn, jobs_per_message))
+    if ssh is not None:
+        stack.callback(ssh.end)
+        ssh.send_addresses(transport, key)
+    if local is not None:
+        stack.callback(local.end)
+        local.send_address(address_line(transport, key))
+    return transport
+
+
 def load_key(transport: TransportConfig) -> CurveKey | None:
     """The key of the key file; None without one.
 
@@ -381,9 +392,9 @@ def bind(
     return transport
 
 
-def check_loopback(transport: MasterTransport) -> None:
-    """:raises UsageError: workers of other hosts could connect."""
-    if not transport.is_loopback:
+def check_encrypted(transport: MasterTransport) -> None:
+    """:raises UsageError: workers of other hosts could connect without a key."""
+    if not (transport.has_key or transport.is_loopback):
         raise UsageError(
             f"workers would get credentials that are as good as your password, and the master"
             f" listens on {transport.ip} without a key: encrypt with --zmq-key-file (make-key"

@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ssbench import __version__
 from ssbench.core.errors import FewerWorkersError, UsageError
@@ -66,6 +66,19 @@ _MOST_READS = 16  #: at a time, of each stream
 _LONGEST_LINE = 8192  #: bytes
 _MOST_FAULTS = 10  #: hosts named in an error
 _MOST_NAME = 56  #: characters of a host's name in that of a worker, which has 64
+#: What to do if workers were started, and did not join.
+UNREACHED = "does a firewall keep them from those ports, or is it another address (--ssh-master)?"
+
+
+class HostFault(NamedTuple):
+    """Why the run can't use a host, or some of its workers."""
+
+    host: str
+    what: str
+    advice: str  #: what to do about it
+
+    def __str__(self) -> str:
+        return f"{self.host}: {self.what}; {self.advice}"
 
 
 def start_ssh_workers(
@@ -79,7 +92,9 @@ def start_ssh_workers(
     """
     if not config.ssh_workers:
         return None
-    arguments, hidden = worker_options(config, config.users_each(most_users, groups))
+    # If hosts may fail, each worker offers to run all users, so that the others can replace them.
+    each = most_users if config.fewer_workers_ok else config.users_each(most_users, groups)
+    arguments, hidden = worker_options(config, each)
     if "--verbose" in config.worker_command:
         arguments.append("--verbose")
     return stack.enter_context(SshWorkers(config, arguments, hidden))
@@ -146,10 +161,23 @@ class SshWorkers:
     # The start ---------------------------------------------------------------------------------
 
     def wait_until_started(self, stop: Stop, waiting: Callable[[str], None]) -> None:
+        """The same, for a run, which warns of hosts that can't be used if others can.
+
+        :raises FewerWorkersError: some host can't, and not ``fewer_workers_ok``; or none can.
+        """
+        faults, hosts = self.find_faults(stop, waiting), len(self._config.ssh_workers or ())
+        if faults and (not self._config.fewer_workers_ok or not self._hosts):
+            raise FewerWorkersError(_not_started([*map(str, faults)], hosts))
+        if faults:
+            started = f"{len(self._hosts)} of {plural(hosts, 'host')} started workers"
+            self.warnings.append(f"Only {started}; continuing with {plural(self.count, 'worker')}")
+            self.warnings += map(str, faults)
+
+    def find_faults(self, stop: Stop, waiting: Callable[[str], None]) -> list[HostFault]:
         """Wait until every host has started its workers, at most ``worker_wait_s``.
 
         :param waiting: called repeatedly with what is waited for.
-        :raises FewerWorkersError: some host can't; unless ``fewer_workers_ok`` and another can.
+        :returns: what is wrong with the hosts that can't be used; their ssh is ended.
         :raises KeyboardInterrupt: it was stopped meanwhile.
         """
         deadline_s = time.monotonic() + self._config.worker_wait_s
@@ -166,65 +194,58 @@ class SshWorkers:
         waiting("")
         self._read(0)
         faults = {host: fault for host in self._hosts if (fault := self._fault(host))}
-        if faults and (not self._config.fewer_workers_ok or len(faults) == len(self._hosts)):
-            raise FewerWorkersError(_not_started([*faults.values()], len(self._hosts)))
-        self.warnings += faults.values()
         for host in faults:
             self._hosts.remove(host)
             self._failed.append(host)
             host.process.terminate()
+        return [*faults.values()]
 
-    def _fault(self, host: _Host) -> str:
-        """Why a host has no workers for us: cause, and what to do; "" if it has some."""
+    def _fault(self, host: _Host) -> HostFault | None:
+        """Why a host has no workers for us; None if it has some."""
         name, started = host.name, host.started
         if started is None:
-            return f"{name}: {self._why_not_started(host)}"
+            return HostFault(name, *self._why_not_started(host))
         if started.release != __version__:
-            return (
-                f"{name}: ssbench-worker there is of release {started.release[:64]}, this master of"
-                f" {__version__}: install the same one there, or name it by --ssh-worker-command"
+            return HostFault(
+                name,
+                f"ssbench-worker there is of release {started.release[:64]}, this master of"
+                f" {__version__}",
+                "install the same one there, or name it by --ssh-worker-command",
             )
         ahead_s = started.clock_s - host.reported_s
         behind_s = host.began_s - started.clock_s
         if max(ahead_s, behind_s) > _CLOCK_SLACK_S:
             which = "ahead of" if ahead_s > 0 else "behind"
-            return (
-                f"{name}: its clock is at least {max(ahead_s, behind_s):,.0f} s {which} this"
-                " host's: set both by NTP (chronyc makestep), or errors and logs can't be matched"
+            return HostFault(
+                name,
+                f"its clock is at least {max(ahead_s, behind_s):,.0f} s {which} this host's",
+                "set both by NTP (chronyc makestep), or errors and logs can't be matched",
             )
         address = self._address_for(host)
         if not address:
-            return (
-                f"{name}: it does not say from which address this host connects to it: give the"
-                " address by --ssh-master"
-            )
+            what = "it does not say from which address this host connects to it"
+            return HostFault(name, what, "give the address by --ssh-master")
         if not self._config.ssh_master and not _is_own(address):
-            return (
-                f"{name}: it sees this host as {address}, which is no address of this host (a jump"
-                " host, or NAT?): give one that it can reach by --ssh-master"
-            )
-        return ""
+            what = f"it sees this host as {address}, which is no address of this host"
+            advice = "is there a jump host, or NAT? Give one that it can reach by --ssh-master"
+            return HostFault(name, what, advice)
+        return None
 
-    def _why_not_started(self, host: _Host) -> str:
+    def _why_not_started(self, host: _Host) -> tuple[str, str]:
+        """What is wrong, and what to do about it."""
         status, said = host.process.poll(), " | ".join(host.last_lines)
         if status is None:
-            return (
-                f"no answer within {self._config.worker_wait_s:g} s (--worker-wait); try:"
-                f" ssh {host.target} {self._command} --version"
-            )
+            what = f"no answer within {self._config.worker_wait_s:g} s (--worker-wait)"
+            return what, f"try: ssh {host.target} {self._command} --version"
         if status == _SSH_FAILED:
             said = host.last_lines[-1] if host.last_lines else "it does not say why"
-            what = next(remedy for sign, remedy in _REMEDIES if sign in said.lower())
-            return f"ssh failed: {said}; {what.format(host=host.target)}"
+            advice = next(remedy for sign, remedy in _REMEDIES if sign in said.lower())
+            return f"ssh failed: {said}", advice.format(host=host.target)
         if status == _NOT_FOUND:
-            return (
-                f"there is no {self._command} ({said}): install ssbench"
-                f" {__version__} there, or give its path by --ssh-worker-command"
-            )
-        return (
-            f"{self._command} ended with status {status}: {said}; is it of"
-            f" release {__version__}, as here?"
-        )
+            advice = f"install ssbench {__version__} there, or give its path by"
+            return f"there is no {self._command} ({said})", f"{advice} --ssh-worker-command"
+        what = f"{self._command} ended with status {status}: {said}"
+        return what, f"is it of release {__version__}, as here?"
 
     # The run -----------------------------------------------------------------------------------
 
@@ -266,6 +287,24 @@ class SshWorkers:
             f"{host.name} ({len(host.started.workers)})" for host in self._hosts if host.started
         )
         return f"Started {plural(self.count, 'worker')} over ssh: {hosts}"
+
+    def not_joined(self, joined: Collection[str], ports: Sequence[int]) -> list[HostFault]:
+        """Hosts whose workers do not reach the master.
+
+        :param joined: names of workers.
+        :param ports: the master's.
+        """
+        found, numbers = [], ", ".join(map(str, ports))
+        for host in self._hosts:
+            names = host.started.workers if host.started else ()
+            missing = sum(name not in joined for name in names)
+            if missing:
+                what = (
+                    f"{missing} of {plural(len(names), 'worker')} did not join: they connect to"
+                    f" {self._address_for(host)}, ports {numbers}"
+                )
+                found.append(HostFault(host.name, what, UNREACHED))
+        return found
 
     def exits(self) -> list[WorkerExit]:
         """Those that have ended since the last call."""

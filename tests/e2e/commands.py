@@ -182,6 +182,13 @@ class Ended:
         count, errors, retries = map(int, found.groups())
         return count, errors, retries
 
+    def rows(self, check: str) -> list[str]:
+        """Of doctor's table, those of a check: verdict and result, with what is wrapped."""
+        found = re.findall(r"^(\S+) +(\S+) +(.*(?:\n {22}.*)*)", self.out, re.MULTILINE)
+        return [
+            f"{verdict}: {' '.join(text.split())}" for verdict, name, text in found if name == check
+        ]
+
 
 class Commands:
     """Starts commands with a place of their own for files; ``close`` ends those still running."""

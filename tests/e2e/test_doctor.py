@@ -5,17 +5,9 @@ from __future__ import annotations
 import re
 
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Commands, Ended, free_ports, login, until
+from tests.e2e.commands import Commands, free_ports, login, until
 from tests.e2e.faults.hostile import login_at
 from tests.fakes.hostile_swift import HostileSwift
-
-
-def rows(ended: Ended, check: str) -> list[str]:
-    """The rows of a check: verdict and result, with what is wrapped."""
-    found = re.findall(r"^(\S+) +(\S+) +(.*(?:\n {22}.*)*)", ended.out, re.MULTILINE)
-    return [
-        f"{verdict}: {' '.join(text.split())}" for verdict, name, text in found if name == check
-    ]
 
 
 def test_all_is_well_with_a_swift_and_a_worker(
@@ -28,9 +20,9 @@ def test_all_is_well_with_a_swift_and_a_worker(
     words = ["doctor", *login(embedded_swift), "-f", commands.scenario(), "--expect-workers", 1]
     ended = commands.master(*words, *joined, "--zmq-bind-ip", "127.0.0.1").wait().fine(0)
     assert ended.out.splitlines()[-1] == "All is well."
-    assert "PUT" in rows(ended, "role")[0]
-    assert "by one connection" in rows(ended, "network")[0]
-    worker, uploads = rows(ended, "workers")
+    assert "PUT" in ended.rows("role")[0]
+    assert "by one connection" in ended.rows("network")[0]
+    worker, uploads = ended.rows("workers")
     assert re.match(r"ok: uploads of 4\.1 kB by 1 worker: median .* by the slowest, w ", uploads)
     assert re.match(r"ok: w \(.*\): ssbench \S+, 20 users, \d+ cores?$", worker)
     words = ["cleanup-containers", *login(embedded_swift), "-b", "ssbench_doctor"]
@@ -60,10 +52,10 @@ def test_a_wrong_password_and_a_worker_with_another_key(
     words = ["doctor", "-A", embedded_swift.auth_url, "-U", embedded_swift.user, "-K", "wr0ng"]
     mine = [*ports, "--zmq-key-file", key, "--zmq-bind-ip", "127.0.0.1", "--worker-wait", 5]
     ended = commands.master(*words, *mine, "--expect-workers", 1).wait().fine(1)
-    (refused,) = rows(ended, "login")
+    (refused,) = ended.rows("login")
     assert refused.startswith("failed: ")
     assert "user or key refused (401): is the user ACCOUNT:USER" in refused
-    workers = " ".join(rows(ended, "workers"))
+    workers = " ".join(ended.rows("workers"))
     assert "0 of 1 workers joined" in workers
     assert "another key" in workers + ended.err
     assert "wr0ng" not in ended.out + ended.err

@@ -1,7 +1,9 @@
-"""--ssh-workers with a real sshd on this host: runs, hosts that fail, and masters that die."""
+"""--ssh-workers with a real sshd on this host: runs, doctor, hosts that fail, and masters that
+die."""
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from tests.e2e.commands import (
     WORKER,
     Commands,
     Started,
+    free_ports,
     login,
     unavailable,
     until,
@@ -45,40 +48,43 @@ def no_worker_is_left(sshd: Sshd) -> None:
 def test_a_run_with_workers_of_two_hosts_and_of_this_one(
     commands: Commands, sshd: Sshd, over_ssh: list[object], embedded_swift: EmbeddedSwift
 ) -> None:
-    path = commands.scenario(container_base="sshrun")
+    # Each worker's share of the users is 1, if all hosts are there.
+    path = commands.scenario(container_base="sshrun", user_count=6)
     ended = commands.run(
-        "-v", "-f", path, *login(embedded_swift), *over_ssh, "--ssh-workers", "{a,b}:2",
-        workers=1,
+        "-v", "-f", path, *login(embedded_swift), *over_ssh, "--ssh-workers", "{a,b}:2,closed",
+        "--fewer-workers-ok", workers=1,
     ).fine()  # fmt: skip
     assert ended.counted() == (60, 0, unavailable(embedded_swift, "sshrun"))
     names = {worker.worker_id for worker in workers_of(ended.results)}
     assert {"a-0", "a-1", "b-0", "b-1"} < names
     assert len(names) == 5
     assert "Started 4 workers over ssh: a (2), b (2)" in ended.err
+    assert "Warning: Only 2 of 3 hosts started workers; continuing with 4 workers" in ended.out
+    assert "Warning: closed: ssh failed: " in ended.out
+    assert re.search(r"^Run +6 users on 5 workers", ended.out, re.MULTILINE)
     assert "INFO:b: " in ended.err
     assert "b-1 INFO:Exiting: the run is over" in ended.err
     no_worker_is_left(sshd)
 
 
-def test_hosts_that_cannot_be_used_are_named_and_nothing_stays(
+def test_doctor_names_hosts_that_cannot_be_used_and_nothing_stays(
     commands: Commands, sshd: Sshd, over_ssh: list[object]
 ) -> None:
     hosts = commands.place / "hosts.txt"
     hosts.write_text("a:2  # works\nclosed\nstranger\nrefused\nno-such-host.invalid\n")
-    path = commands.scenario()
-    ended = commands.run(
-        "-f", path, "--noop", *over_ssh, "--ssh-workers", f"@{hosts}", workers=None
-    ).fine(6)
-    said = ended.err.splitlines()
-    first = said.index("ssbench-master: the run was not started: no workers on 4 of 5 hosts:")
-    closed, stranger, refused, unknown = said[first + 1 :]
-    assert "Connection refused; is the host up, and does sshd listen there?" in closed
-    assert "Host key verification failed.; connect once by hand (ssh stranger)" in stranger
-    assert "Permission denied (publickey).; it accepts no key of yours" in refused
+    words = ["doctor", "--noop", *over_ssh, "--ssh-workers", f"@{hosts}", *free_ports()]
+    ended = commands.master(*words).wait().fine(1)
+    closed, stranger, refused, unknown, works = ended.rows("hosts")
+    assert "Connection refused -> is the host up, and does sshd listen there?" in closed
+    assert "Host key verification failed. -> connect once by hand (ssh stranger)" in stranger
+    assert "Permission denied (publickey). -> it accepts no key of yours" in refused
     assert "Could not resolve hostname no-such-host.invalid" in unknown
-    assert "check the name" in unknown
+    assert "-> check the name" in unknown
+    assert works == "ok: Started 2 workers over ssh: a (2)"
+    joined = ended.rows("workers")
+    assert sorted(row.split()[1] for row in joined) == ["a-0", "a-1"]
+    assert all(row.startswith("ok: ") for row in joined)
     no_worker_is_left(sshd)
-    assert not list(commands.place.glob("*.stat.gz"))
 
 
 def test_a_host_without_ssbench_worker_says_how_to_name_it(commands: Commands, sshd: Sshd) -> None:
@@ -87,7 +93,8 @@ def test_a_host_without_ssbench_worker_says_how_to_name_it(commands: Commands, s
         "-f", path, "--noop", "--ssh-command", sshd.ssh, "--ssh-workers", "a",
         "--ssh-worker-command", "/no/such/ssbench-worker", workers=None,
     ).one_line(6)  # fmt: skip
-    assert "a: there is no /no/such/ssbench-worker (" in line
+    assert "the run was not started: a: there is no /no/such/ssbench-worker (" in line
+    assert not list(commands.place.glob("*.stat.gz"))
     assert "or give its path by --ssh-worker-command" in line
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ssbench.core.hostlist import parse_hosts
 from ssbench.core.messages import Heartbeat, Jobs, Results
 from ssbench.core.model import ErrorKind, Job
 from ssbench.core.scenario.scenario import Scenario
@@ -23,6 +24,7 @@ from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import StoreRow
 from ssbench.transport.sockets import Ports
 from tests.core.workload.fleet import packed
+from tests.fakes.fake_ssh import fake_ssh, started
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.fakes.scripted_worker import Script, ScriptedWorker
 from tests.ports import held_port
@@ -91,7 +93,7 @@ def found(settings: RunConfig, wanted: Scenario | None = None) -> dict[str, list
 
 def test_all_is_well(store: MemoryStore, tmp_path: Path) -> None:
     rows = list(Doctor(config(tmp_path), scenario(policy="GOLD", rate=10)).findings())
-    assert [row.check for row in rows] == [row.name for row in CHECKS]
+    assert [row.check for row in rows] == [row.name for row in CHECKS if row.name != "hosts"]
     assert {row.verdict for row in rows} == {Verdict.OK}
     assert store.containers == {}
 
@@ -249,6 +251,23 @@ def test_workers_that_do_not_reach_the_store(store: MemoryStore, tmp_path: Path)
     assert row.result.startswith("20 uploads by workers failed")
     assert "none succeeded of scripted" in row.result
     assert "firewalls" in row.advice
+
+
+def test_hosts_that_ssh_does_not_reach_and_whose_workers_do_not_reach_the_master(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    mine = config(
+        tmp_path, workers=None, ssh_workers=parse_hosts("a:1,refused"),
+        ssh_command=fake_ssh(tmp_path), ssh_worker_command=started(then="exit 1"),
+    )  # fmt: skip
+    rows = found(mine)
+    (refused,) = rows["hosts"]
+    assert refused.result == "refused: ssh failed: root@refused: Permission denied (publickey)."
+    assert refused.advice.startswith("it accepts no key of yours: load one into ssh-agent")
+    unreached, ended = rows["workers"]
+    assert unreached.result.startswith("a: 1 of 1 worker did not join: they connect to 127.0.0.1")
+    assert "does a firewall keep them from those ports" in unreached.advice
+    assert "ended before it joined: ssh to a ended with status 1" in ended.result
 
 
 def test_too_few_descriptors(store: MemoryStore, tmp_path: Path, few_files: int) -> None:

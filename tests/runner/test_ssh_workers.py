@@ -29,19 +29,10 @@ from ssbench.storage.options import StoreOptions
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
-from ssbench.transport.worker_reports import GroupStarted, to_line
+from tests.fakes.fake_ssh import fake_ssh, started
 
 ROOT = Path(__file__).resolve().parents[2]
 Children = Callable[[], list[psutil.Process]]
-FAKE_SSH = """\
-for word; do target=$before before=$word; done  # the last but one
-export SSH_CONNECTION="127.0.0.1 1 127.0.0.1 22"
-case "$target" in
-refused) echo "root@refused: Permission denied (publickey)." >&2; exit 255;;
-silent) exit 255;;
-esac
-exec sh -c "$before"
-"""
 WORKER = f"PYTHONPATH={ROOT} {sys.executable} -m ssbench.cli.worker"
 
 
@@ -61,25 +52,17 @@ def tree_of(processes: list[psutil.Process]) -> list[psutil.Process]:
 @pytest.fixture
 def ssh(tmp_path: Path) -> Callable[..., SshWorkers]:
     """``ssh(hosts, **fields of RunConfig)``"""
-    script = tmp_path / "ssh"
-    script.write_text(FAKE_SSH)
+    command = fake_ssh(tmp_path)
 
     def make(hosts: str, **fields: Any) -> SshWorkers:
         config = RunConfig(
             scenario=find_scenario("very_small"), store=StoreOptions("noop", {}, {}), is_noop=True,
             ssh_workers=parse_hosts(hosts),
-            **{"ssh_command": ("sh", str(script)), "ssh_worker_command": WORKER, **fields},
+            **{"ssh_command": command, "ssh_worker_command": WORKER, **fields},
         )  # fmt: skip
         return SshWorkers(config, ["--concurrency", "3"])
 
     return make
-
-
-def started(ahead_s: int = 0, **changes: Any) -> str:
-    """A command that reports what a group of workers does, then waits."""
-    report = GroupStarted(__version__, 7.5, "127.0.0.1", {"a-0": 1})._replace(**changes)
-    line = to_line(report).replace("7.5", f"'$(date -d '{ahead_s} seconds' +%s.%N)'")
-    return f"echo '{line}'; cat; : "
 
 
 def wait(workers: SshWorkers) -> None:
@@ -156,12 +139,12 @@ def test_a_killed_worker_and_a_killed_ssh_are_reported(
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("nosuch", f"there is no nosuch (sh: 1: nosuch: not found): install ssbench {__version__}"),
+        ("nosuch", f"there is no nosuch (sh: 1: nosuch: not found); install ssbench {__version__}"),
         ("echo ssbench-worker: unknown option: --processes >&2; exit 2; :",
          "ended with status 2: ssbench-worker: unknown option: --processes; is it of release"),
         (started(release="0.9"), "is of release 0.9, this master of"),
-        (started(7200), "s ahead of this host's: set both by NTP"),
-        (started(-7200), "s behind this host's: set both by NTP"),
+        (started(7200), "s ahead of this host's; set both by NTP"),
+        (started(-7200), "s behind this host's; set both by NTP"),
         (started(master=""), "give the address by --ssh-master"),
         (started(master="192.0.2.1"), "sees this host as 192.0.2.1, which is no address of this"),
     ],
@@ -202,8 +185,9 @@ def test_fewer_workers_do_where_they_are_told_to(ssh: Callable[..., SshWorkers])
     with ssh("a:1,refused", fewer_workers_ok=True) as workers:
         wait(workers)
         assert workers.count == 1
-        (warning,) = workers.warnings
-        assert warning.startswith("refused: ssh failed: ")
+        count, why = workers.warnings
+        assert count == "Only 1 of 2 hosts started workers; continuing with 1 worker"
+        assert why.startswith("refused: ssh failed: ")
 
 
 def test_the_output_of_a_login_shell_and_of_a_flood_is_only_logged(
