@@ -25,7 +25,7 @@ from ssbench.cli.live_page import LivePage  # noqa: E402
 from ssbench.cli.progress import TITLES  # noqa: E402
 from ssbench.core.live import RunProgress  # noqa: E402
 from ssbench.core.model import Phase  # noqa: E402
-from ssbench.core.observer import SilentObserver  # noqa: E402
+from ssbench.core.observer import Observer  # noqa: E402
 from ssbench.runner.results import read_stats  # noqa: E402
 from ssbench.runner.stop import Stop  # noqa: E402
 from tests.servers.browser import Browser, browser  # noqa: E402
@@ -47,7 +47,7 @@ SCENARIO = {
 }
 
 
-class Camera(SilentObserver):
+class Camera(Observer):
     """Keeps the state of the run at TAKEN_S."""
 
     wants_counts = True

@@ -19,7 +19,7 @@ from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
-from ssbench.core.observer import SilentObserver
+from ssbench.core.observer import Observer
 from ssbench.core.text import plural, printable
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner import open_session
@@ -113,7 +113,7 @@ def _check_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
     check_report_files(ns)
 
 
-class MinuteLines(SilentObserver):
+class MinuteLines(Observer):
     """Prints a line when the run begins, and then one a minute."""
 
     config: BenchConfig  #: of the present run

@@ -20,7 +20,7 @@ from ssbench.cli.progress import TITLES
 from ssbench.cli.web_server import Page, Query, WebServer
 from ssbench.core.live import RunProgress, by_attention
 from ssbench.core.model import Phase
-from ssbench.core.observer import SilentObserver
+from ssbench.core.observer import Observer
 from ssbench.core.operations import OPERATIONS
 from ssbench.core.text import printable
 from ssbench.runner.stop import Stop
@@ -34,7 +34,7 @@ STOPPED = "stopped on the web page"  #: a reason of Stop
 _NOT_SENT = ("moving", "errors_by_cause", "errors_by_status")
 
 
-class LivePage(SilentObserver):
+class LivePage(Observer):
     """An observer that serves what it is told.
 
     :param address: IP address and port; 0 for any that is free.

@@ -10,7 +10,7 @@ from typing import Any
 
 from ssbench.core.live import RunProgress
 from ssbench.core.model import ErrorKind, Phase
-from ssbench.core.observer import SilentObserver
+from ssbench.core.observer import Observer
 from ssbench.core.operations import row_of
 
 _EVERY_S = 1.0
@@ -18,7 +18,7 @@ _EVERY_S = 1.0
 PHASES = {phase: phase.name.lower() for phase in Phase} | {Phase.IDLE: "containers"}
 
 
-class StateObserver(SilentObserver, ABC):
+class StateObserver(Observer, ABC):
     """A base for observers that pass on states of a run: ``write`` is called with each.
 
     :param clock: monotonic, seconds.

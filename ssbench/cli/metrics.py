@@ -16,7 +16,7 @@ from ssbench.cli.live_state import PHASES, cause_of
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import RunProgress
 from ssbench.core.model import ErrorKind, Phase
-from ssbench.core.observer import SilentObserver
+from ssbench.core.observer import Observer
 from ssbench.core.operations import row_of
 from ssbench.core.stats.host_metrics import FIGURES, core_count, core_name
 
@@ -101,7 +101,7 @@ class _Now(NamedTuple):
     before: _Totals  #: of the phases that are over
 
 
-class RunMetrics(SilentObserver):
+class RunMetrics(Observer):
     """A run, or the runs of a series: counts go on from one to the next.
 
     :param scenario: its name.

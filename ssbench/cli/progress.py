@@ -18,6 +18,7 @@ from ssbench.cli.live_text import error_causes, latencies, rate_text
 from ssbench.cli.screen import PIECE, Screen
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
+from ssbench.core.observer import Observer
 from ssbench.core.operations import FIRST_BYTE, OPERATIONS
 from ssbench.core.text import bytes_text, clock_text, plural, printable
 
@@ -65,14 +66,11 @@ TITLES: Mapping[Phase, str] = {
 _MOST_PENDING = 1_000_000
 
 
-class NoProgress:
-    """Mode "none": shows only messages. Base of the other modes. An Observer.
+class NoProgress(Observer):
+    """Mode "none": shows only messages. Base of the other modes.
 
     :param quiet: show no ``info`` messages.
     """
-
-    wants_results = False
-    wants_counts = False
 
     def __init__(
         self,
@@ -85,18 +83,6 @@ class NoProgress:
         self._clock = clock
         self._quiet = quiet
 
-    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        """A phase begins; ``title`` replaces that of TITLES."""
-
-    def results(self, columns: Sequence[Sequence[int]]) -> None:
-        """A batch of results: columns operation, error, first_byte_ns, last_byte_ns."""
-
-    def update(self, progress: RunProgress) -> None:
-        """The state of the phase; may be called at any rate."""
-
-    def wait_for(self, text: str) -> None:
-        """What is waited for; "" when the wait is over. May be called at any rate."""
-
     def info(self, text: str) -> None:
         """A message in the form of ssbench 0.3.9's, which scripts look for; not if quiet."""
         if not self._quiet:
@@ -106,9 +92,6 @@ class NoProgress:
         """Show lines above the progress."""
         for line in text.splitlines():
             self._screen.line(printable(line))
-
-    def end_phase(self) -> None:
-        """The phase is over; its last state stays on the screen."""
 
     def __enter__(self) -> NoProgress:
         return self

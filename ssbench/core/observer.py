@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
 
 
-class Observer(Protocol):
-    """Called by the master's loop, which waits meanwhile: return within milliseconds, and raise
-    nothing. A run may have any number of observers, also none."""
+class Observer:
+    """Ignores everything; subclasses override what they need.
 
-    wants_results: bool  #: call ``results``
-    #: Operations, errors by cause, bytes, latencies and workers in ``RunProgress`` are filled.
-    wants_counts: bool
+    Called by the master's loop, which waits meanwhile: return within milliseconds, and raise
+    nothing. A run may have any number of observers, also none.
+    """
+
+    wants_results = False  #: call ``results``
+    #: Fill operations, errors by cause, bytes, latencies and workers in ``RunProgress``.
+    wants_counts = False
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         """A phase begins.
@@ -41,30 +43,3 @@ class Observer(Protocol):
 
     def end_phase(self) -> None:
         """The phase is over."""
-
-
-class SilentObserver:
-    """An Observer that does nothing: a base for those that need some of its methods."""
-
-    wants_results = wants_counts = False
-
-    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        pass
-
-    def results(self, columns: Sequence[Sequence[int]]) -> None:
-        pass
-
-    def update(self, progress: RunProgress) -> None:
-        pass
-
-    def wait_for(self, text: str) -> None:
-        pass
-
-    def info(self, text: str) -> None:
-        pass
-
-    def message(self, text: str) -> None:
-        pass
-
-    def end_phase(self) -> None:
-        pass

@@ -16,7 +16,7 @@ from ssbench import statfile
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.model import Failure, Job, Phase, SizeClass
 from ssbench.core.naming import has_dot_segment, pack_names
-from ssbench.core.observer import Observer, SilentObserver
+from ssbench.core.observer import Observer
 from ssbench.core.scenario.fields import container_option
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, plural, printable
@@ -148,7 +148,7 @@ class TransferWorkload(NumberedWorkload):
             self.failed(job, Failure(), 0.0)
 
 
-class _CpuMeter(SilentObserver):
+class _CpuMeter(Observer):
     """Measures the CPU time of the run phase."""
 
     session: Session

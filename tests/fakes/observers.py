@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
+from ssbench.core.observer import Observer
 
 
-class Recorder:
+class Recorder(Observer):
     """Wants everything."""
 
     wants_results = True
@@ -34,14 +35,8 @@ class Recorder:
         self.updates[phase].append(progress)
         self.on_update(phase)
 
-    def wait_for(self, text: str) -> None:
-        pass
-
     def info(self, text: str) -> None:
         self.infos.append(text)
 
     def message(self, text: str) -> None:
         self.messages.append(text)
-
-    def end_phase(self) -> None:
-        pass

@@ -10,7 +10,7 @@ import pytest
 
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.model import Phase
-from ssbench.core.observer import SilentObserver
+from ssbench.core.observer import Observer
 from ssbench.runner.config import RunConfig, TransportConfig
 from ssbench.runner.folder import compute_md5
 from ssbench.runner.scenarios import ScenarioText
@@ -78,7 +78,7 @@ def test_a_download_is_compared_with_listed_files_only(folder: Path, tmp_path: P
 
 
 def test_a_download_names_the_files_that_it_can_not_read(folder: Path, tmp_path: Path) -> None:
-    class Removal(SilentObserver):
+    class Removal(Observer):
         def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
             if title == "Computing MD5":
                 (folder / "b").unlink()
