@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ssbench import __version__
 from ssbench.core.columns import unpack_column
@@ -31,17 +31,16 @@ from ssbench.core.messages import (
     Results,
     Returned,
 )
-from ssbench.core.model import Phase, Result, Stage
+from ssbench.core.model import Phase, Result
 from ssbench.core.observer import Observer
 from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.text import printable
-from ssbench.core.workload.workload import Workload
 from ssbench.host.live import HostLive
 from ssbench.host.sampler import Sampler
 from ssbench.master.host_metrics import HostMetricsRecorder
-from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhasePlan, PhaseState
-from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseState
+from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
 from ssbench.master.recorder import Recorder, SafeRecorder
 from ssbench.master.renewal import Renewal
 from ssbench.master.worker_manager import (
@@ -54,10 +53,6 @@ from ssbench.master.worker_manager import (
     WorkerWait,
 )
 from ssbench.transport.master_transport import MasterTransport
-
-if TYPE_CHECKING:
-    from ssbench.core.stats.auto_stop import SteadyStateDetector
-    from ssbench.core.stats.threshold_watch import ThresholdWatch
 
 log = logging.getLogger(__name__)
 
@@ -234,37 +229,22 @@ class Master:
                 self._warn(line)
             self._needs_workers = True
 
-    def run_phase(
-        self,
-        phase: Phase,
-        workload: Workload,
-        users: int,
-        seconds: float | None = None,
-        *,
-        stages: Sequence[Stage] = (),
-        steady_state: SteadyStateDetector | None = None,
-        watch: ThresholdWatch | None = None,
-        title: str = "",
-    ) -> PhaseOutcome:
-        """Run a workload; returns when its last result has arrived, or it was stopped.
-
-        The parameters are those of PhasePlan; ``title`` is for observers.
-        """
-        plan = PhasePlan(phase, workload, users, seconds, stages, steady_state, watch)
-        profile = phase is Phase.RUN and self._profile
-        self._manager.enter(phase, profile=profile)
+    def run_phase(self, plan: PhasePlan) -> PhaseOutcome:
+        """Run a phase; returns when its last result has arrived, or it was stopped."""
+        profile = plan.phase is Phase.RUN and self._profile
+        self._manager.enter(plan.phase, profile=profile)
         counts = any(observer.wants_counts for observer in self._observers)
         machine = PhaseMachine(plan, self._manager, self.limits, self._numbers, counts=counts)
         self._phase = machine
         for observer in self._observers:
-            observer.start_phase(phase, workload.total, title)
+            observer.start_phase(plan.phase, plan.workload.total)
         sampler = Sampler()
         try:
             sampled = profile and sampler.start()
             now_ns = self._next_tick_ns = self._clock()
             machine.announce(now_ns, time.time())
             self._drain_machines()  # the phase's record comes before those of its workers
-            self._hosts.enter(self.settings.run_id, phase, now_ns)
+            self._hosts.enter(self.settings.run_id, plan.phase, now_ns)
             while machine.state is PhaseState.CONNECTING:
                 self._poll(WAIT_S)
                 self._show_wait(machine.waiting_for)

@@ -18,9 +18,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ssbench.core.columns import pack_jobs
 from ssbench.core.dispatch.dispatcher import Dispatcher, abort_reason, error_limit_reason
@@ -32,13 +32,8 @@ from ssbench.core.model import Phase, Stage
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
-from ssbench.core.workload.workload import Workload
-from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
 from ssbench.master.worker_manager import WorkerManager
-
-if TYPE_CHECKING:
-    from ssbench.core.stats.auto_stop import SteadyStateDetector
-    from ssbench.core.stats.threshold_watch import ThresholdWatch
 
 WAIT_S = 0.05  #: between two steps, at most
 _SENDS_PER_STEP = 64
@@ -53,25 +48,6 @@ class PhaseState(Enum):
     SENDING = auto()
     DRAINING = auto()
     OVER = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class PhasePlan:
-    """What a phase is to do.
-
-    :param seconds: stop sending after so long; None: when the workload is finished.
-    :param stages: parts with users and rates of their own; () for one part.
-    :param steady_state: ends the phase when its rate has been steady for long enough.
-    :param watch: ends the phase when it misses a threshold.
-    """
-
-    phase: Phase
-    workload: Workload
-    users: int
-    seconds: float | None = None
-    stages: Sequence[Stage] = ()
-    steady_state: SteadyStateDetector | None = None
-    watch: ThresholdWatch | None = None
 
 
 class PhaseMachine:

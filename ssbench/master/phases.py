@@ -1,10 +1,18 @@
-"""Limits of a phase, and its outcome."""
+"""A phase: its limits, what it is to do, and how it went."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ssbench.core.dispatch.dispatcher import MAX_BATCH, JobCounts
+from ssbench.core.model import Phase, Stage
+from ssbench.core.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.auto_stop import SteadyStateDetector
+    from ssbench.core.stats.threshold_watch import ThresholdWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +28,25 @@ class Limits:
     max_consecutive_errors: int | None = None  #: in the run; None: as many as there are
     max_batch: int = MAX_BATCH
     think_s: tuple[float, float] = (0.0, 0.0)  #: pause of a user after each operation of the run
+
+
+@dataclass(frozen=True, slots=True)
+class PhasePlan:
+    """What a phase is to do.
+
+    :param seconds: stop sending after so long; None: when the workload is finished.
+    :param stages: parts with users and rates of their own; () for one part.
+    :param steady_state: ends the phase when its rate has been steady for long enough.
+    :param watch: ends the phase when it misses a threshold.
+    """
+
+    phase: Phase
+    workload: Workload
+    users: int
+    seconds: float | None = None
+    stages: Sequence[Stage] = ()
+    steady_state: SteadyStateDetector | None = None
+    watch: ThresholdWatch | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from ssbench.core.text import bytes_text, latency_text, plural, printable
 from ssbench.core.workload.workload import EnsureWorkload
 from ssbench.host.process import allow_many_connections, host_limits, usable_cores
 from ssbench.master.master import Master, MasterOptions
-from ssbench.master.phases import Limits
+from ssbench.master.phases import Limits, PhasePlan
 from ssbench.runner.config import RunConfig
 from ssbench.runner.local_workers import users_per_worker
 from ssbench.runner.prepare import (
@@ -549,9 +549,9 @@ def _uploads(doctor: Doctor, master: Master, times: _UploadTimes) -> Iterator[Fi
     count = _ROUND_TRIPS * len(doctor.workers)
     objects = ((0, number, SMALL_BYTES) for number in range(count))
     with _container(doctor, count):
-        outcome = master.run_phase(
-            Phase.POPULATE, EnsureWorkload(objects, count), len(doctor.workers), _UPLOADS_S
-        )
+        workload = EnsureWorkload(objects, count)
+        plan = PhasePlan(Phase.POPULATE, workload, len(doctor.workers), _UPLOADS_S)
+        outcome = master.run_phase(plan)
     medians = {
         worker.name: median(times.seconds[worker.index])
         for worker in doctor.workers

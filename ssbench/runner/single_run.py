@@ -31,7 +31,7 @@ from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, initial_jobs
 from ssbench.host import info
-from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
 from ssbench.runner.config import RunPlan
 from ssbench.runner.prepare import (
     check_marks,
@@ -398,10 +398,11 @@ class Run:
                 total=scenario.operation_count,
                 warmup_s=scenario.warmup,
             )
-        return master.run_phase(
-            Phase.RUN, self._workload, scenario.most_users, scenario.run_seconds,
-            stages=scenario.load, steady_state=detector, watch=self._watch,
+        plan = PhasePlan(
+            Phase.RUN, self._workload, scenario.most_users, scenario.run_seconds, scenario.load,
+            detector, self._watch,
         )  # fmt: skip
+        return master.run_phase(plan)
 
     @property
     def _setup_users(self) -> int:
@@ -410,7 +411,7 @@ class Run:
 
     def _populate(self, master: Master, initial: EnsureWorkload) -> PhaseOutcome | None:
         """Upload initial objects that are missing; returns the outcome if there is no run."""
-        populated = master.run_phase(Phase.POPULATE, initial, self._setup_users)
+        populated = master.run_phase(PhasePlan(Phase.POPULATE, initial, self._setup_users))
         if populated.ended != "complete":
             return PhaseOutcome.nothing(populated.ended, populated.reason)
         if initial.missing == initial.total:
@@ -432,7 +433,7 @@ class Run:
         cleanup = self._workload.cleanup()
         if self.config.keep_objects or cleanup is None:
             return
-        outcome = master.run_phase(Phase.CLEANUP, cleanup, self._setup_users)
+        outcome = master.run_phase(PhasePlan(Phase.CLEANUP, cleanup, self._setup_users))
         left = self._workload.left_behind
         if left and not self.config.is_noop:
             from ssbench.runner.resume import KINDS  # loads slowly

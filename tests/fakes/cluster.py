@@ -18,7 +18,7 @@ from ssbench.core.messages import ControlState, Heartbeat, Message
 from ssbench.core.model import Job, Phase, Stage, Timing, WorkerExit
 from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master, MasterOptions
-from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
 from ssbench.transport.sockets import Ports
 from ssbench.worker.machine import (
     CloseJobs,
@@ -30,6 +30,7 @@ from ssbench.worker.machine import (
     WorkerSettings,
 )
 from tests.core.workload.fleet import Ledger
+from tests.fakes.observers import Recorder
 
 SECOND = 1_000_000_000
 STEP_NS = SECOND // 100
@@ -205,13 +206,14 @@ class Cluster:
 
     pipe, ports, refused = PIPE, Ports(1, 2, 3), 0
     ip, is_loopback, has_key, key_hint, port_numbers = "192.0.2.1", False, True, "", (1, 2, 3)
-    wants_results = wants_counts = False
 
     def __init__(self, workers: int = 3, chaos: Chaos | None = None, **options: Any) -> None:
         self.now_ns = _START_NS
         self.begun: Counter[int] = Counter()  #: how often each object's operation was started
         self.too_late: list[Job] = []  #: started after the master had given them up
-        self.messages: list[str] = []
+        observer = Recorder()
+        observer.wants_results = observer.wants_counts = False
+        self.messages = observer.messages
         self.ledger = Ledger(0)
         self._pids = 100
         self._chaos = chaos or Chaos()
@@ -228,7 +230,7 @@ class Cluster:
         )
         self.master = Master(
             self,  # type: ignore[arg-type]
-            [self],  # type: ignore[list-item]
+            [observer],
             StorageSettings(driver="noop", run_id="run"),
             MasterOptions(limits=limits, children=[self]),
             clock=lambda: self.now_ns,
@@ -246,7 +248,7 @@ class Cluster:
         """Wait for the workers, run the phase, check the accounts."""
         self.ledger = Ledger(total)
         self.master.wait_for_workers(users, len(self.workers))
-        outcome = self.master.run_phase(Phase.RUN, self.ledger, users, seconds, stages=stages)
+        outcome = self.master.run_phase(PhasePlan(Phase.RUN, self.ledger, users, seconds, stages))
         self.check(outcome)
         return outcome
 
@@ -334,7 +336,7 @@ class Cluster:
     def rejected_peers(self, *, last: bool = False) -> list[str]:
         return []
 
-    # Children and observer ---------------------------------------------------------------------
+    # Children ----------------------------------------------------------------------------------
 
     def exits(self) -> list[WorkerExit]:
         found, self._exits = self._exits, []
@@ -346,18 +348,3 @@ class Cluster:
     def notice_exit(self, worker: SimWorker) -> None:
         """The master started this worker, and sees that its process ended."""
         self._exits.append(WorkerExit(worker.name, worker.pid, "it was killed by SIGKILL"))
-
-    def message(self, text: str) -> None:
-        self.messages.append(text)
-
-    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        pass
-
-    def update(self, progress: object) -> None:
-        pass
-
-    def wait_for(self, text: str) -> None:
-        pass
-
-    def end_phase(self) -> None:
-        pass

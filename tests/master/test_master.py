@@ -42,6 +42,7 @@ from ssbench.core.messages import (
     unpack,
 )
 from ssbench.core.model import ErrorKind, Job, Phase, Timing
+from ssbench.core.observer import Observer
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.records import (
     MASTER,
@@ -56,7 +57,7 @@ from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.workload.pacing import DueTimes
 from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master, MasterOptions
-from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.registry import open_store
 from ssbench.transport.master_transport import MasterTransport
@@ -78,8 +79,8 @@ PATIENT = Limits(worker_wait_s=20.0)
 QUICK = Limits(worker_timeout_s=1.0, worker_wait_s=20.0)
 
 
-class Observer:
-    """Who watches: it keeps what it is told."""
+class RecordingObserver(Observer):
+    """Keeps what it receives."""
 
     wants_counts = True
 
@@ -108,9 +109,6 @@ class Observer:
 
     def message(self, text: str) -> None:
         self.messages.append(text)
-
-    def end_phase(self) -> None:
-        pass
 
 
 class Recorder:
@@ -142,7 +140,7 @@ class Scene:
     """A master, and whoever works for it."""
 
     def __init__(self, limits: Limits, **options: Any) -> None:
-        self.observer, self.recorder = Observer(), Recorder()
+        self.observer, self.recorder = RecordingObserver(), Recorder()
         driver = options.pop("driver", "noop")
         self.transport = MasterTransport("127.0.0.1", Ports(0, 0, 0), None)
         self.master = Master(
@@ -200,7 +198,7 @@ class Scene:
     ) -> PhaseOutcome:
         """Gather workers and run one phase."""
         self.master.wait_for_workers(users, expected)
-        return self.master.run_phase(Phase.RUN, ledger, users, **options)
+        return self.master.run_phase(PhasePlan(Phase.RUN, ledger, users, **options))
 
     def told(self, kind: type) -> list[Any]:
         """Records of a kind."""
@@ -274,7 +272,7 @@ def test_phases_follow_each_other_with_new_numbers() -> None:
         here.master.wait_for_workers(4, 1)
         for phase in (Phase.POPULATE, Phase.RUN, Phase.CLEANUP):
             ledger = Ledger(40)
-            outcome = here.master.run_phase(phase, ledger, 4)
+            outcome = here.master.run_phase(PhasePlan(phase, ledger, 4))
             assert (outcome.ended, outcome.counts.done) == ("complete", 40)
         assert sorted(here.recorder.numbers) == [*range(1, 121)]
         assert here.master.refused == 0
@@ -357,7 +355,7 @@ def test_only_the_run_phase_is_profiled() -> None:
         here.process_worker("w")
         here.master.wait_for_workers(4, 1)
         for phase in (Phase.POPULATE, Phase.CLEANUP):
-            assert here.master.run_phase(phase, Ledger(100), 4).counts.done == 100
+            assert here.master.run_phase(PhasePlan(phase, Ledger(100), 4)).counts.done == 100
         assert here.told(ProfileRecord) == []
 
 
@@ -428,7 +426,7 @@ def test_the_second_of_two_with_one_id_is_refused_and_the_run_goes_on() -> None:
         (reason,) = here.master.registry.refused.values()
         assert reason.startswith('the worker id "twin" is taken by twin (')
         assert any("twin" in message for message in here.observer.messages)
-        outcome = here.master.run_phase(Phase.RUN, Ledger(50), 4)
+        outcome = here.master.run_phase(PhasePlan(Phase.RUN, Ledger(50), 4))
         assert outcome.counts.done == 50
         assert len(here.master.registry.workers) == 1
 
@@ -469,7 +467,7 @@ def test_a_worker_for_metrics_only_may_leave_a_run() -> None:
         here.stack.callback(sender.close)
         bye = Bye(metrics.hello.incarnation, "stopped")
         here.master.keep_workers(lambda: sender.send(bye) and metrics not in workers.values())
-        outcome = here.master.run_phase(Phase.RUN, Ledger(500), 4)
+        outcome = here.master.run_phase(PhasePlan(Phase.RUN, Ledger(500), 4))
         assert (outcome.ended, outcome.counts.done, outcome.counts.lost) == ("complete", 500, 0)
         assert here.master.workers_lost == []
         assert {progress.workers for progress in here.observer.progress} == {1}
@@ -524,7 +522,7 @@ def test_an_interrupt_waits_for_operations_in_flight() -> None:
             " a second signal ends it at once"
         ]
         # The clean-up is done all the same.
-        assert here.master.run_phase(Phase.CLEANUP, Ledger(8), 4).counts.done == 8
+        assert here.master.run_phase(PhasePlan(Phase.CLEANUP, Ledger(8), 4)).counts.done == 8
 
 
 @pytest.mark.parametrize("kind", [ResultBatch, MarkRecord, PhaseRecord])
@@ -761,7 +759,7 @@ def test_a_worker_that_receives_no_control_state_is_dropped_once() -> None:
         here.scripted(lambda scripted, batch, jobs: None, heartbeats=None)
         here.master.wait_for_workers(8, 2)
         ledger = Ledger(10**9)
-        outcome = here.master.run_phase(Phase.RUN, ledger, 8, seconds=1.5)
+        outcome = here.master.run_phase(PhasePlan(Phase.RUN, ledger, 8, seconds=1.5))
         assert outcome.ended == "complete"
         assert here.master.workers_lost == ["scripted (host, pid 1)"]
         (text,) = here.observer.messages

@@ -19,8 +19,8 @@ from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
-from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhasePlan, PhaseState
-from ssbench.master.phases import PhaseOutcome
+from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseState
+from ssbench.master.phases import PhaseOutcome, PhasePlan
 from tests.core.workload.fleet import Ledger, packed, row
 from tests.master import test_worker_manager
 from tests.master.test_worker_manager import hello
