@@ -13,8 +13,13 @@ help: ## list the targets
 demo: $(VENV)/.for-demo ## a first run, against a temporary Swift
 	$(BIN)/ssbench-master run-scenario -f very_small --embedded-swift --workers 2 --html demo.html
 
+# Tests start thousands of processes: without bytecode, each compiles all that it imports, which takes
+# longer than its work. Containers often set PYTHONDONTWRITEBYTECODE.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Five at a time: end-to-end tests spend most of their time waiting. A file stays together.
 test: $(VENV)/.for-test ## all tests, including those against real Swift and Keystone
+	$(BIN)/python -m compileall -q ssbench
 	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder -m 'not slow' $(TESTS)
 
 servers: $(BIN)/versitygw ## install servers that tests use and pip does not have; some minutes
