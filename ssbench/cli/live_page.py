@@ -25,7 +25,7 @@ from ssbench.core.operations import OPERATIONS
 from ssbench.core.text import printable
 from ssbench.runner.stop import Stop
 
-_REFRESH_S = 0.5
+_REFRESH_S = 1.0
 _MESSAGES_KEPT = 100
 _PING_S = 5.0  #: an idle stream says something, so that a closed one is noticed
 _MAX_WORKERS_SENT = 200

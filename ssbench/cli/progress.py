@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-REFRESH_S = 1.0  #: on a terminal; drawing takes 3 to 6 ms of a core that workers may need
+REFRESH_S = 1.0  #: on a terminal
 LINE_EVERY_S = 10.0  #: elsewhere
 #: A wait is shown after this many seconds, and then every so many: on a terminal, and elsewhere.
 WAIT_SHOWN_S, WAIT_TOLD_S = (1.0, REFRESH_S), (3.0, LINE_EVERY_S)
@@ -115,6 +115,12 @@ class LiveProgress(NoProgress):
         self._wait = ""  # shown on a terminal
         self._wait_due: float | None = None  # None: nothing
 
+    def __enter__(self) -> LiveProgress:
+        if self._in_place:
+            import ssbench.cli.dashboard  # noqa: F401 # takes 0.1 s: not while load runs
+
+        return self
+
     @property
     def _in_place(self) -> bool:
         return self._screen.moves_cursor
@@ -171,20 +177,23 @@ class LiveProgress(NoProgress):
         return f"{self._title} {clock_text(progress.elapsed_s)}: {', '.join(parts)}"
 
     def _is_due(self, every_s: float) -> bool:
+        """Whether to show a state; counts from when it was due, as updates are 0.5 s apart."""
         now = self._clock()
         if now < self._due:
             return False
-        self._due = now + every_s
+        self._due += every_s
+        if self._due <= now:
+            self._due = now + every_s
         return True
 
     # On a terminal -----------------------------------------------------------------------------
 
     def _picture(self, size: tuple[int, int]) -> RenderableType:
         """What is shown now on a terminal of so many columns and lines."""
-        from ssbench.cli.dashboard import dashboard  # loads rich, which takes 0.1 s
+        from ssbench.cli.dashboard import Dashboard
 
-        sparks = self._screen.encoding.lower().startswith("utf")
-        return dashboard(self._title, self._latest, self._wait, size, sparks=sparks)
+        utf8 = self._screen.encoding.lower().startswith("utf")
+        return Dashboard(self._title, self._latest, self._wait, size, utf8=utf8)
 
     def _draw(self) -> None:
         """Draw, if it is time and the terminal is not stopped."""

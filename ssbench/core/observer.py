@@ -30,7 +30,7 @@ class Observer:
         """A batch of results of the run: columns operation, error, first_byte_ns, last_byte_ns."""
 
     def update(self, progress: RunProgress) -> None:
-        """The state of the phase, several times a second."""
+        """The state of the phase, about twice a second."""
 
     def wait_for(self, text: str) -> None:
         """What the master waits for; "" when the wait is over. Called many times per second."""

@@ -57,7 +57,7 @@ from ssbench.transport.master_transport import MasterTransport
 log = logging.getLogger(__name__)
 
 _TICK_NS = SECOND // 20
-_SHOW_NS = SECOND // 4
+_SHOW_NS = SECOND // 2
 _MAX_RELEASES = 16  #: workers of another release that are named in warnings
 _WORKERS_NAMED = 1000  #: at most, in warnings of a run and among its lost workers
 _PROFILES_NS = 5 * SECOND  #: wait for the profiles of workers, at most

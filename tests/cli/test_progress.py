@@ -288,6 +288,29 @@ def test_the_display_fits_any_terminal(
     assert 1 <= len(shown) < lines + (lines < 3)
 
 
+def test_a_low_terminal_leaves_out_the_least_important_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown, _ = live_screen(BUSY, (50, 12), monkeypatch)
+    assert shown == [
+        "Benchmark run  0:34 elapsed, 0:26 left, 57 %",
+        "Operations  1,000, 119/s of 120/s due",
+        "Data        12.3 MB/s",
+        "Latency     p50 12.3 ms, p99 1.25 s",
+        "Backlog     1,920 operations due and not started",
+        "Response    p50 20.0 ms, p99 3.50 s",
+        "Errors      12 (1.2 %): 10 network timeout, 2 sta…",
+        "Workers     1 gone, 2 running; 8 users",
+        "",
+        "operation  done  per s       p50       p99      errors"[:49] + "…",
+        "CREATE      288     29  200.0 ms  300.0 ms  2 (0.69 %)"[:49] + "…",
+    ]
+    shown, _ = live_screen(BUSY, (50, 6), monkeypatch, "Waiting for 3 operations")
+    assert [line.split()[0] for line in shown] == [
+        "Benchmark", "Operations", "Errors", "Workers", "Waiting",
+    ]  # fmt: skip
+
+
 def test_workers_that_do_not_fit_are_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = [WorkerProgress(f"w{n}", "running", 2, 0, None) for n in range(2000)]
     crowd[1234] = crowd[1234]._replace(name="w1234", state="silent")
