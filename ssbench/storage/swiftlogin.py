@@ -43,7 +43,7 @@ AUTH_TYPES = {
 NO_CREDENTIALS = """\
 no credentials: give them in one of these ways, or try --embedded-swift
   Swift: -A, -U, -K (ST_AUTH, ST_USER, ST_KEY); OS_AUTH_URL, OS_PASSWORD, ...;
-  OS_CLOUD; -T and -S (OS_AUTH_TOKEN, OS_STORAGE_URL); or --storage s3, webdav"""
+  OS_CLOUD; -T and -S (OS_AUTH_TOKEN, OS_STORAGE_URL); or another --storage"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,18 +205,26 @@ def reads(commands: Commands, users: int, operations: int, *options: str) -> Tal
 def test_latencies_of_a_store_50_ms_away_are_50_ms_longer(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
-    near = reads(commands, 1, 30, *login(embedded_swift)).last_byte.histogram
     account = embedded_swift.storage_url.partition("/v1/")[2]
+    # 30 operations of a near store may all be in one busy moment of this host, on either side.
+    before = reads(commands, 1, 300, *login(embedded_swift)).last_byte.histogram.min
     with far_away(embedded_swift.port) as port:
         there = f"http://127.0.0.1:{port}/v1/{account}"
         tally = reads(commands, 1, 30, *login(embedded_swift), "-S", there)
-    far, first_byte = tally.last_byte.histogram, tally.first_byte.histogram
-    assert near.min is not None
-    assert far.min is not None
-    assert first_byte.min is not None
-    assert min(far.min, first_byte.min) >= 50_000_000
-    assert far.min >= near.min + 49_000_000  # the fastest of both: little noise
-    assert far.min <= near.min + 90_000_000
+    after = reads(commands, 1, 300, *login(embedded_swift)).last_byte.histogram.min
+    far, first_byte = tally.last_byte.histogram.min, tally.first_byte.histogram.min
+    assert before is not None
+    assert after is not None
+    assert far is not None
+    assert first_byte is not None
+    near = min(before, after)  # the fastest: little noise
+    assert min(far, first_byte) >= 50_000_000
+    assert far >= near + 49_000_000
+    # And no longer than they took: one user's latencies don't overlap.
+    mean_ns, rate = tally.last_byte.histogram.mean, tally.rate_per_s
+    assert mean_ns is not None
+    assert rate is not None
+    assert rate * mean_ns / 1e9 <= 1.0001
 
 
 def test_users_make_up_for_the_distance_of_a_store(commands: Commands) -> None:
