@@ -35,7 +35,7 @@ from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 from tests.fakes.batches import unpack_results
 
-PATIENCE_S = 5.0
+PATIENCE_S = 30.0
 RUN = "run1"
 
 Kind = TypeVar("Kind", bound=Message)
@@ -66,7 +66,7 @@ class ScriptedMaster:
         self.seen = 0  #: of those heard, what ``expect`` has passed
         self.state: dict[str, Any] = {
             "master": 1, "run": "", "phase": 0, "start_ns": 0, "workers": {}, "refused": {},
-            "settings": {}, "timeout_s": 10.0, "operation_timeout_s": 0.0, "pipe": 2,
+            "settings": {}, "timeout_s": 120.0, "operation_timeout_s": 0.0, "pipe": 2,
             "ending": False, "stopping": False, "quit": False,
         }  # fmt: skip
         self.serial = 0
