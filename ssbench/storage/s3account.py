@@ -317,7 +317,9 @@ class S3Account:
         headers, body = pool.error_response
         error = error_of(body, self.signer.token)
         region = error.region or headers.get("x-amz-bucket-region", "")
-        is_redirected = region not in ("", self.signer.region)
+        # A body names a region only to correct the request's, which may have been signed before a
+        # key for that region came.
+        is_redirected = bool(error.region) or region not in ("", self.signer.region)
         # A response to HEAD has no body, and so no code: 400 is how AWS answers an expired token.
         is_rejected = error.code in REJECTED or (method == "HEAD" and timing.status == 400)
         text = explained(error, headers, region if is_redirected else "")

@@ -45,6 +45,7 @@ class LoopbackServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # a response in one segment: the second would wait 40 ms for an ACK
 
             def do_GET(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)

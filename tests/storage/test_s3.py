@@ -115,6 +115,11 @@ def test_a_bucket_at_another_endpoint_in_our_region_says_which() -> None:
         )
 
 
+def test_a_request_signed_before_the_key_of_our_region_came_begins_anew() -> None:
+    with outcome_of(READ, OTHER_REGION.replace(b"eu-west-1", b"us-east-1")) as failure:
+        assert failure.kind is ErrorKind.UNAUTHORIZED
+
+
 def test_head_without_a_code_goes_by_its_status() -> None:
     with outcome_of(HEAD, response(400)) as failure:
         assert failure.kind is ErrorKind.UNAUTHORIZED
