@@ -16,12 +16,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
+from ssbench.core import operations
 from ssbench.core.model import Job, Timing
 from ssbench.core.settings import Credentials
 
 #: ``action(job, deadline_ns)`` performs the job. The deadline is a perf_counter_ns time (0: none).
 #: Returns the Timing of the response, or raises StorageError and nothing else.
 Action = Callable[[Job, int], Timing]
+
+#: Operation -> name of the method of the drivers in this package that support it.
+METHODS: Mapping[int, str] = {
+    operations.CREATE: "_write",
+    operations.READ: "_read",
+    operations.UPDATE: "_write",
+    operations.DELETE: "_delete",
+    operations.HEAD: "_head",
+    operations.POST: "_post",
+    operations.LIST: "_list",
+    operations.COPY: "_copy",
+    operations.RANGE_READ: "_range_read",
+    operations.BULK_DELETE: "_bulk_delete",
+    operations.ENSURE: "_ensure",
+    operations.REMOVE: "_remove",
+}
 
 
 @dataclass(frozen=True, slots=True)

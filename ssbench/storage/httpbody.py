@@ -9,6 +9,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.httpparse import BadResponse, Head, HeadPatternCache
 
+RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of a response body that is kept
 MAX_ERROR_BODY = 1024 * 1024  #: bytes; any response may have a body this long (an error page, say)
 
 
@@ -21,7 +22,7 @@ class Collector:
 
     discards = False  #: keeps the headers only; the body is discarded as on the hot path
 
-    def __init__(self, limit: int, *, bodiless: bool = False) -> None:
+    def __init__(self, limit: int = RESPONSE_MAX, *, bodiless: bool = False) -> None:
         self.bodiless = bodiless
         self.headers: dict[str, str] = {}
         self.body = bytearray()

@@ -1,26 +1,28 @@
-"""What the drivers that speak HTTP share: their account, and objects as request bodies."""
+"""What the drivers that speak HTTP share: their connections, and operations on objects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Generic, Literal, Protocol, TypeVar
+from time import perf_counter_ns
+from typing import Literal
 
 from ssbench.core import operations
 from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.content import source_of
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, SizeClass, Timing
-from ssbench.core.naming import naming_of
-from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.base import Action
+from ssbench.core.naming import LETTERS_HEADER, SEGMENTS_HEADER, VERSION_HEADER, naming_of
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import METHODS, Action
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
-from ssbench.storage.httpbody import Collector, HeaderCollector
+from ssbench.storage.httpbody import Collector, HeaderCollector, RangeCollector, check_range
 from ssbench.storage.httpconn import Upload
+from ssbench.storage.httppool import ConnectionPool
 from ssbench.storage.verify import ClaimedMd5, ContentVerifier, FileVerifier, Verifier
 
-RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of a response body that is kept
 LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrives
 #: Deadline of an administrative request, in network timeouts: a bulk delete takes minutes, and
 #: sends blanks meanwhile.
@@ -29,35 +31,115 @@ ADMIN_TIMEOUTS = 15
 #: Python's memory from the cache with each copy: few pieces save a sixth of a long upload's cost.
 _PIECE = 1024 * 1024
 
-#: Operation -> name of the method of a driver that supports it.
-METHODS = {
-    operations.CREATE: "_write",
-    operations.READ: "_read",
-    operations.UPDATE: "_write",
-    operations.DELETE: "_delete",
-    operations.HEAD: "_head",
-    operations.POST: "_post",
-    operations.LIST: "_list",
-    operations.COPY: "_copy",
-    operations.RANGE_READ: "_range_read",
-    operations.BULK_DELETE: "_bulk_delete",
-    operations.ENSURE: "_ensure",
-    operations.REMOVE: "_remove",
-}
-#: Separate methods, so that runs without --verify pay nothing for it.
-_VERIFIED = {
-    operations.READ: "_read_verified",
-    operations.RANGE_READ: "_range_read_verified",
-}
+
+class HttpClient:
+    """What both halves of a driver have: connections to the addresses of the store.
+
+    :param seed: of the choice among several addresses.
+    """
+
+    concurrency: Literal["greenlets", "threads"] = "greenlets"
+
+    def __init__(
+        self, settings: StorageSettings, seed: int | None, pools: Sequence[ConnectionPool]
+    ) -> None:
+        self._settings = settings
+        self._pools, self._url_count = pools, len(pools)
+        self._random = random.Random(seed).random  # nosec B311 # picks addresses
+        self._serial = settings.newest.serial
+        self._admin_timeout_ns = int(ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._pools!r}>"
+
+    @property
+    def credentials_serial(self) -> int:
+        return self._serial
+
+    def connect(self, count: int) -> None:
+        for pool in self._pools:
+            pool.connect(count)
+
+    def close(self) -> None:
+        for pool in self._pools:
+            pool.close()
+
+    def any_url(self) -> int:
+        """The index of an address, by chance."""
+        return 0 if self._url_count == 1 else int(self._random() * self._url_count)
+
+    def _admin_deadline_ns(self) -> int:
+        return perf_counter_ns() + self._admin_timeout_ns
 
 
-class Driver(Protocol):
-    """What the operations on real files need of a driver."""
+class HttpStorage(HttpClient):
+    """What the hot halves share. A driver has the other methods named in ``METHODS``, and calls
+    ``_make_actions`` once it is complete."""
 
-    _bodies: ObjectBodies
+    operations: Collection[int] = METHODS.keys()
+    actions: Mapping[int, Action]
+    #: Gives the MD5 that a response says its object has.
+    _claimed_md5: ClaimedMd5 = staticmethod(claimed_md5)
+
+    def __init__(
+        self, settings: StorageSettings, seed: int | None, pools: Sequence[ConnectionPool]
+    ) -> None:
+        super().__init__(settings, seed, pools)
+        bodies = self._bodies = ObjectBodies(settings, self._claimed_md5)
+        # Copied to save attribute lookups per operation.
+        self._upload, self._longest, self._verifier = bodies.upload, bodies.longest, bodies.verifier
+
+    def connect(self, count: int) -> None:
+        self._bodies.prepare()
+        large = self._settings.large_object
+        super().connect(count * (large.parallel if large else 1))
+
+    def moving(self) -> dict[int, int]:
+        return self._bodies.files.moving() if self._bodies.files else {}
+
+    def _make_actions(self) -> dict[int, Action]:
+        return {
+            **self._actions(),
+            **{
+                operation: self._with_headers(lines)._actions()[operation]
+                for operation, lines in self._settings.headers
+                if operation in self.operations
+            },
+        }
+
+    def _with_headers(self, lines: str) -> HttpStorage:
+        """The same driver, with further header lines in every request: no request pays for them
+        where there are none."""
+        raise NotImplementedError
+
+    def _actions(self) -> dict[int, Action]:
+        actions: dict[int, Action] = {
+            operation: getattr(self, METHODS[operation]) for operation in self.operations
+        }
+        # Separate methods, so that runs without --verify pay nothing for it.
+        if self._settings.verify:
+            actions[operations.READ] = self._read_verified
+            actions[operations.RANGE_READ] = self._range_read_verified
+            actions[operations.CREATE] = actions[operations.UPDATE] = self._write_verified
+        if self._bodies.files is not None:
+            actions[operations.CREATE] = FileUploads(self, self._bodies.files).create
+        return actions
+
+    # What each store does in its own way, beside ``METHODS``
 
     def checksum_lines(self, checksum: str) -> str:
         """Header lines by which the store refuses an upload of another MD5."""
+        raise NotImplementedError
+
+    def status_error(self, method: str, timing: Timing) -> StorageError:
+        """The error for an unsuccessful response. Call it before any other wait."""
+        raise NotImplementedError
+
+    def _read(
+        self, job: Job, deadline_ns: int, body: Collector | None = None, lines: str = ""
+    ) -> Timing:
+        """:param lines: further header lines."""
+        raise NotImplementedError
 
     def _write(
         self,
@@ -71,67 +153,88 @@ class Driver(Protocol):
         :param upload: None: the made-up content of the job's object.
         :param lines: further header lines.
         """
+        raise NotImplementedError
 
+    def _remove(self, job: Job, deadline_ns: int) -> Timing:
+        """DELETE; a missing object counts as success."""
+        raise NotImplementedError
 
-def actions_of(driver: Driver, settings: StorageSettings) -> dict[int, Action]:
-    """The bound methods of a driver."""
-    methods = {**METHODS, **(_VERIFIED if settings.verify else {})}
-    actions: dict[int, Action] = {
-        operation: getattr(driver, name)
-        for operation, name in methods.items()
-        if hasattr(driver, name)
-    }
-    if settings.verify:
-        actions[operations.CREATE] = actions[operations.UPDATE] = _verified_write(driver)
-    if driver._bodies.files is not None:
-        actions[operations.CREATE] = FileUploads(driver, driver._bodies.files).create
-    return actions
+    def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:
+        """Whether the job's object is there as it was made, by one request that changes nothing."""
+        raise NotImplementedError
 
+    # What follows from that
 
-def _verified_write(driver: Driver) -> Action:
-    verifier, write = driver._bodies.verifier, driver._write
+    def _delete(self, job: Job, deadline_ns: int) -> Timing:
+        timing = self._remove(job, deadline_ns)
+        if timing.status != 404:
+            return timing
+        raise self.status_error("DELETE", timing)
 
-    def act(job: Job, deadline_ns: int) -> Timing:
-        response = Collector(RESPONSE_MAX)
-        timing = write(job, deadline_ns, response)
-        verifier.check_write(job, response, timing)
+    def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.read_collector(job)
+        timing = self._read(job, deadline_ns, body)
+        self._check_read(job, body, timing)
         return timing
 
-    return act
+    def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
+        response = Collector()
+        timing = self._write(job, deadline_ns, response)
+        self._verifier.check_write(job, response, timing)
+        return timing
+
+    def _range_read(self, job: Job, deadline_ns: int) -> Timing:
+        return self._read_range(job, deadline_ns, RangeCollector(self._longest[job.size_class]))
+
+    def _range_read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.read_collector(job, *map(int, job.arguments))
+        timing = self._read_range(job, deadline_ns, body)
+        self._check_read(job, body, timing)
+        return timing
+
+    def _read_range(self, job: Job, deadline_ns: int, body: Collector) -> Timing:
+        offset, length = map(int, job.arguments)
+        lines = f"Range: bytes={offset}-{offset + length - 1}\r\n"
+        timing = self._read(job, deadline_ns, body, lines)
+        check_range(body.headers, timing, offset, length)
+        return timing
+
+    def _check_read(self, job: Job, body: Collector, timing: Timing) -> None:
+        self._verifier.check_read(job, body, timing)
+
+    def _ensure(self, job: Job, deadline_ns: int) -> Timing:
+        # Initial objects survive runs, so a second run uploads only those that are missing or were
+        # updated. Objects with an expiry are uploaded again: they might expire during the run.
+        if self._settings.delete_after_s is not None:
+            return self._write(job, deadline_ns)
+        probe, is_initial = self._probe(job, deadline_ns)
+        if is_initial:
+            return probe._replace(status=200, bytes_moved=0)
+        return written_after(probe, self._write, job, deadline_ns)
 
 
-class _Account(Protocol):
-    @property
-    def serial(self) -> int: ...
-
-    def set_credentials(self, credentials: Credentials) -> None: ...
-
-    def close(self) -> None: ...
-
-
-_AnyAccount = TypeVar("_AnyAccount", bound=_Account)
+def written_after(probe: Timing, write: Action, job: Job, deadline_ns: int) -> Timing:
+    """Upload an object; counts the reconnects of the request before it, too."""
+    try:
+        timing = write(job, deadline_ns)
+    except StorageError as error:
+        error.reconnects += probe.reconnects
+        raise
+    return timing._replace(reconnects=timing.reconnects + probe.reconnects)
 
 
-class AccountClient(Generic[_AnyAccount]):
-    """What both halves of a driver do with their account."""
+def is_initial(
+    headers: Mapping[str, str], size: int, compressible: bool, segments: str = ""
+) -> bool:
+    """Whether a response to HEAD shows an unmodified initial object of this size.
 
-    concurrency: Literal["greenlets", "threads"] = "greenlets"
-
-    def __init__(self, account: _AnyAccount) -> None:
-        self._account = account
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._account!r}>"
-
-    def set_credentials(self, credentials: Credentials) -> None:
-        self._account.set_credentials(credentials)
-
-    @property
-    def credentials_serial(self) -> int:
-        return self._account.serial
-
-    def close(self) -> None:
-        self._account.close()
+    :param headers: names in lower case, those of metadata as in ``core.naming``.
+    :param segments: the value of its SEGMENTS_HEADER; "": it must have none.
+    """
+    changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
+    other = (LETTERS_HEADER.lower() in headers) is not compressible
+    other = other or headers.get(SEGMENTS_HEADER.lower(), "") != segments
+    return headers.get("content-length") == str(size) and not (changed or other)
 
 
 class ObjectBodies:
@@ -140,8 +243,9 @@ class ObjectBodies:
     :param claimed_md5: gives the MD5 that a response says its object has; None: it says none.
     """
 
-    def __init__(self, settings: StorageSettings, claimed_md5: ClaimedMd5 = claimed_md5) -> None:
+    def __init__(self, settings: StorageSettings, claimed_md5: ClaimedMd5) -> None:
         self.claimed_md5 = claimed_md5
+        self.settings = settings
         self.naming = naming_of(settings)
         self.content = source_of(settings, _PIECE)
         contents = file_contents(settings)
@@ -160,10 +264,6 @@ class ObjectBodies:
         self._is_needed = not contents and (
             settings.verify or any(map(_is_written, settings.sizes))
         )
-
-    def moving(self) -> dict[int, int]:
-        """As of DirectorySource; empty where contents are made up."""
-        return self.files.moving() if self.files else {}
 
     def prepare(self) -> None:
         """Make the content, if the run needs it."""
@@ -203,7 +303,7 @@ class ObjectBodies:
 class FileUploads:
     """CREATE with the content of real files, by whatever way the checksum and the stream allow."""
 
-    def __init__(self, driver: Driver, files: DirectorySource) -> None:
+    def __init__(self, driver: HttpStorage, files: DirectorySource) -> None:
         self._driver, self._files = driver, files
         self._hashes = files.contents.hashes
         self._checks = self._hashes or bool(files.contents.md5)
@@ -217,7 +317,7 @@ class FileUploads:
         with self._files.open(job) as file:
             known = "" if self._hashes else file.checksum
             lines = driver.checksum_lines(known) if known else ""
-            response = HeaderCollector(RESPONSE_MAX) if self._checks else None
+            response = HeaderCollector() if self._checks else None
             expects = driver._bodies.expects
             if job.size <= PIECE and not expects:
                 upload = Upload(job.size, next(file.pieces(), b""))

@@ -12,7 +12,6 @@ from gevent.pool import Pool
 from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
-from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httpstore import ObjectBodies
@@ -33,12 +32,11 @@ class ObjectsInParts:
     def __init__(
         self,
         bodies: ObjectBodies,
-        settings: StorageSettings,
         large: LargeObject,
         whole: Mapping[int, Action],
     ) -> None:
         self._bodies = bodies
-        self._settings = settings
+        self._settings = bodies.settings
         self._large = large
         self._whole = whole
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from hashlib import md5, sha256
 from time import time
@@ -25,7 +23,7 @@ from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httpparse import seconds_ahead
 from ssbench.storage.httppool import UnsignedRequest
-from ssbench.storage.httpstore import LISTING_MAX, RESPONSE_MAX, AccountClient
+from ssbench.storage.httpstore import LISTING_MAX, HttpClient
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.s3parse import (
     S3Error,
@@ -42,12 +40,10 @@ from ssbench.storage.s3sign import UNSIGNED_PAYLOAD, Signer
 from ssbench.storage.sites import open_pools, parse_storage_url, quoted_name
 
 RUN_HEADER = "x-amz-meta-ssbench-run"
-META = "x-amz-meta-"
-#: How core.naming's names of object metadata begin.
-NEUTRAL = "x-object-meta-"
+_META, _NEUTRAL = "x-amz-meta-", "x-object-meta-"  # NEUTRAL: as in core.naming
 #: Metadata of an object (see core.naming), as S3 names them.
 VERSION, POST, LETTERS, SEGMENTS = (
-    name.lower().replace(NEUTRAL, META)
+    name.lower().replace(_NEUTRAL, _META)
     for name in (VERSION_HEADER, POST_HEADER, LETTERS_HEADER, SEGMENTS_HEADER)
 )
 #: Codes that new credentials may cure.
@@ -123,7 +119,7 @@ def container_of(bucket: str) -> str | None:
         return None
 
 
-class S3Account:
+class S3Client(HttpClient):
     """Sends signed requests.
 
     :param seed: of the choice among several endpoints.
@@ -132,56 +128,35 @@ class S3Account:
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         http = typed(HttpSettings, settings.store)
-        self.own = typed(S3Settings, settings.store)
+        self._own = typed(S3Settings, settings.store)
         if not http.urls:
             raise UsageError("no endpoint: give one with --s3-endpoint")
-        self.sites = [parse_storage_url(url) for url in http.urls]
+        self._sites = [parse_storage_url(url) for url in http.urls]
         self.signer = Signer(settings.newest.payload)
-        self.pools = open_pools(http, settings, self.sites, [self.signer] * len(self.sites))
-        self.random = random.Random(seed).random  # nosec B311 # picks endpoints
-        self.serial = settings.newest.serial
-        self.signs_payload = self.own.payload == "signed"
+        signs = [self.signer] * len(self._sites)
+        super().__init__(settings, seed, open_pools(http, settings, self._sites, signs))
+        self._signs_payload = self._own.payload == "signed"
         worker = quote(f"{settings.run_id} {settings.worker_id}".strip(), safe=" -_")
         #: The header lines of all requests that aren't signed.
-        self.agent = f"User-Agent: ssbench {worker}".rstrip() + "\r\n"
-
-    def __repr__(self) -> str:
-        return f"<S3Account {self.pools!r}>"
-
-    def with_headers(self, lines: str) -> S3Account:
-        """The same account, with further unsigned header lines in every request."""
-        view = copy(self)
-        view.agent += lines
-        return view
+        self._agent = f"User-Agent: ssbench {worker}".rstrip() + "\r\n"
 
     def set_credentials(self, credentials: Credentials) -> None:
-        """Sign all further requests with these."""
         self.signer.use(credentials.payload)
-        self.serial = credentials.serial
-
-    def connect(self, count: int) -> None:
-        """Open up to ``count`` connections to each endpoint; raises nothing."""
-        for pool in self.pools:
-            pool.connect(count)
-
-    def close(self) -> None:
-        """Close all connections."""
-        for pool in self.pools:
-            pool.close()
+        self._serial = credentials.serial
 
     def place(self, container: str, url: int) -> Place:
         """Where a container is at an endpoint.
 
         :raises UsageError, StorageError: it has no legal name, or a segment ``.`` or ``..``.
         """
-        site = self.sites[url]
-        if self.own.bucket:
-            bucket, prefix = self.own.bucket, f"{container}/"
+        site = self._sites[url]
+        if self._own.bucket:
+            bucket, prefix = self._own.bucket, f"{container}/"
             quoted = f"{quoted_name(container, '/')}/"
         else:
             bucket, prefix, quoted = bucket_of(container), "", ""
         netloc, path = site.netloc, site.base
-        if self.own.style == "virtual":
+        if self._own.style == "virtual":
             netloc = f"{bucket}.{netloc}"
             bucket_path = path
         else:
@@ -191,13 +166,9 @@ class S3Account:
             bucket_path, prefix, f"{path}{quoted}", f"Host: {netloc}\r\n", f"/{bucket}/{quoted}"
         )
 
-    def any_url(self) -> int:
-        """The index of an endpoint, by chance."""
-        return 0 if len(self.pools) == 1 else int(self.random() * len(self.pools))
-
-    def payload_hash(self, upload: Upload) -> str:
+    def _payload_hash(self, upload: Upload) -> str:
         """What the signature covers of a body."""
-        if not self.signs_payload:
+        if not self._signs_payload:
             return UNSIGNED_PAYLOAD
         if upload.rest is None:
             return sha256(upload.first).hexdigest()
@@ -228,16 +199,16 @@ class S3Account:
         :param headers: signed lines, with Host.
         :param body: bytes are signed even where the content of objects is not.
         """
-        upload, others, payload_hash = None, self.agent, None
+        upload, others, payload_hash = None, self._agent, None
         if isinstance(body, bytes):
             upload = Upload(len(body), body)
             payload_hash = sha256(body).hexdigest()
         elif body is not None:
-            upload, payload_hash = body, self.payload_hash(body)
+            upload, payload_hash = body, self._payload_hash(body)
         if upload is not None:
             others += f"Content-Length: {upload.size}\r\n"
         unsigned = UnsignedRequest(method, path, query, headers, payload_hash, others)
-        return self.pools[url].request_signed(unsigned, upload, deadline_ns, collector)
+        return self._pools[url].request_signed(unsigned, upload, deadline_ns, collector)
 
     def delete_keys(
         self, url: int, place: Place, keys: Sequence[str], deadline_ns: int
@@ -265,7 +236,7 @@ class S3Account:
             raise malformed("errors of the keys that were requested", timing)
         return timing, failures
 
-    def open_uploads(
+    def uploads_of(
         self, container: str, prefix: str, after: str, deadline_ns: int
     ) -> list[OpenUpload]:
         """A page of the open multipart uploads of objects whose names have this prefix, sorted by
@@ -294,7 +265,7 @@ class S3Account:
         whole = [each for each in found if each.name != found[-1].name]
         return whole if whole and is_truncated(listing) else found
 
-    def abort_upload(
+    def end_upload(
         self, container: str, upload: OpenUpload, deadline_ns: int, headers: str = ""
     ) -> bool:
         """Abort a multipart upload; False if it was not open.
@@ -305,7 +276,7 @@ class S3Account:
         timing = self.request(
             "DELETE", 0, place.path + quoted_name(upload.name, "/"),
             f"uploadId={quote(upload.id, safe='')}", place.headers + headers,
-            Collector(RESPONSE_MAX), deadline_ns,
+            Collector(), deadline_ns,
         )  # fmt: skip
         if timing.status // 100 != 2 and timing.status != 404:
             raise self.status_error("DELETE", timing)
@@ -313,7 +284,7 @@ class S3Account:
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response. Call it before any other wait."""
-        pool = self.pools[timing.url]
+        pool = self._pools[timing.url]
         headers, body = pool.error_response
         error = error_of(body, self.signer.token)
         region = error.region or headers.get("x-amz-bucket-region", "")
@@ -378,19 +349,6 @@ def upload_metadata(settings: StorageSettings) -> str:
     return f"{lines}{LETTERS}: yes\r\n" if settings.compressible else lines
 
 
-def is_initial(
-    headers: Mapping[str, str], size: int, compressible: bool, segments: str = ""
-) -> bool:
-    """Whether a response to HEAD shows an unmodified initial object of this size.
-
-    :param segments: the value of its SEGMENTS metadata; "": it must have none.
-    """
-    other = (LETTERS in headers) is not compressible or headers.get(SEGMENTS, "") != segments
-    return headers.get("content-length") == str(size) and VERSION not in headers and not other
-
-
-class S3Client(AccountClient[S3Account]):
-    """Opened with the settings of a store and the seed of the choice among its URLs."""
-
-    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        super().__init__(S3Account(settings, seed))
+def neutral(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a response with metadata named as in ``core.naming``."""
+    return {name.replace(_META, _NEUTRAL): text for name, text in headers.items()}

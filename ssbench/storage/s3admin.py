@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from time import perf_counter_ns, time
+from time import time
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
@@ -24,7 +24,7 @@ from ssbench.storage.base import (
 )
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpparse import seconds_ahead
-from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
+from ssbench.storage.httpstore import LISTING_MAX
 from ssbench.storage.s3account import RUN_HEADER, Place, S3Client, container_of, listing_query
 from ssbench.storage.s3parse import MARK, Xml, is_truncated, malformed, name_in, size_of
 from ssbench.storage.sites import quoted_name
@@ -50,8 +50,7 @@ class S3Admin(S3Client):
             raise UsageError(f'S3 has no storage policies: leave out "{settings.placement}"')
         super().__init__(settings, seed)
         self._run_id = settings.run_id
-        self._bucket = self._account.own.bucket
-        self._timeout_ns = int(ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
+        self._bucket = self._own.bucket
 
     def limits(self) -> StoreLimits:
         return StoreLimits(
@@ -66,11 +65,11 @@ class S3Admin(S3Client):
         )
 
     def state(self) -> StoreState:
-        site = self._account.sites[0]
+        site = self._sites[0]
         place = Place(site.base, "", site.base, f"Host: {site.netloc}\r\n", "")
         if self._bucket:
             place = self._place("any")
-        collector = Collector(RESPONSE_MAX, bodiless=True)
+        collector = Collector(bodiless=True)
         with suppress(StorageError):  # a refusal has the store's time, too
             self._request("HEAD", place, place.bucket_path, collector=collector)
         return StoreState(None, seconds_ahead(collector.headers, time()))
@@ -109,7 +108,7 @@ class S3Admin(S3Client):
         return found
 
     def _make_bucket(self, place: Place) -> None:
-        region = self._account.signer.region
+        region = self.signer.region
         body = b""
         if region not in ("", "us-east-1"):  # that is the default, and may not be named
             constraint = f"<LocationConstraint>{region}</LocationConstraint>"
@@ -138,7 +137,7 @@ class S3Admin(S3Client):
 
     def _buckets(self) -> list[str]:
         """The containers whose buckets are there."""
-        site = self._account.sites[0]
+        site = self._sites[0]
         place = Place(site.base, "", site.base, f"Host: {site.netloc}\r\n", "")
         listing = self._xml("ListAllMyBucketsResult", place, site.base, "", _BUCKETS_MAX)
         names = (container_of(record.get("Name", "")) for record in listing.of("Bucket"))
@@ -198,7 +197,7 @@ class S3Admin(S3Client):
 
     def object_run_id(self, container: str, name: str) -> str | None:
         place = self._place(container)
-        collector = Collector(RESPONSE_MAX, bodiless=True)
+        collector = Collector(bodiless=True)
         self._request("HEAD", place, place.path + quoted_name(name, "/"), collector=collector)
         run = collector.headers.get(RUN_HEADER)
         return None if run is None else unquote(run)
@@ -211,7 +210,7 @@ class S3Admin(S3Client):
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
         place = self._place(container)
         keys = [place.prefix + name for name in names]
-        _, failures = self._account.delete_keys(0, place, keys, self._deadline_ns())
+        _, failures = self.delete_keys(0, place, keys, self._admin_deadline_ns())
         return [(key.removeprefix(place.prefix), status) for key, status in failures.items()]
 
     def delete_container(self, container: str) -> bool:
@@ -236,10 +235,10 @@ class S3Admin(S3Client):
             raise
 
     def open_uploads(self, container: str, after: str) -> list[OpenUpload]:
-        return self._account.open_uploads(container, "", after, self._deadline_ns())
+        return self.uploads_of(container, "", after, self._admin_deadline_ns())
 
     def abort_upload(self, container: str, upload: OpenUpload) -> bool:
-        return self._account.abort_upload(container, upload, self._deadline_ns())
+        return self.end_upload(container, upload, self._admin_deadline_ns())
 
     def _has_uploads(self, container: str) -> bool:
         """Whether uploads are open; False if the store has no such listing, or refuses it."""
@@ -251,11 +250,11 @@ class S3Admin(S3Client):
             raise
 
     def _place(self, container: str) -> Place:
-        return self._account.place(container, 0)
+        return self.place(container, 0)
 
     def _is_there(self, method: str, place: Place, path: str) -> bool:
         """False if the response was 404, else True."""
-        collector = Collector(RESPONSE_MAX, bodiless=method == "HEAD")
+        collector = Collector(bodiless=method == "HEAD")
         try:
             self._request(method, place, path, collector=collector)
         except StorageError as error:
@@ -265,7 +264,7 @@ class S3Admin(S3Client):
         return True
 
     def _xml(self, root: str, place: Place, path: str, query: str, limit: int) -> Xml:
-        response = Xml(limit, self._account.signer.token)
+        response = Xml(limit, self.signer.token)
         collector = StreamingCollector(LISTING_MAX, response.feed)
         self._request("GET", place, path, query, collector=collector)
         return response.check(root)
@@ -284,13 +283,10 @@ class S3Admin(S3Client):
 
         :raises StorageError: the status is not 2xx, or there was no response.
         """
-        timing = self._account.request(
-            method, 0, path, query, place.headers + headers, collector or Collector(RESPONSE_MAX),
-            self._deadline_ns(), body,
+        timing = self.request(
+            method, 0, path, query, place.headers + headers, collector or Collector(),
+            self._admin_deadline_ns(), body,
         )  # fmt: skip
         if timing.status // 100 != 2:
-            raise self._account.status_error(method, timing)
+            raise self.status_error(method, timing)
         return timing
-
-    def _deadline_ns(self) -> int:
-        return perf_counter_ns() + self._timeout_ns

@@ -17,18 +17,17 @@ from ssbench.core import operations
 from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, LargeObject, Timing
 from ssbench.core.naming import naming_of
-from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action, OpenUpload
-from ssbench.storage.httpbody import Collector, StreamingCollector
+from ssbench.storage.httpbody import RESPONSE_MAX, Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpstore import RESPONSE_MAX, ObjectBodies
+from ssbench.storage.httpstore import ObjectBodies, is_initial, written_after
 from ssbench.storage.parts import ObjectsInParts, store_is_changed
 from ssbench.storage.s3account import (
     POST,
     SEGMENTS,
     VERSION,
-    S3Account,
-    is_initial,
+    S3Client,
+    neutral,
     upload_metadata,
 )
 from ssbench.storage.s3parse import Xml, complete_request, malformed
@@ -52,15 +51,14 @@ class LargeObjects(ObjectsInParts):
 
     def __init__(
         self,
-        account: S3Account,
+        client: S3Client,
         bodies: ObjectBodies,
-        settings: StorageSettings,
         large: LargeObject,
         whole: Mapping[int, Action],
         signed: str = "",
     ) -> None:
-        super().__init__(bodies, settings, large, whole)
-        self._account = account
+        super().__init__(bodies, large, whole)
+        settings, self._client = bodies.settings, client
         self._object = naming_of(settings, partial(quote, safe="/")).object
         self._signed = signed
         self._signed_of_all = "".join(
@@ -83,14 +81,14 @@ class LargeObjects(ObjectsInParts):
     # Operations
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
-        found = Collector(RESPONSE_MAX, bodiless=True)
-        timing = self._request("HEAD", job, "", deadline_ns, found)
-        if timing.status // 100 != 2 and timing.status != 404:
-            raise self._account.status_error("HEAD", timing)
-        compressible = self._settings.compressible
-        if timing.status != 404 and is_initial(found.headers, job.size, compressible, self._layout):
-            return timing._replace(status=200, bytes_moved=0)
-        return self._write(job, deadline_ns)
+        found = Collector(bodiless=True)
+        probe = self._request("HEAD", job, "", deadline_ns, found)
+        if probe.status // 100 != 2 and probe.status != 404:
+            raise self._client.status_error("HEAD", probe)
+        headers, compressible = neutral(found.headers), self._settings.compressible
+        if probe.status != 404 and is_initial(headers, job.size, compressible, self._layout):
+            return probe._replace(status=200, bytes_moved=0)
+        return written_after(probe, self._write, job, deadline_ns)
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """Set new metadata: a copy onto itself."""
@@ -107,9 +105,9 @@ class LargeObjects(ObjectsInParts):
         if self._may_have_parts(job.size_class):
             container, name = self._place(job)
             with store_is_changed():
-                for upload in self._account.open_uploads(container, name, "", deadline_ns):
+                for upload in self._client.uploads_of(container, name, "", deadline_ns):
                     if upload.name == name:
-                        self._account.abort_upload(container, upload, deadline_ns)
+                        self._client.end_upload(container, upload, deadline_ns)
         return timing
 
     # Uploads
@@ -123,12 +121,12 @@ class LargeObjects(ObjectsInParts):
         :param more: signed header lines.
         """
         version = f"{VERSION}: {job.version}\r\n" if job.version else ""
-        response = Xml(1, self._account.signer.token)
+        response = Xml(1, self._client.signer.token)
         collector = StreamingCollector(RESPONSE_MAX, response.feed)
         headers = f"{self._signed}{self._metadata}{version}{more}"
         timing = self._request("POST", job, "uploads=", deadline_ns, collector, headers, b"")
         if not 200 <= timing.status < 300:
-            raise self._account.status_error("POST", timing)
+            raise self._client.status_error("POST", timing)
         upload_id = response.check("InitiateMultipartUploadResult", timing).values.get("UploadId")
         if not upload_id:
             raise malformed("an upload with an id", timing)
@@ -154,9 +152,9 @@ class LargeObjects(ObjectsInParts):
         """Upload a part, or copy it from another object; returns its ETag as well."""
         content = self._part(source or job, index)
         query = f"partNumber={index + 1}&uploadId={quote(upload_id, safe='')}"
-        copied = Xml(1, self._account.signer.token)
+        copied = Xml(1, self._client.signer.token)
         if source is None:
-            response, lines, body = Collector(RESPONSE_MAX), self._signed_of_all, content
+            response, lines, body = Collector(), self._signed_of_all, content
         else:
             response = StreamingCollector(RESPONSE_MAX, copied.feed)
             lines = f"{self._signed_of_all}x-amz-copy-source: {self._source(source)}\r\n"
@@ -166,7 +164,7 @@ class LargeObjects(ObjectsInParts):
             body = Upload(0, b"")
         timing = self._request("PUT", job, query, deadline_ns, response, lines, body)
         if not 200 <= timing.status < 300:
-            raise self._account.status_error("PUT", timing)
+            raise self._client.status_error("PUT", timing)
         etag = response.headers.get("etag", "")
         if source is not None:
             etag = copied.check("CopyPartResult", timing).values.get("ETag", "")
@@ -179,14 +177,14 @@ class LargeObjects(ObjectsInParts):
 
     def _complete(self, job: Job, upload_id: str, etags: list[str], deadline_ns: int) -> Timing:
         """Make an object of the parts. The response may be an error in spite of its status."""
-        response = Xml(1, self._account.signer.token)
+        response = Xml(1, self._client.signer.token)
         timing = self._request(
             "POST", job, f"uploadId={quote(upload_id, safe='')}", deadline_ns,
             StreamingCollector(RESPONSE_MAX, response.feed), self._signed_of_all,
             complete_request(etags),
         )  # fmt: skip
         if not 200 <= timing.status < 300:
-            raise self._account.status_error("POST", timing)
+            raise self._client.status_error("POST", timing)
         response.check("CompleteMultipartUploadResult", timing)
         return timing
 
@@ -196,7 +194,7 @@ class LargeObjects(ObjectsInParts):
         upload = OpenUpload(name, upload_id)
         try:
             deadline_ns = perf_counter_ns() + self._abort_timeout_ns
-            self._account.abort_upload(container, upload, deadline_ns, self._signed_of_all)
+            self._client.end_upload(container, upload, deadline_ns, self._signed_of_all)
         except StorageError:
             self._open.append((job, upload_id))
             return False
@@ -212,7 +210,7 @@ class LargeObjects(ObjectsInParts):
     def _source(self, job: Job) -> str:
         """The job's object in x-amz-copy-source."""
         container, _ = self._place(job)
-        return self._account.place(container, 0).source + self._object(job.size_class, job.object)
+        return self._client.place(container, 0).source + self._object(job.size_class, job.object)
 
     def _request(
         self,
@@ -224,10 +222,10 @@ class LargeObjects(ObjectsInParts):
         headers: str = "",
         body: Upload | bytes | None = None,
     ) -> Timing:
-        """A request for the job's object; the arguments are those of ``S3Account.request``."""
-        url = self._account.any_url()
-        place = self._account.place(self._place(job)[0], url)
+        """A request for the job's object; the arguments are those of ``S3Client.request``."""
+        url = self._client.any_url()
+        place = self._client.place(self._place(job)[0], url)
         path = place.path + self._object(job.size_class, job.object)
-        return self._account.request(
+        return self._client.request(
             method, url, path, query, place.headers + headers, collector, deadline_ns, body
         )

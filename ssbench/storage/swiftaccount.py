@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from copy import copy
+from typing import TypeVar
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
@@ -13,7 +13,7 @@ from ssbench.core.naming import LETTERS_HEADER, RUN_HEADER
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpstore import RESPONSE_MAX, AccountClient
+from ssbench.storage.httpstore import HttpClient, is_initial
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.sites import open_pools, parse_storage_url
 from ssbench.storage.swiftparse import bulk_error, bulk_result
@@ -22,12 +22,11 @@ BULK_DELETE = "?bulk-delete"  #: of a POST to the account; the body has a name a
 BULK_HEADERS = "Content-Type: text/plain\r\nAccept: application/json\r\n"
 _TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
 
+Client = TypeVar("Client", bound="SwiftClient")
 
-class Account:
+
+class SwiftClient(HttpClient):
     """Sends requests. Paths are quoted and relative to the account.
-
-    Pools and header suffixes are public, to save the driver's operations a call.
-    ``set_credentials`` updates the lists of header suffixes in place: callers may keep references.
 
     :param seed: of the choice among several storage URLs.
     :raises UsageError: a storage URL, token or certificate is invalid.
@@ -37,21 +36,15 @@ class Account:
         http = typed(HttpSettings, settings.store)
         if not http.urls:
             raise UsageError("no storage URL: authenticate, or give one with -S")
-        self.sites = [parse_storage_url(url) for url in http.urls]
-        self.pools = open_pools(http, settings, self.sites)
-        self.random = random.Random(seed).random  # nosec B311 # picks storage URLs
+        self._sites = [parse_storage_url(url) for url in http.urls]
+        super().__init__(settings, seed, open_pools(http, settings, self._sites))
         #: Per storage URL: the end of the request line, and headers.
-        self.header_suffixes: list[str] = []
-        self.upload_header_suffixes: list[str] = []  #: the same for uploads
-        self.serial = 0  #: of the token
+        self._suffixes: list[str] = []
+        self._upload_suffixes: list[str] = []  #: the same for uploads
         self._extra = ""  # header lines of every request
-        self._views: list[Account] = []  # with further header lines
+        self._views: list[SwiftClient] = []  # with further header lines
         self._token = ""  # nosec B105 # none yet
-        self._settings = settings
         self.set_credentials(settings.newest)
-
-    def __repr__(self) -> str:
-        return f"<Account {self.pools!r}>"
 
     def set_credentials(self, credentials: Credentials) -> None:
         """Use this token for all further requests.
@@ -61,39 +54,27 @@ class Account:
         token = str(credentials.payload.get("token", ""))
         if not (token.isascii() and token.isprintable()):
             raise UsageError("the token has characters that can't be sent in a header")
-        for account in (self, *self._views):
-            account._use(token, credentials.serial)
+        for client in (self, *self._views):
+            client._use(token, credentials.serial)
 
-    def with_headers(self, lines: str) -> Account:
-        """The same account, with further header lines in every request."""
+    def _with_headers(self: Client, lines: str) -> Client:
         view = copy(self)
         view._extra = lines
-        view.header_suffixes, view.upload_header_suffixes = [], []
-        view._use(self._token, self.serial)
+        view._use(self._token, self._serial)
         self._views.append(view)
         return view
 
     def _use(self, token: str, serial: int) -> None:
-        self.serial, self._token = serial, token
+        self._serial, self._token = serial, token
         who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
         extra = quote("-".join(who), safe="")[:_TRANS_ID_EXTRA_MAX]
-        self.header_suffixes[:] = [
+        self._suffixes = [
             f" HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\nX-Auth-Token: {token}\r\n"
             f"X-Trans-Id-Extra: {extra}\r\n{self._extra}"
-            for site in self.sites
+            for site in self._sites
         ]
         uploads = _upload_headers(self._settings)
-        self.upload_header_suffixes[:] = [tail + uploads for tail in self.header_suffixes]
-
-    def connect(self, count: int) -> None:
-        """Open up to ``count`` connections to each storage URL; raises nothing."""
-        for pool in self.pools:
-            pool.connect(count)
-
-    def close(self) -> None:
-        """Close all connections."""
-        for pool in self.pools:
-            pool.close()
+        self._upload_suffixes = [suffix + uploads for suffix in self._suffixes]
 
     def request(
         self,
@@ -105,24 +86,57 @@ class Account:
         body: bytes | None = None,
     ) -> Timing:
         """Send a request; the collector gets the response, whatever its status."""
-        url = 0 if len(self.pools) == 1 else int(self.random() * len(self.pools))
+        url = self.any_url()
         upload = None
         if body is not None:
             headers += f"Content-Length: {len(body)}\r\n"
             upload = Upload(len(body), body)
-        base = self.sites[url].base
+        base = self._sites[url].base
         if path.startswith("?"):
             base = base.rstrip("/")
-        head = f"{method} {base}{path}{self.header_suffixes[url]}{headers}\r\n".encode()
-        return self.pools[url].request(head, upload, deadline_ns, collector)
+        head = f"{method} {base}{path}{self._suffixes[url]}{headers}\r\n".encode()
+        return self._pools[url].request(head, upload, deadline_ns, collector)
 
-    def bulk_delete(self, paths: Sequence[str], deadline_ns: int) -> Timing:
+    def upload(
+        self, method: str, path: str, upload: Upload, deadline_ns: int, headers: str = ""
+    ) -> tuple[Timing, str]:
+        """A request with the header lines of an upload; returns the ETag as well.
+
+        :raises StorageError: the status is not 2xx, or there was no response.
+        """
+        url = self.any_url()
+        head = (
+            f"{method} {self._sites[url].base}{path}{self._upload_suffixes[url]}"
+            f"{headers}Content-Length: {upload.size}\r\n\r\n"
+        )
+        response = Collector()
+        timing = self._pools[url].request(head.encode(), upload, deadline_ns, response)
+        if not 200 <= timing.status < 300:
+            raise self.status_error(method, timing)
+        return timing, response.headers.get("etag", "").strip('"')
+
+    def probe(
+        self, path: str, size: int, deadline_ns: int, segments: str = ""
+    ) -> tuple[Timing, bool]:
+        """HEAD; and whether it shows an unmodified initial object of this size.
+
+        :param segments: as of ``is_initial``.
+        """
+        found = Collector(bodiless=True)
+        timing = self.request("HEAD", path, found, deadline_ns)
+        if timing.status == 404:
+            return timing, False
+        if timing.status // 100 != 2:
+            raise self.status_error("HEAD", timing)
+        return timing, is_initial(found.headers, size, self._settings.compressible, segments)
+
+    def delete_paths(self, paths: Sequence[str], deadline_ns: int) -> Timing:
         """Delete many objects by one request; ``Timing.items`` counts those that were there.
 
         :raises StorageError: not all were deleted. Its timing has their statuses, unless the
             request failed as a whole.
         """
-        response = Collector(RESPONSE_MAX)
+        response = Collector()
         timing = self.request(
             "POST", BULK_DELETE, response, deadline_ns, BULK_HEADERS, "\n".join(paths).encode()
         )
@@ -140,14 +154,7 @@ class Account:
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response. Call it before any other wait."""
-        return self.pools[timing.url].status_error(method, timing, self._token)
-
-
-class SwiftClient(AccountClient[Account]):
-    """Opened with the settings of a store and the seed of the choice among its URLs."""
-
-    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        super().__init__(Account(settings, seed))
+        return self._pools[timing.url].status_error(method, timing, self._token)
 
 
 def _upload_headers(settings: StorageSettings) -> str:

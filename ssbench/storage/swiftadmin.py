@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import perf_counter_ns, time
+from time import time
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
@@ -13,7 +13,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits, StoreState
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpparse import seconds_ahead
-from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
+from ssbench.storage.httpstore import LISTING_MAX
 from ssbench.storage.sites import quoted_name
 from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, SwiftClient
 from ssbench.storage.swiftparse import (
@@ -39,19 +39,18 @@ class SwiftAdmin(SwiftClient):
             raise UsageError(f"policy {self._policy!r} can't be sent in a header")
         self._run_id = settings.run_id
         super().__init__(settings, seed)
-        self._timeout_ns = int(ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
 
     def limits(self) -> StoreLimits:
         # /info needs no token.
-        collector = Collector(RESPONSE_MAX)
-        netloc = self._account.sites[0].netloc
+        collector = Collector()
+        netloc = self._sites[0].netloc
         head = f"GET /info HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: ssbench\r\n\r\n"
-        pool = self._account.pools[0]
-        timing = pool.request(head.encode(), None, self._deadline_ns(), collector)
+        pool = self._pools[0]
+        timing = pool.request(head.encode(), None, self._admin_deadline_ns(), collector)
         return store_limits(bytes(collector.body)) if timing.status == 200 else StoreLimits()
 
     def state(self) -> StoreState:
-        collector = Collector(RESPONSE_MAX, bodiless=True)
+        collector = Collector(bodiless=True)
         self._request("HEAD", "?format=json", collector)
         return StoreState(free_bytes(collector.headers), seconds_ahead(collector.headers, time()))
 
@@ -59,7 +58,7 @@ class SwiftAdmin(SwiftClient):
         return self.container_info(container).marked
 
     def container_info(self, container: str) -> ContainerInfo:
-        collector = Collector(RESPONSE_MAX, bodiless=True)
+        collector = Collector(bodiless=True)
         self._request("HEAD", quoted_name(container), collector)
         return container_info(collector.headers)
 
@@ -94,7 +93,7 @@ class SwiftAdmin(SwiftClient):
         if self._policy is not None:
             headers += f"X-Storage-Policy: {self._policy}\r\n"
         path = quoted_name(container)
-        timing = self._request("PUT", path, Collector(RESPONSE_MAX), headers, b"")
+        timing = self._request("PUT", path, Collector(), headers, b"")
         if timing.status == 202:
             return self.container_info(container)
         return None
@@ -112,7 +111,7 @@ class SwiftAdmin(SwiftClient):
         return listing.entries()
 
     def object_run_id(self, container: str, name: str) -> str | None:
-        collector = Collector(RESPONSE_MAX, bodiless=True)
+        collector = Collector(bodiless=True)
         self._request("HEAD", f"{quoted_name(container)}/{quoted_name(name)}", collector)
         run = collector.headers.get(RUN_HEADER.lower())
         return None if run is None else unquote(run)
@@ -123,7 +122,7 @@ class SwiftAdmin(SwiftClient):
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
         prefix = quoted_name(container)
         body = "".join(f"{prefix}/{quoted_name(name)}\n" for name in names).encode()
-        collector = Collector(RESPONSE_MAX)
+        collector = Collector()
         self._request("POST", BULK_DELETE, collector, BULK_HEADERS, body)
         failures = bulk_result(bytes(collector.body)).failures
         return [(name.removeprefix(container + "/"), status) for name, status in failures]
@@ -134,7 +133,7 @@ class SwiftAdmin(SwiftClient):
     def _delete(self, path: str) -> bool:
         """DELETE; returns False if there was nothing to delete."""
         try:
-            self._request("DELETE", path, Collector(RESPONSE_MAX))
+            self._request("DELETE", path, Collector())
         except StorageError as error:
             if error.status != 404:
                 raise
@@ -153,14 +152,10 @@ class SwiftAdmin(SwiftClient):
 
         :raises StorageError: the status is not 2xx, or there was no response.
         """
-        deadline_ns = self._deadline_ns()
-        timing = self._account.request(method, path, collector, deadline_ns, headers, body)
+        timing = self.request(method, path, collector, self._admin_deadline_ns(), headers, body)
         if timing.status // 100 != 2:
-            raise self._account.status_error(method, timing)
+            raise self.status_error(method, timing)
         return timing
-
-    def _deadline_ns(self) -> int:
-        return perf_counter_ns() + self._timeout_ns
 
 
 def _page(marker: str, limit: int) -> str:

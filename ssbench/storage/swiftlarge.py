@@ -25,15 +25,14 @@ from ssbench.core.naming import (
     VERSION_HEADER,
     segment_name,
 )
-from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import Action
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpstore import RESPONSE_MAX, ObjectBodies
+from ssbench.storage.httpstore import ObjectBodies, written_after
 from ssbench.storage.parts import ObjectsInParts, store_is_changed
-from ssbench.storage.swiftaccount import Account
-from ssbench.storage.swiftparse import bulk_result, is_initial
+from ssbench.storage.swiftaccount import SwiftClient
+from ssbench.storage.swiftparse import bulk_result
 
 #: Names in the listing of an object's segments: as many as one version can have, by the six digits
 #: of their index.
@@ -50,14 +49,13 @@ class LargeObjects(ObjectsInParts):
 
     def __init__(
         self,
-        account: Account,
+        client: SwiftClient,
         bodies: ObjectBodies,
-        settings: StorageSettings,
         large: LargeObject,
         whole: Mapping[int, Action],
     ) -> None:
-        super().__init__(bodies, settings, large, whole)
-        self._account = account
+        super().__init__(bodies, large, whole)
+        self._client = client
         self._static = large.kind != "dlo"
         self._layout = f"{'slo' if self._static else 'dlo'} {large.segment}"
         self._write_update = self._routed(operations.UPDATE, self._write)
@@ -84,16 +82,14 @@ class LargeObjects(ObjectsInParts):
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         if self._settings.delete_after_s is None:
-            head = Collector(RESPONSE_MAX, bodiless=True)
-            timing = self._account.request("HEAD", self._path(job), head, deadline_ns)
-            if timing.status // 100 != 2 and timing.status != 404:
-                raise self._account.status_error("HEAD", timing)
-            compressible = self._settings.compressible
-            if timing.status != 404 and is_initial(
-                head.headers, job.size, compressible, self._layout
-            ):
-                return timing._replace(status=200, bytes_moved=0)
-        timing = self._write(job, deadline_ns)
+            probe, is_initial = self._client.probe(
+                self._path(job), job.size, deadline_ns, self._layout
+            )
+            if is_initial:
+                return probe._replace(status=200, bytes_moved=0)
+            timing = written_after(probe, self._write, job, deadline_ns)
+        else:
+            timing = self._write(job, deadline_ns)
         self._tidy(job, deadline_ns)
         return timing
 
@@ -102,11 +98,11 @@ class LargeObjects(ObjectsInParts):
         have no metadata of interest, but an expiry of their own, which must not come first."""
         if self._settings.delete_after_s is not None:
             self._all(
-                lambda path: self._send("POST", path, _EMPTY, deadline_ns),
+                lambda path: self._client.upload("POST", path, _EMPTY, deadline_ns),
                 self._paths(job, self._names(job)),
             )
         headers = f"{self._manifest_headers(job)}{POST_HEADER}: {job.number}\r\n"
-        timing, _ = self._send("POST", self._path(job), _EMPTY, deadline_ns, headers)
+        timing, _ = self._client.upload("POST", self._path(job), _EMPTY, deadline_ns, headers)
         return timing
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
@@ -120,14 +116,14 @@ class LargeObjects(ObjectsInParts):
 
     def _delete_slo(self, job: Job, deadline_ns: int) -> Timing:
         """One request deletes manifest and segments; it tells of failures inside a 200."""
-        response = Collector(RESPONSE_MAX)
+        response = Collector()
         path = f"{self._path(job)}?multipart-manifest=delete"
-        timing = self._account.request(
+        timing = self._client.request(
             "DELETE", path, response, deadline_ns, "Accept: application/json\r\n"
         )
         timing = timing._replace(bytes_moved=0)
         if not 200 <= timing.status < 300:
-            raise self._account.status_error("DELETE", timing)
+            raise self._client.status_error("DELETE", timing)
         try:
             result = bulk_result(bytes(response.body))
         except StorageError as error:
@@ -185,7 +181,7 @@ class LargeObjects(ObjectsInParts):
                 if not left:
                     continue
                 try:
-                    timing = self._account.bulk_delete([path for path, _ in left], deadline_ns)
+                    timing = self._client.delete_paths([path for path, _ in left], deadline_ns)
                 except StorageError as error:
                     if error.timing is None or not error.timing.statuses:
                         raise
@@ -227,9 +223,11 @@ class LargeObjects(ObjectsInParts):
             content = self._part(source or job, index)
             if sources:
                 headers = f"X-Copy-From: /{sources[index]}\r\nX-Fresh-Metadata: true\r\n"
-                timing, etag = self._send("PUT", paths[index], _EMPTY, deadline_ns, headers)
+                timing, etag = self._client.upload(
+                    "PUT", paths[index], _EMPTY, deadline_ns, headers
+                )
             else:
-                timing, etag = self._send("PUT", paths[index], content, deadline_ns)
+                timing, etag = self._client.upload("PUT", paths[index], content, deadline_ns)
             self._check_part(f"{container}/{names[index]}", content, {"etag": etag}, timing)
             return timing, etag
 
@@ -245,7 +243,9 @@ class LargeObjects(ObjectsInParts):
                     for name, (_, etag), size in zip(names, parts, sizes, strict=True)
                 ]).encode()  # fmt: skip
             headers = self._manifest_headers(job)
-            timing, _ = self._send("PUT", path, Upload(len(body), body), deadline_ns, headers)
+            timing, _ = self._client.upload(
+                "PUT", path, Upload(len(body), body), deadline_ns, headers
+            )
         reconnects = timing.reconnects + sum(part.reconnects for part, _ in parts)
         return timing._replace(bytes_moved=job.size, reconnects=reconnects)
 
@@ -257,22 +257,6 @@ class LargeObjects(ObjectsInParts):
             prefix = segment_name(self._path(job), job.version, 0).removesuffix("000000")
             headers += f"X-Object-Manifest: {prefix}\r\n"
         return headers
-
-    def _send(
-        self, method: str, path: str, upload: Upload, deadline_ns: int, headers: str = ""
-    ) -> tuple[Timing, str]:
-        """A request with the header lines of an upload; returns the ETag as well."""
-        account = self._account
-        url = 0 if len(account.pools) == 1 else int(account.random() * len(account.pools))
-        head = (
-            f"{method} {account.sites[url].base}{path}{account.upload_header_suffixes[url]}"
-            f"{headers}Content-Length: {upload.size}\r\n\r\n"
-        )
-        response = Collector(RESPONSE_MAX)
-        timing = account.pools[url].request(head.encode(), upload, deadline_ns, response)
-        if not 200 <= timing.status < 300:
-            raise account.status_error(method, timing)
-        return timing, response.headers.get("etag", "").strip('"')
 
     # Segments
 
@@ -308,11 +292,11 @@ class LargeObjects(ObjectsInParts):
         :raises StorageError: PROTOCOL: the names don't ascend from the marker, so that the listing
             might never end.
         """
-        page = Collector(RESPONSE_MAX)
+        page = Collector()
         query = f"format=plain&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
-        timing = self._account.request("GET", f"{_quoted(container)}?{query}", page, deadline_ns)
+        timing = self._client.request("GET", f"{_quoted(container)}?{query}", page, deadline_ns)
         if not 200 <= timing.status < 300:
-            raise self._account.status_error("GET", timing)
+            raise self._client.status_error("GET", timing)
         try:
             text = page.body.decode()
         except UnicodeDecodeError as error:
@@ -333,10 +317,10 @@ class LargeObjects(ObjectsInParts):
         """Delete segments; a missing one is no failure."""
 
         def delete(path: str) -> Timing:
-            response = Collector(RESPONSE_MAX)
-            timing = self._account.request("DELETE", path, response, deadline_ns)
+            response = Collector()
+            timing = self._client.request("DELETE", path, response, deadline_ns)
             if timing.status // 100 != 2 and timing.status != 404:
-                raise self._account.status_error("DELETE", timing)
+                raise self._client.status_error("DELETE", timing)
             return timing
 
         return self._all(delete, paths)

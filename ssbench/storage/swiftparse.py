@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.core.naming import LETTERS_HEADER, MARKER_HEADER, SEGMENTS_HEADER, VERSION_HEADER
+from ssbench.core.naming import MARKER_HEADER
 from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 
@@ -267,19 +267,6 @@ def bulk_result(body: bytes) -> BulkResult:
     if not (_is_count(deleted) and _is_count(not_found)):
         raise _malformed("a bulk response's numbers")
     return BulkResult(deleted, not_found, list(map(_bulk_failure, errors)))
-
-
-def is_initial(
-    headers: Mapping[str, str], size: int, compressible: bool, segments: str = ""
-) -> bool:
-    """Whether a response to HEAD shows an unmodified initial object of this size.
-
-    :param segments: the value of its SEGMENTS_HEADER; "": it must have none.
-    """
-    changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
-    other = (LETTERS_HEADER.lower() in headers) is not compressible
-    other = other or headers.get(SEGMENTS_HEADER.lower(), "") != segments
-    return headers.get("content-length") == str(size) and not (changed or other)
 
 
 def bulk_error(result: BulkResult, names: Sequence[str], timing: Timing) -> StorageError:

@@ -11,22 +11,10 @@ from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.operations import BULK_DELETE
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import Action
-from ssbench.storage.httpbody import (
-    HEAD_ONLY,
-    Collector,
-    RangeCollector,
-    StreamingCollector,
-    check_range,
-)
+from ssbench.storage.base import METHODS, Action
+from ssbench.storage.httpbody import HEAD_ONLY, RESPONSE_MAX, Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpstore import (
-    LISTING_MAX,
-    METHODS,
-    RESPONSE_MAX,
-    ObjectBodies,
-    actions_of,
-)
+from ssbench.storage.httpstore import LISTING_MAX, HttpStorage
 from ssbench.storage.multistatus import Member, Multistatus
 from ssbench.storage.webdavclient import (
     PROPFIND,
@@ -49,54 +37,41 @@ _NO_FOLDER = frozenset({404, 409, 500})
 _FOLDERS_MAX = 100_000  #: folders that are remembered
 
 
-class WebdavStorage(WebdavClient):
+class WebdavStorage(WebdavClient, HttpStorage):
     """Implements ``ssbench.storage.base.ObjectStore``.
 
     :raises UsageError: as WebdavClient.
     """
 
     operations: Collection[int] = METHODS.keys() - {BULK_DELETE}
+    #: No RFC says what an ETag is made of: some servers' have 32 hex digits, and are no MD5.
+    _claimed_md5 = staticmethod(lambda headers: None)
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
-        # No RFC says what an ETag is made of: some servers' have 32 hex digits, and are no MD5.
-        bodies = self._bodies = ObjectBodies(settings, lambda headers: None)
         self._paths = naming_of(settings, path_of)
         self._folders: set[str] = set()  #: those that are there
-        self._longest, self._upload = bodies.longest, bodies.upload
-        self._verifier = bodies.verifier
-        self.actions: dict[int, Action] = {
-            **actions_of(self, settings),
-            **{
-                operation: actions_of(self._with_headers(lines), settings)[operation]
-                for operation, lines in settings.headers
-                if operation in self.operations
-            },
-        }
+        self.actions = self._make_actions()
+
+    def _make_actions(self) -> dict[int, Action]:
+        actions = super()._make_actions()
         if any(site.digest for site in self._sites):
-            self.actions = {each: under_fresh_nonce(do) for each, do in self.actions.items()}
+            return {each: under_fresh_nonce(do) for each, do in actions.items()}
+        return actions
 
     def _with_headers(self, lines: str) -> WebdavStorage:
-        """The same driver, with further header lines in every request."""
         view = copy(self)
         view._extra = lines
         return view
 
-    def _read(self, job: Job, deadline_ns: int, body: Collector | None = None) -> Timing:
+    def _read(
+        self, job: Job, deadline_ns: int, body: Collector | None = None, lines: str = ""
+    ) -> Timing:
         longest = self._longest[job.size_class]
-        timing = self._send("GET", self._path(job), deadline_ns, None, body, "", longest)
+        timing = self._send("GET", self._path(job), deadline_ns, None, body, lines, longest)
         if 200 <= timing.status < 300:
             return timing
-        raise self._failure("GET", timing)
-
-    def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
-        body = self._verifier.read_collector(job)
-        timing = self._read(job, deadline_ns, body)
-        self._verifier.check_read(job, body, timing)
-        return timing
-
-    def moving(self) -> dict[int, int]:
-        return self._bodies.moving()
+        raise self.status_error("GET", timing)
 
     def checksum_lines(self, checksum: str) -> str:
         """Of ownCloud and those that follow it; WebDAV itself has none."""
@@ -121,26 +96,20 @@ class WebdavStorage(WebdavClient):
             return timing
         if timing.status in _NO_FOLDER:
             self._folders.clear()
-        raise self._failure("PUT", timing)
-
-    def _delete(self, job: Job, deadline_ns: int) -> Timing:
-        timing = self._remove(job, deadline_ns)
-        if timing.status != 404:
-            return timing
-        raise self._failure("DELETE", timing)
+        raise self.status_error("PUT", timing)
 
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
         """DELETE; a missing object counts as success."""
         timing = self._send("DELETE", self._path(job), deadline_ns)
         if 200 <= timing.status < 300 or timing.status == 404:
             return timing._replace(bytes_moved=0)  # what the body says is no object data
-        raise self._failure("DELETE", timing)
+        raise self.status_error("DELETE", timing)
 
     def _head(self, job: Job, deadline_ns: int) -> Timing:
         timing = self._send("HEAD", self._path(job), deadline_ns, None, HEAD_ONLY)
         if 200 <= timing.status < 300:
             return timing
-        raise self._failure("HEAD", timing)
+        raise self.status_error("HEAD", timing)
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """Set a property. The response has a status for each, inside of a 207."""
@@ -154,7 +123,7 @@ class WebdavStorage(WebdavClient):
         )  # fmt: skip
         timing = timing._replace(bytes_moved=0)
         if not 200 <= timing.status < 300:
-            raise self._failure("PROPPATCH", timing)
+            raise self.status_error("PROPPATCH", timing)
         if timing.status == 207:
             response.finish()
             status = max((each for member in members for each in member.statuses), default=500)
@@ -188,7 +157,7 @@ class WebdavStorage(WebdavClient):
         )  # fmt: skip
         timing = timing._replace(bytes_moved=0)
         if timing.status != 207:
-            raise self._failure("PROPFIND", timing)
+            raise self.status_error("PROPFIND", timing)
         try:
             response.finish()
         except StorageError as error:
@@ -204,44 +173,17 @@ class WebdavStorage(WebdavClient):
         timing = self._send("COPY", self._path(job), deadline_ns, destination=made)
         if 200 <= timing.status < 300:
             return timing._replace(bytes_moved=0)
-        raise self._failure("COPY", timing)
+        raise self.status_error("COPY", timing)
 
-    def _range_read(self, job: Job, deadline_ns: int) -> Timing:
-        return self._read_range(job, deadline_ns, RangeCollector(self._longest[job.size_class]))
-
-    def _range_read_verified(self, job: Job, deadline_ns: int) -> Timing:
-        body = self._verifier.read_collector(job, *map(int, job.arguments))
-        timing = self._read_range(job, deadline_ns, body)
-        self._verifier.check_read(job, body, timing)
-        return timing
-
-    def _read_range(self, job: Job, deadline_ns: int, body: Collector) -> Timing:
-        offset, length = map(int, job.arguments)
-        headers = f"Range: bytes={offset}-{offset + length - 1}\r\n"
-        longest = self._longest[job.size_class]
-        timing = self._send("GET", self._path(job), deadline_ns, None, body, headers, longest)
-        if not 200 <= timing.status < 300:
-            raise self._failure("GET", timing)
-        check_range(body.headers, timing, offset, length)
-        return timing
-
-    def _ensure(self, job: Job, deadline_ns: int) -> Timing:
-        # First bytes first: initial objects survive runs, so a second run uploads only what is
-        # missing or was updated. Length and content tell that; WebDAV keeps no metadata of a PUT.
+    def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:
+        """By length and first bytes: WebDAV keeps no metadata of a PUT."""
         body = _Beginning(max(self._longest[job.size_class], RESPONSE_MAX))
         probe = self._send(
             "GET", self._path(job), deadline_ns, None, body, f"Range: bytes=0-{_PROBE - 1}\r\n"
         )
         if probe.status // 100 != 2 and probe.status not in (404, 416):
-            raise self._failure("GET", probe)
-        if probe.status != 404 and self._is_initial(job, probe.status, body):
-            return probe._replace(status=200, bytes_moved=0)
-        try:
-            timing = self._write(job, deadline_ns)
-        except StorageError as error:
-            error.reconnects += probe.reconnects
-            raise
-        return timing._replace(reconnects=timing.reconnects + probe.reconnects)
+            raise self.status_error("GET", probe)
+        return probe, probe.status != 404 and self._is_initial(job, probe.status, body)
 
     def _is_initial(self, job: Job, status: int, body: _Beginning) -> bool:
         """Whether a response to the probe shows the unmodified initial object."""
@@ -272,9 +214,8 @@ class WebdavStorage(WebdavClient):
                 self._folders.add(folder)
 
     def connect(self, count: int) -> None:
-        self._bodies.prepare()
+        super().connect(count)
         for site, pool in zip(self._sites, self._pools, strict=True):
-            pool.connect(count)
             if site.digest is not None and site.signer is None:
                 self._take_nonce(site, pool)
 

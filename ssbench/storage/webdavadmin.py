@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from time import perf_counter_ns, time
+from time import time
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
@@ -22,7 +22,6 @@ from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, Sto
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httpparse import seconds_ahead
-from ssbench.storage.httpstore import ADMIN_TIMEOUTS, RESPONSE_MAX
 from ssbench.storage.sites import quoted_name
 from ssbench.storage.webdavclient import (
     MARKER,
@@ -56,7 +55,6 @@ class WebdavAdmin(WebdavClient):
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
         self._run_id = settings.run_id
-        self._timeout_ns = int(ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
         #: Container -> the last name of a page, and what follows it.
         self._listings: dict[str, tuple[str, Iterator[ObjectEntry]]] = {}
         self._unmarked: set[str] = set()  #: containers that we made, and that have no mark yet
@@ -67,11 +65,11 @@ class WebdavAdmin(WebdavClient):
     @under_fresh_nonce
     def state(self) -> StoreState:
         headers = f"Depth: 0\r\n{XML_TYPE}Content-Length: {len(_QUOTA)}\r\n"
-        response = Collector(RESPONSE_MAX)
+        response = Collector()
         upload = Upload(len(_QUOTA), _QUOTA)
-        timing = self._send("PROPFIND", "", self._deadline_ns(), upload, response, headers)
+        timing = self._send("PROPFIND", "", self._admin_deadline_ns(), upload, response, headers)
         if timing.status != 207:
-            raise self._failure("PROPFIND", timing)
+            raise self.status_error("PROPFIND", timing)
         found = _AVAILABLE.search(response.body)
         return StoreState(int(found[1]) if found else None, seconds_ahead(response.headers, time()))
 
@@ -238,13 +236,13 @@ class WebdavAdmin(WebdavClient):
     def _propfind(self, path: str, collector: Collector) -> None:
         headers = f"Depth: 1\r\n{XML_TYPE}Content-Length: {len(PROPFIND)}\r\n"
         upload = Upload(len(PROPFIND), PROPFIND)
-        timing = self._send("PROPFIND", path, self._deadline_ns(), upload, collector, headers)
+        timing = self._send("PROPFIND", path, self._admin_deadline_ns(), upload, collector, headers)
         if timing.status // 100 != 2:
-            raise self._failure("PROPFIND", timing)
+            raise self.status_error("PROPFIND", timing)
 
     @under_fresh_nonce
     def _make_folder(self, path: str) -> Timing:
-        return self._make_collection(path, self._deadline_ns())
+        return self._make_collection(path, self._admin_deadline_ns())
 
     @under_fresh_nonce
     def _request(
@@ -265,14 +263,11 @@ class WebdavAdmin(WebdavClient):
         if body is not None:
             headers += f"Content-Length: {len(body)}\r\n"
             upload = Upload(len(body), body)
-        collector = Collector(RESPONSE_MAX, bodiless=method == "HEAD")
-        timing = self._send(method, path, self._deadline_ns(), upload, collector, headers)
+        collector = Collector(bodiless=method == "HEAD")
+        timing = self._send(method, path, self._admin_deadline_ns(), upload, collector, headers)
         if timing.status // 100 == 2 or (missing_ok and timing.status == 404):
             return timing
-        raise self._failure(method, timing)
-
-    def _deadline_ns(self) -> int:
-        return perf_counter_ns() + self._timeout_ns
+        raise self.status_error(method, timing)
 
 
 class _Page:

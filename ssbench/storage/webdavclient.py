@@ -10,14 +10,13 @@ the first upload into them.
 
 from __future__ import annotations
 
-import random
 import re
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
@@ -29,6 +28,7 @@ from ssbench.storage.digest import DigestCredentials, DigestSigner, digest_chall
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import ConnectionPool, UnsignedRequest
+from ssbench.storage.httpstore import HttpClient
 from ssbench.storage.multistatus import Member, Multistatus, ResponseCounter
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.sites import StorageUrl, open_pools, parse_storage_url
@@ -138,14 +138,12 @@ class EntryCounter(ResponseCounter):
         return max(self.responses - 1 - self._has_marker, 0)
 
 
-class WebdavClient:
+class WebdavClient(HttpClient):
     """Sends requests. Paths are quoted and relative to the URLs.
 
     :param seed: of the choice among several URLs.
     :raises UsageError: a URL, certificate or name is invalid, or the run needs what WebDAV lacks.
     """
-
-    concurrency: Literal["greenlets", "threads"] = "greenlets"
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         http = typed(WebdavSettings, settings.store)
@@ -154,15 +152,10 @@ class WebdavClient:
         _check(settings, http.methods)
         urls = [parse_storage_url(url) for url in http.urls]
         self._sites = [Site(url) for url in urls]
-        self._pools = open_pools(http, settings, urls, [site.sign for site in self._sites])
-        self._random = random.Random(seed).random  # nosec B311 # picks URLs
-        self._url_count = len(urls)
+        pools = open_pools(http, settings, urls, [site.sign for site in self._sites])
+        super().__init__(settings, seed, pools)
         self._extra = ""  #: header lines of every request
-        self._serial = 0
         self.set_credentials(settings.newest)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._pools!r}>"
 
     def set_credentials(self, credentials: Credentials) -> None:
         for site, given in zip(
@@ -170,14 +163,6 @@ class WebdavClient:
         ):
             site.authenticate(given)
         self._serial = credentials.serial
-
-    @property
-    def credentials_serial(self) -> int:
-        return self._serial
-
-    def close(self) -> None:
-        for pool in self._pools:
-            pool.close()
 
     def _send(
         self,
@@ -225,7 +210,7 @@ class WebdavClient:
                 )
         return timing
 
-    def _failure(self, method: str, timing: Timing) -> StorageError:
+    def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error of an unsuccessful response. Call it before any other wait."""
         return self._pools[timing.url].status_error(method, timing, self._sites[timing.url].secret)
 
@@ -267,7 +252,7 @@ class WebdavClient:
         if timing.status >= 500:
             timing = self._send("MKCOL", f"{path}/", deadline_ns)
         if timing.status // 100 != 2 and timing.status != 405:
-            raise self._failure("MKCOL", timing)
+            raise self.status_error("MKCOL", timing)
         return timing
 
 

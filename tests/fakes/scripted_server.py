@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -54,6 +55,7 @@ class ScriptedServer:
         self.port: int = self._listener.getsockname()[1]
         self.connections = 0
         self.heard: list[bytes] = []
+        self._closed = 0
         self._scripts = scripts
         self._gone = threading.Event()
         self._threads = [threading.Thread(target=self._accept)]
@@ -74,6 +76,14 @@ class ScriptedServer:
         sock.settimeout(10)
         with sock, suppress(OSError):  # the client may leave first
             script(Peer(sock, self._gone))
+        self._closed += 1
+
+    def wait_closed(self, count: int = 1) -> None:
+        """Wait until the server has closed so many connections; blocks the thread."""
+        deadline = time.monotonic() + 20
+        while self._closed < count and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert self._closed >= count
 
     def __enter__(self) -> ScriptedServer:
         self._threads[0].start()

@@ -88,7 +88,7 @@ def test_a_connection_closed_while_idle_is_replaced_and_counted(
 
     with serving(script, swallow) as (server, pool):
         assert pool.request(HEAD).reconnects == 0
-        gevent.sleep(0.005)
+        server.wait_closed()
         timing = pool.request(HEAD if upload is None else PUT % upload.size, upload)
         assert (timing.status, timing.reconnects) == (200, 1)
         assert timing.bytes_moved == (1 if upload is None else upload.size)
@@ -157,7 +157,7 @@ def test_the_time_of_a_request_is_no_idle_time(monkeypatch: pytest.MonkeyPatch) 
 def test_a_connection_is_replaced_once_and_counted_even_if_that_fails() -> None:
     with serving(closed_after_one, lambda peer: peer.hear()) as (server, pool):
         pool.request(HEAD)
-        gevent.sleep(0.005)
+        server.wait_closed()
         with pytest.raises(StorageError) as caught:
             pool.request(HEAD)
         assert (caught.value.kind, caught.value.reconnects) == (ErrorKind.DISCONNECTED, 1)
@@ -167,10 +167,10 @@ def test_a_connection_is_replaced_once_and_counted_even_if_that_fails() -> None:
 @pytest.mark.parametrize("kept", [True, False])
 def test_sent_is_false_only_if_nothing_was_ever_sent(kept: bool) -> None:
     """The server went down: what it heard over the kept connection it may have done."""
-    with serving(closed_after_one) as (_, pool):
+    with serving(closed_after_one) as (server, pool):
         if kept:
             pool.request(HEAD)
-            gevent.sleep(0.005)
+            server.wait_closed()
         pool._dialler = Dialler(Endpoint("127.0.0.1", held_port(), False), 1.0)
         with pytest.raises(StorageError) as caught:
             pool.request(HEAD)
@@ -208,9 +208,9 @@ def test_connect_opens_connections() -> None:
 
 
 def test_an_opened_connection_may_be_closed_before_its_first_request() -> None:
-    with serving(lambda peer: None, answering(ok(b"x"))) as (_, pool):
+    with serving(lambda peer: None, answering(ok(b"x"))) as (server, pool):
         pool.connect(1)
-        gevent.sleep(0.005)
+        server.wait_closed()
         assert pool.request(HEAD).reconnects == 1
 
 
@@ -332,10 +332,10 @@ def test_timeouts_apply_while_a_connection_opens(
         return opened(dialler, deadline_ns)
 
     scripts = (answering(ok(b"x")), silent_after(b""))
-    with serving(*scripts, network_timeout_s=0.1) as (_, pool), gevent.Timeout(5):
+    with serving(*scripts, network_timeout_s=0.1) as (server, pool), gevent.Timeout(20):
         monkeypatch.setattr(Dialler, "open", late)
         pool.request(HEAD)
-        gevent.sleep(0.005)
+        server.wait_closed()
         with pytest.raises(StorageError) as caught:
             pool.request(HEAD)
         assert caught.value.kind is ErrorKind.NETWORK_TIMEOUT

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import gevent
 import pytest
 
 from ssbench.core.errors import StorageError
@@ -107,11 +106,11 @@ class SignedStore:
 
 
 @contextmanager
-def driver_on(*stores: SignedStore) -> Iterator[SigningDriver]:
-    with ScriptedServer(*stores) as server:
+def driver_on(store: SignedStore) -> Iterator[tuple[SigningDriver, ScriptedServer]]:
+    with ScriptedServer(store) as server:
         driver = SigningDriver(server.port)
         try:
-            yield driver
+            yield driver, server
         finally:
             driver.close()
 
@@ -122,7 +121,7 @@ def job(operation: int, number: int = 7) -> Job:
 
 def test_the_store_accepts_the_signature_of_every_request() -> None:
     store = SignedStore()
-    with driver_on(store) as driver:
+    with driver_on(store) as (driver, _):
         for number in range(3):
             assert driver.actions[CREATE](job(CREATE, number), 0).bytes_moved == 3
             assert driver.actions[READ](job(READ, number), 0).bytes_moved == 1
@@ -132,9 +131,9 @@ def test_the_store_accepts_the_signature_of_every_request() -> None:
 @pytest.mark.parametrize("operation", [CREATE, READ])
 def test_a_request_repeated_on_a_new_connection_is_signed_anew(operation: int) -> None:
     store = SignedStore(drop_after=1)
-    with driver_on(store) as driver:
+    with driver_on(store) as (driver, server):
         driver.actions[operation](job(operation), 0)
-        gevent.sleep(0.01)
+        server.wait_closed()
         assert driver.actions[operation](job(operation), 0).reconnects == 1
         assert len(driver.signed) == 3
     assert store.nonces == ["1", "3"], "the second signature was sent to a closed connection"
@@ -143,7 +142,7 @@ def test_a_request_repeated_on_a_new_connection_is_signed_anew(operation: int) -
 def test_the_store_says_which_responses_reject_the_credentials() -> None:
     kinds: Mapping[int, ErrorKind] = {-3600: ErrorKind.UNAUTHORIZED, 0: ErrorKind.STATUS}
     store = SignedStore(nonces=["2"])
-    with driver_on(store) as driver:
+    with driver_on(store) as (driver, _):
         for skew_s, kind in kinds.items():
             driver.clock_skew_s = skew_s
             with pytest.raises(StorageError, match="GET returned 403: no") as caught:

@@ -27,7 +27,7 @@ from ssbench.core.operations import (
 )
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
-from ssbench.storage import httpconn, httpstore, swiftadmin
+from ssbench.storage import httpconn, httpstore
 from ssbench.storage.base import ContainerInfo, ObjectEntry
 from tests.fakes.drivers import WholeDriver, driver_settings, pieces, with_token
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
@@ -479,7 +479,7 @@ def test_a_store_without_info_has_no_limits() -> None:
 
 
 def test_a_dripping_administrative_request_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swiftadmin, "ADMIN_TIMEOUTS", 0.05)
+    monkeypatch.setattr(httpstore, "ADMIN_TIMEOUTS", 0.05)
     drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
     with (
         ScriptedServer(drips) as server,

@@ -8,15 +8,19 @@ from time import perf_counter_ns
 
 import pytest
 
-from ssbench.core.errors import UsageError
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import Job, SizeClass, Timing
+from ssbench.core.operations import READ
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.httpbody import Collector
-from ssbench.storage.swiftaccount import Account
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.swift import SwiftStorage
+from ssbench.storage.swiftaccount import SwiftClient
 from tests.fakes.drivers import driver_settings, with_token
 from tests.fakes.http_server import FakeContainer, FakeSwift
 from tests.fakes.scripted_server import Peer, ScriptedServer, ok
 
-Opener = Callable[..., Account]
+Opener = Callable[..., SwiftClient]
 SOON = 60 * 10**9
 
 
@@ -37,8 +41,8 @@ def opened(swift: FakeSwift) -> Iterator[Opener]:
     """``opened(**settings)``: an account on the fake."""
     accounts = []
 
-    def opener(*urls: str, seed: int | None = None, **changes: object) -> Account:
-        accounts.append(Account(settings(*(urls or (swift.url,)), **changes), seed))
+    def opener(*urls: str, seed: int | None = None, **changes: object) -> SwiftClient:
+        accounts.append(SwiftClient(settings(*(urls or (swift.url,)), **changes), seed))
         return accounts[-1]
 
     yield opener
@@ -46,7 +50,7 @@ def opened(swift: FakeSwift) -> Iterator[Opener]:
         account.close()
 
 
-def status_of(account: Account, method: str, path: str) -> int:
+def status_of(account: SwiftClient, method: str, path: str) -> int:
     """The status of its answer."""
     return account.request(method, path, Collector(9999), perf_counter_ns() + SOON).status
 
@@ -59,34 +63,29 @@ def test_requests_carry_run_and_worker_for_the_stores_logs(
     assert (extra[:12], len(extra)) == ("run1-w%2F1xx", 32)
 
 
-def test_the_newest_token_is_on_every_request_and_the_tails_stay_the_same_lists(
-    swift: FakeSwift, opened: Opener
-) -> None:
+def test_the_newest_token_is_on_every_request(swift: FakeSwift, opened: Opener) -> None:
     account = opened(serial=4, delete_after_s=60, compressible=True)
-    assert account.serial == 4
-    header_suffixes, upload_header_suffixes = (
-        account.header_suffixes,
-        account.upload_header_suffixes,
-    )
+    assert account.credentials_serial == 4
+    swift.token = "newer"
     account.set_credentials(with_token("newer", 5))
     status_of(account, "GET", "c")
-    assert swift.seen[0].headers["X-Auth-Token"] == "newer"
-    assert account.serial == 5
-    assert account.header_suffixes is header_suffixes
-    assert account.upload_header_suffixes is upload_header_suffixes
-    (tail,), (upload,) = header_suffixes, upload_header_suffixes
-    assert upload.removeprefix(tail) == (
-        "Content-Type: application/octet-stream\r\nX-Object-Meta-Ssbench-Run: run1\r\n"
-        "X-Delete-After: 60\r\nX-Object-Meta-Ssbench-Letters: yes\r\n"
-    )
+    account.upload("PUT", "c/o", Upload(0, b""), 0)
+    plain, upload = (request.headers for request in swift.seen)
+    assert plain["X-Auth-Token"] == upload["X-Auth-Token"] == "newer"
+    assert account.credentials_serial == 5
+    assert upload["Content-Type"] == "application/octet-stream"
+    assert upload["X-Object-Meta-Ssbench-Run"] == "run1"
+    assert upload["X-Delete-After"] == "60"
+    assert upload["X-Object-Meta-Ssbench-Letters"] == "yes"
     with pytest.raises(UsageError, match="can't be sent in a header"):
         account.set_credentials(with_token("new\r\nX-Evil: yes", 6))
-    assert (account.serial, account.header_suffixes[0]) == (5, tail)
+    status_of(account, "GET", "c")
+    assert (account.credentials_serial, swift.seen[2].headers["X-Auth-Token"]) == (5, "newer")
 
 
 def test_a_missing_storage_url_is_reported_with_an_example() -> None:
     with pytest.raises(UsageError, match="no storage URL: authenticate, or give one with -S"):
-        Account(settings())
+        SwiftClient(settings())
 
 
 def test_requests_choose_storage_urls_by_seed(swift: FakeSwift, opened: Opener) -> None:
@@ -103,9 +102,7 @@ def test_requests_choose_storage_urls_by_seed(swift: FakeSwift, opened: Opener) 
 
 @pytest.mark.parametrize("pieces", [1, 2, 3])
 @pytest.mark.parametrize("collected", [True, False])
-def test_an_error_quotes_the_beginning_of_its_body(
-    pieces: int, collected: bool, opened: Opener
-) -> None:
+def test_an_error_quotes_the_beginning_of_its_body(pieces: int, collected: bool) -> None:
     body = (
         b"<html>\n<h1>Too&nbsp;Large</h1> Upload exceeds quota\x1b[2J of tk_secret_0123456789\n"
         * 99
@@ -122,23 +119,31 @@ def test_an_error_quotes_the_beginning_of_its_body(
                 peer.say(part)
                 time.sleep(0.005)
 
+    size = SizeClass("tiny", 1, 999, ((int(READ), 1.0),), 10)
     with ScriptedServer(script) as server:
-        account = opened(f"http://127.0.0.1:{server.port}/v1/a")
-        account.set_credentials(with_token("tk_secret_0123456789", 1))
-        pool = account.pools[0]
+        url = f"http://127.0.0.1:{server.port}/v1/a"
+        store = SwiftStorage(settings(url, sizes=(size,), container_count=1))
+        store.set_credentials(with_token("tk_secret_0123456789", 1))
+
+        def read() -> Timing:
+            return store.actions[READ](Job(1, READ, 0, 3, 0, 9), 0)
 
         def refused() -> str:
             if collected:
-                timing = account.request("GET", "c/o", Collector(99999), 0)
+                timing = store.request("GET", "c/o", Collector(), 0)
+                error = store.status_error("GET", timing)
             else:
-                timing = pool.request(b"GET / HTTP/1.1\r\n\r\n")
-            return account.status_error("GET", timing).detail.partition(": ")[2]
+                with pytest.raises(StorageError) as caught:
+                    read()
+                error = caught.value
+            return error.detail.partition(": ")[2]
 
         for _ in range(2):  # the second one's layout isn't learned
             told = refused()
             assert told == "GET returned 413: Too Large Upload exceeds quota\\x1b[2J of ***"
-        pool.request(b"GET / HTTP/1.1\r\n\r\n")
+        read()
         assert refused() == "GET returned 403", "what another said is forgotten"
+        store.close()
 
 
 def test_no_secret_is_shown(opened: Opener) -> None:
