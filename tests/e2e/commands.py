@@ -366,6 +366,19 @@ def unavailable(swift: EmbeddedSwift, base: str, since: int = 0) -> int:
     return sum(r.status >= 499 for r in requests(swift, base)[since:] if r.object)
 
 
+def check_all_done(
+    ended: Ended, count: int, swift: EmbeddedSwift, base: str, since: int = 0
+) -> None:
+    """So many operations were done, all of them, with the retries that the server's log explains.
+
+    :param since: so many requests of the log came before.
+    """
+    stats = ended.fine().stats
+    assert ended.counted()[:2] == (count, 0)
+    phases = [stats.total(), stats.phase(Phase.POPULATE), stats.phase(Phase.CLEANUP)]
+    assert sum(each.retries for each in phases) == unavailable(swift, base, since)
+
+
 def logins(swift: EmbeddedSwift) -> int:
     """How often somebody authenticated (v1)."""
     return swift.access_log().read_text().count("GET /auth/v1.0")
