@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
 import secrets
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,14 +16,18 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import psutil
 
 from ssbench import statfile
+from ssbench.cli.master import main
 from ssbench.core.model import Phase
 from ssbench.core.operations import row_of
 from ssbench.core.records import ResultBatch, WorkerRecord
@@ -33,7 +39,10 @@ ROOT = Path(__file__).resolve().parents[2]
 MASTER = ROOT / "bin" / "ssbench-master"
 WORKER = ROOT / "bin" / "ssbench-worker"
 
-PATIENCE_S = 30.0
+#: Tells what hangs; what a test waits for has no bound of its own on a host that others use.
+PATIENCE_S = 90.0
+#: Characters of a command's output that are shown when a test fails.
+SHOWN = 4000
 #: No command of these tests may take longer.
 LONGEST_S = 120.0
 POLL_S = 0.02
@@ -42,9 +51,13 @@ POLL_S = 0.02
 def until(what: str, true: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
     """Wait for it, not for a time."""
     deadline = time.monotonic() + patience_s
-    while not true():
+    while True:
+        asked_s = time.thread_time()
+        if true():
+            return
         assert time.monotonic() < deadline, f"did not happen within {patience_s:g} s: {what}"
-        time.sleep(POLL_S)
+        # The cores are for what is waited for: at most a fifth of one goes into asking.
+        time.sleep(max(POLL_S, 4 * (time.thread_time() - asked_s)))
 
 
 def is_gone(pid: int) -> bool:
@@ -78,6 +91,12 @@ class Started:
     err: Path
     stat_file: Path | None = None
     started_s: float = field(default_factory=time.monotonic)
+
+    def __str__(self) -> str:
+        """Command line, status and the end of what it wrote, for whoever reads of a failed test."""
+        words = shlex.join(self.process.args)  # type: ignore[arg-type]
+        ends = [path.read_text(errors="replace")[-SHOWN:] for path in (self.err, self.out)]
+        return "\n".join([f"$ {words}", f"exit status: {self.process.poll()}", *ends])
 
     @property
     def pid(self) -> int:
@@ -195,11 +214,11 @@ class Commands:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        self._started: list[Started] = []
+        self.started: list[Started] = []
 
     def close(self) -> None:
         """End what was started and still runs: the masters first, which end their workers."""
-        for started in self._started:
+        for started in self.started:
             if started.process.poll() is None:
                 started.process.kill()
                 started.process.wait()
@@ -215,7 +234,7 @@ class Commands:
         **popen: Any,
     ) -> Started:
         """Any command, in a clean environment."""
-        number = len(self._started)
+        number = len(self.started)
         out, err = self.place / f"{number}.out", self.place / f"{number}.err"
         with out.open("wb") as out_file, err.open("wb") as err_file:
             process = subprocess.Popen(
@@ -232,7 +251,7 @@ class Commands:
             process.stdin.write(stdin.encode())
             process.stdin.close()
         started = Started(process, out, err, stat_file)
-        self._started.append(started)
+        self.started.append(started)
         return started
 
     def master(self, *arguments: object, **options: Any) -> Started:
@@ -252,11 +271,34 @@ class Commands:
         **options: Any,
     ) -> Started:
         """``run-scenario`` with local workers, ports and a stat file of its own."""
-        path = stat_file or self.place / f"{len(self._started)}.stat.gz"
+        path = stat_file or self.place / f"{secrets.token_hex(4)}.stat.gz"
         words: list[object] = ["run-scenario", *arguments, "-s", path]
         words += ["--workers", workers] if workers else []
         words += free_ports() if ports is None else ports
         return self.master(*words, stat_file=path, **options)
+
+    def call(
+        self, *arguments: object, environment: dict[str, str] | None = None, **options: Any
+    ) -> Ended:
+        """``ssbench-master`` in this process: for a status and a message that need none of its own.
+
+        :param options: of the ``Ended``.
+        """
+        variables = {**clean_environment(), "TMPDIR": str(self.place), **(environment or {})}
+        out, err = io.StringIO(), io.StringIO()
+        began_s = time.monotonic()
+        with (
+            patch.dict(os.environ, variables, clear=True),
+            patch("tempfile.tempdir", str(self.place)),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            try:
+                status = main([str(word) for word in arguments])
+            except SystemExit as ended:  # argparse found wrong usage
+                status = int(ended.code or 0)
+        took_s = time.monotonic() - began_s
+        return Ended(status, out.getvalue(), err.getvalue(), took_s, **options)
 
     def run(self, *arguments: object, **options: Any) -> Ended:
         """The same, until it has ended."""
@@ -342,18 +384,40 @@ class Request(NamedTuple):
     size: str
 
 
+@dataclass
+class _Read:
+    """What was read so far of a server's log, for one base."""
+
+    offset: int = 0
+    found: list[Request] = field(default_factory=list)
+
+
+_read: dict[tuple[Path, str], _Read] = defaultdict(_Read)
+
+
 def requests(swift: EmbeddedSwift, base: str) -> list[Request]:
-    """What the server was asked for in containers of a base, in order."""
-    found = []
-    text = swift.access_log().read_text(errors="replace")
-    for line in text[: text.rfind("\n") + 1].splitlines():  # the last one may be half written
+    """What the server was asked for in containers of a base, in order.
+
+    Each call reads only what the log has got since the last one: tests ask again and again.
+    """
+    path = swift.access_log()
+    so_far = _read[path, base]
+    with path.open("rb") as file:
+        file.seek(so_far.offset)
+        data = file.read()
+    data = data[: data.rfind(b"\n") + 1]  # the last line may be half written
+    so_far.offset += len(data)
+    for line in data.decode(errors="replace").splitlines():
+        if f"/{base}_" not in line:
+            continue
         method, target, status, transaction, size = line.split(" ")
-        path, _, query = target.partition("?")
-        parts = [urllib.parse.unquote(part) for part in path.split("/", 4)[3:]]
+        path_part, _, query = target.partition("?")
+        parts = [urllib.parse.unquote(part) for part in path_part.split("/", 4)[3:]]
         container, name = [*parts, "", ""][:2]
         if container.startswith(f"{base}_"):
-            found.append(Request(method, container, name, query, int(status), transaction, size))
-    return found
+            request = Request(method, container, name, query, int(status), transaction, size)
+            so_far.found.append(request)
+    return list(so_far.found)
 
 
 def unavailable(swift: EmbeddedSwift, base: str, since: int = 0) -> int:

@@ -95,9 +95,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A skipped end-to-end test proves nothing, so it fails."""
-    report = yield
-    return failed_if_skipped(report)
+    """A skipped end-to-end test proves nothing, so it fails; one that fails shows its commands."""
+    report = failed_if_skipped((yield))
+    if report.failed:
+        for value in getattr(item, "funcargs", {}).values():
+            if isinstance(value, Commands):
+                report.sections += [("command", str(started)) for started in value.started]
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

@@ -65,6 +65,7 @@ class Watcher:
 
     def _watch(self) -> None:
         while not self._over.is_set():
+            looked_s = time.thread_time()
             own, *children = family(self._started) or [None]
             if own:
                 self.public.add(facts(own, "cmdline", "comm"))
@@ -75,7 +76,8 @@ class Watcher:
                 # Between fork and exec a child is its parent's image, environment and all.
                 if childs_line != line:
                     self.inherited.add(facts(child, "environ"))
-            time.sleep(0.02)
+            # The cores are for the run.
+            time.sleep(max(0.02, 4 * (time.thread_time() - looked_s)))
 
     def __enter__(self) -> Watcher:
         self._thread.start()

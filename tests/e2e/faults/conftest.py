@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.commands import Commands
+from tests.e2e.faults.hostile import Bench
 from tests.e2e.faults.matrix import Row, table
 
 ROWS = pytest.StashKey[dict[str, Row]]()
@@ -36,6 +38,14 @@ def row(request: pytest.FixtureRequest) -> Row:
     made = Row(marker.args[0].format(**(callspec.params if callspec else {})))
     request.config.stash[ROWS][request.node.nodeid] = made
     return made
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """What a module's tests of one store after another run on."""
+    commands = Commands(tmp_path_factory.mktemp("bench"))
+    yield Bench.begin(commands)
+    commands.close()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+
 import pytest
 
 from ssbench.core.model import ErrorKind
-from tests.e2e.commands import Commands
-from tests.e2e.faults.hostile import Fault, survives
+from tests.e2e.commands import Commands, Ended
+from tests.e2e.faults.hostile import SILENT, UNFINISHED, Fault, failures, survives
 from tests.e2e.faults.matrix import Row
 from tests.fakes.hostile_swift import HostileSwift
 from tests.fakes.server_behaviours import (
@@ -25,12 +30,10 @@ from tests.fakes.server_behaviours import (
 from tests.fakes.terminal import NASTY
 
 K = ErrorKind
-FEW = 12  #: operations, where each failure takes a time-out
-FAULTS: dict[str, dict[str, Fault | None]] = {
+FAULTS: dict[str, dict[str, Fault]] = {
     "reset in the midst of an answer": {
         "in the head": Fault(saying(OK[:20], then=reset), K.RESET, "reset by peer"),
         "in the body": Fault(saying(START, b"half", then=reset), K.RESET, "reset by peer"),
-        "well": None,
     },
     "closed, or half closed, in the midst of an answer": {
         "in the head": Fault(saying(OK[:20]), K.RESET, "closed in the headers"),
@@ -38,18 +41,15 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
         "half closed": Fault(
             saying(START, b"halves", then=half_close), K.TRUNCATED, "6 of 1000 body"),
         "in a chunk": Fault(saying(CHUNKED, b"5\r\nhal"), K.TRUNCATED, "3 body bytes"),
-        "well": None,
     },
     "stalls": {
-        "unanswered": Fault(stall, K.NETWORK_TIMEOUT, "silent for 1 s"),
+        "unanswered": Fault(stall, K.NETWORK_TIMEOUT, SILENT),
         "in the head": Fault(
-            saying(OK, then=stall), K.NETWORK_TIMEOUT, "headers unfinished after 1 s"),
-        "well": None,
+            saying(OK, then=stall), K.NETWORK_TIMEOUT, UNFINISHED),
     },
     "stalls in the body": {
         "in the body": Fault(
-            saying(START, b"half", then=stall), K.NETWORK_TIMEOUT, "silent for 1 s"),
-        "well": None,
+            saying(START, b"half", then=stall), K.NETWORK_TIMEOUT, SILENT),
     },
     "garbage instead of HTTP": {
         "TLS": Fault(saying(b"\x15\x03\x03\0\x02\r\n\r\n"), K.PROTOCOL, r"'\\x15"),
@@ -57,37 +57,34 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
         "steering": Fault(
             saying(f"HTTP/1.1 {NASTY}\r\n\r\n".encode()), K.PROTOCOL, "no valid status"),
         "nothing known": Fault(
-            flooding(b"", bytes(range(14, 256)) * 100), K.PROTOCOL, "more than 65536 bytes"),
-        "well": None,
+            flooding(b"", bytes(range(14, 256)) * 100), K.PROTOCOL, "headers of more"),
     },
     "headers without end, 100 MB of them": {
         "of one line": Fault(flooding(OK + b"X: ", BLOCK, 1600), K.PROTOCOL, "headers of more"),
-        "well": None,
         "of lines": Fault(flooding(OK, b"X-A: b\r\n" * 8000, 1600), K.PROTOCOL, "headers of more"),
         "of an id": Fault(
             saying(OK + b"X-Trans-Id: %b\r\n\r\n" % (b"t" * 2**20)), K.PROTOCOL, "headers of more"),
     },
     "headers that drip": {
         "drop by drop": Fault(
-            dripping(OK + b"X: "), K.NETWORK_TIMEOUT, "headers unfinished after 1 s"),
-        "well": None,
+            dripping(OK + b"X: "), K.NETWORK_TIMEOUT, UNFINISHED),
     },
     "interim answers without end": {
         "in a flood": Fault(
             flooding(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 99), K.PROTOCOL, "interim"),
-        "well": None,
         "drop by drop": Fault(
-            dripping(b"", b"HTTP/1.1 102 Wait\r\n\r\n"), K.NETWORK_TIMEOUT, "headers unfinished"),
+            dripping(b"", b"HTTP/1.1 102 Wait\r\n\r\n"), K.NETWORK_TIMEOUT, UNFINISHED),
     },
     "wrong Content-Length": {
         "too long": Fault(saying(START, b"short"), K.TRUNCATED, "5 of 1000 body"),
         "too short": Fault(saying(START + b"x" * 1001), K.PROTOCOL, "1 bytes more"),
-        "negative": Fault(saying(START.replace(b"1", b"-1")), K.PROTOCOL, "not an HTTP/1.1|-1000"),
-        "well": None,
+        "negative": Fault(
+            saying(OK + b"Content-Length: -1000\r\n\r\n"), K.PROTOCOL, "no number: '-1000'"),
         "twice": Fault(
             saying(OK + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nbody"),
             K.PROTOCOL, "twice"),
-        "a word": Fault(saying(OK + b"Content-Length: many\r\n\r\n"), K.PROTOCOL, "no number"),
+        "a word": Fault(
+            saying(OK + b"Content-Length: many\r\n\r\n"), K.PROTOCOL, "no number: 'many'"),
         "a petabyte": Fault(
             flooding(OK + b"Content-Length: 999999999999999999\r\n\r\n", BLOCK), K.OVERLONG,
             "a body of more"),
@@ -95,7 +92,6 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
     "a body after 204 and 304": {
         "204": Fault(saying(b"HTTP/1.1 204 No\r\n\r\nbodies"), K.PROTOCOL, "6 bytes more"),
         "304": Fault(saying(b"HTTP/1.1 304 No\r\n\r\nbody"), K.PROTOCOL, "4 bytes more"),
-        "well": None,
     },
     "chunks, or a body, without end": {
         "chunks": Fault(
@@ -104,15 +100,13 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
         "one chunk": Fault(
             flooding(CHUNKED + b"f" * 15 + b"\r\n", BLOCK), K.OVERLONG, "a body of more"),
         "until close": Fault(flooding(OK + b"\r\n", BLOCK), K.OVERLONG, "a body of more"),
-        "well": None,
     },
     "broken chunks": {
-        "a size without end": Fault(flooding(CHUNKED, b"0" * 999), K.PROTOCOL, "head is too long"),
-        "an extension": Fault(flooding(CHUNKED + b"1;", BLOCK), K.PROTOCOL, "head is too long"),
+        "a size without end": Fault(flooding(CHUNKED, b"0" * 999), K.PROTOCOL, "size line is too"),
+        "an extension": Fault(flooding(CHUNKED + b"1;", BLOCK), K.PROTOCOL, "size line is too"),
         "trailers": Fault(
             flooding(CHUNKED + b"0\r\n", b"X: y\r\n" * 999), K.PROTOCOL, "trailers without end"),
         "no size": Fault(saying(CHUNKED + b"hello\r\n"), K.PROTOCOL, "no chunk size"),
-        "well": None,
     },
     "a redirect": {
         "301": Fault(
@@ -120,25 +114,49 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
                 b"HTTP/1.1 301 No\r\nLocation: http://192.0.2.1/\r\nContent-Length: 0\r\n\r\n",
                 then=keep),
             K.STATUS, "GET returned 301", 301),
-        "well": None,
     },
 }  # fmt: skip
-#: Those of which the engine's own tests say nearly as much.
-SLOW = ("stalls in the body", "a body after 204 and 304", "broken chunks", "headers that drip")
+#: All of them, each with a sound answer behind those of a row.
+TURNS: dict[str, Fault | None] = {
+    f"{row}: {name}": fault
+    for row, faults in FAULTS.items()
+    for name, fault in [*faults.items(), ("well", None)]
+}
+USERS = 16  #: a few of them wait for time-outs
+
+
+class Broken(NamedTuple):
+    """A run that met each fault once."""
+
+    ended: Ended
+    struck: Counter[str]
+    row: Row
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broken]:
+    commands, row = Commands(tmp_path_factory.mktemp("store")), Row("all")
+    behaviours = {name: found.behaviour if found else None for name, found in TURNS.items()}
+    with closing(commands), HostileSwift(behaviours) as swift:
+        keys = {"operation_count": len(TURNS), "user_count": USERS}
+        ended = survives(commands, row, swift, TURNS, **keys)
+        yield Broken(ended, swift.struck, row)
+
+
+def test_all_else_is_well(broken: Broken) -> None:
+    sound = len(FAULTS)
+    assert broken.ended.counted() == (sound, len(TURNS) - sound, 0)
+    assert "\x1b" not in broken.ended.out + broken.ended.err
 
 
 @pytest.mark.fault("store: {fault}")
-@pytest.mark.parametrize(
-    "fault",
-    [name if name not in SLOW else pytest.param(name, marks=pytest.mark.slow) for name in FAULTS],
-)
-def test_an_answer_that_is_not_http(fault: str, commands: Commands, row: Row) -> None:
-    faults = FAULTS[fault]
-    count = FEW if "stalls" in fault or "drip" in fault else 40
-    behaviours = {name: found.behaviour if found else None for name, found in faults.items()}
-    with HostileSwift(behaviours) as swift:
-        ended = survives(commands, row, swift, faults, operation_count=count)
-    done, errors, _ = ended.counted()
-    assert (done + errors, errors) == (count, sum(swift.struck.values()))
-    assert done > 0
-    assert "\x1b" not in ended.out + ended.err
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_answer_that_is_not_http(fault: str, broken: Broken, row: Row) -> None:
+    told = failures(broken.ended, TURNS)
+    for name, each in FAULTS[fault].items():
+        assert broken.struck[f"{fault}: {name}"] == 1
+        assert told[each.sign] >= 1
+    row.accounts += broken.row.accounts
+    counted = Counter(each.kind.label for each in FAULTS[fault].values())
+    row.saw(", ".join(f"{count} {kind}" for kind, count in sorted(counted.items())))
+    row.saw(broken.row.seen[0].partition("; ")[2])

@@ -9,6 +9,7 @@ from tests.e2e.commands import Commands
 from tests.e2e.faults.hostile import (
     MEMORY_MAX_MB,
     RUN_MAX_S,
+    SILENT,
     Fault,
     failures,
     options_for,
@@ -37,9 +38,9 @@ FULL = b"HTTP/1.1 413 No\r\nContent-Length: 4\r\nConnection: %b\r\n\r\nfull"
 
 FAULTS: dict[str, dict[str, Fault | None]] = {
     "uploads that nobody reads": {
-        "stall": Fault(stall, K.NETWORK_TIMEOUT, "silent for 1 s"),
+        "stall": Fault(stall, K.NETWORK_TIMEOUT, SILENT),
         "well": None,
-        "stops": Fault(reading(100_000, then=stall), K.NETWORK_TIMEOUT, "silent for 1 s"),
+        "stops": Fault(reading(100_000, then=stall), K.NETWORK_TIMEOUT, SILENT),
         "well too": None,
     },
     "an answer before the end of an upload": {
@@ -63,7 +64,7 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
         "well": None,
         "drip": Fault(
             reading(SIZE - 99_999, then=dripping(OK + b"Content-Length: 99\r\n\r\n")),
-            K.NETWORK_TIMEOUT, "silent for 1 s"),
+            K.NETWORK_TIMEOUT, SILENT),
     },
 }  # fmt: skip
 
