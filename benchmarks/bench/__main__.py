@@ -34,6 +34,7 @@ ROWS = (
     "file",
     "master",
     "noop",
+    "watch",
     "big",
     "tls",
     "reading",

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from benchmarks.bench.child import ROOT, CommandError
 from benchmarks.bench.cores import CLIENT, pinned
+from benchmarks.bench.viewers import Viewers
 from benchmarks.scale.watch import Watcher
 from ssbench import statfile
 from ssbench.core.model import Phase
@@ -52,6 +53,7 @@ class Load:
     workers: int = 1
     options: Sequence[object] = field(default=())  #: more of them, for the master
     store: str = "swift"  #: a key of _ACCESS
+    watched: bool = False  #: by Viewers
 
 
 class Ours(NamedTuple):
@@ -121,14 +123,18 @@ def _master(load: Load, folder: Path, stats: Path, ports: Sequence[object]) -> W
     scenario = folder / "bench.scenario"
     scenario.write_text(json.dumps(_scenario(load)))
     # With its report: the master must still be there to be looked at when the run is over.
+    viewers = Viewers() if load.watched else None
+    shown = ["--progress", "live", "--web", viewers.address] if viewers else ["--progress", "none"]
     command = [
-        ROOT / "bin" / "ssbench-master", "-q", "run-scenario", "-f", scenario, "-s", stats,
-        "--progress", "none", "--expect-workers", load.workers, *_ACCESS[load.store], load.url,
-        *ports, *load.options,
+        ROOT / "bin" / "ssbench-master", *([] if viewers else ["-q"]), "run-scenario",
+        "-f", scenario, "-s", stats, *shown, "--expect-workers", load.workers,
+        *_ACCESS[load.store], load.url, *ports, *load.options,
     ]  # fmt: skip
     with pinned(CLIENT), (folder / "master.log").open("w+") as log:
-        master = _start(command, log.fileno())
+        master = _start(command, log.fileno(), viewers.terminal if viewers else None)
         try:
+            if viewers:
+                viewers.watch(master)
             with _watching(master.pid) as watch:
                 status = master.wait(load.seconds + _TIMEOUT_S)
         finally:
@@ -137,6 +143,9 @@ def _master(load: Load, folder: Path, stats: Path, ports: Sequence[object]) -> W
         if status:
             log.seek(0)
             raise CommandError(f"ssbench-master: status {status}: {log.read()}")
+    lacking = viewers.lacking() if viewers else ""
+    if lacking:
+        raise CommandError(f"ssbench-master showed too little on: {lacking}")
     return watch
 
 
@@ -152,9 +161,12 @@ def _scenario(load: Load) -> dict[str, object]:
     }
 
 
-def _start(command: Sequence[object], log: int) -> subprocess.Popen[bytes]:
+def _start(
+    command: Sequence[object], log: int, terminal: int | None = None
+) -> subprocess.Popen[bytes]:
     words = [sys.executable, *map(str, command)]
-    return subprocess.Popen(words, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    errors = log if terminal is None else terminal
+    return subprocess.Popen(words, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=errors)
 
 
 @contextmanager

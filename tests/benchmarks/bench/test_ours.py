@@ -12,7 +12,8 @@ NOWHERE = "http://127.0.0.1:9/v1/AUTH_test"
 
 
 def test_operations_and_cpu_time_of_both_are_reported() -> None:
-    done = ours.run(ours.Load(NOWHERE, ours.GET, 4096, 4, 0.3, options=["--noop"]))
+    load = ours.Load(NOWHERE, ours.GET, 4096, 4, 0.3, options=["--noop"], watched=True)
+    done = ours.run(load)
     assert done.operations > 0
     assert done.worker_cpu_s > 0
     assert done.master_cpu_s > 0
