@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 from functools import cache
 from importlib import resources
 from threading import Thread
@@ -79,14 +80,18 @@ class BrowseSite:
         is_reading = not all(each.is_known for each in files)
         if is_reading:
             Thread(target=self._folder.read_all, name="ssbench-browse", daemon=True).start()
+        nonce = secrets.token_urlsafe(12)
         return Page(
             _template().render(
                 fault="",
+                nonce=nonce,
                 folder=printable(self._folder.path),
                 token=self.token,
                 rows=[_row(each) for each in files],
+                sort=[_sort_values(each) for each in files],
                 is_reading=is_reading,
-            )
+            ),
+            f"'nonce-{nonce}'",
         )
 
 
@@ -115,6 +120,20 @@ def _row(file: StatFile) -> dict[str, Any]:
         "is_known": file.is_known,
         "has_report": bool(figures),
     }
+
+
+def _sort_values(file: StatFile) -> list[str | float | None]:
+    """What the columns are sorted by."""
+    figures = file.figures or {}
+    started_s = figures.get("started_at_s") or file.modified_s
+    numbers = ("users_ran", "operations", "errors", "operations_per_s", "moved_bytes_per_s",
+               "p50_s", "p99_s")  # fmt: skip
+    return [
+        started_s,
+        printable(figures.get("scenario", "")),
+        *(figures.get(name) for name in numbers),
+        printable(file.name),
+    ]
 
 
 @cache

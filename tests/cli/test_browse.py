@@ -173,6 +173,17 @@ def test_a_browser_opens_a_report_and_compares_ticked_runs(
         for width in (400, 1000):
             driver.set_window_size(width, 900)
             assert chromium.run("return document.documentElement.scrollWidth - innerWidth") <= 0
+        operations = (
+            "return [...document.querySelectorAll('tr:has(input[type=checkbox])')]"
+            ".map(row => Number(row.children[4].textContent.replaceAll(',', '')))"
+        )
+        for is_down in (False, True):
+            chromium.run("document.querySelectorAll('th button')[3].click()")
+            found = chromium.run(operations)
+            assert len(set(found)) > 1
+            assert found == sorted(found, reverse=is_down)
+            driver.refresh()
+            assert chromium.run(operations) == found, "the order is kept"
         chromium.run("""
             for (const each of document.querySelectorAll("input[type=checkbox]"))
               each.checked = each.value.startsWith("gold") || each.value.startsWith("%3Cimg");
