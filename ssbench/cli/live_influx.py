@@ -159,6 +159,8 @@ def _reason(error: Exception) -> str:
 def _lines(state: Mapping[str, Any], tags: str) -> Iterator[str]:
     """The points of a state."""
     time_ns = round(state["time_s"] * 1e3) * 1_000_000
+    if state["run"] is not None:
+        tags += f",run={state['run']},run_name={_tag(state['run_name'])}"
     tags += f",phase={state['phase']}"
     yield f"ssbench{tags} {_fields({name: state[name] for name in _FIELDS})} {time_ns}"
     for name, figures in state["operations"].items():

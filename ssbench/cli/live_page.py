@@ -15,7 +15,7 @@ from importlib import resources
 from threading import Condition
 from typing import Any
 
-from ssbench.cli.live_text import error_causes
+from ssbench.cli.live_text import error_causes, phase_title
 from ssbench.cli.progress import TITLES
 from ssbench.cli.web_server import Page, Query, WebServer
 from ssbench.core.live import RunProgress, by_attention
@@ -46,6 +46,7 @@ class LivePage(Observer):
 
     def __init__(self, address: tuple[str, int], stop: Stop) -> None:
         self._stop = stop
+        self._run: tuple[int, str] | None = None
         self._title = self._wait = ""
         self._latest: RunProgress | None = None
         self._messages: deque[str] = deque(maxlen=_MESSAGES_KEPT)
@@ -62,8 +63,11 @@ class LivePage(Observer):
 
     # An observer: called by the master's loop ----------------------------------------------------
 
+    def start_run(self, number: int, name: str) -> None:
+        self._run = number, name
+
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        self._title, self._latest = title or TITLES[phase], None
+        self._title, self._latest = phase_title(title or TITLES[phase], self._run), None
 
     def update(self, progress: RunProgress) -> None:
         self._latest = progress

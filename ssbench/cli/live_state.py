@@ -33,6 +33,7 @@ class StateObserver(Observer, ABC):
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock, self._wall_clock = clock, wall_clock
+        self._run: tuple[int, str] | None = None  # of a series
         self._phase = Phase.IDLE
         self._due_s = 0.0
         self._latest: RunProgress | None = None
@@ -40,6 +41,9 @@ class StateObserver(Observer, ABC):
     @abstractmethod
     def write(self, state: Mapping[str, Any]) -> None:
         """Pass on what ``state_of`` gives, without waiting for anybody."""
+
+    def start_run(self, number: int, name: str) -> None:
+        self._run = number, name
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         self._phase, self._latest = phase, None
@@ -50,12 +54,17 @@ class StateObserver(Observer, ABC):
         now_s = self._clock()
         if now_s >= self._due_s:
             self._due_s = max(self._due_s + _EVERY_S, now_s)
-            self.write(state_of(self._wall_clock(), self._phase, progress))
+            self._pass_on(progress)
 
     def end_phase(self) -> None:
         if self._latest is not None:
-            self.write(state_of(self._wall_clock(), self._phase, self._latest, over=True))
+            self._pass_on(self._latest, over=True)
         self._latest = None
+
+    def _pass_on(self, progress: RunProgress, *, over: bool = False) -> None:
+        number, name = self._run or (None, None)
+        state = state_of(self._wall_clock(), self._phase, progress, over=over)
+        self.write({"run": number, "run_name": name, **state})
 
 
 def state_of(

@@ -24,6 +24,11 @@ def error_causes(progress: RunProgress) -> list[str]:
     return [*shown, f"{others:,} of other causes"] if others else shown
 
 
+def phase_title(title: str, run: tuple[int, str] | None) -> str:
+    """``Benchmark run``; of a run of a series ``Benchmark run (3: users 8)``."""
+    return title if run is None else f"{title} ({run[0]}: {run[1]})"
+
+
 def rate_text(progress: RunProgress) -> str:
     """``118/s``; in an open loop ``118/s of 120/s due``."""
     target = "" if progress.target_rate is None else f" of {progress.target_rate:,.10g}/s due"

@@ -99,6 +99,7 @@ class _Now(NamedTuple):
     phase: Phase
     progress: RunProgress | None  #: None: the phase has only begun, or is over
     before: _Totals  #: of the phases that are over
+    run: tuple[str, str] = ("", "")  #: number and name, of a run of a series
 
 
 class RunMetrics(Observer):
@@ -113,23 +114,30 @@ class RunMetrics(Observer):
         self._scenario = scenario
         self._now = _Now(Phase.IDLE, None, _Totals())
 
+    def start_run(self, number: int, name: str) -> None:
+        self._now = self._now._replace(run=(str(number), name))
+
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        self._now = _Now(phase, None, self._now.before)
+        self._now = self._now._replace(phase=phase, progress=None)
 
     def update(self, progress: RunProgress) -> None:
         self._now = self._now._replace(progress=progress)
 
     def end_phase(self) -> None:
-        phase, progress, before = self._now
-        self._now = _Now(Phase.IDLE, None, before.plus(phase, progress) if progress else before)
+        phase, progress, before, run = self._now
+        if progress is not None:
+            before = before.plus(phase, progress)
+        self._now = _Now(Phase.IDLE, None, before, run)
 
     def collect(self) -> Iterator[Metric]:
         """As of Collector."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        phase, progress, totals = self._now
-        info = GaugeMetricFamily("ssbench_info", "What runs", labels=["version", "scenario"])
-        info.add_metric([__version__, self._scenario], 1)
+        phase, progress, totals, run = self._now
+        info = GaugeMetricFamily(
+            "ssbench_info", "What runs", labels=["version", "scenario", "run", "run_name"]
+        )
+        info.add_metric([__version__, self._scenario, *run], 1)
         yield info
         phases = GaugeMetricFamily("ssbench_phase", "1: the phase that runs", labels=["phase"])
         for each, name in PHASES.items():

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ssbench.cli.live_text import error_causes, latencies, rate_text
+from ssbench.cli.live_text import error_causes, latencies, phase_title, rate_text
 from ssbench.cli.screen import PIECE, Screen
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
@@ -109,6 +109,7 @@ class LiveProgress(NoProgress):
         super().__init__(*args, **more)
         self._live: Live | None = None
         self._size = (0, 0)  # of the terminal, when it was drawn on
+        self._run: tuple[int, str] | None = None  # of a series
         self._title = ""  # "": no phase
         self._latest: RunProgress | None = None
         self._due = 0.0
@@ -125,9 +126,12 @@ class LiveProgress(NoProgress):
     def _in_place(self) -> bool:
         return self._screen.moves_cursor
 
+    def start_run(self, number: int, name: str) -> None:
+        self._run = number, name
+
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         self.end_phase()
-        self._title = title or TITLES[phase]
+        self._title = phase_title(title or TITLES[phase], self._run)
         self._due = self._clock() + (0 if self._in_place else LINE_EVERY_S)
 
     def update(self, progress: RunProgress) -> None:

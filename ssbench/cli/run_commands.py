@@ -40,15 +40,15 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
     """
     config = _config(ns)
     stop = Stop()
-    with _live_page(ns, stop) as page:
+    with _serving(ns, stop, config) as (page, servers):
         if ns.sweep is not None:
             from ssbench.runner.series import Sweep
 
-            with _running(ns, stop, config, page) as (progress, observers):
+            with _running(ns, stop, config, servers) as (progress, observers):
                 sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, observers, stop)
                 return _run_series(ns, sweep, progress, page)
         try:
-            with _running(ns, stop, config, page) as (progress, observers):
+            with _running(ns, stop, config, servers) as (progress, observers):
                 result = runner.run(config, observers, stop)
         except KeyboardInterrupt as interrupt:
             _tell_aborted(ns, config, interrupt)
@@ -68,8 +68,8 @@ def find_limit(ns: argparse.Namespace) -> ExitStatus:
     config = _config(ns)
     stop = Stop()
     with (
-        _live_page(ns, stop) as page,
-        _running(ns, stop, config, page) as (progress, observers),
+        _serving(ns, stop, config) as (page, servers),
+        _running(ns, stop, config, servers) as (progress, observers),
     ):
         return _run_series(ns, LimitSearch(config, how, observers, stop), progress, page)
 
@@ -91,9 +91,9 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     )
     requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
     stop = Stop()
-    with _live_page(ns, stop) as page:
+    with _serving(ns, stop, config.run) as (page, servers):
         try:
-            with _running(ns, stop, config.run, page) as (progress, observers):
+            with _running(ns, stop, config.run, servers) as (progress, observers):
                 found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
                 made = Replay(config, requests)
                 if not ns.quiet:
@@ -138,6 +138,23 @@ def _config(ns: argparse.Namespace) -> RunConfig:
 
 
 @contextmanager
+def _serving(
+    ns: argparse.Namespace, stop: Stop, config: RunConfig
+) -> Iterator[tuple[LivePage | None, list[Observer]]]:
+    """The page of --web, if any, and all observers that serve something until the process ends."""
+    with ExitStack() as stack:
+        servers: list[Observer] = []
+        if ns.metrics_address:
+            metrics = RunMetrics(Path(config.scenario.source).stem)
+            url = stack.enter_context(metrics_server(ns.metrics_address, metrics))
+            if not ns.quiet:
+                tell(f"INFO:Metrics for Prometheus: {url}")
+            servers.append(metrics)
+        page = stack.enter_context(_live_page(ns, stop))
+        yield page, [page, *servers] if page else servers
+
+
+@contextmanager
 def _live_page(ns: argparse.Namespace, stop: Stop) -> Iterator[LivePage | None]:
     """The page of --web, if any: until Ctrl-C, unless such a signal has ended the run."""
     if ns.web is None:
@@ -150,9 +167,9 @@ def _live_page(ns: argparse.Namespace, stop: Stop) -> Iterator[LivePage | None]:
         tell(f"INFO:The run is shown at {page.url}")
         yield page
         if page.report and stop.reason in ("", STOPPED):
-            tell(f"INFO:Its report is shown at {page.url} until Ctrl-C")
             ended = Stop()
             with Signals(ended, hold=True):
+                tell(f"INFO:Its report is shown at {page.url} until Ctrl-C")
                 while not ended.requested:
                     sleep(0.1)
     finally:
@@ -161,25 +178,20 @@ def _live_page(ns: argparse.Namespace, stop: Stop) -> Iterator[LivePage | None]:
 
 @contextmanager
 def _running(
-    ns: argparse.Namespace, stop: Stop, config: RunConfig, page: LivePage | None
+    ns: argparse.Namespace, stop: Stop, config: RunConfig, servers: Sequence[Observer]
 ) -> Iterator[tuple[NoProgress, Sequence[Observer]]]:
     """Signals, the progress display, and all observers."""
-    name = Path(config.scenario.source).stem
     with ExitStack() as stack:
         stack.enter_context(Signals(stop, hold=True))
         progress = stack.enter_context(make_progress(ns.progress, quiet=ns.quiet))
-        observers: list[Observer] = [progress] if page is None else [progress, page]
+        observers: list[Observer] = [progress, *servers]
         if ns.live_json:
             observers.append(stack.enter_context(LiveJson(ns.live_json)))
-        if ns.metrics_address:
-            metrics = RunMetrics(name)
-            url = stack.enter_context(metrics_server(ns.metrics_address, metrics))
-            progress.info(f"Metrics for Prometheus: {url}")
-            observers.append(metrics)
         if ns.influx:
             from ssbench.cli.live_influx import Influx
 
             token = os.environ.pop("INFLUX_TOKEN", None)  # which no worker must see
+            name = Path(config.scenario.source).stem
             observers.append(stack.enter_context(Influx(ns.influx, name, token, tell)))
         yield progress, observers
 

@@ -19,6 +19,13 @@ class Observer:
     #: Fill operations, errors by cause, bytes, latencies and workers in ``RunProgress``.
     wants_counts = False
 
+    def start_run(self, number: int, name: str) -> None:
+        """A run of a series begins; not called for a single run.
+
+        :param number: from 1.
+        :param name: what it differs in from the others, such as ``users 8``.
+        """
+
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         """A phase begins.
 

@@ -97,6 +97,7 @@ class Series(ABC):
         path = path_of_load(
             self.config.stats_file, scenario, self.over, load, attempt, self.config.results_dir
         )
+        session.start_run(f"{self.over} {load:g}")
         try:
             result = Run(session, scenario, path).execute()
             stats = session.meanwhile(lambda: read_stats(path))

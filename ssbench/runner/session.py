@@ -97,6 +97,7 @@ class Session:
         #: All initial objects exist, and no run of the scenario changes them.
         self.has_objects = False
         self.existing: ExistingObjects | None = None  #: once they were listed
+        self._runs = 0  # of a series, that have begun
         self._local = local
         self._ssh = ssh
         self._store: Store | None = None
@@ -106,6 +107,12 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session for {self.most_users} users, {self._master!r}>"
+
+    def start_run(self, name: str) -> None:
+        """Tell observers that the next run of a series begins."""
+        self._runs += 1
+        for observer in self.observers:
+            observer.start_run(self._runs, name)
 
     def info(self, text: str) -> None:
         """Give observers a message on the course of the run."""

@@ -103,6 +103,16 @@ def test_each_second_is_written_as_points_with_tags(server: Server) -> None:
     assert told == []
 
 
+def test_points_of_a_series_are_tagged_with_its_run(server: Server) -> None:
+    clock = Clock()
+    with Influx(server.url, "x", None, pytest.fail, clock) as influx:
+        influx.start_run(3, "users 8")
+        run_of(influx, clock, 1)
+    tags = "scenario=x,run=3,run_name=users\\ 8,phase=run"
+    assert server.lines[1].startswith(f"ssbench,{tags} elapsed_s=")
+    assert server.lines[2].startswith(f"ssbench_operations,{tags},operation=READ count=")
+
+
 def test_a_server_that_closes_idle_connections_gets_all_states(server: Server) -> None:
     server.closes = True
     told: list[str] = []

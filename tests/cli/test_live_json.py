@@ -44,7 +44,8 @@ def test_a_line_a_second_and_one_at_the_end_of_a_phase(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
     assert [line["over"] for line in lines] == [False, False, True]
     assert lines[0] == {
-        "time_s": 1_700_000_000.5, "phase": "run", "over": False, "elapsed_s": 2.5,
+        "run": None, "run_name": None, "time_s": 1_700_000_000.5, "phase": "run",
+        "over": False, "elapsed_s": 2.5,
         "remaining_s": 3.75, "done": 40, "total": 100, "errors": 3, "operations_per_s": 16.0,
         "due_per_s": None, "bytes_per_s": 1e6, "p50_s": 0.005, "p99_s": 0.02,
         "response_p50_s": None, "response_p99_s": None, "workers": 2, "users": 8, "late": 0,
@@ -54,6 +55,17 @@ def test_a_line_a_second_and_one_at_the_end_of_a_phase(tmp_path: Path) -> None:
         "errors_by_cause": {"status": 3}, "errors_by_status": {"503": 3},
         "workers_by_state": {"running": 2}, "dropped": 0,
     }  # fmt: skip
+
+
+def test_the_run_of_a_series_is_named(tmp_path: Path) -> None:
+    with LiveJson(str(tmp_path / "a"), Clock()) as live:
+        for number, name in ((1, "users 4"), (2, "users 8")):
+            live.start_run(number, name)
+            live.start_phase(Phase.RUN)
+            live.update(STATE)
+            live.end_phase()
+    lines = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
+    assert [(line["run"], line["run_name"]) for line in lines] == [(1, "users 4"), (2, "users 8")]
 
 
 def test_a_reader_that_stops_reading_delays_nothing_and_is_told(tmp_path: Path) -> None:

@@ -230,6 +230,7 @@ def test_a_browser_shows_hostile_texts_as_text_and_stops_the_run(
     served: Served, tmp_path: Path
 ) -> None:
     page = served.page
+    page.start_run(3, "users 8")
     page.start_phase(Phase.RUN, title=f"Run {HOSTILE}")
     page.message(HOSTILE)
     page.update(replace(BUSY, workers_seen=[WorkerProgress(HOSTILE, "running", 1, 0, None)]))
@@ -238,6 +239,7 @@ def test_a_browser_shows_hostile_texts_as_text_and_stops_the_run(
         until("a table", lambda: chromium.run("return document.querySelectorAll('tr').length") == 5)
         text = chromium.run("return document.body.innerText")
         assert text.count(HOSTILE) == 3
+        assert "(3: users 8)" in text
         assert "119/s of 120/s due" in text
         assert "12 (1.2 %): 10 network timeout, 2 status 503" in text
         assert chromium.run("return document.title") == "ssbench"

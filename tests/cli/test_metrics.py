@@ -83,7 +83,8 @@ def test_counts_go_on_over_the_phases_and_runs_of_a_series(
     metrics: RunMetrics, scrape: Callable[[], dict[Any, float]]
 ) -> None:
     populate = replace(STATE, operations={int(ENSURE): OperationProgress(5, 0)}, errors_by_cause={})
-    for _ in range(2):
+    for number, name in ((1, "users 4"), (2, "users 8")):
+        metrics.start_run(number, name)
         metrics.start_phase(Phase.POPULATE, 5)
         metrics.update(populate)
         metrics.end_phase()
@@ -92,6 +93,7 @@ def test_counts_go_on_over_the_phases_and_runs_of_a_series(
         metrics.update(STATE)
         metrics.end_phase()
     found = scrape()
+    assert found["ssbench_info", ("2", "users 8", "small", __version__)] == 1
     assert found[READS] == 74
     assert found["ssbench_operations_total", ("ENSURE", "populate", "success")] == 10
     assert found["ssbench_errors_total", ("status", "run")] == 6
@@ -150,7 +152,7 @@ def test_a_run_serves_its_metrics_and_frees_the_port(
     assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 0
     done.set()
     thread.join()
-    assert found[-1]["ssbench_info", ("own", __version__)] == 1
+    assert found[-1]["ssbench_info", ("", "", "own", __version__)] == 1
     assert capsys.readouterr() == ("", "")
     with metrics_server(("", port), RunMetrics("next")):
         pass

@@ -201,6 +201,16 @@ def test_without_a_terminal_a_phase_prints_periodic_lines_and_a_final_one() -> N
     ]
 
 
+def test_the_runs_of_a_series_are_named() -> None:
+    stream = io.StringIO()
+    progress = make_progress("live", stream, XTERM)
+    progress.start_run(2, "users 8")
+    progress.start_phase(Phase.RUN, 613)
+    progress.update(DONE)
+    progress.end_phase()
+    assert stream.getvalue() == "Benchmark run (2: users 8): 613 in 0:12 (51/s)\n"
+
+
 def test_without_a_terminal_a_line_of_the_run_has_all_figures() -> None:
     stream, clock = io.StringIO(), Clock()
     progress = make_progress("live", stream, XTERM, clock=clock)

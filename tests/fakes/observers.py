@@ -17,12 +17,16 @@ class Recorder(Observer):
     wants_counts = True
 
     def __init__(self) -> None:
+        self.runs: list[tuple[int, str]] = []
         self.phases: list[tuple[Phase, int | None, str]] = []
         self.updates: dict[Phase, list[RunProgress]] = defaultdict(list)
         self.results_seen = 0
         self.infos: list[str] = []
         self.messages: list[str] = []
         self.on_update: Callable[[Phase], object] = lambda phase: None
+
+    def start_run(self, number: int, name: str) -> None:
+        self.runs.append((number, name))
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         self.phases.append((phase, total, title))

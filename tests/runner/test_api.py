@@ -56,6 +56,7 @@ def test_a_run_gives_its_statistics_and_tells_observers(tmp_path: Path) -> None:
     found = [each for update in observer.updates[Phase.RUN] for each in update.operations.values()]
     assert any(each.p50_s and each.p99_s and each.p50_s <= each.p99_s for each in found)
     assert any("Starting scenario run" in text for text in observer.infos)
+    assert observer.runs == [], "it is no series"
 
 
 def test_a_missed_threshold_is_a_reason(tmp_path: Path) -> None:
@@ -98,7 +99,10 @@ def test_invalid_values_fail_at_once(tmp_path: Path, given: dict[str, Any], text
 
 
 def test_a_sweep_a_search_and_a_comparison(tmp_path: Path) -> None:
-    sweep = ssbench.sweep(SCENARIO, over="users", loads=[1, 2], **settings(tmp_path))
+    observer = Recorder()
+    more = settings(tmp_path, observers=[observer])
+    sweep = ssbench.sweep(SCENARIO, over="users", loads=[1, 2], **more)
+    assert observer.runs == [(1, "users 1"), (2, "users 2")]
     assert sweep.complete
     assert [step.load for step in sweep.steps] == [1, 2]
     assert len(ssbench.compare(*(step.path for step in sweep.steps)).runs) == 2
