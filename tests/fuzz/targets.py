@@ -51,7 +51,7 @@ TARGETS: dict[str, Target] = {
     ),
     "stat-file": Target("statfile.test_reader:reported", "statfile.test_reader:FILES"),
     "stat-file-payload": Target(
-        "statfile.test_reader:reported_payload", "statfile.test_reader:PAYLOADS"
+        "statfile.test_records:reported_payload", "statfile.test_records:PAYLOADS"
     ),
     "resume": Target("runner.test_orphans:resumable", "runner.test_orphans:record_seeds"),
     "old-stat-file": Target(

@@ -22,7 +22,7 @@ from ssbench.report import FORMATS, of_run, render, render_html, rps_csv
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.blocks import FORMAT, BlockBuilder, Source, read_blocks
 from tests.corpus import recorded
-from tests.fakes.mutations import MSGPACK_WORDS, fuzz, fuzzed
+from tests.fakes.mutations import fuzz, fuzzed
 from tests.fakes.terminal import must_be_line, steering
 from tests.statfile.samples import (
     FOOTER,
@@ -129,22 +129,6 @@ def reported(data: bytes) -> None:
 def test_mutated_files(data: bytes) -> None:
     """Invariant: that of ``reported``."""
     reported(data)
-
-
-def reported_payload(data: bytes) -> None:
-    """Invariant: as above, for what stands in a block whose checksum is right."""
-    builder = BlockBuilder()
-    builder.add(data)
-    reported(builder.finish(0))
-
-
-PAYLOADS = [gzip.decompress(data) for data in recorded("statfiles")]
-
-
-@fuzzed(PAYLOADS, MSGPACK_WORDS)
-def test_forged_files(data: bytes) -> None:
-    """Invariant: that of ``reported``."""
-    reported_payload(data)
 
 
 @settings(max_examples=200)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +18,7 @@ from ssbench.core.records import (
     ResultBatch,
     RunHeader,
 )
-from ssbench.statfile.blocks import FORMAT
+from ssbench.statfile.blocks import FORMAT, BlockBuilder
 from ssbench.statfile.records import (
     _RECORD_TYPES,
     Decoder,
@@ -27,9 +28,11 @@ from ssbench.statfile.records import (
     encode_schema,
     objects,
 )
+from tests.corpus import recorded
 from tests.fakes.batches import result_rows
-from tests.fakes.mutations import fuzz
+from tests.fakes.mutations import MSGPACK_WORDS, fuzz, fuzzed
 from tests.statfile.samples import FOOTER, HEADER, PHASE, RECORDS, packed, result
+from tests.statfile.test_reader import reported
 
 TEXT = st.text(max_size=20)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
@@ -178,6 +181,22 @@ def test_hostile_records(data: st.DataObject) -> None:
             Decoder().decode(item)
         except (UnknownRecordError, SsbenchError):
             continue
+
+
+def reported_payload(data: bytes) -> None:
+    """Invariant: that of ``test_reader.reported``, of what is in a block with a right checksum."""
+    builder = BlockBuilder()
+    builder.add(data)
+    reported(builder.finish(0))
+
+
+PAYLOADS = [gzip.decompress(data) for data in recorded("statfiles")]
+
+
+@fuzzed(PAYLOADS, MSGPACK_WORDS)
+def test_forged_files(data: bytes) -> None:
+    """Invariant: that of ``reported_payload``."""
+    reported_payload(data)
 
 
 @given(JSON | st.lists(JSON) | st.tuples(st.integers(0, 6), st.dictionaries(TEXT, JSON)).map(list))

@@ -19,6 +19,7 @@ from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.windows import SECOND_NS, Span, joined, load_end_ns, spans
 
 _MOST_DAMAGE = 100  #: lines
+_NO_SCENARIO = ScenarioView.of({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +124,11 @@ class RunRecords:
     def scenario(self) -> ScenarioView:
         """The scenario of the run that began first."""
         header = self.header
-        return self._scenarios[header.run_id] if header else ScenarioView.of({})
+        return self._scenarios[header.run_id] if header else _NO_SCENARIO
 
     def scenario_of(self, run_id: str) -> ScenarioView:
         """The scenario of one of the runs."""
-        return self._scenarios.get(run_id, ScenarioView.of({}))
+        return self._scenarios.get(run_id, _NO_SCENARIO)
 
     @property
     def stages(self) -> list[MarkRecord]:

@@ -9,6 +9,7 @@ from ssbench.core.stats.series import Second
 
 MEDIAN_NS = 20_000_000
 SIGMA = 0.5  #: of the latencies' logarithm
+_NOTHING = Buckets.of([])
 
 
 def seconds_of(
@@ -37,7 +38,7 @@ def seconds_of(
         state = lasting * state + (1 - lasting**2) ** 0.5 * rng.gauss(0, 1)
         many = count if samples is None else samples
         times = [int(MEDIAN_NS * slower * rng.lognormvariate(0, SIGMA)) for _ in range(many)]
-        service = Buckets.of(times)
-        response = Buckets.of([2 * time for time in times] if due else [])
+        service = Buckets.of(times) if times else _NOTHING
+        response = Buckets.of([2 * time for time in times]) if due and times else _NOTHING
         found.append(Second(at, count, 0, 4096 * count, 0, service, response))
     return found

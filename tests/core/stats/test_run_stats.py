@@ -292,26 +292,33 @@ def test_a_failure_of_0_3_9_has_no_time() -> None:
 
 
 parts_of_a_run = st.lists(st.integers(0, 3), min_size=200, max_size=200)
+ROWS = runs.some_rows(200, random.Random(7))
+FRAME: list[Record] = [
+    runs.header(), runs.worker(0, "a"), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole_report() -> str:
+    """Of all ROWS in one batch."""
+    return render("json", runs.stats_of([*FRAME, runs.batch(ROWS), runs.footer()]))
 
 
 @settings(max_examples=30)
 @given(parts_of_a_run, st.randoms(use_true_random=False))
-def test_batches_in_any_order_are_the_whole(parts: list[int], rng: random.Random) -> None:
+def test_batches_in_any_order_are_the_whole(
+    whole_report: str, parts: list[int], rng: random.Random
+) -> None:
     """Invariant: however results are cut into batches, the report is the same."""
-    rows = runs.some_rows(200, random.Random(7))
-    frame: list[Record] = [
-        runs.header(), runs.worker(0, "a"), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4),
-    ]  # fmt: skip
-    whole = runs.stats_of([*frame, runs.batch(rows), runs.footer()])
-    shares = [[row for row, at in zip(rows, parts, strict=True) if at == part] for part in range(4)]
+    shares = [[row for row, at in zip(ROWS, parts, strict=True) if at == part] for part in range(4)]
     rng.shuffle(shares)
     batches = [runs.batch(share) for share in shares if share]
-    cut = runs.stats_of([*frame, *batches, runs.footer()])
-    assert render("json", cut) == render("json", whole)
+    records = [*FRAME, *batches, runs.footer()]
+    assert render("json", runs.stats_of(records)) == whole_report
     single = RunStats()
-    for record in [*frame, *batches, runs.footer()]:
+    for record in records:
         single.add(record)
-    assert render("json", single) == render("json", whole)
+    assert render("json", single) == whole_report
 
 
 def test_two_runs_are_aligned_by_wall_clock() -> None:
