@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from time import perf_counter_ns
 from typing import Any, Protocol
 
@@ -23,11 +22,11 @@ _READ = 1
 
 
 class Timer(Protocol):
-    """One call to come at a time."""
+    """Makes a call at a time."""
 
     def set(self, at_ns: int) -> None:
-        """Call at this time of perf_counter_ns instead of any time set before; at once where it
-        is over."""
+        """Call at this time of perf_counter_ns, and at no time set before; at once if it is
+        past."""
 
     def close(self) -> None:
         """Never call again."""
@@ -39,66 +38,48 @@ class _Timerspec(ctypes.Structure):
     _fields_ = [(name, ctypes.c_long) for name in ("every_s", "every_ns", "at_s", "at_ns")]
 
 
-class Timerfd:
-    """A timerfd(2) of the clock of perf_counter_ns: its descriptor is readable once it rang.
+class TimerfdTimer:
+    """By a timerfd(2) of the clock of perf_counter_ns.
 
-    :raises OSError: where there is no timerfd, or no descriptor for it.
+    :raises OSError: this system has no timerfd, or no descriptor is left.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, call: Callable[[], object]) -> None:
         libc: Any = ctypes.CDLL(None, use_errno=True)
         try:
             create, self._settime = libc.timerfd_create, libc.timerfd_settime
         except AttributeError as error:
             raise OSError("this system has no timerfd") from error
-        self.fd: int = create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
-        if self.fd < 0:
+        self._call = call
+        self._fd: int = create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._fd < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
         self._spec = _Timerspec()
         self._pointer = ctypes.byref(self._spec)
+        self._watcher = get_hub().loop.io(self._fd, _READ)
+        self._watcher.start(self._on_readable)
 
     def set(self, at_ns: int) -> None:
-        """Ring at this time, once, instead of any time set before."""
         # A time of 0 would disarm it.
         self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), _SECOND)
-        self._settime(self.fd, _TFD_TIMER_ABSTIME, self._pointer, None)
-
-    def expired(self) -> bool:
-        """Whether it did since it was asked last; False where it was set anew in between."""
-        with suppress(BlockingIOError):
-            os.read(self.fd, 8)
-            return True
-        return False
-
-    def close(self) -> None:
-        """Free the descriptor."""
-        os.close(self.fd)
-
-
-class TimerfdTimer:
-    """By a timerfd.
-
-    :raises OSError: where there is none.
-    """
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self._call = call
-        self._timer: Timerfd | None = Timerfd()
-        self._watcher = get_hub().loop.io(self._timer.fd, _READ)
-        self._watcher.start(self._on_readable)
-        self.set = self._timer.set
+        self._settime(self._fd, _TFD_TIMER_ABSTIME, self._pointer, None)
 
     def _on_readable(self) -> None:
-        if self._timer and self._timer.expired():
-            self._call()
+        if self._fd < 0:
+            return
+        try:
+            os.read(self._fd, 8)
+        except BlockingIOError:  # ``set`` was called after it had expired
+            return
+        self._call()
 
     def close(self) -> None:
-        if self._timer:
+        if self._fd >= 0:
             self._watcher.stop()
             self._watcher.close()
-            self._timer.close()
-            self._timer = None
+            os.close(self._fd)
+            self._fd = -1
 
 
 class LoopTimer:

@@ -276,7 +276,7 @@ class BenchWorkload(Workload):
     def _never_created(self, job: Job) -> None:
         pool = self._pools[job.size_class]
         pool.written(job.object, False)
-        pool.set_may_exist(job.object, False)
+        pool.set_absent(job.object)
 
     def _replaced(self, job: Job) -> None:
         pool = self._pools[job.size_class]

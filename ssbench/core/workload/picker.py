@@ -11,10 +11,10 @@ from random import Random
 from typing import NamedTuple
 
 from ssbench.core.content import version_of_copy
+from ssbench.core.distributions import Pick, zipf
 from ssbench.core.model import NONE_NS, Group, Job, SizeClass
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import Effect, Operation, Target, row_of
-from ssbench.core.workload.choice import PICKS
 from ssbench.core.workload.pacing import DueTimes
 from ssbench.core.workload.population import ObjectPool, Population
 
@@ -37,6 +37,61 @@ Drawn = Job | NoJob
 Given = int | None  #: an object, or a size in bytes; None: drawn
 #: ``draw(job number, now in seconds, given object, given size)``
 Draw = Callable[..., Drawn]
+#: Picks an object of a pool that has members.
+Choose = Callable[[], int]
+
+
+def _uniform(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> Choose:
+    def choose() -> int:
+        members = pool.members
+        return members[int(chance() * len(members))]
+
+    return choose
+
+
+def _in_turn(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> Choose:
+    """One after the other. Where objects leave, the last one takes the place of one that left."""
+    position = -1
+
+    def choose() -> int:
+        nonlocal position
+        members = pool.members
+        position += 1
+        if position >= len(members):
+            position = 0
+        return members[position]
+
+    return choose
+
+
+def _zipf(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> Choose:
+    rank = zipf(pick.exponent, chance)
+
+    def choose() -> int:
+        members = pool.members
+        return members[rank(len(members))]
+
+    return choose
+
+
+def _newest_first(pool: ObjectPool, pick: Pick, chance: Callable[[], float]) -> Choose:
+    rank = zipf(pick.exponent, chance)
+
+    def choose() -> int:
+        ages = pool.ages
+        assert ages is not None  # nosec B101 # for the type checker
+        return ages.newest(rank(len(pool.members)))
+
+    return choose
+
+
+#: ``pick`` of a scenario.
+PICKS: dict[str, Callable[[ObjectPool, Pick, Callable[[], float]], Choose]] = {
+    "uniform": _uniform,
+    "round_robin": _in_turn,
+    "zipf": _zipf,
+    "newest_first": _newest_first,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

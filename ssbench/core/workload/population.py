@@ -24,14 +24,13 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from heapq import heappop, heappush, merge
 from itertools import repeat
 
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import initial_size
 from ssbench.core.operations import Effect, Target, row_of
-from ssbench.core.workload.age_index import AgeIndex
 
 NOWHERE = 0xFFFFFFFF  #: the position of a number that is no member
 #: A created object is not in the store; is; is or is not.
@@ -186,7 +185,7 @@ class ObjectPool:
 
     def reserve(self, size: int) -> int:
         """The number of an object that is about to be created. It counts as present until
-        ``set_may_exist`` or ``set_unknown``.
+        ``set_absent`` or ``set_unknown``.
         """
         number = self._next
         self._next += 1
@@ -212,9 +211,9 @@ class ObjectPool:
         if self.ages is not None:
             self.ages.change(number, 1)
 
-    def set_may_exist(self, number: int, may_exist: bool) -> None:
-        """Whether cleanup must remove an object. Ignored for initial ones."""
-        self._set_state(number, _PRESENT if may_exist else _ABSENT)
+    def set_absent(self, number: int) -> None:
+        """An object is not in the store: cleanup need not remove it. Ignored for initial ones."""
+        self._set_state(number, _ABSENT)
 
     def set_unknown(self, number: int) -> None:
         """The creation or removal of an object has an unknown outcome."""
@@ -251,13 +250,13 @@ class ObjectPool:
     def removed(self, number: int) -> None:
         """A closed object is gone."""
         self.closing -= 1
-        self.set_may_exist(number, False)
+        self.set_absent(number)
 
     def reopen(self, number: int, now_s: float) -> None:
         """The removal of a closed object did not happen."""
         self.closing -= 1
         if self.expired(number, now_s):
-            self.set_may_exist(number, False)
+            self.set_absent(number)
         else:
             self.join(number)
 
@@ -344,7 +343,7 @@ class ObjectPool:
         if self._expiry is not None:
             for number in self._expiry.due(now_s):
                 if self.leave(number):
-                    self.set_may_exist(number, False)
+                    self.set_absent(number)
 
 
 class _Expiry:
@@ -384,3 +383,58 @@ class _Expiry:
             for number in self._buckets.pop(second):
                 if self.seconds[number] == second:
                     yield number
+
+
+class AgeIndex:
+    """The numbers that are present, by age: the highest is the newest.
+
+    A Fenwick tree (P. M. Fenwick, "A new data structure for cumulative frequency tables", Software:
+    Practice and Experience 24, 1994) in 4 bytes a number: each entry counts the present numbers of
+    a stretch that ends with it. Every call takes O(log n); the start takes 0.2 s for 10 million.
+
+    :param count: numbers from 0 that were given so far.
+    :param absent: those of them that are not present.
+    """
+
+    def __init__(self, count: int, absent: Iterable[int] = ()) -> None:
+        self._size = count
+        self._present = count
+        self._tree = array("I", bytes(4 * (count + 1)))  # from index 1
+        step = 1
+        while step <= count:
+            entries = len(range(step, count + 1, 2 * step))
+            self._tree[step :: 2 * step] = array("I", [step]) * entries
+            step *= 2
+        for number in absent:
+            self.change(number, -1)
+
+    def append(self) -> None:
+        """The next number was given; it is not present yet."""
+        self._size += 1
+        index, count = self._size, 0
+        end, child = index - (index & -index), index - 1
+        while child > end:
+            count += self._tree[child]
+            child -= child & -child
+        self._tree.append(count)
+
+    def change(self, number: int, by: int) -> None:
+        """A number is present from now on (1), or not any more (-1)."""
+        self._present += by
+        index = number + 1
+        while index <= self._size:
+            self._tree[index] += by
+            index += index & -index
+
+    def newest(self, rank: int) -> int:
+        """The newest number but ``rank``, which is below the number of those present."""
+        left = self._present - rank  # so many up to the one sought
+        index = 0
+        step = 1 << self._size.bit_length()
+        while step:
+            after = index + step
+            if after <= self._size and self._tree[after] < left:
+                index = after
+                left -= self._tree[after]
+            step >>= 1
+        return index

@@ -208,4 +208,4 @@ class CleanupWorkload(ListWorkload):
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         for job in jobs:
-            self._pools[job.size_class].set_may_exist(job.object, False)
+            self._pools[job.size_class].set_absent(job.object)

@@ -137,11 +137,11 @@ def test_created_objects_are_listed_until_they_are_known_to_be_gone() -> None:
     pool = population.pools[1]
     first, second, third = (pool.reserve(1) for _ in range(3))
     pool.join(first)
-    pool.set_may_exist(second, False)
+    pool.set_absent(second)
     assert (list(pool.created()), population.left_behind) == ([first, third], 2)
     pool.close(first)
     pool.removed(first)
-    pool.set_may_exist(0, True)
+    pool.set_unknown(0)
     assert list(pool.created()) == [third], "an initial object is never listed"
 
 
@@ -150,14 +150,14 @@ def test_objects_of_unknown_outcome_are_listed_in_order_and_counted_apart() -> N
     population.start()
     (pool,) = population.pools
     numbers = [pool.reserve(1) for _ in range(6)]
-    pool.set_may_exist(numbers[2], False)
+    pool.set_absent(numbers[2])
     for number in numbers[3:5]:
         pool.set_unknown(number)
     pool.set_unknown(0)
     assert (population.left_behind, population.left_unknown) == (5, 2)
     created = pool.created()
     assert next(created) == numbers[0]
-    pool.set_may_exist(numbers[0], False)
+    pool.set_absent(numbers[0])
     assert list(created) == [numbers[1], *numbers[3:]]
     assert (population.left_behind, population.left_unknown) == (4, 2)
 

@@ -14,10 +14,9 @@ from ssbench.core.distributions import Pick
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
 from ssbench.core.scenario.fields import profile
-from ssbench.core.workload.age_index import AgeIndex
 from ssbench.core.workload.bench import BenchWorkload
 from ssbench.core.workload.picker import BenchPlan
-from ssbench.core.workload.population import Population
+from ssbench.core.workload.population import AgeIndex, Population
 from tests.core.workload.scenes import all_jobs
 
 N = 20_000
