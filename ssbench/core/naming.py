@@ -232,50 +232,43 @@ def without_segment(name: str) -> str:
     return _SEGMENT.sub("", name)
 
 
+Quote = Callable[[str], str]
+
+
 class Naming(Protocol):
     """A strategy: where each object of a run is."""
 
-    @property
-    def containers(self) -> Sequence[str]:
-        """The names of all containers."""
+    containers: Sequence[str]  #: the names of all containers
 
     def container(self, size_class: int, number: int) -> str:
-        """The name of the object's container."""
+        """The name of the object's container: they take turns."""
+        return self.containers[number % len(self.containers)]
 
     def object(self, size_class: int, number: int) -> str:
         """The object's name within it."""
 
     def longest_object(self, size_class: int, last: int) -> str:
         """The longest name up to a number."""
-
-
-class RunNaming(ObjectNaming):
-    """As ObjectNaming, with the names of all containers."""
-
-    def __init__(
-        self,
-        sizes: Sequence[SizeClass],
-        run_id: str,
-        container_base: str,
-        container_count: int,
-        policy: str | None = None,
-        key_names: str = "flat",
-        slash: str = "/",
-    ) -> None:
-        super().__init__(sizes, run_id, container_count, key_names, slash)
-        self.containers = [
-            container_name(container_base, index, policy) for index in range(container_count)
-        ]
-
-    def container(self, size_class: int, number: int) -> str:
-        """The name of the object's container."""
-        return self.containers[(number + 7 * size_class) % self._count]
-
-    def longest_object(self, size_class: int, last: int) -> str:
         return self.object(size_class, last)
 
 
-class NumberedNaming:
+class RunNaming(ObjectNaming, Naming):
+    """As ObjectNaming, with the names of all containers."""
+
+    def __init__(self, settings: StorageSettings, quoted: Quote = str) -> None:
+        sizes = [replace(size, name=quoted(size.name)) for size in settings.sizes]
+        key_names = settings.names.get("key_names", "flat")
+        count = settings.container_count
+        super().__init__(sizes, quoted(settings.run_id), count, key_names, quoted("/"))
+        base = quoted(settings.container_base)
+        policy = quoted(settings.placement) if settings.placement else None
+        self.containers = [container_name(base, index, policy) for index in range(count)]
+
+    def container(self, size_class: int, number: int) -> str:
+        return self.containers[(number + 7 * size_class) % self._count]
+
+
+class NumberedNaming(Naming):
     """A prefix and the number, in containers by turns: ``bench-12`` in container ``C2`` of ten.
 
     A single container has no number: ``C``. A suffix may follow: ``file_12.txt``.
@@ -287,17 +280,11 @@ class NumberedNaming:
         self.containers = containers
         self._prefix, self._suffix = prefix, suffix
 
-    def container(self, size_class: int, number: int) -> str:
-        return self.containers[number % len(self.containers)]
-
     def object(self, size_class: int, number: int) -> str:
         return f"{self._prefix}{number}{self._suffix}"
 
-    def longest_object(self, size_class: int, last: int) -> str:
-        return self.object(size_class, last)
 
-
-class HashedNaming:
+class HashedNaming(Naming):
     """The number in hexadecimal, which is a hash; its low bits tell the container."""
 
     _PREFIX = "replay_"
@@ -324,40 +311,19 @@ class HashedNaming:
 
     created_number = number  #: also of an object that was prepared for the run
 
-    def longest_object(self, size_class: int, last: int) -> str:
-        return self.object(size_class, last)
 
-
-class ListedNaming:
+class ListedNaming(Naming):
     """Exactly these names, in containers by turns."""
 
     def __init__(self, containers: Sequence[str], names: Sequence[str]) -> None:
         self.containers = containers
         self._names = names
 
-    def container(self, size_class: int, number: int) -> str:
-        return self.containers[number % len(self.containers)]
-
     def object(self, size_class: int, number: int) -> str:
         return self._names[number]
 
     def longest_object(self, size_class: int, last: int) -> str:
         return max(self._names, key=lambda name: len(name.encode()))
-
-
-Quote = Callable[[str], str]
-
-
-def _by_run(settings: StorageSettings, quoted: Quote) -> RunNaming:
-    return RunNaming(
-        [replace(size, name=quoted(size.name)) for size in settings.sizes],
-        quoted(settings.run_id),
-        quoted(settings.container_base),
-        settings.container_count,
-        quoted(settings.placement) if settings.placement else None,
-        settings.names.get("key_names", "flat"),
-        quoted("/"),
-    )
 
 
 def _numbered(settings: StorageSettings, quoted: Quote) -> NumberedNaming:
@@ -368,7 +334,7 @@ def _numbered(settings: StorageSettings, quoted: Quote) -> NumberedNaming:
 
 
 def _hashed(settings: StorageSettings, quoted: Quote) -> HashedNaming:
-    return HashedNaming(_by_run(settings, quoted).containers)
+    return HashedNaming(RunNaming(settings, quoted).containers)
 
 
 def _listed(settings: StorageSettings, quoted: Quote) -> ListedNaming:
@@ -400,7 +366,7 @@ def unpack_names(packed: bytes) -> list[str]:
 
 #: ``kind`` in StorageSettings.names -> strategy.
 NAMINGS: dict[str, Callable[[StorageSettings, Quote], Naming]] = {
-    "run": _by_run,
+    "run": RunNaming,
     "numbered": _numbered,
     "hashed": _hashed,
     "listed": _listed,

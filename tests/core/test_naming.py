@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -17,6 +18,7 @@ from ssbench.core.naming import (
     KEY_NAMES,
     RUN_ID_BYTES,
     LeftAlone,
+    ObjectNaming,
     RunNaming,
     container_name,
     container_parts,
@@ -36,14 +38,22 @@ def size_class(name: str = "tiny", size_min: int = 1, size_max: int = 999) -> Si
     return SizeClass(name, size_min, size_max, crud_profile([0, 1, 0, 0]), 100)
 
 
-SIZES = [size_class(), size_class("small")]
+SIZES = (size_class(), size_class("small"))
+
+
+def run_naming(count: int, **changed: Any) -> RunNaming:
+    """Names of a run with so many containers."""
+    settings = StorageSettings(
+        run_id="r1", sizes=SIZES, container_base="b", container_count=count, **changed
+    )
+    return RunNaming(settings)
 
 
 def test_containers_are_numbered_with_six_digits_and_carry_their_policy() -> None:
     assert container_name("ssbench", 61) == "ssbench_000061"
     assert container_name("ssbench", 61, "gold") == "ssbench_000061_gold"
     assert container_name("x", 1_000_000) == "x_1000000"
-    assert RunNaming(SIZES, "r1", "b", 2, "gold").containers == ["b_000000_gold", "b_000001_gold"]
+    assert run_naming(2, placement="gold").containers == ["b_000000_gold", "b_000001_gold"]
 
 
 def test_run_ids_are_recognised() -> None:
@@ -166,19 +176,19 @@ def test_other_dots_are_accepted(name: str) -> None:
 
 
 def test_created_objects_carry_the_run_s_id_and_initial_ones_do_not() -> None:
-    first, second = RunNaming(SIZES, "r1", "b", 10), RunNaming(SIZES, "r2", "b", 10)
+    first, second = ObjectNaming(SIZES, "r1", 10), ObjectNaming(SIZES, "r2", 10)
     assert first.object(0, 12) == second.object(0, 12) == "tiny_000012"
     assert (first.object(1, 100), second.object(1, 100)) == ("small_r1_000100", "small_r2_000100")
 
 
 def test_the_objects_of_a_class_are_spread_evenly_over_the_containers() -> None:
-    naming = RunNaming(SIZES, "r1", "b", 10)
+    naming = run_naming(10)
     assert set(Counter(naming.container(0, number) for number in range(100)).values()) == {10}
 
 
 @given(st.integers(0, 1), st.integers(0, 10**8), st.integers(1, 1000))
 def test_the_container_s_index_and_name_agree(index: int, number: int, count: int) -> None:
-    naming = RunNaming(SIZES, "r1", "b", count)
+    naming = run_naming(count)
     assert (
         naming.container(index, number) == naming.containers[naming.container_index(index, number)]
     )
@@ -189,7 +199,7 @@ def test_the_container_s_index_and_name_agree(index: int, number: int, count: in
     st.tuples(st.integers(0, 1), st.integers(0, 300)),
 )
 def test_no_two_objects_share_a_name(one: tuple[int, int], other: tuple[int, int]) -> None:
-    naming = RunNaming(SIZES, "r1", "b", 10)
+    naming = ObjectNaming(SIZES, "r1", 10)
     assert (naming.object(*one) == naming.object(*other)) == (one == other)
 
 
@@ -218,7 +228,7 @@ def test_the_number_of_a_created_object_is_read_back(
     index: int, number: int, key_names: str
 ) -> None:
     """Every name of a created object gives its number; an initial one's gives none."""
-    naming = RunNaming(SIZES, "r1", "b", 10, None, key_names)
+    naming = ObjectNaming(SIZES, "r1", 10, key_names)
     name = naming.object(index, number)
     assert naming.created_number(index, name) == (number if number >= 100 else None)
     assert naming.created_number(1 - index, name) is None
@@ -234,12 +244,12 @@ def test_the_number_of_a_created_object_is_read_back(
     [("hashed", "00fd-tiny_r1_123456"), ("deep", "56/34/12/tiny_r1_123456")],
 )
 def test_names_may_have_a_hashed_prefix_or_folders(key_names: str, name: str) -> None:
-    naming = RunNaming(SIZES, "r1", "b", 10, None, key_names)
+    naming = ObjectNaming(SIZES, "r1", 10, key_names)
     assert naming.object(0, 123_456) == name
 
 
 def test_hashed_prefixes_of_neighbours_differ_and_are_spread_evenly() -> None:
-    naming = RunNaming(SIZES, "r1", "b", 10, None, "hashed")
+    naming = ObjectNaming(SIZES, "r1", 10, "hashed")
     prefixes = [naming.object(0, number)[:4] for number in range(16_000)]
     assert len(set(prefixes)) > 14_000
     first_digits = Counter(prefix[0] for prefix in prefixes)
@@ -247,7 +257,7 @@ def test_hashed_prefixes_of_neighbours_differ_and_are_spread_evenly() -> None:
 
 
 def test_similar_names_have_no_number() -> None:
-    naming = RunNaming(SIZES, "r1", "b", 10)
+    naming = ObjectNaming(SIZES, "r1", 10)
     names = [
         "tiny_r1_", "tiny_r1_000099", "tiny_r1_100", "tiny_r1_0000100", "tiny_r1_٠٠٠١٠٠",
         "tiny_r1_000100\n", "tiny_r1_-00100", "tiny_r2_000100", f"tiny_r1_{'1' * 5000}", "000100",

@@ -28,6 +28,7 @@ from ssbench.core.naming import RunNaming, is_run_id
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.records import PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.settings import StorageSettings
 from ssbench.runner.resume import orphans_of, read_orphans
 from ssbench.statfile import StatFileWriter
 from ssbench.statfile.blocks import MAX_BLOCK, BlockBuilder
@@ -44,7 +45,12 @@ from tests.statfile.test_blocks import resealed
 RUN = "5e1f5e1f00"
 SCENARIO = {**runs.SCENARIO, "container_count": 2, "initial_files": {"tiny": 5, "small": 5},
             "policy": None, "container_base": "b"}  # fmt: skip
-NAMING = RunNaming(Scenario.from_json(json.dumps(SCENARIO)).sizes, RUN, "b", 2)
+NAMING = RunNaming(
+    StorageSettings(
+        run_id=RUN, sizes=Scenario.from_json(json.dumps(SCENARIO)).sizes, container_base="b",
+        container_count=2,
+    )
+)  # fmt: skip
 
 
 def stat_file(path: Path, created: int = 4, **header: Any) -> Path:

@@ -29,7 +29,7 @@ from ssbench.core.operations import (
 )
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.settings import Credentials
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult, KeptContainers
 from ssbench.runner.resume import OrphanedObjects, OrphanedReplay, SearchResult, delete, find
 from ssbench.storage.base import ObjectEntry, OpenUpload
@@ -46,7 +46,9 @@ SCENARIO = Scenario.from_json(
     '           {"name": "tiny_", "size_min": 1, "size_max": 1}],'
     ' "initial_files": {"tiny": 10, "tiny_": 10}}'
 )
-NAMING = RunNaming(SCENARIO.sizes, RUN, "b", 3)
+NAMING = RunNaming(
+    StorageSettings(run_id=RUN, sizes=SCENARIO.sizes, container_base="b", container_count=3)
+)
 
 
 def row(operation: int, number: int, *, size_class: int = 0, error: int = 0, unknown: int = 0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.model import Group, SizeClass
-from ssbench.core.naming import RunNaming
+from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import CREATE, READ, UPDATE
 from ssbench.core.scenario.checks import ValidationError, ValidationErrors, read_keys
 from ssbench.core.scenario.fields import (
@@ -75,7 +75,7 @@ def test_other_names_are_accepted(name: str) -> None:
 
 def test_the_longest_name_still_fits_with_all_that_naming_adds() -> None:
     name = size_name("x" * (MAX_OBJECT_NAME - OBJECT_SUFFIX_ROOM))
-    naming = RunNaming([SizeClass(name, 0, 0, NO_PROFILE, 1)], "f" * 32, "ssbench", 1)
+    naming = ObjectNaming([SizeClass(name, 0, 0, NO_PROFILE, 1)], "f" * 32, 1)
     assert len(naming.object(0, 2**63 - 1)) == MAX_OBJECT_NAME
     with pytest.raises(ValidationError, match="at most 971 bytes"):
         size_name(name + "x")
