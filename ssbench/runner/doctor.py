@@ -44,9 +44,9 @@ from ssbench.runner.config import RunConfig
 from ssbench.runner.local_workers import users_per_worker
 from ssbench.runner.prepare import (
     Check,
+    check,
     check_policy,
     check_results_space,
-    check_store,
     explained,
     make_containers,
     mean_size,
@@ -304,8 +304,11 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
     urls = store.settings.store.get("urls", ())
     place = f", {printable(str(urls[0]))}" if urls else ""
     expires_at = store.settings.newest.expires_at
-    valid = f"; valid for {(expires_at - time.time()) / 3600:.1f} h" if expires_at else ""
-    yield _ok(f"{store.settings.driver}{place}, in {latency_text(took_s)}{valid}")
+    expiry = ""
+    if expires_at:
+        left_h = (expires_at - time.time()) / 3600
+        expiry = f"; expires in {left_h:.1f} h, and a run renews it before"
+    yield _ok(f"{store.settings.driver}{place}, in {latency_text(took_s)}{expiry}")
 
 
 def _limits(doctor: Doctor) -> Iterator[Finding]:
@@ -314,7 +317,8 @@ def _limits(doctor: Doctor) -> Iterator[Finding]:
     doctor.state = state_of(storage)
     if doctor.scenario:
         wanted = replace(doctor.scenario, policy=None)  # a check of its own
-        found = check_store(storage, settings_of(doctor.settings, wanted), wanted)
+        naming = naming_of(settings_of(doctor.settings, wanted))
+        found = check(limits, wanted, naming, doctor.state)
         yield from map(_failed, found.faults)
         yield from map(_warning, found.warnings)
         if found.faults or found.warnings:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gevent.pool import Pool
 
@@ -23,6 +23,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.storage.base import StateAdmin, StoreAdmin, StoreLimits, StoreState
+from ssbench.storage.registry import FREE_SPACE, row_of
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Objects that a run without an operation count is assumed to create when names are checked.
@@ -30,6 +31,7 @@ _OPEN_END = 10**9
 
 RESULT_BYTES = 40  #: of an operation in a stat file: 34 to 38 were measured
 _LEAST_FREE = 50_000_000  #: bytes, for the other records of a stat file
+_UNKNOWN_STATE = StoreState()
 _QUANTILES = 200  #: whose mean is that of a distribution
 
 #: Status, or kind of error, -> what it means here, and what to do.
@@ -58,15 +60,18 @@ class Check:
     warnings: tuple[str, ...] = ()
 
 
-def check(limits: StoreLimits, scenario: Scenario, naming: Naming) -> Check:
-    """Check names, sizes and policy against the limits that the store states.
+def check(
+    limits: StoreLimits, scenario: Scenario, naming: Naming, state: StoreState = _UNKNOWN_STATE
+) -> Check:
+    """Check names, sizes and policy against what the store states.
 
     :param naming: of the run's containers and objects.
     """
     faults = [*_long_names(limits, scenario, naming), *_big_objects(limits, scenario)]
     faults += [*_large_parameters(limits, scenario), *_large_objects(limits, scenario)]
     policy = check_policy(limits, scenario.policy)
-    return Check((*faults, *policy.faults), policy.warnings)
+    space = check_space(state, scenario)
+    return Check((*faults, *policy.faults), (*policy.warnings, *([space] if space else [])))
 
 
 def check_policy(limits: StoreLimits, policy: str | None) -> Check:
@@ -91,9 +96,9 @@ def check_store(storage: StoreAdmin, settings: StorageSettings, scenario: Scenar
         limits = storage.limits()
     except StorageError as error:
         raise SsbenchError(explained(error)) from error
-    found = check(limits, scenario, naming_of(settings))
-    space = check_space(state_of(storage), scenario)
-    return replace(found, warnings=(*found.warnings, *([space] if space else [])))
+    reports_space = FREE_SPACE in row_of(settings.driver).features
+    state = state_of(storage) if reports_space else _UNKNOWN_STATE
+    return check(limits, scenario, naming_of(settings), state)
 
 
 def state_of(storage: StoreAdmin) -> StoreState:
@@ -101,7 +106,7 @@ def state_of(storage: StoreAdmin) -> StoreState:
     if isinstance(storage, StateAdmin):
         with suppress(StorageError):  # only advice depends on it
             return storage.state()
-    return StoreState()
+    return _UNKNOWN_STATE
 
 
 def check_space(state: StoreState, scenario: Scenario) -> str:

@@ -41,6 +41,7 @@ class StoreRow:
 _PAGES = ("list_limit", "list_delimiter")  #: of a store whose listings have pages
 #: Of ``upload``: it sends real files; it compares, or returns, their MD5.
 UPLOADS, CHECKSUMS = "uploads of files", "checksums"
+FREE_SPACE = "free space"  #: ``state`` of the driver may give it
 _ALL = (
     UPLOADS,
     CHECKSUMS,
@@ -63,7 +64,7 @@ ROWS = {
             options="ssbench.storage.swiftlogin:OPTIONS",
             credentials="ssbench.storage.auth:provider",
             urls="storage_urls",
-            features=_ALL,
+            features=(*_ALL, FREE_SPACE),
             needs_mark=False,
         ),
         StoreRow(
@@ -90,7 +91,7 @@ ROWS = {
             options="ssbench.storage.webdavoptions:OPTIONS",
             credentials="ssbench.storage.webdavlogin:WebdavLogin",
             urls="urls",
-            features=(UPLOADS, CHECKSUMS, "headers", "expect_continue", "keep_alive"),
+            features=(UPLOADS, CHECKSUMS, FREE_SPACE, "headers", "expect_continue", "keep_alive"),
         ),
         StoreRow(
             "file",
@@ -98,7 +99,7 @@ ROWS = {
             admin="ssbench.storage.fileadmin:FileAdmin",
             options="ssbench.storage.fileoptions:OPTIONS",
             credentials="ssbench.storage.filelogin:FileAccess",
-            features=(UPLOADS, *_PAGES),
+            features=(UPLOADS, FREE_SPACE, *_PAGES),
         ),
         StoreRow(
             "noop",

@@ -95,6 +95,7 @@ def test_all_is_well(store: MemoryStore, tmp_path: Path) -> None:
     rows = list(Doctor(config(tmp_path), scenario(policy="GOLD", rate=10)).findings())
     assert [row.check for row in rows] == [row.name for row in CHECKS if row.name != "hosts"]
     assert {row.verdict for row in rows} == {Verdict.OK}
+    assert store.count("limits") == 1
     assert store.containers == {}
 
 

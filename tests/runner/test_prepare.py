@@ -13,8 +13,9 @@ from ssbench.core.naming import container_name, naming_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.runner import prepare
-from ssbench.runner.prepare import Check, check_marks, make_containers
-from ssbench.storage.base import StoreLimits
+from ssbench.runner.prepare import Check, check_marks, check_store, make_containers
+from ssbench.runner.single_run import settings_of
+from ssbench.storage.base import StoreLimits, StoreState
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.runner.clients import client
@@ -87,6 +88,20 @@ def test_the_names_of_a_run_by_seconds_are_checked_for_long_numbers() -> None:
     assert timed.operation_count is None
     assert check(StoreLimits(max_object_name_length=12), timed).faults
     assert check(StoreLimits(max_object_name_length=16), timed).faults == ()
+
+
+@pytest.mark.parametrize(("driver", "warnings"), [("swift", 1), ("s3", 0)])
+def test_only_stores_that_report_free_space_are_asked_for_it(driver: str, warnings: int) -> None:
+    asked = []
+
+    class WithState(MemoryStorage):
+        def state(self) -> StoreState:
+            asked.append(driver)
+            return StoreState(free_bytes=0)
+
+    settings = settings_of(StorageSettings(driver), scenario())
+    found = check_store(WithState(MemoryStore(), settings), settings, scenario())
+    assert len(found.warnings) == len(asked) == warnings
 
 
 def test_containers_are_created_with_mark_and_policy() -> None:
