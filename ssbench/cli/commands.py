@@ -205,6 +205,7 @@ COMMANDS: Mapping[str, Command] = {
         "CPU time.",
         groups=_WORKERS_OF_BENCH,
         examples=("--container mycontainer -u 32",),
+        stray="it saves nothing; --verify DIR compares the objects with the files of a folder",
     ),
     "profiler": Command(
         PROFILER,

@@ -5,8 +5,8 @@ but names of containers and objects leaves this module of what identifies users,
 ``accesslog.requests`` keeps hashes of these.
 
 Sources of the formats: the ``log_msg_template`` of Swift's proxy-logging middleware, whose fields
-are quoted and "-" if empty; "Amazon S3 server access log format"; Apache's mod_log_config and
-mod_logio, and nginx's ngx_http_log_module.
+are quoted and "-" if empty; "Amazon S3 server access log format"; s3log of versitygw 1.8; Apache's
+mod_log_config and mod_logio, and nginx's ngx_http_log_module.
 """
 
 from __future__ import annotations
@@ -234,16 +234,74 @@ _S3_OTHER = {
 BATCHED = "objects of bulk deletes"  #: each has a line, beside that of the request
 
 
+#: versitygw's log: full names of months, names of the API, no quotes, bytes sent without bodies.
+#: Keys are not quoted, so they may have spaces.
+_VERSITYGW = re.compile(
+    rb"\S+ (\S+) \[(\d\d/[A-Z][a-z]{2})[a-z]*(/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] \S+ \S+ \S+"
+    rb" s3_(\w+) (.+?) /\S* (\d{3}) \S+ \d+ (\d+) (\d+) \d+ "
+)
+_VERSITYGW_OPERATIONS = {
+    b"GetObject": b"GET.OBJECT",
+    b"PutObject": b"PUT.OBJECT",
+    b"HeadObject": b"HEAD.OBJECT",
+    b"DeleteObject": b"DELETE.OBJECT",
+    b"DeleteObjects": b"POST.MULTI_OBJECT_DELETE",
+    b"CopyObject": b"COPY.OBJECT",
+    b"ListObjects": b"GET.BUCKET",
+    b"ListObjectsV2": b"GET.BUCKET",
+    b"CompleteMultipartUpload": b"POST.UPLOAD",
+    b"CreateMultipartUpload": b"POST.UPLOADS",
+    b"AbortMultipartUpload": b"DELETE.UPLOAD",
+    b"UploadPart": b"PUT.PART",
+    b"UploadPartCopy": b"COPY.PART",
+    b"ListParts": b"GET.UPLOAD",
+    b"ListMultipartUploads": b"GET.UPLOADS",
+    b"HeadBucket": b"HEAD.BUCKET",
+    b"CreateBucket": b"PUT.BUCKET",
+    b"DeleteBucket": b"DELETE.BUCKET",
+    b"ListAllMyBuckets": b"HEAD.BUCKET",
+}
+
+
 def _s3(line: bytes) -> Parsed | None:
     found = _S3.search(line)
     if found is None:
-        return None
+        return _versitygw(line)
     bucket, stamp, source, operation, key, status, sent, size, milliseconds = found.groups()
     at_ns = _second_ns(stamp)
     if at_ns is None:
         return None
+    duration_ns = _number(milliseconds) * 1_000_000 if milliseconds != b"-" else UNKNOWN
     if source not in (b"REST", b"WEBSITE"):
         return LeftOut(BATCHED if source == b"BATCH" else _INTERNAL, at_ns)
+    return _s3_request(bucket, operation, key, status, at_ns, sent, size, duration_ns)
+
+
+def _versitygw(line: bytes) -> Parsed | None:
+    found = _VERSITYGW.match(line)
+    if found is None:
+        return None
+    bucket, day, rest, name, key, status, size, milliseconds = found.groups()
+    end_ns = _second_ns(day + rest)
+    if end_ns is None:
+        return None
+    duration_ns = _number(milliseconds) * 1_000_000
+    operation = _VERSITYGW_OPERATIONS.get(name, name)
+    if operation != b"PUT.OBJECT" and size == b"0":
+        size = b"-"  # it logs those of uploads only
+    return _s3_request(
+        bucket, operation, key, status, end_ns - duration_ns, None, size, duration_ns
+    )
+
+
+def _s3_request(
+    bucket: bytes, operation: bytes, key: bytes, status: bytes, at_ns: int,
+    sent: bytes | None, size: bytes, duration_ns: int,
+) -> Parsed:  # fmt: skip
+    """A request by the name of its operation, as ``GET.OBJECT``.
+
+    :param sent: bytes of the response's body; None: unknown.
+    """
     if operation in _S3_OTHER:
         return LeftOut(_S3_OTHER[operation], at_ns)
     if status[:1] != b"2":
@@ -259,7 +317,7 @@ def _s3(line: bytes) -> Parsed | None:
     size_known = size.isdigit()
     content = _number(size) if size_known else UNKNOWN
     if request.startswith(_SENDS):
-        moved = _number(sent)
+        moved = UNKNOWN if sent is None else _number(sent)
         if content == UNKNOWN and status != b"206":
             content = moved
     elif request.startswith(_RECEIVES):
@@ -267,7 +325,6 @@ def _s3(line: bytes) -> Parsed | None:
         moved = content
     else:
         moved = UNKNOWN
-    duration_ns = _number(milliseconds) * 1_000_000 if milliseconds != b"-" else UNKNOWN
     return Request(request, bucket, unquote_to_bytes(key), at_ns, content, moved, duration_ns)
 
 

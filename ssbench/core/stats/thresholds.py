@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -26,6 +26,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.operations import OPERATIONS, Operation, operation_named
 from ssbench.core.scenario.checks import preview, suggest
 from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.text import close_matches
 
 if TYPE_CHECKING:
     from ssbench.core.stats.run_stats import RunStats
@@ -233,11 +234,18 @@ class Threshold:
         names = [size.name for size in scenario.sizes]
         if self.size_class is not None and self.size_class not in names:
             wrong = f"the scenario has no size class {preview(self.size_class)}"
-            raise UsageError(f"threshold {self}: {wrong}; {suggest(self.size_class, names)}")
-        if self.operation is not None and not self._happens(scenario, self.operation):
+            right = suggest(self.size_class, names)
+            if self.operation is None and not close_matches(self.size_class, names):
+                wrong += ", nor is that an operation"
+                operations = _like(self.size_class, self._operations(scenario, None))
+                classes = right.removeprefix("one of ")
+                right = f"operations: {', '.join(operations)}; size classes: {classes}"
+            raise UsageError(f"threshold {self}: {wrong}; {right}")
+        done = self._operations(scenario, self.size_class)
+        if self.operation is not None and self.operation.name not in done:
             wrong = f"the scenario does no {self.operation.name}"
             where = "" if self.size_class is None else f" of {preview(self.size_class)}"
-            right = "name an operation that has a share of its profile"
+            right = f"its operations are {', '.join(done)}"
             raise UsageError(f"threshold {self}: {wrong}{where}; {right}")
         if open_loop is False and self.metric.startswith("response_"):
             wrong = "a closed loop has no due times, so no response times"
@@ -275,12 +283,14 @@ class Threshold:
             return Tally()
         return stats.total(self.operation, names.index(self.size_class))
 
-    def _happens(self, scenario: ScenarioView, operation: Operation) -> bool:
-        sizes = [size for size in scenario.sizes if self.size_class in (None, size.name)]
-        return not sizes or any(
-            size.profile is None or (size.share > 0 and size.profile.get(operation.name, 0) > 0)
-            for size in sizes
-        )
+    def _operations(self, scenario: ScenarioView, size_class: str | None) -> list[str]:
+        """Names of the operations that a run of the scenario does, on a size class or on any; all
+        if that is unknown."""
+        sizes = [size for size in scenario.sizes if size_class in (None, size.name)]
+        if not sizes or any(size.profile is None for size in sizes):
+            return [row.name for row in OPERATIONS.values()]
+        profiles = [size.profile for size in sizes if size.profile and size.share > 0]
+        return [*{name: 0 for each in profiles for name, share in each.items() if share > 0}]
 
     def _nothing(self, stats: RunStats) -> str:
         if self.metric == "throughput" and stats.run.no_store:
@@ -320,6 +330,12 @@ def _quoted(name: str) -> str:
     """A size class as it is written in a scope."""
     plain = _PLAIN.fullmatch(name) and name == name.strip() and name.isprintable()
     return name if plain and operation_named(name) is None else json.dumps(name)
+
+
+def _like(word: str, names: Sequence[str]) -> list[str]:
+    """The names of operations, the most similar ones first."""
+    near = close_matches(word.upper(), names, len(names)) if names else []
+    return [*dict.fromkeys([*near, *names])]
 
 
 class _Reader:
@@ -378,8 +394,9 @@ class _Reader:
         first = next((index for index, each in enumerate(named) if each is not None), None)
         classes = [word for index, (word, _quoted) in enumerate(words) if index != first]
         if len(classes) > 1:
-            wrong = f"{preview(classes[0])} and {preview(classes[1])} would both be size classes"
-            self._fail(begin, wrong, "an operation, a size class, or (READ, tiny)")
+            wrong = f"neither {preview(classes[0])} nor {preview(classes[1])} is an operation"
+            names = _like(classes[0], [row.name for row in self._known.values()])
+            self._fail(begin, wrong, f"write (READ, tiny); known are {', '.join(names)}")
         return None if first is None else named[first], classes[0] if classes else None
 
     def _word(self) -> tuple[str, bool]:

@@ -59,6 +59,14 @@ def s3(operation: str, key: str = "-", status: int = 200, **more: object) -> str
     return S3.format(operation=operation, key=key, status=status, **values)
 
 
+def versitygw(operation: str, key: str = "-", status: str = "200 -", size: int = 0) -> str:
+    return (
+        f"user bench [22/November/2026:21:58:53 +0000] 127.0.0.1 user DXWF08ZX s3_{operation} {key}"
+        f" /bench/{key.replace(' ', '%20')}?x-id=x {status} 0 {size} 6 5 - ssbench 1 - uouN/Q1p="
+        " SigV4 - AuthHeader s3.us-east-1.amazonaws.com - arn:aws:s3:::/bench/k Yes"
+    )
+
+
 def combined(method: str, path: str, status: int = 200, sent: int = 0) -> str:
     return f'h - - [10/Oct/2000:13:55:36 +0000] "{method} {path} HTTP/1.1" {status} {sent} "-" "-"'
 
@@ -158,6 +166,11 @@ def test_requests_of_swift_that_are_operations(
         (s3("REST.GET.OBJECT", "k", 403), "failed with status 403"),
         (s3("S3.EXPIRE.OBJECT", "k", 204), "requests that the store made itself"),
         (s3("BATCH.DELETE.OBJECT", "k", 204), "objects of bulk deletes"),
+        (versitygw("CopyObject", "k"), "destinations of copies"),
+        (versitygw("UploadPart", "k"), "parts of multipart uploads"),
+        (versitygw("ListAllMyBuckets"), "accounts and containers"),
+        (versitygw("GetObjectTagging", "k"), "other requests"),
+        (versitygw("GetObject", "k", "404 NoSuchKey"), "failed with status 404"),
         (combined("MKCOL", "/dav/c/", 201), "other requests"),
         (combined("GET", "/x", 404), "failed with status 404"),
     ],
@@ -204,6 +217,27 @@ def test_lines_of_s3(line: str, expected: tuple[str, bytes, int, int]) -> None:
     assert found.container == b"amzn-s3-demo-bucket1"
     assert found.at_ns == 1549411238 * SECOND
     assert found.duration_ns == 7_000_000
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (versitygw("PutObject", "a b/200 c", size=1000), ("PUT OBJECT", b"a b/200 c", 1000, 1000)),
+        (versitygw("PutObject", "k"), ("PUT OBJECT", b"k", 0, 0)),
+        (versitygw("GetObject", "k"), ("GET OBJECT", b"k", UNKNOWN, UNKNOWN)),
+        (versitygw("ListObjectsV2"), ("GET BUCKET", b"", UNKNOWN, UNKNOWN)),
+        (
+            versitygw("DeleteObjects"),
+            ("POST MULTI_OBJECT_DELETE", b"", UNKNOWN, UNKNOWN),
+        ),
+    ],
+)
+def test_lines_of_versitygw(line: str, expected: tuple[str, bytes, int, int]) -> None:
+    found = request(line)
+    assert (found.request, found.name, found.size, found.moved) == expected
+    assert found.container == b"bench"
+    assert found.duration_ns == 6_000_000
+    assert found.at_ns + found.duration_ns == 1795384733 * SECOND, "it logs the end"
 
 
 @pytest.mark.parametrize("line", [COMMON, COMBINED])
@@ -269,7 +303,8 @@ SEEDS = [
     for line in (
         swift("GET", "/v1/AUTH_a/c/o%3Fx%3D1", sent=10),
         f"{SYSLOG}{swift('PUT', '/v1/a/c/o', 201)}",
-        OLD_SWIFT, s3("REST.GET.OBJECT", "k", sent=1, size=1), COMMON, COMBINED, COMBINEDIO,
+        OLD_SWIFT, s3("REST.GET.OBJECT", "k", sent=1, size=1), versitygw("GetObject", "k"),
+        COMMON, COMBINED, COMBINEDIO,
     )
 ]  # fmt: skip
 

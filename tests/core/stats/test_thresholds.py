@@ -325,7 +325,11 @@ def test_thresholds_on_operations_of_the_scenario_are_accepted(text: str) -> Non
     ("text", "words"),
     [
         ("p99(tinny) < 1s", 'no size class "tinny"; did you mean "tiny"?'),
-        ("p99(CREATE, tiny) < 1s", 'does no CREATE of "tiny"'),
+        (
+            "p99(RED) < 1s",
+            '"RED", nor is that an operation; operations: READ, CREATE, UPDATE; size',
+        ),
+        ("p99(CREATE, tiny) < 1s", 'does no CREATE of "tiny"; its operations are READ'),
         ("p99(DELETE) < 1s", "does no DELETE;"),
         ("p99(READ, unused) < 1s", 'does no READ of "unused"'),
         ("response_p99 < 1s", "a closed loop has no due times"),
@@ -355,7 +359,7 @@ def test_a_scope_goes_by_the_operations_of_the_run_where_these_are_known() -> No
         found = Threshold.parse(text, known={99: peek})
         assert (found.operation, found.size_class) == (peek, "tiny")
         Threshold.parse(text, known=None)
-    with pytest.raises(UsageError, match="would both be size classes"):
+    with pytest.raises(UsageError, match='neither "PEEK" nor "tiny" is an operation'):
         Threshold.parse("p99(PEEK, tiny) < 1s")
     with pytest.raises(UsageError, match="character 20: the bracket is not closed"):
         Threshold.parse("p99(PEEK, tiny < 1s", known=None)
