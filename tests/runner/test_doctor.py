@@ -111,7 +111,7 @@ def test_a_store_that_is_not_reached_leaves_the_other_checks(tmp_path: Path) -> 
 def test_no_credentials(tmp_path: Path) -> None:
     (row,) = found(config(tmp_path, store=StoreOptions("swift", {})))["login"]
     assert row.result.startswith("no credentials: ")
-    for way in ("-A, -U, -K", "OS_AUTH_URL", "-T and -S", "--storage s3", "--embedded-swift"):
+    for way in ("-A, -U, -K", "OS_AUTH_URL", "-T and -S", "another --storage", "--embedded-swift"):
         assert way in " ".join(row.result.split())
 
 
