@@ -26,7 +26,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.runner.config import RunConfig
 from ssbench.runner.methods import METHODS, Method
-from ssbench.storage.fileoptions import OPTIONS as FILE_OPTIONS
+from ssbench.storage.filelogin import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
     from ssbench.core.hostlist import SshHost

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,21 +18,10 @@ from keystoneauth1.session import Session
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials
-from ssbench.storage.authhttp import SameHostSession, keystone_session, reason_of
+from ssbench.storage.authhttp import LoginHttp, SameHostSession, reason_of
 from ssbench.storage.base import Access
-from ssbench.storage.options import (
-    INSECURE_NOTE,
-    HttpSettings,
-    StoreOptions,
-    check_http_url,
-    read_text,
-)
-from ssbench.storage.swiftlogin import (
-    Login,
-    LoginOptions,
-    login_options,
-    plan_login,
-)
+from ssbench.storage.options import INSECURE_NOTE, StoreOptions, check_http_url, http_settings
+from ssbench.storage.swiftlogin import Login, LoginOptions, login_options, plan_login
 
 #: Login.method -> keystoneauth1 plugin, imported on use.
 PLUGINS = {
@@ -72,10 +61,7 @@ class Authenticator:
         is_unused = options.os_auth_token and not options.os_storage_url
         if is_unused and self._login and not self._login.method.endswith("token"):
             self.notes.append(UNUSED_TOKEN_NOTE)
-        #: Text of the CA bundle that --os-cacert names, "" for the system's CA certificates.
-        self._cacert_pem = read_text(options.os_cacert, "--os-cacert")
-        read_text(options.os_cert, "--os-cert")
-        read_text(options.os_key, "--os-key")
+        self._http = http_settings(options.storage_urls, asdict(options))
         if options.os_storage_url:
             check_http_url(options.os_storage_url, "storage URL")
         self.where = options.auth or options.os_auth_url or options.os_storage_url
@@ -120,8 +106,8 @@ class Authenticator:
                 "the store rejected the given token, and there are no credentials to get "
                 "another one: give a user and a key, or a new token"
             )
-        with SameHostSession(self._options) as http:
-            access = _get_access(login, keystone_session(self._options, http))
+        with SameHostSession(_login_http(self._options)) as http:
+            access = _get_access(login, _keystone_session(http))
         try:
             token = _checked_token(access.auth_token)
             # With a given storage URL, the catalog needs no object store.
@@ -137,20 +123,30 @@ class Authenticator:
             raise AuthError(f"{login.url}: {_NOT_AN_AUTH_RESPONSE}") from None
 
     def _access_with(self, token: str, url: str, expires_at: float | None) -> Access:
-        options = self._options
-        settings = HttpSettings(
-            options.storage_urls or (url,),
-            options.insecure,
-            self._cacert_pem,
-            options.os_cert,
-            options.os_key,
-        )
+        settings = replace(self._http, urls=self._http.urls or (url,))
         return Access(
             asdict(settings), Credentials(next(self._serials), expires_at, {"token": token})
         )
 
 
 # --- Requests
+
+
+def _login_http(options: LoginOptions) -> LoginHttp:
+    return LoginHttp(
+        options.connect_timeout_s,
+        options.network_timeout_s,
+        options.insecure,
+        options.os_cacert,
+        options.os_cert,
+        options.os_key,
+    )
+
+
+def _keystone_session(http: SameHostSession) -> Session:
+    return Session(
+        session=http, verify=http.verify, cert=http.cert, redirect=False, app_name="ssbench"
+    )
 
 
 def _get_access(login: Login, session: Session) -> Any:
@@ -178,17 +174,9 @@ def _check_token_accepted(token: str, options: LoginOptions) -> None:
     """
     url = options.os_storage_url
     try:
-        with SameHostSession(options) as http:
-            session = keystone_session(options, http)
-            response = session.request(
-                url,
-                "HEAD",
-                headers={"X-Auth-Token": token},
-                authenticated=False,
-                raise_exc=False,
-                log=False,
-            )
-    except (ks.ClientException, OSError, LookupError, TypeError, ValueError, AuthError):
+        with SameHostSession(_login_http(options)) as http:
+            response = http.request("HEAD", url, headers={"X-Auth-Token": token})
+    except (OSError, LookupError, TypeError, ValueError, AuthError):
         return
     if response.status_code == 401:
         raise AuthError(

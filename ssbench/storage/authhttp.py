@@ -14,20 +14,20 @@ import ssl
 import threading
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 from urllib.request import getproxies_environment
 
 import requests
-from keystoneauth1.session import Session
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutError
 
 from ssbench.core.errors import AuthError
-from ssbench.storage.swiftlogin import LoginOptions
+from ssbench.storage.options import HttpSettings, StoreOptions
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 #: Methods of logins. At another path, any other could change or delete what is there.
@@ -68,28 +68,58 @@ _TLS_FAULTS = {
 _TLS_FAILED = "does the server speak TLS at this port?"
 
 
-class SameHostSession(requests.Session):
-    """Sends requests without proxies, and follows redirects to the same host only.
+@dataclass(frozen=True, slots=True)
+class LoginHttp:
+    """Limits and TLS of the requests of a login. Paths are of this host, "": none."""
 
-    Only GET, HEAD and POST are followed: any other method returns the redirect itself.
+    connect_timeout_s: float = 10.0
+    network_timeout_s: float = 20.0
+    insecure: bool = False  #: don't verify certificates
+    cacert: str = ""
+    cert: str = ""
+    key: str = ""  #: of the certificate, if it is in a file of its own
 
-    keystoneauth1 would send user and key to the target of any redirect. Proxy variables and
-    .netrc are ignored, as in the run itself.
+
+def login_http(options: StoreOptions, http: HttpSettings, cacert: str) -> LoginHttp:
+    """Those of a store's options.
+
+    :param cacert: path of the CA bundle; "": the system's.
     """
+    return LoginHttp(
+        options.connect_timeout_s, options.network_timeout_s, http.insecure, cacert,
+        http.cert_path, http.cert_key_path,
+    )  # fmt: skip
 
-    def __init__(self, options: LoginOptions) -> None:
+
+class BoundedSession(requests.Session):
+    """Sends requests within limits, without proxies and .netrc, as the run itself does."""
+
+    def __init__(self, options: LoginHttp) -> None:
         super().__init__()
         self.trust_env = False
         # urllib3 logs the content of headers that it can't parse, which may include the token.
-        logging.getLogger("urllib3.connection").setLevel(logging.CRITICAL)
+        logging.getLogger("urllib3.connection").disabled = True
         self._timeouts = (options.connect_timeout_s, options.network_timeout_s)
         self.headers["Accept-Encoding"] = "identity"
+        if options.insecure:
+            # urllib3 would warn for each request; INSECURE_NOTE says it once.
+            warnings.filterwarnings("ignore", category=InsecureRequestWarning)
+        self.verify = False if options.insecure else options.cacert or _system_bundle()
+        cert = options.cert or None
+        self.cert = (cert, options.key) if cert and options.key else cert
         for scheme in ("http://", "https://"):
             self.mount(scheme, BoundedAdapter(sum(self._timeouts)))
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
-        kwargs["timeout"] = self._timeouts
-        kwargs["allow_redirects"] = False
+        kwargs = {**kwargs, "timeout": self._timeouts, "allow_redirects": False}
+        return super().request(method, url, *args, **kwargs)
+
+
+class SameHostSession(BoundedSession):
+    """Follows redirects to the same host: keystoneauth1 would send user and key to the target of
+    any. Only GET, HEAD and POST are followed: any other method returns the redirect itself."""
+
+    def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
         # requests would encode as Latin-1 and reject the rest of Unicode; Swift expects UTF-8.
         headers = kwargs.get("headers") or {}
         kwargs["headers"] = {n: v.encode() if isinstance(v, str) else v for n, v in headers.items()}
@@ -123,21 +153,6 @@ def _same_host(here: SplitResult, target: str) -> bool:
 
 def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2] if url.isprintable() else "?"
-
-
-def keystone_session(options: LoginOptions, http: requests.Session) -> Session:
-    verify, cert = verification(options)
-    return Session(session=http, verify=verify, cert=cert, redirect=False, app_name="ssbench")
-
-
-def verification(options: LoginOptions) -> tuple[str | bool, str | tuple[str, str] | None]:
-    """``verify`` and ``cert`` of a session of requests."""
-    c = options
-    if c.insecure:
-        # urllib3 would warn for each request; INSECURE_NOTE says it once.
-        warnings.filterwarnings("ignore", category=InsecureRequestWarning)
-    cert = (c.os_cert, c.os_key) if c.os_cert and c.os_key else c.os_cert or None
-    return False if c.insecure else c.os_cacert or _system_bundle(), cert
 
 
 def _system_bundle() -> str | bool:

@@ -21,7 +21,7 @@ from hashlib import md5
 from itertools import count
 from secrets import token_hex
 from time import perf_counter_ns
-from typing import Literal, cast
+from typing import cast
 
 from ssbench.core import operations as ops
 from ssbench.core.bodycheck import BodyCheck, expected_content
@@ -29,13 +29,12 @@ from ssbench.core.content import source_of
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
-from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.base import Action
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import METHODS, Action
 from ssbench.storage.directory import DirectorySource, file_contents
-from ssbench.storage.filelogin import file_settings
+from ssbench.storage.filelogin import FileClient
 from ssbench.storage.filetree import (
     ATTRIBUTE,
-    FileTree,
     Folder,
     ThreadBuffer,
     drop_all_caches,
@@ -50,43 +49,24 @@ _COPY_STEP = 1 << 28  #: bytes between two looks at the deadline
 _OVERLONG = 1 << 20  #: a file may be so many bytes longer than its class allows, as over HTTP
 
 
-_METHODS: dict[int, str] = {
-    ops.CREATE: "_create",
-    ops.READ: "_read",
-    ops.UPDATE: "_update",
-    ops.DELETE: "_delete",
-    ops.HEAD: "_head",
-    ops.POST: "_post",
-    ops.LIST: "_list",
-    ops.COPY: "_copy",
-    ops.RANGE_READ: "_read",
-    ops.BULK_DELETE: "_bulk_delete",
-    ops.ENSURE: "_ensure",
-    ops.REMOVE: "_remove",
-}
-
-
-class FileStorage:
+class FileStorage(FileClient):
     """Implements ``ssbench.storage.base.ObjectStore``.
 
     :raises UsageError: the directory can't be used, or is not the master's, or the run needs
         something that this store does not support.
     """
 
-    concurrency: Literal["greenlets", "threads"] = "threads"
-    operations: Collection[int] = _METHODS.keys()
+    operations: Collection[int] = METHODS.keys()
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        own = file_settings(settings)
-        self._settings, self._own = settings, own
+        super().__init__(settings)
+        own, self._settings = self._own, settings
         self._naming = naming_of(settings)
         self._content = source_of(replace(settings, block_size=own.io_buffer))
         #: Real files; None: contents are made up.
         self._contents = contents = file_contents(settings)
         self._files = DirectorySource(settings, contents) if contents and contents.path else None
         self._most = [size.size_max + _OVERLONG for size in settings.sizes]
-        self._serial = settings.newest.serial
-        self._tree = FileTree(own.path)
         if own.session and not self._tree.has_session(own.session):
             raise UsageError(
                 f"{own.path} is not the directory that the master uses: mount the same file system"
@@ -103,26 +83,15 @@ class FileStorage:
         # Of files that take another's name when they are complete.
         self._new_prefix, self._new_number = f".ssbench-{token_hex(4)}-", count()
         self._closed = False
-        methods = dict(_METHODS)
+        methods = {**METHODS}
         if settings.verify:
             methods[ops.READ] = methods[ops.RANGE_READ] = "_read_verified"
         self.actions: Mapping[int, Action] = {
             row: getattr(self, name) for row, name in methods.items()
         }
 
-    def __repr__(self) -> str:
-        return f"<FileStorage {self._own.path}>"
-
     def moving(self) -> dict[int, int]:
         return self._files.moving() if self._files else {}
-
-    def set_credentials(self, credentials: Credentials) -> None:
-        """There are none: keeps the serial."""
-        self._serial = credentials.serial
-
-    @property
-    def credentials_serial(self) -> int:
-        return self._serial
 
     def connect(self, count: int) -> None:
         if self._contents is None:
@@ -132,13 +101,9 @@ class FileStorage:
 
     def close(self) -> None:
         self._closed = True
-        self._tree.close()
+        super().close()
 
     # Reading
-
-    def _read(self, job: Job, deadline_ns: int) -> Timing:
-        """READ and RANGE_READ."""
-        return self._receive(job, deadline_ns)
 
     def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
         if self._contents is not None:
@@ -146,7 +111,7 @@ class FileStorage:
         size_class = self._settings.sizes[job.size_class]
         name = self._naming.object(job.size_class, job.object)
         check = BodyCheck(self._content, expected_content(size_class, name, job, *_range_of(job)))
-        timing = self._receive(job, deadline_ns, check.add)
+        timing = self._read(job, deadline_ns, check.add)
         fault = check.finding({})
         if fault:
             text = f"{self._where(job)}: {fault.text}"
@@ -156,7 +121,7 @@ class FileStorage:
     def _read_hashed(self, job: Job, deadline_ns: int, known: str) -> Timing:
         """Compare with the MD5 of a real file; "": there is none."""
         digest = md5(usedforsecurity=False)
-        timing = self._receive(job, deadline_ns, digest.update if known else None)
+        timing = self._read(job, deadline_ns, digest.update if known else None)
         if known and digest.hexdigest() != known:
             text = (
                 f"{self._where(job)}: its MD5 is {digest.hexdigest()}, and that of the file {known}"
@@ -164,7 +129,7 @@ class FileStorage:
             raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
         return timing
 
-    def _receive(
+    def _read(
         self, job: Job, deadline_ns: int, take: Callable[[memoryview], None] | None = None
     ) -> Timing:
         """Read a file to its end, or the range that the job names.
@@ -218,13 +183,12 @@ class FileStorage:
             raise StorageError(fault[0], text, status=timing.status, timing=timing)
         return timing
 
+    _range_read = _read
+
     # Writing
 
-    def _create(self, job: Job, deadline_ns: int) -> Timing:
-        return self._write(job, deadline_ns, is_new=True)
-
-    def _update(self, job: Job, deadline_ns: int) -> Timing:
-        return self._write(job, deadline_ns, is_new=False)
+    def _write(self, job: Job, deadline_ns: int) -> Timing:
+        return self._put(job, deadline_ns, is_new=job.operation == ops.CREATE)
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         folder, name = self._locate(job, make=True)
@@ -239,7 +203,7 @@ class FileStorage:
                 os.close(fd)
         if size == job.size and mark.split()[1:] == self._mark(0).split()[1:]:
             return _now(200)
-        return self._write(job, deadline_ns, is_new=size < 0)
+        return self._put(job, deadline_ns, is_new=size < 0)
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
         """copy_file_range: no content passes the process; some file systems share the blocks."""
@@ -261,7 +225,7 @@ class FileStorage:
         finally:
             os.close(source)
 
-    def _write(self, job: Job, deadline_ns: int, *, is_new: bool) -> Timing:
+    def _put(self, job: Job, deadline_ns: int, *, is_new: bool) -> Timing:
         if self._files is not None:
             with self._files.open(job) as file:
                 timing = self._write_pieces(job, deadline_ns, file.pieces(), is_new=is_new)

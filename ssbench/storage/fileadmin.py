@@ -8,47 +8,28 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Literal
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import run_id_in
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits, StoreState
-from ssbench.storage.filelogin import file_settings
-from ssbench.storage.filetree import ATTRIBUTE, MARKER, FileTree, Folder, check_part, failure
+from ssbench.storage.filelogin import FileClient
+from ssbench.storage.filetree import ATTRIBUTE, MARKER, Folder, check_part, failure
 
 _BULK = 1000  #: names of a bulk delete, which is only a loop: it saves the way between threads
 
 
-class FileAdmin:
+class FileAdmin(FileClient):
     """Implements ``ssbench.storage.base.StoreAdmin``. Deletes only below folders with our marker.
 
     :raises UsageError: the directory can't be used.
     """
 
-    concurrency: Literal["greenlets", "threads"] = "threads"
-
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        own = file_settings(settings)
-        self._run_id, self._fsync = settings.run_id, own.fsync
-        self._serial = settings.newest.serial
-        self._tree = FileTree(own.path)
-
-    def __repr__(self) -> str:
-        return f"<FileAdmin {self._tree.path}>"
-
-    def set_credentials(self, credentials: Credentials) -> None:
-        """There are none: keeps the serial."""
-        self._serial = credentials.serial
-
-    @property
-    def credentials_serial(self) -> int:
-        return self._serial
-
-    def close(self) -> None:
-        self._tree.close()
+        super().__init__(settings)
+        self._run_id, self._fsync = settings.run_id, self._own.fsync
 
     def limits(self) -> StoreLimits:
         longest = os.fpathconf(self._tree.root.fd, "PC_NAME_MAX")

@@ -1,4 +1,4 @@
-"""The settings of the ``file`` store, and what is said of its directory before a run."""
+"""The options and settings of the ``file`` store, and what both halves of its driver share."""
 
 from __future__ import annotations
 
@@ -6,15 +6,35 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Literal
 
+from ssbench.core import option as types
 from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.option import Option
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.storage.base import Access
-from ssbench.storage.fileoptions import OPTIONS
 from ssbench.storage.filetree import FileTree, drop_all_caches
 from ssbench.storage.options import StoreOptions, option_values
 
 _IN_MEMORY = ("tmpfs", "ramfs")
+
+_option = partial(Option, group="file store")
+# fmt: off
+OPTIONS = (
+    _option(("--path",), "path", types.path, metavar="DIR",
+            help="the directory; containers are folders in it"),
+    _option(("--io-buffer",), "io_buffer", types.size, metavar="SIZE",
+            help="size of the largest read or write, in bytes or with a unit [default: 1MiB]"),
+    _option(("--fsync",), "fsync", bool,
+            help="call fsync on each file after writing it, and on each folder after changing it"),
+    _option(("--direct",), "direct", bool, help="bypass the page cache (O_DIRECT)"),
+    _option(("--page-cache",), "page_cache", choices=("drop", "keep", "drop-all"),
+            help="drop: each READ first drops the file's cached pages; keep: reads may come from"
+            " memory; drop-all: as drop, and drop all caches of the workers' hosts before each"
+            " phase (root) [default: drop]"),
+)
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +49,36 @@ class FileSettings:
     session: str = ""  #: that the directory's marker must have; "": no worker is on another host
 
 
-def file_settings(settings: StorageSettings) -> FileSettings:
-    """The store's own settings of a run.
+class FileClient:
+    """What both halves of the driver have: settings, and the directory.
 
-    :raises UsageError: the run needs something that this store does not support.
+    :raises UsageError: the directory can't be used, or the run needs a storage policy.
     """
-    if settings.placement is not None:
-        raise UsageError(f"policy {settings.placement!r}: the file store has no storage policies")
-    return typed(FileSettings, settings.store)
+
+    concurrency: Literal["greenlets", "threads"] = "threads"
+
+    def __init__(self, settings: StorageSettings) -> None:
+        if settings.placement is not None:
+            raise UsageError(
+                f"policy {settings.placement!r}: the file store has no storage policies"
+            )
+        self._own = typed(FileSettings, settings.store)
+        self._serial = settings.newest.serial
+        self._tree = FileTree(self._own.path)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._own.path}>"
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        """There are none: keeps the serial."""
+        self._serial = credentials.serial
+
+    @property
+    def credentials_serial(self) -> int:
+        return self._serial
+
+    def close(self) -> None:
+        self._tree.close()
 
 
 class FileAccess:

@@ -97,7 +97,7 @@ ROWS = {
             "file",
             driver="ssbench.storage.file:FileStorage",
             admin="ssbench.storage.fileadmin:FileAdmin",
-            options="ssbench.storage.fileoptions:OPTIONS",
+            options="ssbench.storage.filelogin:OPTIONS",
             credentials="ssbench.storage.filelogin:FileAccess",
             features=(UPLOADS, FREE_SPACE, *_PAGES),
         ),

@@ -16,7 +16,7 @@ import requests
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials
-from ssbench.storage.authhttp import BoundedAdapter, reason_of
+from ssbench.storage.authhttp import BoundedSession, login_http, reason_of
 from ssbench.storage.base import Access
 from ssbench.storage.options import (
     INSECURE_NOTE,
@@ -56,8 +56,9 @@ class S3Login:
         self._region = values.get("s3_region") or profile.get("region") or DEFAULT_REGION
         endpoint = profile.get("endpoint_url") or f"https://s3.{self._region}.amazonaws.com"
         urls = values.get("s3_endpoints") or (check_http_url(endpoint, "the endpoint"),)
-        self._cacert = values.get("os_cacert") or options.environ.get("AWS_CA_BUNDLE", "")
-        self._http = http_settings(urls, {**values, "os_cacert": self._cacert})
+        cacert = values.get("os_cacert") or options.environ.get("AWS_CA_BUNDLE", "")
+        self._http = http_settings(urls, {**values, "os_cacert": cacert})
+        self._login = login_http(options, self._http, cacert)
         self._own = S3Settings(
             values.get("s3_bucket", ""),
             values.get("s3_style", "path"),
@@ -145,18 +146,8 @@ class S3Login:
         signer = Signer(self._credentials().payload)
         lines = signer("GET", path, query, f"Host: {netloc}\r\n", None, self._clock())
         headers = dict(line.split(": ", 1) for line in lines.decode().splitlines())
-        http = self._http
-        options = self._options
-        with requests.Session() as session:
-            session.trust_env = False
-            for prefix in ("http://", "https://"):
-                total_s = options.connect_timeout_s + options.network_timeout_s
-                session.mount(prefix, BoundedAdapter(total_s))
+        with BoundedSession(self._login) as session:
             return session.get(
                 f"{scheme}://{site.netloc}{path}{'?' if query else ''}{query}",
-                headers={**headers, "Host": netloc, "Accept-Encoding": "identity"},
-                timeout=(options.connect_timeout_s, options.network_timeout_s),
-                allow_redirects=False,
-                verify=False if http.insecure else self._cacert or True,
-                cert=(http.cert_path, http.cert_key_path) if http.cert_path else None,
+                headers={**headers, "Host": netloc},
             )

@@ -21,7 +21,7 @@ import requests
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials
 from ssbench.core.text import printable
-from ssbench.storage.authhttp import SameHostSession, reason_of, verification
+from ssbench.storage.authhttp import SameHostSession, login_http, reason_of
 from ssbench.storage.base import Access
 from ssbench.storage.digest import (
     DigestSigner,
@@ -30,7 +30,6 @@ from ssbench.storage.digest import (
     parse_challenges,
 )
 from ssbench.storage.options import INSECURE_NOTE, StoreOptions, http_settings, option_values
-from ssbench.storage.swiftlogin import LoginOptions
 from ssbench.storage.webdavclient import PROPFIND, WebdavSettings, nowhere
 from ssbench.storage.webdavoptions import OPTIONS, user_of
 
@@ -58,14 +57,7 @@ class WebdavLogin:
             raise UsageError("--storage webdav: give the URL of a collection with --url")
         self._http = http_settings(urls, values)
         self._users = [user_of(url, values, options.environ) for url in urls]
-        self._login = LoginOptions(
-            os_cacert=values.get("os_cacert", ""),
-            os_cert=self._http.cert_path,
-            os_key=self._http.cert_key_path,
-            insecure=self._http.insecure,
-            connect_timeout_s=options.connect_timeout_s,
-            network_timeout_s=options.network_timeout_s,
-        )
+        self._login = login_http(options, self._http, values.get("os_cacert", ""))
         self.notes = [INSECURE_NOTE] if self._http.insecure else []
         self.where = urls[0]
         self._serials = count(1)
@@ -96,7 +88,6 @@ class WebdavLogin:
 
     def _meet(self) -> list[Meeting]:
         with SameHostSession(self._login) as http:
-            http.verify, http.cert = verification(self._login)
             return [
                 _meet_server(http, url, *user)
                 for url, user in zip(self._http.urls, self._users, strict=True)

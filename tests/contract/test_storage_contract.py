@@ -7,8 +7,9 @@ operation succeeds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from http.client import HTTPConnection
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -47,13 +48,14 @@ from tests.fakes.http_server import FakeSwift
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.servers.dictstore import DRIVER, DictStore
 from tests.servers.s3 import S3Server, SwiftS3, VersityGW
-from tests.servers.swift import swift_options
 from tests.servers.webdav import Apache, DavServer, Nginx, WsgiDav
 
 SIZES = (
     SizeClass("tiny \u00e9/?%", 100, 200, crud_profile([1, 1, 1, 1]), 10),
     SizeClass("b", 0, 0, crud_profile([1, 0, 0, 0]), 1),
 )
+
+CONTAINERS = [f"contract_{index:06d}" for index in range(3)]
 
 
 def settings(**changes: object) -> StorageSettings:
@@ -97,17 +99,18 @@ def on_fake_swift() -> Iterator[Subject]:
         yield Subject(lambda **changes: WholeDriver(settings(**{**given, **changes})))
 
 
-def on_real_swift() -> Iterator[Subject]:
-    with EmbeddedSwift(swift_options()) as swift:
-        given = {"token": token_of(swift), "urls": (swift.storage_url,)}
-        yield Subject(
-            lambda **changes: WholeDriver(settings(**{**given, **changes})),
-            part=60,
-            kinds=("slo", "dlo"),
-        )
+def on_real_swift(swift: EmbeddedSwift) -> Iterator[Subject]:
+    given = {"token": token_of(swift), "urls": (swift.storage_url,)}
+    yield Subject(
+        lambda **changes: WholeDriver(settings(**{**given, **changes})),
+        part=60,
+        kinds=("slo", "dlo"),
+    )
 
 
-def on_s3(server: S3Server, **own: str) -> Iterator[Subject]:
+def on_s3(
+    server: AbstractContextManager[S3Server], part: int = 5 << 20, **own: str
+) -> Iterator[Subject]:
     with server as store:
         options = StoreOptions("s3", {"s3_endpoints": [store.url], **own}, store.environment)
         if "s3_bucket" in own:
@@ -123,7 +126,7 @@ def on_s3(server: S3Server, **own: str) -> Iterator[Subject]:
 
         yield Subject(
             open_driver, policies=(), rejection=403, tells_missing=False,
-            lists_missing="s3_bucket" in own, part=5 << 20, kinds=("multipart",),
+            lists_missing="s3_bucket" in own, part=part, kinds=("multipart",),
         )  # fmt: skip
 
 
@@ -185,7 +188,7 @@ def token_of(swift: EmbeddedSwift) -> str:
     return token
 
 
-def real(subject: Callable[[], Iterator[Subject]], name: str, *programs: str) -> ParameterSet:
+def real(subject: Callable[..., Iterator[Subject]], name: str, *programs: str) -> ParameterSet:
     """A parameter of a real server.
 
     :param programs: of tests/servers/programs.py that it needs.
@@ -194,6 +197,23 @@ def real(subject: Callable[[], Iterator[Subject]], name: str, *programs: str) ->
     return pytest.param(subject, id=name, marks=[pytest.mark.e2e, *needs])
 
 
+@pytest.fixture(scope="module")
+def swift() -> Iterator[SwiftS3]:
+    """One for Swift's own interface and for S3, with parts of any size."""
+    with SwiftS3(more_conf={"filter:s3api": {"min_segment_size": "1"}}) as server:
+        yield server
+
+
+def on_swift_s3(server: SwiftS3, **own: str) -> Iterator[Subject]:
+    yield from on_s3(nullcontext(server), part=60, **own)
+
+
+#: Name -> what opens it, with the shared Swift.
+ON_SWIFT = {
+    "swift-on-swift": lambda server: on_real_swift(server.swift),
+    "s3-buckets-on-swift": on_swift_s3,
+    "s3-prefixes-on-swift": partial(on_swift_s3, s3_bucket="prefixes"),
+}
 DRIVERS = [
     pytest.param(on_noop, id="noop"),
     pytest.param(on_memory, id="memory"),
@@ -201,9 +221,7 @@ DRIVERS = [
     pytest.param(on_outside_driver, id="outside"),
     pytest.param(lambda: on_files(None), id="files-on-disk"),
     pytest.param(lambda: on_files("/dev/shm"), id="files-in-memory"),  # nosec B108
-    real(on_real_swift, "swift-on-swift"),
-    real(lambda: on_s3(SwiftS3()), "s3-buckets-on-swift"),
-    real(lambda: on_s3(SwiftS3(), s3_bucket="contract"), "s3-prefixes-on-swift"),
+    *(real(subject, name) for name, subject in ON_SWIFT.items()),
     real(lambda: on_s3(VersityGW()), "s3-buckets-on-versitygw", "versitygw"),
     real(
         lambda: on_s3(VersityGW(), s3_bucket="contract", s3_payload="unsigned"),
@@ -217,20 +235,24 @@ DRIVERS = [
 
 @pytest.fixture(scope="module", params=DRIVERS)
 def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
-    yield from request.param()
+    if request.param in ON_SWIFT.values():
+        yield from request.param(request.getfixturevalue("swift"))
+    else:
+        yield from request.param()
 
 
 @pytest.fixture
 def storage(subject: Subject) -> Iterator[Any]:
     """An open driver; its containers are there, and empty again afterwards."""
     driver = subject.open()
-    for index in range(3):
-        driver.make_container(f"contract_{index:06d}")
+    for name in CONTAINERS:
+        driver.make_container(name)
     yield driver
     for entry in driver.list_containers("contract", "", 100):
         for found in driver.list_objects(entry.name, "", 1000):
             driver.delete_object(entry.name, found.name)
-        driver.delete_container(entry.name)
+        if entry.name not in CONTAINERS:  # these are for all tests
+            driver.delete_container(entry.name)
     driver.close()
 
 
@@ -548,9 +570,6 @@ def test_bulk_delete_is_an_operation(subject: Subject, storage: Any) -> None:
             assert refused(storage, READ, number).status == 404
 
 
-KINDS = ("slo", "dlo", "multipart")
-
-
 def in_parts(subject: Subject, kind: str, **changes: Any) -> Any:
     """A driver that stores objects of more than 50 bytes in parts."""
     profile = tuple((int(operation), 0.125) for operation in (CREATE, READ, UPDATE, DELETE))
@@ -559,96 +578,100 @@ def in_parts(subject: Subject, kind: str, **changes: Any) -> Any:
     return subject.open(**{"verify": True, "sizes": sizes, "large_object": large, **changes})
 
 
+def kinds_of(subject: Subject, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The kinds of large objects of a store, if it has any, in containers that are there."""
+    if subject.kinds:
+        request.getfixturevalue("storage")
+    yield from subject.kinds
+
+
 def listed(storage: Any) -> list[str]:
-    containers = [f"contract_{index:06d}" for index in range(3)]
-    return [entry.name for name in containers for entry in storage.list_objects(name, "", 1000)]
+    return [entry.name for name in CONTAINERS for entry in storage.list_objects(name, "", 1000)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_object_in_parts_is_used_as_a_whole(subject: Subject, storage: Any, kind: str) -> None:
-    if kind not in subject.kinds:
-        return
-    driver, size = in_parts(subject, kind), subject.part + 20
-    act = driver.actions
-    assert act[CREATE](job(CREATE, size=size), 0).bytes_moved == size
-    assert driver.object_run_id("contract_000000", "large_run1_000003") == "run1"
-    read = act[READ](job(READ, size=size), 0)
-    assert abs(read.headers_ns) <= abs(read.first_byte_ns) <= read.last_byte_ns
-    assert read.bytes_moved == size
-    across = job(RANGE_READ, size=size)._replace(arguments=(subject.part - 10, 20))
-    assert act[RANGE_READ](across, 0).bytes_moved == 20
-    assert act[HEAD](job(HEAD, size=size), 0).bytes_moved == 0
-    for number in (1, 2):
-        post = job(POST, size=size)._replace(number=number)
-        assert act[POST](post, 0).bytes_moved == 0
-        assert act[READ](job(READ, size=size), 0).bytes_moved == size
-    assert driver.object_run_id("contract_000000", "large_run1_000003") == "run1"
-    for version, update in enumerate((size + 5, 10, size), start=1):
-        given = job(UPDATE, size=update)._replace(version=version)
-        assert act[UPDATE](given, 0).bytes_moved == update
-        assert act[READ](given._replace(operation=READ), 0).bytes_moved == update
-    assert act[DELETE](job(DELETE, size=size)._replace(version=3), 0).status // 100 == 2
-    assert listed(storage) == []
-    driver.close()
+def test_an_object_in_parts_is_used_as_a_whole(
+    subject: Subject, request: pytest.FixtureRequest
+) -> None:
+    for kind in kinds_of(subject, request):
+        driver, size = in_parts(subject, kind), subject.part + 20
+        act = driver.actions
+        assert act[CREATE](job(CREATE, size=size), 0).bytes_moved == size
+        assert driver.object_run_id("contract_000000", "large_run1_000003") == "run1"
+        read = act[READ](job(READ, size=size), 0)
+        assert abs(read.headers_ns) <= abs(read.first_byte_ns) <= read.last_byte_ns
+        assert read.bytes_moved == size
+        across = job(RANGE_READ, size=size)._replace(arguments=(subject.part - 10, 20))
+        assert act[RANGE_READ](across, 0).bytes_moved == 20
+        assert act[HEAD](job(HEAD, size=size), 0).bytes_moved == 0
+        for number in (1, 2):
+            post = job(POST, size=size)._replace(number=number)
+            assert act[POST](post, 0).bytes_moved == 0
+            assert act[READ](job(READ, size=size), 0).bytes_moved == size
+        assert driver.object_run_id("contract_000000", "large_run1_000003") == "run1"
+        for version, update in enumerate((size + 5, 10, size), start=1):
+            given = job(UPDATE, size=update)._replace(version=version)
+            assert act[UPDATE](given, 0).bytes_moved == update
+            assert act[READ](given._replace(operation=READ), 0).bytes_moved == update
+        assert act[DELETE](job(DELETE, size=size)._replace(version=3), 0).status // 100 == 2
+        assert listed(driver) == []
+        driver.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_copy_of_an_object_in_parts_has_parts_of_its_own(
-    subject: Subject, storage: Any, kind: str
+    subject: Subject, request: pytest.FixtureRequest
 ) -> None:
-    if kind not in subject.kinds:
-        return
-    driver, size = in_parts(subject, kind), subject.part + 20
-    act = driver.actions
-    act[CREATE](job(CREATE, size=size), 0)
-    copy = job(COPY, size=size)._replace(others=(13,))
-    assert act[COPY](copy, 0).bytes_moved == 0
-    assert driver.object_run_id("contract_000001", "large_run1_000013") == "run1"
-    assert act[DELETE](job(DELETE, size=size), 0).status // 100 == 2
-    version = version_of_copy(b"large_run1_000003", 0, b"large_run1_000013")
-    reading = job(READ, 13, size)._replace(version=version)
-    assert act[READ](reading, 0).bytes_moved == size
-    assert act[POST](reading._replace(operation=POST), 0).status // 100 == 2
-    assert act[READ](reading, 0).bytes_moved == size
-    assert act[DELETE](reading._replace(operation=DELETE), 0).status // 100 == 2
-    assert listed(storage) == []
-    with pytest.raises(StorageError) as caught:
-        act[COPY](copy, 0)
-    assert caught.value.status == 404
-    driver.close()
+    for kind in kinds_of(subject, request):
+        driver, size = in_parts(subject, kind), subject.part + 20
+        act = driver.actions
+        act[CREATE](job(CREATE, size=size), 0)
+        copy = job(COPY, size=size)._replace(others=(13,))
+        assert act[COPY](copy, 0).bytes_moved == 0
+        assert driver.object_run_id("contract_000001", "large_run1_000013") == "run1"
+        assert act[DELETE](job(DELETE, size=size), 0).status // 100 == 2
+        version = version_of_copy(b"large_run1_000003", 0, b"large_run1_000013")
+        reading = job(READ, 13, size)._replace(version=version)
+        assert act[READ](reading, 0).bytes_moved == size
+        assert act[POST](reading._replace(operation=POST), 0).status // 100 == 2
+        assert act[READ](reading, 0).bytes_moved == size
+        assert act[DELETE](reading._replace(operation=DELETE), 0).status // 100 == 2
+        assert listed(driver) == []
+        with pytest.raises(StorageError) as caught:
+            act[COPY](copy, 0)
+        assert caught.value.status == 404
+        driver.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_bulk_delete_and_clean_up_leave_no_part(subject: Subject, storage: Any, kind: str) -> None:
-    if kind not in subject.kinds:
-        return
-    driver, size = in_parts(subject, kind, verify=False), subject.part + 20
-    act = driver.actions
-    for number, each in ((3, size), (4, 10), (5, size), (6, size)):
-        act[CREATE](job(CREATE, number, each), 0)
-    act[UPDATE](job(UPDATE, 5, size)._replace(version=1), 0)
-    timing = act[BULK_DELETE](job(BULK_DELETE, 3, size)._replace(others=(4, 5, 9)), 0)
-    assert 3 <= timing.items <= 4
-    assert {each.rpartition("_0_")[0] or each for each in listed(storage)} == {"large_run1_000006"}
-    assert act[REMOVE](job(REMOVE, 6, 0), 0).status // 100 == 2
-    assert listed(storage) == []
-    driver.close()
+def test_bulk_delete_and_clean_up_leave_no_part(
+    subject: Subject, request: pytest.FixtureRequest
+) -> None:
+    for kind in kinds_of(subject, request):
+        driver, size = in_parts(subject, kind, verify=False), subject.part + 20
+        act = driver.actions
+        for number, each in ((3, size), (4, 10), (5, size), (6, size)):
+            act[CREATE](job(CREATE, number, each), 0)
+        act[UPDATE](job(UPDATE, 5, size)._replace(version=1), 0)
+        timing = act[BULK_DELETE](job(BULK_DELETE, 3, size)._replace(others=(4, 5, 9)), 0)
+        assert 3 <= timing.items <= 4
+        assert {each.rpartition("_0_")[0] or each for each in listed(driver)} == {
+            "large_run1_000006"
+        }
+        assert act[REMOVE](job(REMOVE, 6, 0), 0).status // 100 == 2
+        assert listed(driver) == []
+        driver.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_initial_objects_are_stored_as_the_scenario_says(
-    subject: Subject, storage: Any, kind: str
+    subject: Subject, request: pytest.FixtureRequest
 ) -> None:
-    if kind not in subject.kinds:
-        return
-    driver, size = in_parts(subject, kind), subject.part + 20
-    ensure = driver.actions[ENSURE]
-    whole = in_parts(subject, kind, large_object=None)
-    assert whole.actions[ENSURE](job(ENSURE, 0, size), 0).bytes_moved == size
-    assert ensure(job(ENSURE, 0, size), 0).bytes_moved == size
-    assert ensure(job(ENSURE, 0, size), 0).bytes_moved == 0
-    assert driver.actions[READ](job(READ, 0, size), 0).bytes_moved == size
-    assert driver.actions[DELETE](job(DELETE, 0, size), 0).status // 100 == 2
-    assert listed(storage) == []
-    for each in (driver, whole):
-        each.close()
+    for kind in kinds_of(subject, request):
+        driver, size = in_parts(subject, kind), subject.part + 20
+        ensure = driver.actions[ENSURE]
+        whole = in_parts(subject, kind, large_object=None)
+        assert whole.actions[ENSURE](job(ENSURE, 0, size), 0).bytes_moved == size
+        assert ensure(job(ENSURE, 0, size), 0).bytes_moved == size
+        assert ensure(job(ENSURE, 0, size), 0).bytes_moved == 0
+        assert driver.actions[READ](job(READ, 0, size), 0).bytes_moved == size
+        assert driver.actions[DELETE](job(DELETE, 0, size), 0).status // 100 == 2
+        assert listed(driver) == []
+        for each in (driver, whole):
+            each.close()

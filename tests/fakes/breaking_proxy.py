@@ -74,7 +74,7 @@ class BreakingProxy:
         self._verb = verb
         self._turn = 0
         self._lock = threading.Lock()
-        self._gone = threading.Event()
+        self.gone = threading.Event()
         handler = type("Handler", (_Handler,), {"proxy": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
@@ -105,7 +105,7 @@ class BreakingProxy:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._gone.set()
+        self.gone.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -138,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.proxy.fault_for(self.command, self.path)
         if fault is not None and not isinstance(fault, Lie):
             self.connection.settimeout(_LONGEST_S)
-            self.close_connection = fault(Peer(self.connection, self.proxy._gone)) is not True
+            self.close_connection = fault(Peer(self.connection, self.proxy.gone)) is not True
             return
         response = self._ask()
         if isinstance(fault, Lie):

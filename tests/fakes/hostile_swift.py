@@ -84,7 +84,7 @@ class HostileSwift(FakeSwift):
         self._strikes = strikes
         self._turn = 0
         self._lock = threading.Lock()
-        self._gone = threading.Event()
+        self.gone = threading.Event()
         self._server.RequestHandlerClass = type("Handler", (_Hostile,), {"swift": self})
         # So that an upload of some megabytes doesn't fit into buffers.
         self._server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
@@ -105,7 +105,7 @@ class HostileSwift(FakeSwift):
             return behaviour
 
     def __exit__(self, *exc: object) -> None:
-        self._gone.set()
+        self.gone.set()
         super().__exit__(*exc)
 
 
@@ -122,7 +122,7 @@ class _Hostile(_Handler):
         behaviour = self.swift.deed_for(self)
         if behaviour is not None:
             self.connection.settimeout(_LONGEST_S)
-            self.close_connection = behaviour(Peer(self.connection, self.swift._gone)) is not True
+            self.close_connection = behaviour(Peer(self.connection, self.swift.gone)) is not True
         elif urlsplit(self.path).path == "/auth/v1.0":
             self.reply(200, X_Storage_Url=self.swift.url, X_Auth_Token=self.swift.token)
         else:

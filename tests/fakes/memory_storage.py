@@ -86,7 +86,7 @@ class MemoryStore:
         self.in_flight = 0
         self.most_in_flight = 0
         self._scripts: dict[str, deque[StorageError | None]] = defaultdict(deque)
-        self._refusals: dict[tuple[str, str], StorageError] = {}
+        self.refusals: dict[tuple[str, str], StorageError] = {}
 
     def add(
         self,
@@ -108,7 +108,7 @@ class MemoryStore:
 
     def refuse(self, method: str, name: str, error: StorageError) -> None:
         """Let every call of that method about that container or object fail."""
-        self._refusals[method, name] = error
+        self.refusals[method, name] = error
 
     def count(self, method: str) -> int:
         """How often a method was called."""
@@ -139,7 +139,7 @@ class MemoryStore:
             if self.tokens is not None and token not in self.tokens:
                 raise status_error(401)
             script = self._scripts[method]
-            error = script.popleft() if script else self._refusals.get((method, name))
+            error = script.popleft() if script else self.refusals.get((method, name))
             if error is not None:
                 raise error
             yield
@@ -258,7 +258,7 @@ class MemoryStorage:
             there = self.store.containers.get(container)
             failed = []
             for name in names:
-                refusal = self.store._refusals.get(("delete_object", name))
+                refusal = self.store.refusals.get(("delete_object", name))
                 if refusal is not None:
                     failed.append((name, refusal.status))
                 elif there is not None:

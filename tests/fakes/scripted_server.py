@@ -17,7 +17,7 @@ class Peer:
 
     def __init__(self, sock: socket.socket, gone: threading.Event) -> None:
         self.sock = sock
-        self._gone = gone
+        self.gone = gone
 
     def hear(self) -> bytes:
         """A request's head, and of its body what came along; empty where the client left."""
@@ -39,11 +39,11 @@ class Peer:
 
     def linger(self, seconds: float = 10) -> None:
         """Do nothing until the test is over."""
-        self._gone.wait(seconds)
+        self.gone.wait(seconds)
 
     def is_over(self, wait_s: float = 0) -> bool:
         """Whether the test is, within so long."""
-        return self._gone.wait(wait_s)
+        return self.gone.wait(wait_s)
 
 
 class ScriptedServer:
@@ -57,7 +57,7 @@ class ScriptedServer:
         self.heard: list[bytes] = []
         self._closed = 0
         self._scripts = scripts
-        self._gone = threading.Event()
+        self.gone = threading.Event()
         self._threads = [threading.Thread(target=self._accept)]
 
     def _accept(self) -> None:
@@ -75,7 +75,7 @@ class ScriptedServer:
     def _serve(self, sock: socket.socket, script: Script) -> None:
         sock.settimeout(10)
         with sock, suppress(OSError):  # the client may leave first
-            script(Peer(sock, self._gone))
+            script(Peer(sock, self.gone))
         self._closed += 1
 
     def wait_closed(self, count: int = 1) -> None:
@@ -90,7 +90,7 @@ class ScriptedServer:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._gone.set()
+        self.gone.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:

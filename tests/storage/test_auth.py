@@ -16,9 +16,9 @@ from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
 from ssbench.core.errors import AuthError, UsageError
-from ssbench.storage import auth
+from ssbench.storage import auth, authhttp
 from ssbench.storage.auth import Authenticator
-from ssbench.storage.authhttp import BoundedAdapter, SameHostSession
+from ssbench.storage.authhttp import BoundedAdapter, LoginHttp, SameHostSession
 from ssbench.storage.base import Access
 from ssbench.storage.swiftlogin import LoginOptions
 from tests.corpus import recorded
@@ -647,6 +647,17 @@ class _Adapter(BoundedAdapter):
         return pool
 
 
+class _NoTimer:
+    """What is in memory is complete in time, and a thread for each of 1,500 requests is not."""
+
+    def __init__(self, *_: object) -> None:
+        self.daemon = False
+
+    def start(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
 LOGINS = [
     LoginOptions(auth="http://h:5000/auth/v1.0", user="a:u", key="s3cret-k3y"),
     LoginOptions(
@@ -665,7 +676,7 @@ def logged_in_or_refused(data: bytes) -> None:
     for credentials in LOGINS:
 
         def session(
-            given: LoginOptions, plain: type[SameHostSession] = SameHostSession
+            given: LoginHttp, plain: type[SameHostSession] = SameHostSession
         ) -> SameHostSession:
             made = plain(given)
             made.mount("http://", _Adapter(data))
@@ -673,6 +684,7 @@ def logged_in_or_refused(data: bytes) -> None:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(auth, "SameHostSession", session)
+            patch.setattr(authhttp.threading, "Timer", _NoTimer)
             try:
                 found = Authenticator(credentials).log_in()
             except AuthError as error:

@@ -165,13 +165,16 @@ def test_a_connection_is_replaced_once_and_counted_even_if_that_fails() -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_sent_is_false_only_if_nothing_was_ever_sent(kept: bool) -> None:
+def test_sent_is_false_only_if_nothing_was_ever_sent(
+    kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server went down: what it heard over the kept connection it may have done."""
     with serving(closed_after_one) as (server, pool):
         if kept:
             pool.request(HEAD)
             server.wait_closed()
-        pool._dialler = Dialler(Endpoint("127.0.0.1", held_port(), False), 1.0)
+        refused = Dialler(Endpoint("127.0.0.1", held_port(), False), 1.0).open
+        monkeypatch.setattr(Dialler, "open", lambda _self, deadline_ns: refused(deadline_ns))
         with pytest.raises(StorageError) as caught:
             pool.request(HEAD)
     assert caught.value.kind is ErrorKind.CONNECT

@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 from struct import pack
 from time import perf_counter_ns, time_ns
+from typing import NamedTuple
 
 import gevent
 import pytest
@@ -36,40 +37,56 @@ def timestamp(at_ns: int) -> AncillaryData:
     return [(socket.SOL_SOCKET, 35, pack("ll", *divmod(wall_ns, SECOND)))]
 
 
-@pytest.fixture
-def woken() -> RxTimestamps:
-    """RxTimestamps of a loop that woke 20 ms ago and now."""
-    found = RxTimestamps()
-    found.wake()
-    found._before_ns = found._woken_ns - 20 * MS
+def woken_at(patch: pytest.MonkeyPatch, *times_ns: int) -> RxTimestamps:
+    """RxTimestamps of a loop that woke at these times."""
+    found, ahead_ns = RxTimestamps(), wall_ahead_ns()
+    for at_ns in times_ns:
+        with patch.context() as clocks:
+            clocks.setattr(rx_timestamps, "perf_counter_ns", lambda now_ns=at_ns: now_ns)
+            clocks.setattr(rx_timestamps, "time_ns", lambda now_ns=at_ns: now_ns + ahead_ns)
+            found.wake()
     return found
 
 
-def test_the_kernel_timestamp_is_the_arrival_time(woken: RxTimestamps) -> None:
-    arrived_ns = woken._woken_ns - 7 * MS
-    woken.ancillary = timestamp(arrived_ns)
-    assert abs(woken.now()) == pytest.approx(arrived_ns, abs=MS)
+class Woken(NamedTuple):
+    found: RxTimestamps
+    at_ns: int
 
 
-def test_bytes_may_arrive_between_wake_up_and_read(woken: RxTimestamps) -> None:
-    woken._woken_ns -= 10 * MS
-    arrived_ns = perf_counter_ns() - 5 * MS
-    woken.ancillary = timestamp(arrived_ns)
-    assert abs(woken.now()) == pytest.approx(arrived_ns, abs=MS)
+@pytest.fixture
+def woken(monkeypatch: pytest.MonkeyPatch) -> Woken:
+    """A loop that woke 20 ms ago and now."""
+    now_ns = perf_counter_ns()
+    return Woken(woken_at(monkeypatch, now_ns - 20 * MS, now_ns), now_ns)
 
 
-def test_setting_the_wall_clock_is_bounded_by_the_wake_ups(woken: RxTimestamps) -> None:
-    woken.ancillary = timestamp(perf_counter_ns() - 3600 * SECOND)
-    assert abs(woken.now()) == woken._before_ns
-    woken.ancillary = timestamp(perf_counter_ns() + 3600 * SECOND)
-    assert woken._woken_ns <= abs(woken.now()) <= perf_counter_ns()
+def test_the_kernel_timestamp_is_the_arrival_time(woken: Woken) -> None:
+    arrived_ns = woken.at_ns - 7 * MS
+    woken.found.ancillary = timestamp(arrived_ns)
+    assert abs(woken.found.now()) == pytest.approx(arrived_ns, abs=MS)
+
+
+def test_bytes_may_arrive_between_wake_up_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_ns = perf_counter_ns()
+    found = woken_at(monkeypatch, now_ns - 20 * MS, now_ns - 10 * MS)
+    found.ancillary = timestamp(now_ns - 5 * MS)
+    assert abs(found.now()) == pytest.approx(now_ns - 5 * MS, abs=MS)
+
+
+def test_setting_the_wall_clock_is_bounded_by_the_wake_ups(woken: Woken) -> None:
+    woken.found.ancillary = timestamp(perf_counter_ns() - 3600 * SECOND)
+    assert abs(woken.found.now()) == woken.at_ns - 20 * MS
+    woken.found.ancillary = timestamp(perf_counter_ns() + 3600 * SECOND)
+    assert woken.at_ns <= abs(woken.found.now()) <= perf_counter_ns()
 
 
 def test_preemption_between_two_clock_reads_shortens_no_latency(
-    woken: RxTimestamps, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    arrived_ns = perf_counter_ns() - 5 * MS
-    woken.ancillary = timestamp(arrived_ns)
+    now_ns = perf_counter_ns()
+    found = woken_at(monkeypatch, now_ns - 20 * MS)
+    arrived_ns = now_ns - 5 * MS
+    found.ancillary = timestamp(arrived_ns)
     late_ns = 0
 
     def wall_clock() -> int:
@@ -79,10 +96,8 @@ def test_preemption_between_two_clock_reads_shortens_no_latency(
 
     monkeypatch.setattr(rx_timestamps, "time_ns", wall_clock)
     monkeypatch.setattr(rx_timestamps, "perf_counter_ns", lambda: perf_counter_ns() + late_ns)
-    before_ns = woken._before_ns
-    woken.wake()
-    woken._before_ns = before_ns
-    assert abs(woken.now()) == pytest.approx(arrived_ns, abs=MS)
+    found.wake()
+    assert abs(found.now()) == pytest.approx(arrived_ns, abs=MS)
 
 
 def test_preemption_during_the_first_clock_reads_shortens_no_latency(
@@ -99,7 +114,9 @@ def test_preemption_during_the_first_clock_reads_shortens_no_latency(
     monkeypatch.setattr(rx_timestamps, "time_ns", wall_clock)
     monkeypatch.setattr(rx_timestamps, "perf_counter_ns", lambda: perf_counter_ns() + late_ns)
     found = RxTimestamps()
-    assert found._wall_offset_ns == pytest.approx(wall_ahead_ns(), abs=MS)
+    arrived_ns = perf_counter_ns() - 5 * MS
+    found.ancillary = timestamp(arrived_ns)
+    assert abs(found.now()) == pytest.approx(arrived_ns, abs=MS)
 
 
 @pytest.mark.parametrize(
@@ -107,13 +124,11 @@ def test_preemption_during_the_first_clock_reads_shortens_no_latency(
     [(-5 * MS, False), (-MS // 2, True), (MS // 10, True), (5 * MS, False)],
 )
 def test_a_late_read_has_an_uncertain_time(
-    after_waking_ns: int, certain: bool, woken: RxTimestamps
+    after_waking_ns: int, certain: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    woken.wake()
-    woken._woken_ns -= 10 * MS
-    woken._before_ns = woken._woken_ns - 20 * MS
-    woken._timely_since_ns -= 10 * MS
-    arrived_ns = woken._woken_ns + after_waking_ns
+    woken_ns = perf_counter_ns() - 10 * MS
+    woken = woken_at(monkeypatch, woken_ns - 20 * MS, woken_ns)
+    arrived_ns = woken_ns + after_waking_ns
     woken.ancillary = timestamp(arrived_ns)
     reported_ns = woken.now()
     assert abs(reported_ns) == pytest.approx(arrived_ns, abs=MS // 5)
@@ -121,8 +136,8 @@ def test_a_late_read_has_an_uncertain_time(
     assert woken.came_after_wake(abs(reported_ns)) is (after_waking_ns > MS)
 
 
-def test_without_a_timestamp_the_wake_up_is_the_arrival_time(woken: RxTimestamps) -> None:
-    assert woken.now() == woken._woken_ns
+def test_without_a_timestamp_the_wake_up_is_the_arrival_time(woken: Woken) -> None:
+    assert woken.found.now() == woken.at_ns
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other kernels are not asked for timestamps")
@@ -133,7 +148,7 @@ def test_waiting_bytes_have_their_arrival_time() -> None:
     receiver.setblocking(False)
     stream = PlainStream(receiver)
     with closing(sender), closing(stream):
-        while not stream._timestamps.ancillary:  # the kernel enables timestamps with a delay
+        while not hub_timestamps().ancillary:  # the kernel enables timestamps with a delay
             send_and_wait(sender, receiver)
             stream.recv_into(bytearray(9))
         for receive in (lambda: stream.recv_into(bytearray(9)), lambda: stream.discard(9)):
