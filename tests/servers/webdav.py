@@ -192,7 +192,7 @@ class Nginx(DavServer):
         zone = limit = ""
         if self._requests_per_s:
             zone = f"limit_req_zone $server_port zone=all:1m rate={self._requests_per_s}r/s;"
-            limit = "limit_req zone=all burst=20 nodelay;"
+            limit = "limit_req zone=all burst=5 nodelay;"
         user = "user root;" if os.geteuid() == 0 else ""
         path = self.place / "nginx.conf"
         path.write_text(
