@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,17 @@ import pytest
 from tests.e2e.commands import Commands
 
 pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """20 files, which each method reads, writes beside them or copies."""
+    place = tmp_path_factory.mktemp("bench_files")
+    commands = Commands(place)
+    made = commands.master("gen-files", place / "files", 20, "1000k").wait().fine()
+    assert made.out == f"{place / 'files'}: 20 files, 1000 KiB\n"
+    yield place / "files"
+    commands.close()
 
 
 @pytest.mark.parametrize(
@@ -21,11 +33,8 @@ pytestmark = pytest.mark.e2e
     ],
 )
 def test_the_tables_have_a_row_for_each_step(
-    commands: Commands, tmp_path: Path, method: str, more: list[str], columns: str
+    commands: Commands, folder: Path, method: str, more: list[str], columns: str
 ) -> None:
-    folder = tmp_path / "files"
-    made = commands.master("gen-files", folder, 20, "1000k").wait().fine()
-    assert made.out == f"{folder}: 20 files, 1000 KiB\n"
     words = ["bench", "files", method, folder, "--sweep", "users=1,2", "--sweep", "files=10,20"]
     ended = commands.master(*words, *more).wait().fine()
     lines = ended.out.splitlines()
@@ -52,7 +61,8 @@ def test_a_copy_is_compared_by_the_short_names_of_old(commands: Commands, tmp_pa
 
 
 def test_failures_are_shown_and_set_the_status(commands: Commands, tmp_path: Path) -> None:
-    commands.master("gen-files", tmp_path / "files", 3, "3k").wait().fine()
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "file_0.txt").write_bytes(b"0" * 1024)
     link = tmp_path / "files.ssbench"
     link.symlink_to(tmp_path / "files")
     ended = commands.master("bench", "files", "write", tmp_path / "files").wait().fine(2)

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from tests.e2e.commands import free_ports
 
 ROOT = Path(__file__).parents[2]
 DRIVER = "tests.fakes.forty_operations:FortyStore"
-COUNT = 2500
+COUNT = 1000
 
 
 def ssbench(*arguments: str | Path, status: int = 0) -> str:
@@ -80,8 +81,15 @@ def test_forty_rows_are_registered_by_the_driver_only(rows: list[Operation]) -> 
     assert not OPERATIONS.keys() & set(map(int, rows))
 
 
+@pytest.fixture(scope="module")
+def report(runs: list[Path]) -> dict[str, Any]:
+    """The JSON report of the first run."""
+    found: dict[str, Any] = json.loads(ssbench("report-scenario", "-s", runs[0], "--json"))
+    return found
+
+
 def test_each_operation_has_results_and_nothing_is_left_behind(
-    rows: list[Operation], runs: list[Path]
+    rows: list[Operation], runs: list[Path], report: dict[str, Any]
 ) -> None:
     with statfile.read(str(runs[0])) as reader:
         records = list(reader)
@@ -91,7 +99,6 @@ def test_each_operation_has_results_and_nothing_is_left_behind(
     (footer,) = [record for record in records if isinstance(record, RunFooter)]
     assert (footer.ended, footer.sent, footer.lost) == ("complete", COUNT, 0)
     assert (footer.left_behind, footer.left_unknown) == (0, 0)
-    report = json.loads(ssbench("report-scenario", "-s", runs[0], "--json"))
     done = report["operations"]
     assert {row.name for row in rows} <= done.keys()
     assert sum(each["count"] + each["errors"] for each in done.values()) == COUNT
@@ -125,8 +132,7 @@ def test_two_runs_compare_by_operation(rows: list[Operation], runs: list[Path]) 
     assert [*found["operations"]] == [one]
 
 
-def test_populate_and_cleanup_phases_run(runs: list[Path]) -> None:
-    report = json.loads(ssbench("report-scenario", "-s", runs[0], "--json"))
+def test_populate_and_cleanup_phases_run(report: dict[str, Any]) -> None:
     phases = report["phases"]
     assert phases[Phase.POPULATE.name]["count"] == 350
     assert phases[Phase.CLEANUP.name]["errors"] == 0

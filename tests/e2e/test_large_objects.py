@@ -66,10 +66,10 @@ def test_they_are_written_read_verified_and_deleted_whole(
 ) -> None:
     base = f"large{kind}"
     path = commands.scenario(
-        **KEYS, large_object=large(kind), container_base=base, operation_count=120
+        **KEYS, large_object=large(kind), container_base=base, operation_count=60
     )
     ended = commands.run("-f", path, "--verify", *login(embedded_swift)).fine()
-    assert ended.counted()[:2] == (120, 0), [row for row in rows_of(ended.results) if row["error"]]
+    assert ended.counted()[:2] == (60, 0), [row for row in rows_of(ended.results) if row["error"]]
     account = Account(embedded_swift)
     assert created(account, base) == []
     check_initial(account, base)
@@ -82,7 +82,7 @@ def test_a_lost_worker_leaves_no_segment(commands: Commands, embedded_swift: Emb
     path = commands.scenario(
         **KEYS, large_object=large("slo"), container_base="lost", operation_count=60
     )
-    started = commands.start_run("-f", path, "--think-time", 0.1, *login(embedded_swift))
+    started = commands.start_run("-f", path, "--think-time", 0.4, *login(embedded_swift))
     until("operations", lambda: done(started, "CREATE") > 2, 90)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
@@ -100,7 +100,7 @@ def test_a_killed_master_leaves_no_segment_after_resumed_clean_up(
         **KEYS, large_object=large("dlo"), container_base="killed", operation_count=10**6
     )
     account = Account(embedded_swift)
-    started = commands.start_run("-f", path, *login(embedded_swift))
+    started = commands.start_run("-f", path, "--think-time", 0.1, *login(embedded_swift))
     until("segments", lambda: segments(account, "killed"), 90)
     workers = started.workers()
     started.signal(signal.SIGKILL)
@@ -115,10 +115,10 @@ def test_a_killed_master_leaves_no_segment_after_resumed_clean_up(
 def test_what_can_not_be_is_refused(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
     keys = {**KEYS, "operations": {"read": 1}, "range_bytes": None, "bulk_count": None}
     path = commands.scenario(**keys, large_object=large("rope"), container_base="rope")
-    ended = commands.run("-f", path, *login(embedded_swift)).fine(2)
+    ended = commands.run("-f", path, *login(embedded_swift), workers=1).fine(2)
     assert 'large_object.kind: the store has no "rope"; those it has: slo, dlo' in ended.err
     few = {"above": 3000, "segment": 2}
     path = commands.scenario(**keys, large_object=few, container_base="rope")
-    ended = commands.run("-f", path, *login(embedded_swift)).fine(2)
+    ended = commands.run("-f", path, *login(embedded_swift), workers=1).fine(2)
     assert "would have 4500 segments; this store allows 1000" in ended.err
     assert json.loads(Account(embedded_swift)("GET", "?format=json&prefix=rope")[2]) == []

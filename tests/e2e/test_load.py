@@ -11,7 +11,7 @@ from ssbench.core.model import Phase
 from ssbench.core.operations import row_of
 from ssbench.core.records import MarkRecord, ResultBatch
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Commands, login, rows_of
+from tests.e2e.commands import Commands, check_all_done, login, rows_of
 
 SECOND = 1_000_000_000
 
@@ -80,20 +80,24 @@ def test_stages_have_their_own_users_and_rates(commands: Commands) -> None:
 
 
 def test_users_come_and_go_with_the_stages(commands: Commands) -> None:
-    stages = [{"seconds": 1, "users": 2}, {"seconds": 1, "users": 9}, {"seconds": 1, "users": 4}]
+    """Who thinks for 100 ms begins 11 operations a second at most; one who leaves, one more."""
+    stages = [{"seconds": 1, "users": 2}, {"seconds": 2, "users": 40}, {"seconds": 1, "users": 4}]
     path = commands.scenario(operation_count=None, user_count=None, stages=stages)
-    ended = commands.run("-f", path, "--noop", "--think-time", "0.01,0.03").fine()
+    ended = commands.run("-f", path, "--noop", "--think-time", "0.1").fine()
     marks, rows = times(ended.results)
-    assert [mark.users for mark in marks] == [2, 9, 4, 4]
+    assert [mark.users for mark in marks] == [2, 40, 4, 4]
     assert ended.stats.total().errors == 0
-    begins = [mark.at_ns for mark in marks[:3]]
-    per_stage = [
-        sum(begin + SECOND // 5 <= start < begin + SECOND for _, start, _ in rows)
-        for begin in begins
-    ]
-    # Users think for 20 ms and are done in no time: each stage has its users' share.
-    shares = [count / users for count, users in zip(per_stage, (2, 9, 4), strict=True)]
-    assert max(shares) < 2 * min(shares), per_stage
+    first, second, third, end = (mark.at_ns for mark in marks)
+    # Half a second is left out where the stages change: workers learn of it late on a busy host.
+    few, many, fewer = (
+        sum(begin <= start < end for _, start, _ in rows)
+        for begin, end in (
+            (first, second - SECOND // 2), (second, third), (third + SECOND // 2, end),
+        )
+    )  # fmt: skip
+    assert few <= 2 * (5 + 1)
+    assert many > 4 * (20 + 1), "more than users of the other stages can begin"
+    assert fewer <= 4 * (5 + 1) + 40
 
 
 def test_each_group_performs_its_own_operations_on_swift(
@@ -104,9 +108,10 @@ def test_each_group_performs_its_own_operations_on_swift(
         "gets": {"users": 2, "operations": {"read": 3, "head": 1}},
         "deletes": {"users": 1, "operations": {"delete": 1}},
     }
-    path = commands.scenario(user_count=None, crud_profile=None, groups=groups, operation_count=300)
-    ended = commands.run("-f", path, *login(embedded_swift)).fine()
-    assert ended.counted() == (300, 0, 0)
+    keys = {"groups": groups, "operation_count": 100, "container_base": "groups"}
+    path = commands.scenario(user_count=None, crud_profile=None, **keys)
+    ended = commands.run("-f", path, *login(embedded_swift), workers=1)
+    check_all_done(ended, 100, embedded_swift, "groups")
     rows = list(rows_of(ended.results))
     done = {(row["group"], row_of(row["operation"]).name) for row in rows}
     assert done == {(0, "CREATE"), (1, "READ"), (1, "HEAD"), (2, "DELETE")}

@@ -68,9 +68,9 @@ def test_the_canned_scenario_has_them_all(
 
 def test_a_lost_worker_leaves_nothing(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
     path = commands.scenario(**KEYS, container_base="oplost", crud_profile=None)
-    words = ["--verify", "-o", 500, "--think-time", 0.05, *login(embedded_swift)]
+    words = ["--verify", "-o", 300, "--think-time", 0.15, "--seed", 1, *login(embedded_swift)]
     started = commands.start_run("-f", path, *words)
-    until("operations", lambda: done(started, "BULK_DELETE") > 3)
+    until("operations", lambda: done(started, "BULK_DELETE") > 1)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
     assert all(ended.counted(row.name)[0] for row in ROWS)
@@ -89,8 +89,8 @@ def test_what_a_killed_master_left_is_cleaned_up(
     path = commands.scenario(
         **KEYS, container_base="opkilled", crud_profile=None, operation_count=10**6
     )
-    started = commands.start_run("-f", path, *login(embedded_swift))
-    until("copies", lambda: done(started, "COPY") > 20)
+    started = commands.start_run("-f", path, "--think-time", 0.2, *login(embedded_swift))
+    until("copies", lambda: done(started, "COPY") > 10)
     workers = started.workers()
     started.signal(signal.SIGKILL)
     started.process.wait()

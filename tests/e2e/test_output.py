@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import MASTER, Commands, clean_environment, free_ports
+from tests.e2e.commands import MASTER, Commands, clean_environment, free_ports, stats_of
 
 
 def shell(commands: Commands, script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -36,8 +36,8 @@ def test_a_closed_standard_stream(commands: Commands, closed: str) -> None:
     assert "Traceback" not in done.stderr
     if closed in ("2>&-", "<&-"):
         assert "Count:    60 (    0 error" in done.stdout
-    again = commands.master("report-scenario", "-s", commands.place / "x.stat.gz").wait().fine()
-    assert again.counted() == (60, 0, 0)
+    total = stats_of(commands.place / "x.stat.gz").total()
+    assert (total.count, total.errors) == (60, 0)
 
 
 def test_the_default_directory_of_results(commands: Commands) -> None:

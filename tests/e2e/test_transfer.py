@@ -61,14 +61,14 @@ class Transfer:
         self._commands, self._swift = commands, swift
         self._runs = 0
 
-    def start(self, *words: object, **options: object) -> Started:
+    def start(self, *words: object, workers: int = 1, **options: object) -> Started:
         self._runs += 1
         path = self._commands.place / f"transfer-{self._runs}.stat.gz"
-        own = ["-s", path, "--workers", 2, *login(self._swift), *free_ports()]
+        own = ["-s", path, "--workers", workers, *login(self._swift), *free_ports()]
         return self._commands.master(*words, *own, stat_file=path, **options)  # type: ignore[arg-type]
 
-    def __call__(self, *words: object) -> Ended:
-        return self.start(*words).wait()
+    def __call__(self, *words: object, workers: int = 1) -> Ended:
+        return self.start(*words, workers=workers).wait()
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_tree_of_files_is_uploaded_under_its_names_with_each_checksum(
     transfer: Transfer, account: Account, folder: Path
 ) -> None:
     words = ("upload", folder, "--container", "tree/in/", "--compare", "--sweep", "users=4,3")
-    ended = transfer(*words).fine()
+    ended = transfer(*words, workers=2).fine()
     has_lines(ended.out, [
         r"Swift container metadata: map\[\]",
         r"Letting Swift compute checksum\.\.\.", *SEED_LINES, "Checksums compared: 4 of 4",
@@ -238,7 +238,7 @@ def test_webdav_makes_folders_and_says_that_nothing_was_compared(
 ) -> None:
     with WsgiDav("digest") as server:
         given = {"environment": server.environment}
-        words = [*server.options, "--container", "files", "--workers", 2, *free_ports()]
+        words = [*server.options, "--container", "files", "--workers", 1, *free_ports()]
         ended = commands.master("upload", folder, *words, **given).wait().fine()
         assert "Checksums compared: none, the store's responses have no MD5" in ended.out
         for name in ("a.bin", "deep/er/b.txt", "empty"):
@@ -259,7 +259,7 @@ def test_a_command_line_of_swift_profiler_takes_its_env_file_and_shows_no_secret
         f'export ST_KEY="{key}"  # secret\n'
     )
     path = tmp_path / "profiler.stat.gz"
-    own = ["--workers=2", *pairs(free_ports()), f"--stats-file={path}"]
+    own = ["--workers=1", *pairs(free_ports()), f"--stats-file={path}"]
     seed = f"-concurrency=4 -input-dir={folder} -dest-prefix=benchmark-test -num-files=120"
     words = [*own, *seed.split(), "-precompute-checksum=true", "-verify-checksum=false"]
     started = commands.start(
@@ -285,7 +285,7 @@ def pairs(options: list[str]) -> list[str]:
 
 def large(folder: Path, count: int) -> None:
     for number in range(count):
-        (folder / f"large-{number}").write_bytes(b"0" * 2_000_000)
+        (folder / f"large-{number}").write_bytes(b"0" * 200_000)
 
 
 def test_an_upload_that_is_interrupted_keeps_its_results(
@@ -294,7 +294,7 @@ def test_an_upload_that_is_interrupted_keeps_its_results(
     folder = tmp_path / "many"
     folder.mkdir()
     large(folder, 60)
-    words = ("upload", folder, "--container", "stopped", "-u", 2, "--bandwidth", "8MB")
+    words = ("upload", folder, "--container", "stopped", "-u", 2, "--bandwidth", "800kB")
     started = transfer.start(*words)
     until("an upload", lambda: "stopped" in account.containers() and started.on_disk("CREATE") > 2)
     started.interrupt()
@@ -311,19 +311,8 @@ def test_files_that_a_killed_worker_held_are_named(
     folder = tmp_path / "many"
     folder.mkdir()
     large(folder, 40)
-    words = (
-        "upload",
-        folder,
-        "--container",
-        "killed",
-        "-u",
-        4,
-        "--bandwidth",
-        "16MB",
-        "--worker-timeout",
-        3,
-    )
-    started = transfer.start(*words)
+    words = ("upload", folder, "--container", "killed", "-u", 4, "--bandwidth", "1MB")
+    started = transfer.start(*words, workers=2)
     until("an upload", lambda: "killed" in account.containers() and started.on_disk("CREATE") > 2)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
