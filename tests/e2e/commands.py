@@ -298,7 +298,17 @@ class Commands:
             except SystemExit as ended:  # argparse found wrong usage
                 status = int(ended.code or 0)
         took_s = time.monotonic() - began_s
+        number = secrets.token_hex(4)
+        for name, said in (("out", out), ("err", err)):  # as those of other commands
+            (self.place / f"{number}.{name}").write_text(said.getvalue())
         return Ended(status, out.getvalue(), err.getvalue(), took_s, **options)
+
+    def call_run(self, *arguments: object, workers: int | None = None, **options: Any) -> Ended:
+        """``run-scenario`` in this process; with no worker unless it needs some."""
+        path = self.place / f"{secrets.token_hex(4)}.stat.gz"
+        words: list[object] = ["run-scenario", *arguments, "-s", path, *free_ports()]
+        words += ["--workers", workers] if workers else []
+        return self.call(*words, stat_file=path, **options)
 
     def run(self, *arguments: object, **options: Any) -> Ended:
         """The same, until it has ended."""

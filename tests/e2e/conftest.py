@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.embedded import EmbeddedSwift
+from ssbench.embedded.plan import ROLES
 from tests.e2e.commands import Commands
 from tests.servers.certificates import Certificates, make_certificates
 from tests.servers.four_process import FourProcessSwift
@@ -44,11 +45,19 @@ def fresh_swift() -> Iterator[Callable[..., EmbeddedSwift]]:
         yield lambda **options: opened.enter_context(EmbeddedSwift(swift_options(**options)))
 
 
-@pytest.fixture
-def four_process_swift() -> Iterator[FourProcessSwift]:
-    """A Swift whose servers can be killed one by one."""
+@pytest.fixture(scope="session")
+def shared_four_process_swift() -> Iterator[FourProcessSwift]:
     with FourProcessSwift(swift_options()) as swift:
         yield swift
+
+
+@pytest.fixture
+def four_process_swift(shared_four_process_swift: FourProcessSwift) -> Iterator[FourProcessSwift]:
+    """A shared Swift whose servers can be killed one by one; those that were are started again."""
+    yield shared_four_process_swift
+    for role in ROLES:
+        if role not in shared_four_process_swift.pids:
+            shared_four_process_swift.revive(role)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.e2e.commands import Commands, Started
+from tests.e2e.commands import Commands, Ended, Started
 from tests.fakes.breaking_proxy import BreakingProxy, Lie
 from tests.fakes.hostile_swift import Behaviour
 from tests.servers.s3 import SwiftS3
@@ -45,9 +45,19 @@ class Store:
         self, commands: Commands, port: int, *options: object, workers: int = 1, **keys: object
     ) -> Started:
         """A run against the store at this port."""
-        path = commands.scenario(container_base=f"{self.name}fault", **keys)
-        words = ["-f", path, *options, *self.options(port)]
+        words = self._words(commands, port, *options, **keys)
         return commands.start_run(*words, environment=self.environment, workers=workers)
+
+    def call(self, commands: Commands, port: int, *options: object, **keys: object) -> Ended:
+        """The same with its master in this process, until it has ended."""
+        words = self._words(commands, port, *options, **keys)
+        return commands.call_run(*words, environment=self.environment, workers=1)
+
+    def _words(
+        self, commands: Commands, port: int, *options: object, **keys: object
+    ) -> list[object]:
+        path = commands.scenario(container_base=f"{self.name}fault", **keys)
+        return ["-f", path, *options, *self.options(port)]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ def test_objects_of_a_run_expire(commands: Commands, embedded_swift: EmbeddedSwi
     keys = {"crud_profile": [1, 0, 0, 0], "operation_count": 10, "container_base": "expiring"}
     path = commands.scenario(**keys, delete_after=LIFE_S)
     before = time.time()
-    ended = commands.run("-k", "-f", path, *login(embedded_swift)).fine()
+    ended = commands.run("-k", "-f", path, *login(embedded_swift), workers=1).fine()
     assert f"Object expiration (X-Delete-After): {LIFE_S} (sec)" in ended.out
     account = Account(embedded_swift)
     created = account.created("expiring", ended.stats.run.run_id)
@@ -34,7 +34,7 @@ def test_expired_initial_objects_are_uploaded_again(
         container_base="anew", crud_profile=[0, 1, 0, 0], operation_count=10, delete_after=300
     )
     for _ in range(2):
-        commands.run("-f", path, *login(embedded_swift)).fine()
+        commands.run("-f", path, *login(embedded_swift), workers=1).fine()
     puts = [r for r in requests(embedded_swift, "anew") if r.method == "PUT" and r.object]
     assert len(puts) == 20
     account = Account(embedded_swift)
@@ -46,7 +46,7 @@ def test_expired_objects_are_not_requested(
 ) -> None:
     path = commands.scenario(container_base="expired", delete_after=3, user_count=8)
     options = ["-r", 7, "--think-time", 0.05, *login(embedded_swift)]
-    ended = commands.run("-f", path, *options).fine()
+    ended = commands.run("-f", path, *options, workers=1).fine()
     count, errors, _ = ended.counted()
     assert count > 100
     assert errors == 0
@@ -67,7 +67,7 @@ def test_the_command_line_overrides_the_environment(
     keys = {"crud_profile": [1, 0, 0, 0], "operation_count": 6, "container_base": "stays"}
     path = commands.scenario(**keys, delete_after=1)
     options = ["-k", "--delete-after", "0", *login(embedded_swift)]
-    ended = commands.run("-f", path, *options).fine()
+    ended = commands.run("-f", path, *options, workers=1).fine()
     account = Account(embedded_swift)
     for name in account.created("stays", ended.stats.run.run_id):
         assert "X-Delete-At" not in account("HEAD", name)[1]

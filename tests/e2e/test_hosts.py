@@ -24,7 +24,7 @@ def network() -> Iterator[Network]:
 @pytest.fixture
 def key_file(commands: Commands) -> Path:
     path = commands.place / "key"
-    commands.master("make-key", path).wait().fine()
+    commands.call("make-key", path).fine()
     assert path.stat().st_mode & 0o777 == 0o600
     return path
 
@@ -55,7 +55,7 @@ def test_four_hosts_with_a_key_in_any_order(
     # One each on a host where a worker with the right key is to come later.
     stranger = start_worker(commands, network, 1, name="stranger")
     other_key = commands.place / "other"
-    commands.master("make-key", other_key).wait().fine()
+    commands.call("make-key", other_key).fine()
     wrong = start_worker(commands, network, 3, "--zmq-key-file", other_key, name="wrong")
     for turned_away in (stranger, wrong):
         turned_away.wait_for("rejects this worker")
@@ -120,6 +120,6 @@ def test_without_key_and_address_only_loopback_is_served(
 def test_a_key_file_readable_by_others_is_rejected(commands: Commands, key_file: Path) -> None:
     key_file.chmod(0o640)
     path = commands.scenario()
-    line = commands.run("-f", path, "--noop", "--zmq-key-file", key_file).one_line(2)
+    line = commands.call_run("-f", path, "--noop", "--zmq-key-file", key_file).one_line(2)
     assert "chmod 600" in line
     assert commands.worker("--zmq-key-file", key_file).wait().status == 2

@@ -23,12 +23,12 @@ def runs_at(commands: Commands, path: Path, *rates: int) -> list[Path]:
 
 
 def compare(commands: Commands, *words: object) -> Ended:
-    return commands.master("compare", *words).wait().fine()
+    return commands.call("compare", *words).fine()
 
 
 def test_a_difference_of_a_fifth_is_significant_and_none_is_not(commands: Commands) -> None:
     path = commands.scenario(operation_count=None, run_seconds=LONG_ENOUGH, user_count=8)
-    slow, same, fast = runs_at(commands, path, 500, 500, 600)
+    slow, same, fast = runs_at(commands, path, 100, 100, 120)
 
     ended = compare(commands, slow, same)
     assert "The scenarios are the same.\n" in ended.out
@@ -40,7 +40,7 @@ def test_a_difference_of_a_fifth_is_significant_and_none_is_not(commands: Comman
 
     ended = compare(commands, slow, fast, "--operation", "READ")
     assert ended.out.startswith("THE SCENARIOS DIFFER")
-    assert "  rate: 500.0 | 600.0\n" in ended.out
+    assert "  rate: 100.0 | 120.0\n" in ended.out
     assert "\nTOTAL " not in ended.out
 
     found: Any = json.loads(compare(commands, slow, fast, same, "--json").out)
@@ -53,21 +53,21 @@ def test_a_difference_of_a_fifth_is_significant_and_none_is_not(commands: Comman
 def test_a_met_threshold_has_status_0_and_a_missed_one_3(commands: Commands) -> None:
     path = commands.scenario()
     kept = ["--threshold", "errors == 0", "--threshold", "p99(READ, tiny) < 60s"]
-    ended = commands.run("-f", path, "--noop", *kept).fine(0)
+    ended = commands.run("-f", path, "--noop", *kept, workers=1).fine(0)
     assert ended.out.count("\n  pass  ") == 2
     missed = [*kept, "--threshold", "rate > 1000000000/s"]
-    ended = commands.run("-f", path, "--noop", *missed).fine(3)
+    ended = commands.run("-f", path, "--noop", *missed, workers=1).fine(3)
     assert ended.out.count("\n  pass  ") == 2
     assert re.search(r"^  FAIL  rate > 1000000000/s +[0-9.]+/s$", ended.out, re.M)
     # Results are kept, and can be judged again.
-    again = commands.master("report-scenario", "-s", ended.results, *missed).wait().fine(3)
+    again = commands.call("report-scenario", "-s", ended.results, *missed).fine(3)
     assert again.out == ended.out
-    commands.master("report-scenario", "-s", ended.results, *kept).wait().fine(0)
+    commands.call("report-scenario", "-s", ended.results, *kept).fine(0)
 
 
 def test_verdicts_are_printed_without_a_report(commands: Commands) -> None:
     path = commands.scenario()
-    ended = commands.run("-f", path, "--noop", "-R", "--threshold", "rate < 1/s").fine(3)
+    ended = commands.run("-f", path, "--noop", "-R", "--threshold", "rate < 1/s", workers=1).fine(3)
     assert ended.out == ""
     assert "THRESHOLDS\n  FAIL  rate < 1/s  " in ended.err
 
@@ -83,15 +83,13 @@ def test_verdicts_are_printed_without_a_report(commands: Commands) -> None:
 def test_an_impossible_threshold_is_reported_before_the_run(
     commands: Commands, promise: str, said: str
 ) -> None:
-    ended = commands.run("-f", commands.scenario(), "--noop", "--threshold", promise)
+    ended = commands.call_run("-f", commands.scenario(), "--noop", "--threshold", promise)
     assert said in ended.one_line(2)
     assert not ended.results.exists()
     assert not ended.logs
 
 
 def test_thresholds_need_kept_results(commands: Commands) -> None:
-    ended = commands.run(
-        "-f", commands.scenario(), "--noop", "--threshold", "errors == 0",
-        stat_file=Path("/dev/null"),
-    )  # fmt: skip
+    words = ["run-scenario", "-f", commands.scenario(), "--noop", "--threshold", "errors == 0"]
+    ended = commands.call(*words, "-s", "/dev/null")
     assert "--threshold needs results to judge by: /dev/null keeps none" in ended.one_line(2)

@@ -9,6 +9,7 @@ from keystoneauth1 import session
 from keystoneauth1.identity import v3
 
 from tests.e2e.commands import Commands, requests, unavailable
+from tests.e2e.test_secrets import Watcher, none_has, nowhere
 from tests.servers.keystone import STRANGER, TESTER, Account, KeystoneSwift
 
 
@@ -25,37 +26,31 @@ def password_options(auth_url: str, account: Account) -> list[str]:
 def test_a_password_and_domains(
     commands: Commands, keystone: KeystoneSwift, account: Account
 ) -> None:
-    path = commands.scenario(container_base="password")
+    base = f"whose{account.domain}"
+    path = commands.scenario(container_base=base)
     options = password_options(keystone.auth_url, account)
-    ended = commands.run("-f", path, *options).fine()
-    assert ended.counted() == (60, 0, unavailable(keystone.swift, "password"))
-
-
-def test_containers_are_in_the_account_of_the_project(
-    commands: Commands, keystone: KeystoneSwift
-) -> None:
-    path = commands.scenario(container_base="whose")
-    commands.run("-f", path, *password_options(keystone.auth_url, TESTER)).fine()
+    ended = commands.run("-f", path, *options, workers=1).fine()
+    assert ended.counted() == (60, 0, unavailable(keystone.swift, base))
     accounts = {
         line.split(" ")[1].split("/")[2]
         for line in keystone.swift.access_log().read_text().splitlines()
-        if "/whose_" in line
+        if f"/{base}_" in line
     }
-    (account,) = accounts
-    assert account.startswith("KEY_")
-    assert len(requests(keystone.swift, "whose")) > 60
+    (its_own,) = accounts  # the containers are in the account of the project
+    assert its_own.startswith("KEY_")
+    assert len(requests(keystone.swift, base)) > 60
 
 
 def test_an_application_credential(commands: Commands, keystone: KeystoneSwift) -> None:
-    path = commands.scenario(container_base="appcred")
+    path = commands.scenario(container_base="appcred", operation_count=20)
     options = [
         "--os-auth-url", keystone.auth_url, "--os-identity-api-version", "3",
         "--os-auth-type", "v3applicationcredential",
         "--os-application-credential-id", keystone.app_id,
         "--os-application-credential-secret", keystone.app_secret,
     ]  # fmt: skip
-    assert commands.run("-f", path, *options).fine().counted() == (
-        60,
+    assert commands.run("-f", path, *options, workers=1).fine().counted() == (
+        20,
         0,
         unavailable(keystone.swift, "appcred"),
     )
@@ -73,13 +68,13 @@ def test_the_environment_of_an_openrc(commands: Commands, keystone: KeystoneSwif
         "OS_REGION_NAME": "RegionOne",
     }
     path = commands.scenario(container_base="openrc")
-    assert commands.run("-f", path, environment=environment).fine().counted() == (
+    assert commands.run("-f", path, environment=environment, workers=1).fine().counted() == (
         60,
         0,
         unavailable(keystone.swift, "openrc"),
     )
     command = ["cleanup-containers", "-b", "openrc", "--yes"]
-    ended = commands.master(*command, environment=environment).wait().fine()
+    ended = commands.call(*command, environment=environment).fine()
     assert "3 containers" in ended.out
 
 
@@ -105,10 +100,10 @@ clouds:
     interface: public
 """)
     environment = {"OS_CLIENT_CONFIG_FILE": str(path), "OS_CLOUD": "stranger"}
-    scenario = commands.scenario(container_base="clouds")
+    scenario = commands.scenario(container_base="clouds", operation_count=20)
     for options in ([], ["--os-cloud", "app"]):
-        ended = commands.run("-f", scenario, *options, environment=environment).fine()
-        assert ended.counted() == (60, 0, unavailable(keystone.swift, "clouds"))
+        ended = commands.run("-f", scenario, *options, environment=environment, workers=1).fine()
+        assert ended.counted() == (20, 0, unavailable(keystone.swift, "clouds"))
         assert STRANGER.password not in ended.out + ended.err
         assert keystone.app_secret not in ended.out + ended.err
 
@@ -126,10 +121,37 @@ def test_login_errors_are_one_line(
 ) -> None:
     path = commands.scenario(container_base="wrong")
     options = [*password_options(keystone.auth_url, TESTER), option, value]
-    line = commands.run("-f", path, *options).one_line()
+    line = commands.call_run("-f", path, *options).one_line()
     assert reason in line
     assert keystone.auth_url in line
     assert "sesame" not in line
+
+
+#: A password of nobody's.
+WRONG = "Xq7-key-of-nobody-else"
+
+
+def test_an_environment_with_a_password_shows_it_nowhere(
+    commands: Commands, keystone: KeystoneSwift
+) -> None:
+    environment = {
+        "OS_AUTH_URL": keystone.auth_url,
+        "OS_IDENTITY_API_VERSION": "3",
+        "OS_USERNAME": TESTER.user,
+        "OS_PASSWORD": TESTER.password,
+        "OS_PROJECT_NAME": TESTER.project,
+        "OS_USER_DOMAIN_NAME": TESTER.domain,
+        "OS_PROJECT_DOMAIN_NAME": TESTER.domain,
+    }
+    path = commands.scenario(container_base="envpass")
+    started = commands.start_run("-v", "-f", path, "-r", 1, environment=environment, workers=1)
+    with Watcher(started) as watcher:
+        assert started.wait().fine().counted()[1] == 0
+    none_has(watcher.inherited, "OS_PASSWORD")
+    nowhere(commands.place, "OS_PASSWORD", f'"{TESTER.password}"')
+    wrong = {**environment, "OS_PASSWORD": WRONG}
+    commands.call_run("-v", "-f", path, environment=wrong).fine(1)
+    nowhere(commands.place, WRONG)
 
 
 # The server itself, by a client that isn't ours

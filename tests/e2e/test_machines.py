@@ -95,7 +95,7 @@ def test_every_process_records_metrics_once_a_second(commands: Commands) -> None
 def assert_csv(commands: Commands, results: Path, most: int) -> None:
     out = commands.place / "hosts.csv"
     words = ["report-scenario", "-s", results, "--json", "--host-stats", out]
-    report = json.loads(commands.master(*words).wait().fine().out)
+    report = json.loads(commands.call(*words).fine().out)
     assert report["load_generator"]["verdict"] != "unknown"
     with out.open() as file:
         rows = list(csv.DictReader(file))

@@ -38,11 +38,11 @@ def test_other_containers_and_objects_are_not_changed(
             assert account.put(name, f"tiny_{number:06d}") == 201
     before = whole(account, neighbours)
     path = commands.scenario(container_base=base, container_count=len(OURS))
-    commands.run("-f", path, *login(embedded_swift)).fine()
+    commands.run("-f", path, *login(embedded_swift), workers=1).fine()
     made = [f"{base}_{number:06d}" for number in OURS]
     assert sorted({*account.containers(base), *neighbours}) == sorted({*made, *neighbours})
     assert whole(account, neighbours) == before
-    commands.master("cleanup-containers", "-b", base, *login(embedded_swift)).wait().fine()
+    commands.call("cleanup-containers", "-b", base, *login(embedded_swift)).fine()
     del before[f"{base}_000003"]  # by its name that of a run with more containers
     assert whole(account, list(before)) == before
     assert not set(account.containers(base)) & {*made, f"{base}_000003"}
@@ -57,16 +57,16 @@ def test_a_container_with_foreign_objects_is_rejected_without_the_option(
     assert account.put(theirs, "letters/from home") == 201
     before = whole(account, [theirs])
     path = commands.scenario(container_base=base, container_count=3)
-    line = commands.run("-f", path, *login(embedded_swift)).one_line()
+    line = commands.run("-f", path, *login(embedded_swift), workers=1).one_line()
     for word in (theirs, "holds 1 object", "--use-existing", "container_base"):
         assert word in line
     assert whole(account, [theirs]) == before
     assert account.objects(base) == [f"{theirs}/letters/from home"]
 
-    commands.run("-f", path, "--use-existing", *login(embedded_swift)).fine()
+    commands.run("-f", path, "--use-existing", *login(embedded_swift), workers=1).fine()
     assert f"{theirs}/letters/from home" in account.objects(base)
     assert "X-Container-Meta-Ssbench" not in account("HEAD", theirs)[1]
-    again = commands.run("-f", path, *login(embedded_swift)).one_line()
+    again = commands.run("-f", path, *login(embedded_swift), workers=1).one_line()
     assert theirs in again
 
 
@@ -77,5 +77,5 @@ def test_an_empty_container_gets_our_mark(
     assert account("PUT", f"{base}_000000")[0] == 201
     path = commands.scenario(container_base=base, container_count=1, operation_count=20)
     for _ in range(2):
-        commands.run("-f", path, *login(embedded_swift)).fine()
+        commands.run("-f", path, *login(embedded_swift), workers=1).fine()
     assert account("HEAD", f"{base}_000000")[1]["X-Container-Meta-Ssbench"]

@@ -52,7 +52,7 @@ def network() -> Iterator[Network]:
 @pytest.fixture
 def keyed(commands: Commands) -> list[str]:
     path = commands.place / "key"
-    commands.master("make-key", path).wait().fine()
+    commands.call("make-key", path).fine()
     return ["--zmq-key-file", str(path)]
 
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_measured_is_said(commands: Commands, keyed: list[str]) -
     assert f"port {port}: can't listen there: Address already in use (--network" in taken.err
     nobody = held_port("127.0.0.1")
     other = commands.place / "other"
-    commands.master("make-key", other).wait().fine()
+    commands.call("make-key", other).fine()
     address = ["--zmq-bind-ip", "127.0.0.1", "--time", 1, "--worker-wait", 0]
     words = ["check-network", f"127.0.0.1:{port}", f"127.0.0.1:{nobody}", *address]
     ports = free_ports()
@@ -110,7 +110,7 @@ def test_what_cannot_be_measured_is_said(commands: Commands, keyed: list[str]) -
     assert faults[1][1] == "Connection refused"
     assert ended.err.splitlines()[-1] == "ssbench-master: 2 connections could not be measured"
     server.wait_for("A connection from 127.0.0.1 failed: the key is another one")
-    nothing = commands.master("check-network", *address, *ports).wait()
+    nothing = commands.call("check-network", *address, *ports)
     assert "nothing to measure" in nothing.one_line(2)
     server.interrupt()
     assert server.wait().status == 0
@@ -171,7 +171,7 @@ def test_metrics_of_the_stores_host_are_recorded_and_a_run_does_not_need_them(
     assert re.search(r"^ +store-01 +metrics only +[\d.]+", ended.out, re.MULTILINE), ended.out
     sheet = commands.place / "dstat.csv"
     words = ["report-scenario", "-s", stat_file, "--json", "--dstat", sheet]
-    report = json.loads(commands.master(*words).wait().fine().out)
+    report = json.loads(commands.call(*words).fine().out)
     used = {row["host"]: row for row in report["host_use"]}
     assert used["store-01"]["processes"] == "metrics only"
     assert used[socket.gethostname()]["processes"] == "master, 2 workers"

@@ -58,14 +58,14 @@ def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
         none_has(watcher.inherited, store.key, "DICTSTORE_KEY")
         nowhere(commands.place, store.key)
         # A process that doesn't know the driver reports its operation, too.
-        report = commands.master("report-scenario", "-s", ended.results).wait().fine()
+        report = commands.call("report-scenario", "-s", ended.results).fine()
         assert report.counted("APPEND_TAG") == ended.counted("APPEND_TAG")
 
 
 def test_the_run_survives_a_killed_worker(commands: Commands, store: DictStore) -> None:
     path = scenario(commands)
     started = commands.start_run(
-        "-f", path, "-r", 12, "--think-time", 0.01, *store.options, environment=environment(store)
+        "-f", path, "-r", 12, "--think-time", 0.05, *store.options, environment=environment(store)
     )
     until("operations", lambda: done(started, "READ") > 20)
     started.workers()[0].send_signal(signal.SIGKILL)
@@ -75,12 +75,14 @@ def test_the_run_survives_a_killed_worker(commands: Commands, store: DictStore) 
 
 def test_leftovers_of_a_killed_master_are_cleaned_up(commands: Commands, store: DictStore) -> None:
     path = scenario(commands, operation_count=10**6)
-    started = commands.start_run("-f", path, *store.options, environment=environment(store))
+    started = commands.start_run(
+        "-f", path, "--think-time", 0.02, *store.options, environment=environment(store), workers=1
+    )
     until("objects", lambda: done(started, "CREATE") > 20)
     started.signal(signal.SIGKILL)
     started.process.wait()
     words = ["cleanup-containers", "--resume-cleanup", started.stat_file]
-    wrong = commands.master(*words, "-A", "http://h/auth", "-U", "u", "-K", "k").wait().fine(2)
+    wrong = commands.call(*words, "-A", "http://h/auth", "-U", "u", "-K", "k").fine(2)
     assert f"its run used another store: give --storage {DRIVER}" in wrong.err
     given = {"environment": environment(store)}
     ended = commands.master(*words, *store.options, **given).wait().fine()

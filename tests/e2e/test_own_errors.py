@@ -14,7 +14,7 @@ from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Commands, finished, login, requests
 
 USERS = 64
-OPERATIONS = 2_000
+OPERATIONS = 500
 MANY = 20_000  #: 70 to 100 s: `make test-long`
 SEED = 1  #: of chance itself, three standard deviations would be exceeded once in a hundred runs
 

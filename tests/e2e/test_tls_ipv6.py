@@ -17,7 +17,7 @@ def test_a_certificate_of_a_given_authority_is_accepted(
 ) -> None:
     path = commands.scenario(container_base="trusted")
     options = ["--os-cacert", certificates.authority, *login(tls_swift)]
-    ended = commands.run("-f", path, *options).fine()
+    ended = commands.run("-f", path, *options, workers=1).fine()
     assert ended.counted() == (60, 0, unavailable(tls_swift, "trusted"))
     assert "insecure" not in ended.err
 
@@ -26,7 +26,7 @@ def test_a_certificate_of_an_unknown_authority_is_rejected(
     commands: Commands, tls_swift: EmbeddedSwift
 ) -> None:
     path = commands.scenario(container_base="stranger")
-    line = commands.run("-f", path, *login(tls_swift)).one_line()
+    line = commands.run("-f", path, *login(tls_swift), workers=1).one_line()
     assert "certificate" in line
     assert "--os-cacert" in line or "verif" in line
     assert requests(tls_swift, "stranger") == []
@@ -34,7 +34,7 @@ def test_a_certificate_of_an_unknown_authority_is_rejected(
 
 def test_insecure_works_with_one_warning(commands: Commands, tls_swift: EmbeddedSwift) -> None:
     path = commands.scenario(container_base="insecure")
-    ended = commands.run("-q", "-f", path, "--insecure", *login(tls_swift)).fine()
+    ended = commands.run("-q", "-f", path, "--insecure", *login(tls_swift), workers=1).fine()
     assert ended.counted() == (60, 0, unavailable(tls_swift, "insecure"))
     # On the screen, whatever -q keeps off it, and in the report.
     for text in (ended.err, ended.out):
@@ -45,7 +45,7 @@ def test_insecure_works_with_one_warning(commands: Commands, tls_swift: Embedded
 def test_swift_at_an_ipv6_address(commands: Commands, ipv6_swift: EmbeddedSwift) -> None:
     assert "[::1]" in ipv6_swift.auth_url
     path = commands.scenario(container_base="six")
-    ended = commands.run("-f", path, *login(ipv6_swift)).fine()
+    ended = commands.run("-f", path, *login(ipv6_swift), workers=1).fine()
     assert ended.counted() == (60, 0, unavailable(ipv6_swift, "six"))
 
 

@@ -20,9 +20,9 @@ SIZES = [{"name": "tiny", "size_min": 5000, "size_max": 5000}]
 
 
 def against(swift: LyingSwift, commands: Commands, *more: object, **keys: object) -> Ended:
-    values = {"sizes": SIZES, "crud_profile": [1, 6, 3, 0], "operation_count": 400, **keys}
+    values = {"sizes": SIZES, "crud_profile": [1, 6, 3, 0], "operation_count": 300, **keys}
     who = ["-A", swift.auth_url, "-U", "test:tester", "-K", "testing"]
-    return commands.run("-f", commands.scenario(**values), *who, *more)
+    return commands.run("-f", commands.scenario(**values), *who, *more, workers=1)
 
 
 def counted(stats: RunStats) -> Counter[str]:
@@ -81,21 +81,21 @@ def test_corruption_during_the_warm_up_counts(commands: Commands) -> None:
 
 
 def test_there_is_nothing_to_verify_without_a_store(commands: Commands) -> None:
-    line = commands.run("-f", commands.scenario(), "--noop", "--verify").one_line(2)
+    line = commands.call_run("-f", commands.scenario(), "--noop", "--verify").one_line(2)
     assert "--verify has nothing to check with --noop" in line
 
 
 @pytest.mark.parametrize(
     ("count", "more"),
-    [(300, []), (300, ["--compressible"]), pytest.param(3000, [], marks=pytest.mark.slow)],
+    [(200, []), (200, ["--compressible"]), pytest.param(3000, [], marks=pytest.mark.slow)],
 )
 def test_an_intact_store_passes(
     embedded_swift: EmbeddedSwift, commands: Commands, count: int, more: list[str]
 ) -> None:
     # Not a base of each one's own: letters and random bytes may follow one another.
     path = commands.scenario(
-        crud_profile=[1, 3, 2, 1], operation_count=count, user_count=64,
-        initial_files={"tiny": 100}, container_base="verify",
+        crud_profile=[1, 3, 2, 1], operation_count=count, user_count=32,
+        initial_files={"tiny": 50}, container_base="verify",
     )  # fmt: skip
     started = commands.start_run("-f", path, *login(embedded_swift), "--verify", *more)
     ended = started.wait(300).fine()
@@ -109,7 +109,7 @@ def test_an_intact_store_passes(
 
 def test_it_works_over_tls(tls_swift: EmbeddedSwift, commands: Commands) -> None:
     path = commands.scenario(container_base="verifytls", crud_profile=[1, 3, 2, 1])
-    ended = commands.run("-f", path, *login(tls_swift), "--insecure", "--verify").fine()
+    ended = commands.run("-f", path, *login(tls_swift), "--insecure", "--verify", workers=1).fine()
     verified = ended.stats.verified
     assert verified is not None
     assert verified.reads > 0
@@ -126,15 +126,22 @@ def test_an_object_overwritten_by_others_is_found(
     """Other bytes of the same length, put by somebody else in the midst of the run."""
     base = "verifyback"
     path = commands.scenario(
-        sizes=SIZES, crud_profile=[0, 1, 0, 0], run_seconds=4, operation_count=None,
+        sizes=SIZES, crud_profile=[0, 1, 0, 0], operation_count=10**6, think_time=0.02,
         user_count=4, initial_files={"tiny": 8}, container_base=base, container_count=1,
     )  # fmt: skip
-    started = commands.start_run("-f", path, *login(embedded_swift), "--verify")
-    started.wait_for("Starting scenario run")
+    started = commands.start_run("-f", path, *login(embedded_swift), "--verify", workers=1)
     account = Account(embedded_swift)
-    until("READs", lambda: sum(_is_read(r) for r in requests(embedded_swift, base)) > 20)
+
+    def reads() -> int:
+        return sum(_is_read(r) for r in requests(embedded_swift, base))
+
+    until("READs", lambda: reads() > 20)
     assert account.put(f"{base}_000000", "tiny_000003", b"x" * 5000) == 201
-    ended = started.wait().fine(CORRUPTION)
+    before = reads()
+    until("READs of all objects, several times", lambda: reads() > before + 80)
+    started.interrupt()
+    ended = started.wait()
+    assert ended.status == CORRUPTION, ended.err
     rows = list(rows_of(ended.results))
     wrong = [row for row in rows if row["error"]]
     assert {row["error"] for row in wrong} == {ErrorKind.CORRUPT}

@@ -24,7 +24,7 @@ def base() -> str:
 def killed_run(commands: Commands, swift: EmbeddedSwift, base: str) -> tuple[Path, str]:
     """Stat file and id of a run whose master was killed in the midst of it."""
     path = commands.scenario(
-        container_base=base, crud_profile=[4, 1, 1, 1], operation_count=10**6,
+        container_base=base, crud_profile=[4, 1, 1, 1], operation_count=10**6, think_time=0.02,
         sizes=[{"name": "tiny", "size_min": 1, "size_max": 99},
                {"name": "x.y", "size_min": 1, "size_max": 99}],
         initial_files={"tiny": 10, "x.y": 5},
@@ -60,7 +60,7 @@ def settled(account: Account, base: str) -> list[str]:
 
 def resume(commands: Commands, swift: EmbeddedSwift, path: Path, *words: object) -> Ended:
     command = [*words, "--resume-cleanup", path, *login(swift)]
-    return commands.master(*command).wait()
+    return commands.call(*command)
 
 
 @pytest.mark.fault("master killed in the run, then --resume-cleanup")
@@ -97,7 +97,7 @@ def test_objects_of_others_under_the_names_of_the_run_stay(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0], operation_count=12)
-    run = commands.run("-k", "-f", path, *login(embedded_swift)).fine()
+    run = commands.run("-k", "-f", path, *login(embedded_swift), workers=1).fine()
     account = Account(embedded_swift)
     run_id = run.stats.run.run_id
     theirs, *ours = account.created(base, run_id)
@@ -138,7 +138,7 @@ def _plant_neighbours(account: Account, base: str, run_id: str) -> None:
 def test_resume_cleanup_rejects_a_live_run(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str, row: Row
 ) -> None:
-    path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0])
+    path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0], think_time=0.05)
     started = commands.start_run("-f", path, "-o", 10**6, *login(embedded_swift), workers=1)
     account = Account(embedded_swift)
     until("objects", lambda: _puts(embedded_swift, base) > 15)
@@ -158,10 +158,10 @@ def test_resume_cleanup_rejects_a_live_run(
 def test_a_second_ctrl_c_names_the_cleanup_command(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
-    path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0], user_count=8)
-    started = commands.start_run("-f", path, "-o", 10**6, *login(embedded_swift))
+    path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0], think_time=0.02)
+    started = commands.start_run("-f", path, "-o", 10**6, *login(embedded_swift), workers=1)
     account = Account(embedded_swift)
-    until("objects", lambda: _puts(embedded_swift, base) > 60)
+    until("objects", lambda: _puts(embedded_swift, base) > 40)
     with silenced(embedded_swift):  # so that it isn't done before the second one
         started.interrupt()
         started.wait_for("interrupted by SIGINT")
@@ -170,5 +170,5 @@ def test_a_second_ctrl_c_names_the_cleanup_command(
     command = re.search(r"ssbench-master (cleanup-containers --resume-cleanup \S+)", ended.err)
     assert command, ended.err
     settled(account, base)
-    commands.master(*command[1].split(), *login(embedded_swift)).wait().fine()
+    commands.call(*command[1].split(), *login(embedded_swift)).fine()
     assert all(name.count("_") == 2 for name in account.objects(base))

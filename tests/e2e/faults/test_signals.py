@@ -8,8 +8,10 @@ import re
 import secrets
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import (
+    PATIENCE_S,
     Account,
     Commands,
     Ended,
@@ -32,6 +35,7 @@ from tests.e2e.commands import (
     until,
 )
 from tests.e2e.faults.matrix import Row
+from tests.fakes.hostile_swift import Behaviour, HostileSwift
 
 #: How long a run may need to end after a Ctrl-C, and how long after a second one.
 IN_GOOD_ORDER_S = 15.0
@@ -52,11 +56,10 @@ class Lively:
     def __init__(self, commands: Commands, swift: EmbeddedSwift, base: str) -> None:
         self.commands, self.swift, self.base = commands, swift, base
 
-    def start(self, *options: object, workers: int | None = 2, **keys: object) -> Started:
-        path = self.commands.scenario(
-            **{"container_base": self.base, "crud_profile": [2, 1, 0, 0], "operation_count": 10**6}
-            | keys
-        )
+    def start(self, *options: object, workers: int | None = 1, **keys: object) -> Started:
+        # It goes on for as long as the test takes to look at it: not at full speed.
+        own = {"container_base": self.base, "operation_count": 10**6, "think_time": 0.02}
+        path = self.commands.scenario(**{**own, "crud_profile": [2, 1, 0, 0], **keys})
         return self.commands.start_run("-f", path, *options, *login(self.swift), workers=workers)
 
     def seen(self, method: str, *, initial: bool) -> int:
@@ -163,7 +166,7 @@ def test_a_signal_during_populate(lively: Lively, row: Row) -> None:
 @pytest.mark.fault("{number.name} during the run")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_during_the_run(lively: Lively, number: signal.Signals, row: Row) -> None:
-    started = lively.start()
+    started = lively.start(workers=2)
     lively.wait_for("PUT", 20)
     ended = stopped(started, row, number)
     stats = ended.stats
@@ -187,33 +190,68 @@ def test_a_signal_during_a_run_with_keep(lively: Lively, row: Row) -> None:
     assert lively.seen("DELETE", initial=False) == 0
 
 
+class HeldSwift(HostileSwift):
+    """A small Swift that holds DELETEs back until ``go_on`` is set.
+
+    So a clean-up lasts until the test has looked at it, however long it is kept from that.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    def deed_for(self, request: BaseHTTPRequestHandler) -> Behaviour | None:
+        if request.command == "DELETE":
+            self.asked.set()
+            self.go_on.wait(PATIENCE_S)
+        return None
+
+    def created(self) -> list[str]:
+        """The objects that a run made, ``tiny_RUN_000001``."""
+        names = [name for there in self.containers.values() for name in there.objects]
+        return [name for name in names if name.count("_") == 2]
+
+    def options(self) -> list[object]:
+        return ["-A", self.auth_url, "-U", "a:b", "-K", "k", "--network-timeout", PATIENCE_S]
+
+
 @pytest.mark.fault("Ctrl-C during clean-up")
-def test_a_signal_during_cleanup(lively: Lively, row: Row) -> None:
-    started = lively.start(operation_count=150, crud_profile=[1, 0, 0, 0])
-    lively.wait_for("DELETE", 2)
-    stats = stopped(started, row).stats
-    assert finished(stats)["CREATE"] == 150
-    # Clean-up goes on: what a user asks for by Ctrl-C is an end without leftovers.
-    assert lively.left(stats.run.run_id) == []
+def test_a_signal_during_cleanup(commands: Commands, row: Row) -> None:
+    path = commands.scenario(operation_count=30, crud_profile=[1, 0, 0, 0])
+    with HeldSwift() as swift:
+        started = commands.start_run("-f", path, *swift.options(), workers=1)
+        assert swift.asked.wait(PATIENCE_S)
+        row.strike()
+        started.interrupt()
+        swift.go_on.set()
+        stats = interrupted(started.wait(), row).stats
+        assert finished(stats)["CREATE"] == 30
+        # Clean-up goes on: what a user asks for by Ctrl-C is an end without leftovers.
+        assert swift.created() == []
     row.saw("clean-up went on to its end")
 
 
 @pytest.mark.fault("a second Ctrl-C during clean-up")
-def test_a_second_signal_exits_at_once(lively: Lively, row: Row) -> None:
-    started = lively.start(crud_profile=[1, 0, 0, 0], user_count=8)
-    lively.wait_for("PUT", 300)
-    workers = [worker.pid for worker in started.workers()]
-    started.interrupt()
-    lively.wait_for("DELETE", 1)
-    row.strike()
-    started.interrupt()
-    ended = started.wait().fine(5)
-    assert row.recovered() < AT_ONCE_S + 5  # LocalWorkers' patience
+def test_a_second_signal_exits_at_once(commands: Commands, row: Row) -> None:
+    keys = {"crud_profile": [1, 0, 0, 0], "operation_count": 10**6, "think_time": 0.02}
+    with HeldSwift() as swift:
+        path = commands.scenario(**keys)
+        started = commands.start_run("-f", path, *swift.options())
+        until("objects", lambda: len(swift.created()) > 40)
+        workers = [worker.pid for worker in started.workers()]
+        started.interrupt()
+        assert swift.asked.wait(PATIENCE_S)
+        row.strike()
+        started.interrupt()
+        ended = started.wait().fine(5)
+        assert row.recovered() < AT_ONCE_S + 5  # LocalWorkers' patience
+        swift.go_on.set()
+        # All that was done until the first one is on disk.
+        created = len(swift.created())
     assert all(is_gone(pid) for pid in workers)
     stats = stats_of(ended.results, damaged=True)
-    # All that was done until the first one is on disk.
-    assert finished(stats)["CREATE"] >= 300
-    report = lively.commands.master("report-scenario", "-s", ended.results).wait().fine()
+    assert finished(stats)["CREATE"] >= created > 40
+    report = commands.call("report-scenario", "-s", ended.results).fine()
     assert report.counted()[0] == finished(stats)["CREATE"]
     row.saw("status 5 at once, the stat file can be reported on")
 

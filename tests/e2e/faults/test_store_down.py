@@ -33,7 +33,7 @@ def test_without_object_server_operations_are_retried_and_fail(
     swift = four_process_swift
     path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=4, container_base="down")
     started = commands.start_run(
-        "-f", path, "-r", "6", "--think-time", 0.05, "--retries", "2", *login(swift)
+        "-f", path, "-r", "6", "--think-time", 0.05, "--retries", "2", *login(swift), workers=1
     )
     until("reads", lambda: any(r.method == "GET" and r.object for r in requests(swift, "down")))
     time.sleep(1)
@@ -64,14 +64,14 @@ def test_an_outage_within_the_retries_fails_no_operation(
 ) -> None:
     swift = four_process_swift
     path = commands.scenario(user_count=4, container_base="outage")
-    started = commands.start_run("-f", path, "-o", "200", *login(swift))
+    started = commands.start_run("-f", path, "-o", "120", *login(swift), workers=1)
     until("reads", lambda: any(r.method == "GET" and r.object for r in requests(swift, "outage")))
     swift.kill("object")
     until("refusals", lambda: any(r.status == 503 for r in requests(swift, "outage")))
     swift.revive("object")
     ended = started.wait().fine()
     count, errors, retries = ended.counted()
-    assert (count, errors) == (200, 0)
+    assert (count, errors) == (120, 0)
     assert retries > 0
     assert Account(swift).created("outage", ended.stats.run.run_id) == []
     row.accounted(ended.stats)
@@ -85,7 +85,7 @@ def test_without_initial_objects_the_run_is_skipped_and_reported(
     swift = four_process_swift
     path = commands.scenario(crud_profile=[0, 1, 0, 0], container_base="gone")
     swift.kill("object")
-    ended = commands.run("-f", path, "--retries", "0", *login(swift)).fine(1)
+    ended = commands.run("-f", path, "--retries", "0", *login(swift), workers=1).fine(1)
     assert ended.counted() == (0, 0, 0)
     assert "no initial object could be uploaded" in ended.out
     assert "503" in ended.out
@@ -101,10 +101,10 @@ def test_a_run_in_which_every_operation_fails_has_a_report_and_status_1(
     swift = fresh_swift(proxy_conf=QUOTAS)
     keys = {"container_base": "full", "container_count": 1}
     reads = commands.scenario(**keys, crud_profile=[0, 1, 0, 0])
-    commands.run("-f", reads, *login(swift)).fine()
+    commands.run("-f", reads, "-o", 1, *login(swift), workers=1).fine()
     Account(swift)("POST", "full_000000", X_Container_Meta_Quota_Bytes="1")
     creates = commands.scenario(**keys, crud_profile=[1, 0, 0, 0], operation_count=20)
-    ended = commands.run("-f", creates, *login(swift)).fine(1)
+    ended = commands.run("-f", creates, *login(swift), workers=1).fine(1)
     assert ended.counted() == (0, 20, 0)
     kinds = {key: error.count for key, error in ended.stats.errors.items()}
     assert kinds == {(ErrorKind.STATUS, 413): 20}
@@ -116,7 +116,7 @@ def test_a_run_in_which_every_operation_fails_has_a_report_and_status_1(
 @pytest.mark.fault("authentication: nobody listens there")
 def test_no_server_at_all(commands: Commands, row: Row) -> None:
     path = commands.scenario()
-    line = commands.run(
+    line = commands.call_run(
         "-f", path, "-A", f"{NOBODY}/auth/v1.0", "-U", "test:tester", "-K", "testing"
     ).one_line()
     assert NOBODY in line
@@ -130,7 +130,7 @@ def test_no_server_at_the_storage_url(
 ) -> None:
     path = commands.scenario(container_base="elsewhere")
     options = [*login(embedded_swift), "-S", f"{NOBODY}/v1/AUTH_test"]
-    line = commands.run("-f", path, *options).one_line()
+    line = commands.run("-f", path, *options, workers=1).one_line()
     assert "127.0.0.1:9" in line
     assert "refused" in line
     assert requests(embedded_swift, "elsewhere") == []
@@ -141,7 +141,7 @@ def test_no_server_at_the_storage_url(
 def test_a_wrong_key(commands: Commands, embedded_swift: EmbeddedSwift, row: Row) -> None:
     path = commands.scenario(container_base="wrongkey")
     options = ["-A", embedded_swift.auth_url, "-U", embedded_swift.user, "-K", "open sesame"]
-    line = commands.run("-f", path, *options).one_line()
+    line = commands.call_run("-f", path, *options).one_line()
     assert "user or key refused" in line
     assert "sesame" not in line
     assert requests(embedded_swift, "wrongkey") == []
@@ -154,7 +154,7 @@ def test_a_user_without_write_permission(
 ) -> None:
     path = commands.scenario(container_base="forbidden")
     options = ["-A", embedded_swift.auth_url, "-U", "test:tester3", "-K", "testing3"]
-    line = commands.run("-f", path, *options).one_line()
+    line = commands.run("-f", path, *options, workers=1).one_line()
     assert "forbidden_0000" in line
     assert "403" in line
     row.saw(f"status 1: {line.partition(': ')[2]}")

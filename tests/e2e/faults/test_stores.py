@@ -54,10 +54,10 @@ def test_broken_reads_have_a_cause(store: Store, commands: Commands, row: Row) -
     }
     behaviours = {name: fault and fault.behaviour for name, fault in faults.items()}
     with store.broken(behaviours) as proxy:
-        ended = store.run(
+        ended = store.call(
             commands, proxy.port, "--retries", 0, "--network-timeout", NETWORK_S,
             crud_profile=[0, 1, 0, 0], operation_count=28,
-        ).wait()  # fmt: skip
+        )  # fmt: skip
     account = row.accounted(ended.stats)
     judged(ended, account)
     assert (account.sent, account.done) == (28, 8)
@@ -73,13 +73,8 @@ def test_lies_are_corruption(store: Store, commands: Commands, row: Row) -> None
         "etag": Lie(lambda said: with_etag(said, "0" * 32)), "well, too": None,
     }  # fmt: skip
     with store.broken(lies) as proxy:
-        ended = (
-            store.run(
-                commands, proxy.port, "--verify", crud_profile=[0, 1, 0, 0], operation_count=24
-            )
-            .wait()
-            .fine(ExitStatus.CORRUPTION)
-        )
+        keys = {"crud_profile": [0, 1, 0, 0], "operation_count": 24}
+        ended = store.call(commands, proxy.port, "--verify", **keys).fine(ExitStatus.CORRUPTION)
     account = row.accounted(ended.stats)
     struck = proxy.struck["bytes"] + proxy.struck["length"]
     struck += proxy.struck["etag"] if store.etag_is_md5 else 0
@@ -99,10 +94,10 @@ def test_broken_uploads_have_a_cause(store: Store, commands: Commands, row: Row)
         faults["etag"] = Fault(stall, K.CORRUPT, "the ETag is 0000", store.created)
     sizes = [{"name": "tiny", "size_min": SIZE, "size_max": SIZE}]
     with BreakingProxy(store.port, {"cut": cut.behaviour, "well": None, **lies}, "PUT") as proxy:
-        ended = store.run(
+        ended = store.call(
             commands, proxy.port, "--retries", 0, "--verify", crud_profile=[1, 0, 0, 0],
             operation_count=12, sizes=sizes, initial_files={"tiny": 1},
-        ).wait()  # fmt: skip
+        )  # fmt: skip
     account = row.accounted(ended.stats)
     assert account.sent == 12
     row.saw(all_told(ended, proxy, faults))
@@ -130,7 +125,7 @@ def test_an_outage_is_survived(store: Store, commands: Commands, row: Row) -> No
         assert account.failed == 0
         assert ended.counted()[2] > 0
         gate.shut()
-        line = store.run(commands, gate.port).wait().one_line()
+        line = store.call(commands, gate.port).one_line()
     assert "connection refused" in line.lower()
     row.saw(f"no operation failed, {ended.counted()[2]} retries; then status 1, one line")
 
@@ -146,11 +141,8 @@ def reads(started: Started) -> int:
 def test_expired_credentials_are_renewed(store: Store, commands: Commands, row: Row) -> None:
     faults = {"expired": saying(store.expired, then=keep), **{f"well {n}": None for n in range(19)}}
     with store.broken(faults) as proxy:
-        ended = (
-            store.run(commands, proxy.port, crud_profile=[0, 1, 0, 0], operation_count=40)
-            .wait()
-            .fine()
-        )
+        keys = {"crud_profile": [0, 1, 0, 0], "operation_count": 40}
+        ended = store.call(commands, proxy.port, **keys).fine()
     account = row.accounted(ended.stats)
     assert (account.done, account.failed) == (40, 0)
     renewals = ended.stats.total().renewals

@@ -49,7 +49,9 @@ def kill_one(started: Started, row: Row) -> int:
 def test_one_of_two_workers_is_killed(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
-    path = commands.scenario(container_base="killed", crud_profile=[2, 1, 1, 0], user_count=8)
+    path = commands.scenario(
+        container_base="killed", crud_profile=[2, 1, 1, 0], user_count=8, think_time=0.02
+    )
     options = login(embedded_swift)
     started = commands.start_run("-f", path, "-o", "500", *options)
     until("writes", lambda: puts(embedded_swift, "killed") > 60)
@@ -116,7 +118,7 @@ def test_one_of_two_workers_is_killed_during_populate(
 def test_all_workers_are_killed(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
-    path = commands.scenario(container_base="allkilled", crud_profile=[0, 1, 0, 0])
+    path = commands.scenario(container_base="allkilled", crud_profile=[0, 1, 0, 0], think_time=0.02)
     started = commands.start_run("-f", path, "-o", 10**6, *login(embedded_swift))
     until("reads", lambda: len(requests(embedded_swift, "allkilled")) > 60)
     row.strike()
@@ -138,7 +140,7 @@ def test_all_workers_are_killed_and_another_joins(
 ) -> None:
     ports = free_ports()
     first = commands.worker(*ports, "first")
-    path = commands.scenario(container_base="heir", crud_profile=[1, 1, 0, 0])
+    path = commands.scenario(container_base="heir", crud_profile=[1, 1, 0, 0], think_time=0.02)
     options = ["--worker-timeout", 3, "--expect-workers", 1, *login(embedded_swift)]
     started = commands.start_run("-f", path, "-o", 400, *options, workers=None, ports=ports)
     until("writes", lambda: puts(embedded_swift, "heir") > 40)
@@ -206,8 +208,8 @@ def test_a_worker_that_exits_on_sigterm_loses_no_operation(commands: Commands, r
 def test_no_worker_joins(commands: Commands) -> None:
     path = commands.scenario()
     ports = free_ports()
-    ended = commands.run("-f", path, "--noop", "--worker-wait", "1", workers=None, ports=ports)
-    line = ended.one_line()
+    words = ["run-scenario", "-f", path, "-s", commands.place / "x", *ports]
+    line = commands.call(*words, "--noop", "--worker-wait", "1").one_line()
     assert "no worker joined within 1 s" in line
     assert "--workers" in line
     assert all(port in line for port in ports[1::2])
@@ -269,7 +271,7 @@ def test_kill_workers_names_the_workers_and_ends_them(commands: Commands) -> Non
 
 
 def test_kill_workers_without_any(commands: Commands) -> None:
-    ended = commands.master("kill-workers", "--worker-wait", "1", *free_ports()).wait().fine(1)
+    ended = commands.call("kill-workers", "--worker-wait", "1", *free_ports()).fine(1)
     assert "No workers" in ended.err
 
 

@@ -46,7 +46,7 @@ def at_work(
 ) -> Iterator[Started]:
     """A run with a worker on each host, that has begun."""
     key = commands.place / "key"
-    commands.master("make-key", key).wait().fine()
+    commands.call("make-key", key).fine()
     keyed = [*PORTS, "--zmq-key-file", key]
     with network.master.listener(0) as listener, Relay(listener, swift.port) as relay:
         store = network.master_address(0)
