@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE.parent))
 
 import ssbench  # noqa: E402
 from ssbench import report  # noqa: E402
-from ssbench.cli.dashboard import dashboard  # noqa: E402
+from ssbench.cli.dashboard import Dashboard  # noqa: E402
 from ssbench.cli.live_page import LivePage  # noqa: E402
 from ssbench.cli.progress import TITLES  # noqa: E402
 from ssbench.core.live import RunProgress  # noqa: E402
@@ -119,7 +119,7 @@ def _terminal(progress: RunProgress, columns: int, lines: int) -> str:
     console = Console(
         file=io.StringIO(), record=True, force_terminal=True, width=columns, height=lines
     )
-    console.print(dashboard(TITLES[Phase.RUN], progress, "", (columns, lines)))
+    console.print(Dashboard(TITLES[Phase.RUN], progress, "", (columns, lines)))
     drawn = console.export_svg(title=f"ssbench, {columns} x {lines}")
     width = columns * 8
     return (

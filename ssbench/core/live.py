@@ -165,7 +165,8 @@ class ProgressTracker:
         self._total = total
         self._run_seconds = run_seconds
         self._random = random or Random(0)  # nosec B311 # a sample for displays
-        self._sampled = 1.0  # share of batches
+        self._sampled = 1.0  # share of batches, by the rate so far
+        self._timed = 0  # latencies since the last call of ``progress``, which bounds them
         self._marks: deque[_Mark] = deque([_Mark(0.0, 0, 0, {})])  # of the last seconds
         # Counts of latencies by (series, bucket): since the last call of ``progress``; of each
         # call in the last seconds; of all of these.
@@ -203,7 +204,10 @@ class ProgressTracker:
             failed = unpack_column(errors, count)
             rows = zip(failed, unpack_column(columns[_STATUS], count), strict=True)
             self._statuses.update([status for error, status in rows if error == ErrorKind.STATUS])
-        if self._sampled == 1 or self._random.random() < self._sampled:
+        if self._timed < SAMPLED_PER_S and (
+            self._sampled == 1 or self._random.random() < self._sampled
+        ):
+            self._timed += count
             self._add_latencies(columns)
 
     def _count(self) -> None:
@@ -245,6 +249,7 @@ class ProgressTracker:
         self._recent.update(self._latest)
         self._latencies.append((at_s, self._latest))
         self._latest = Counter()
+        self._timed = 0
         while self._latencies[0][0] < at_s - _WINDOW_S:
             self._recent -= self._latencies.popleft()[1]  # leaves out what is 0
         before = self._marks[0]

@@ -137,6 +137,15 @@ def test_at_high_rates_latencies_are_those_of_a_sample() -> None:
     assert shown.p99_s == pytest.approx(0.1, rel=0.03)
 
 
+def test_before_the_rate_is_known_no_more_latencies_than_a_sample_are_counted() -> None:
+    tracker = ProgressTracker(None, None)
+    for latency_ms in (10, 9000):
+        tracker.add_results(reads(latency_ms, SAMPLED_PER_S))
+    shown = tracker.progress(0.1, 2 * SAMPLED_PER_S, 0, 2, 2)
+    assert shown.operations[READ].done == 2 * SAMPLED_PER_S
+    assert shown.p99_s == pytest.approx(0.01, rel=0.03)
+
+
 class Never(Random):
     def random(self) -> float:
         return 0.9999
