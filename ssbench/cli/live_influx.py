@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ssbench import __version__
-from ssbench.cli.live_state import StateObserver
+from ssbench.cli.live_json import StateObserver
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.text import plural, printable
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ssbench import __version__
-from ssbench.cli.live_state import PHASES, cause_of
+from ssbench.cli.live_json import PHASES, cause_of
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import RunProgress
 from ssbench.core.model import ErrorKind, Phase
