@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 
+from ssbench.cli.worker_options import WORKER
+
 MASK = "********"
 _NECTAR = "P"  #: a password in a command line of nectar
 _NECTAR_LONG = ("--P", "--K")  #: there one dash and several are the same
@@ -45,16 +47,19 @@ def mask(words: Sequence[str]) -> list[str]:
     """
     found = []
     value_is_next = False
-    letters, long = _secret_flags()
-    if "nectar" in words:
-        letters, long = [*letters, *_NECTAR], [*long, *_NECTAR_LONG]
+    known = {flag for option in WORKER for flag in option.flags}  # none of them is secret
     for word in words:
         if value_is_next:
             found.append(MASK)
             value_is_next = False
-        else:
+            continue
+        shown = word
+        if word.startswith("-") and word.partition("=")[0] not in known:
+            letters, long = _secret_flags()
+            if "nectar" in words:
+                letters, long = [*letters, *_NECTAR], [*long, *_NECTAR_LONG]
             shown, value_is_next = _mask_option(word, letters, long)
-            found.append(_USER_IN_URL.sub(f"{MASK}@", shown))
+        found.append(_USER_IN_URL.sub(f"{MASK}@", shown))
     return found
 
 
@@ -78,7 +83,7 @@ def _mask_option(word: str, letters: Sequence[str], long: Sequence[str]) -> tupl
 @cache
 def _secret_flags() -> tuple[Sequence[str], Sequence[str]]:
     """Letters, and long options."""
-    from ssbench.cli.store_options import STORE_OPTIONS  # not needed by local workers
+    from ssbench.cli.store_options import STORE_OPTIONS  # loads slowly; no worker needs it
 
     flags = [flag for option in STORE_OPTIONS if option.secret for flag in option.flags]
     long = [flag for flag in flags if flag.startswith("--")]

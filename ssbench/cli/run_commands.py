@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 from ssbench import runner
 from ssbench.cli.config import base_config, run_config, search_config, with_local_workers
 from ssbench.cli.console import tell, tell_status, write_result
-from ssbench.cli.live_json import LiveJson
-from ssbench.cli.metrics import RunMetrics, metrics_server
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.report_files import check_report_files, junit_file, write_report_files
 from ssbench.cli.signals import Signals
@@ -145,6 +143,8 @@ def _serving(
     with ExitStack() as stack:
         servers: list[Observer] = []
         if ns.metrics_address:
+            from ssbench.cli.metrics import RunMetrics, metrics_server  # few runs need it
+
             metrics = RunMetrics(Path(config.scenario.source).stem)
             url = stack.enter_context(metrics_server(ns.metrics_address, metrics))
             if not ns.quiet:
@@ -186,6 +186,8 @@ def _running(
         progress = stack.enter_context(make_progress(ns.progress, quiet=ns.quiet))
         observers: list[Observer] = [progress, *servers]
         if ns.live_json:
+            from ssbench.cli.live_json import LiveJson  # few runs need it
+
             observers.append(stack.enter_context(LiveJson(ns.live_json)))
         if ns.influx:
             from ssbench.cli.live_influx import Influx

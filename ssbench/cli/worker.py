@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -19,7 +18,6 @@ import gevent
 from gevent import get_hub
 
 from ssbench.cli.console import log_to_stderr, tell
-from ssbench.cli.metrics import WorkerMetrics, metrics_server
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import SIGNALS
 from ssbench.cli.site import WORKER_TABLE, Site, describe
@@ -85,7 +83,7 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
     allow_many_connections()
     check_source_addresses(ns.source_addresses or ())
     concurrency = 0 if ns.metrics_only else _possible_users(ns)
-    worker_id = ns.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    worker_id = ns.worker_id or f"{socket.gethostname()}-{os.urandom(4).hex()}"
     address = None
     if ns.parent_pipe is None:
         path = key_path(ns, os.environ)
@@ -131,6 +129,8 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
     tune_garbage_collector()
     with ExitStack() as stack:
         if ns.metrics_address:
+            from ssbench.cli.metrics import WorkerMetrics, metrics_server  # few workers need it
+
             url = stack.enter_context(metrics_server(ns.metrics_address, WorkerMetrics(worker)))
             log.info("Metrics for Prometheus: %s", url)
         status = worker.serve()
