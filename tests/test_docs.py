@@ -232,7 +232,9 @@ def must_be_accepted(line: str) -> None:
         arguments = bench_words(arguments[1:], {})
     elif arguments[:1] == ["profiler"]:
         arguments = upload_words(arguments[1:])
-    parser = {"ssbench-master": master_parser, "ssbench-worker": worker_parser}[program]()
+    assert program in ("ssbench-master", "ssbench-worker")
+    is_master = program == "ssbench-master"
+    parser = master_parser(arguments) if is_master else worker_parser()
     if "--version" in arguments:
         with pytest.raises(SystemExit, match=r"^0$"):
             parser.parse_args(arguments)
@@ -247,7 +249,8 @@ def test_the_runs_of_the_page_on_webdav_need_nothing_that_it_does_not_show() -> 
     used = []
     for line in command_lines(path):
         if line.split()[1] in ("run-scenario", "find-limit"):
-            ns = master_parser().parse_args(shlex.split(line)[1:])
+            words = shlex.split(line)[1:]
+            ns = master_parser(words).parse_args(words)
             assert ns.workers, line
             used.append(ns.scenario)
     assert set(used) <= {"one.scenario", *CANNED}
@@ -310,12 +313,6 @@ def test_the_page_on_doctor_has_every_check() -> None:
     assert [literals(row[0])[0] for row in checks if len(row) == 2] == [row.name for row in CHECKS]
 
 
-#: Literal parts of each message that docs/reference/messages.rst lists.
-INDEXED = [
-    [part.strip(": ") for part in literals(row[0])[0].split("...") if part.strip(": ")]
-    for group in page(ROOT / "docs/reference/messages.rst").findall(nodes.section)
-    for row in rows(group)
-]
 #: Messages of these must be in it.
 LISTED = {"AuthError", "FewerWorkersError", "NoWorkersError", "StatFileError", "TransportError"}
 #: Defects, and misuse of the library.
@@ -333,6 +330,16 @@ def said(node: ast.AST) -> str:
     return "\n"
 
 
+@cache
+def indexed() -> list[list[str]]:
+    """Literal parts of each message that docs/reference/messages.rst lists."""
+    return [
+        [part.strip(": ") for part in literals(row[0])[0].split("...") if part.strip(": ")]
+        for group in page(ROOT / "docs/reference/messages.rst").findall(nodes.section)
+        for row in rows(group)
+    ]
+
+
 @pytest.fixture(scope="module")
 def code() -> list[ast.AST]:
     return [
@@ -345,7 +352,7 @@ def code() -> list[ast.AST]:
 def test_the_index_lists_messages_as_the_code_has_them(code: list[ast.AST]) -> None:
     of_system = {"connection refused", "no route to host", "name or service not known"}
     texts = [said(node) for node in code if isinstance(node, (ast.Constant, ast.JoinedStr))]
-    parts = {part for message in INDEXED for part in message} - of_system
+    parts = {part for message in indexed() for part in message} - of_system
     assert [part for part in parts if not any(part in text for text in texts)] == []
 
 
@@ -358,8 +365,8 @@ def test_every_message_on_logins_ports_workers_and_stat_files_is_in_the_index(
             text = said(node.args[0])
             if node.func.id not in LISTED or not any(len(part) > 12 for part in text.split("\n")):
                 continue
-            indexed = any(all(part in text for part in parts) for parts in INDEXED)
-            if not indexed and not any(part in text for part in UNLISTED):
+            is_indexed = any(all(part in text for part in parts) for parts in indexed())
+            if not is_indexed and not any(part in text for part in UNLISTED):
                 lacking.append(text)
     assert lacking == []
 

@@ -23,7 +23,8 @@ LOGIN = "-A http://h/auth -U a:u -K s3cret"
 
 
 def ns(line: str) -> argparse.Namespace:
-    return master_parser().parse_args(line.split())
+    words = line.split()
+    return master_parser(words).parse_args(words)
 
 
 def config(words: str, environ: dict[str, str] | None = None) -> RunConfig:
@@ -216,7 +217,7 @@ ENVIRONMENT_WORDS = [
     b"\nOS_USERNAME=", b"\nOS_PASSWORD=",
 ]  # fmt: skip
 SECRETS = ("ST_KEY", "OS_PASSWORD", "OS_AUTH_TOKEN", "OS_APPLICATION_CREDENTIAL_SECRET")
-RUN = master_parser().parse_args(["run-scenario", "-f", "very_small"])
+RUN = ns("run-scenario -f very_small")
 WORKER = worker_parser().parse_args([])
 
 

@@ -40,7 +40,7 @@ ALL = [(option.name, words) for option in SECRETS for words in spellings(option)
 @pytest.mark.parametrize(("field", "words"), ALL, ids=[" ".join(words) for _, words in ALL])
 def test_a_secret_is_masked_in_every_spelling(field: str, words: list[str]) -> None:
     line = ["run-scenario", "-f", "small", *words, "-u", "4"]
-    parsed = master_parser().parse_args(line)
+    parsed = master_parser(line).parse_args(line)
     assert getattr(parsed, field).endswith(SECRET), "no such spelling"
     masked = mask(line)
     assert not [word for word in masked if SECRET in word]

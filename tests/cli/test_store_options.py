@@ -20,7 +20,8 @@ NEEDED = {
 
 
 def ns(line: str) -> argparse.Namespace:
-    return master_parser().parse_args(line.split())
+    words = line.split()
+    return master_parser(words).parse_args(words)
 
 
 @pytest.mark.parametrize("command", sorted(NEEDED))
