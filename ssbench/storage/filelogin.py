@@ -14,7 +14,6 @@ from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.option import Option
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.storage.base import Access
-from ssbench.storage.filetree import FileTree, drop_all_caches
 from ssbench.storage.options import StoreOptions, option_values
 
 _IN_MEMORY = ("tmpfs", "ramfs")
@@ -62,6 +61,8 @@ class FileClient:
             raise UsageError(
                 f"policy {settings.placement!r}: the file store has no storage policies"
             )
+        from ssbench.storage.filetree import FileTree  # the table of options needs none
+
         self._own = typed(FileSettings, settings.store)
         self._serial = settings.newest.serial
         self._tree = FileTree(self._own.path)
@@ -90,6 +91,8 @@ class FileAccess:
     where = ""
 
     def __init__(self, options: StoreOptions) -> None:
+        from ssbench.storage.filetree import FileTree
+
         values = option_values(OPTIONS, options)
         if not values.get("path"):
             raise UsageError("the file store needs a directory: --path DIR")
@@ -107,6 +110,8 @@ class FileAccess:
         notes = []
         kind = self._tree.file_system()
         if settings.page_cache == "drop-all":
+            from ssbench.storage.filetree import drop_all_caches
+
             drop_all_caches()
         if settings.direct:
             block = self._tree.direct_alignment()
