@@ -11,21 +11,10 @@ from urllib.parse import urlsplit
 from ssbench.core.errors import UsageError
 
 _AUTH = (
-    "auth_url",
-    "username",
-    "user_id",
-    "password",
-    "user_domain_id",
-    "user_domain_name",
-    "project_id",
-    "project_name",
-    "project_domain_id",
-    "project_domain_name",
-    "tenant_id",
-    "tenant_name",
-    "application_credential_id",
-    "application_credential_secret",
-)
+    "auth_url", "username", "user_id", "password", "user_domain_id", "user_domain_name",
+    "project_id", "project_name", "project_domain_id", "project_domain_name", "tenant_id",
+    "tenant_name", "application_credential_id", "application_credential_secret",
+)  # fmt: skip
 #: Key of a cloud -> option.
 _OTHERS = {
     "token": "os_auth_token",  # nosec B105 # names, not a token

@@ -42,17 +42,8 @@ _PAGES = ("list_limit", "list_delimiter")  #: of a store whose listings have pag
 #: Of ``upload``: it sends real files; it compares, or returns, their MD5.
 UPLOADS, CHECKSUMS = "uploads of files", "checksums"
 FREE_SPACE = "free space"  #: ``state`` of the driver may give it
-_ALL = (
-    UPLOADS,
-    CHECKSUMS,
-    "delete_after",
-    "policy",
-    "large_object",
-    "headers",
-    "expect_continue",
-    "keep_alive",
-    *_PAGES,
-)
+_HTTP = ("headers", "expect_continue", "keep_alive")
+_ALL = (UPLOADS, CHECKSUMS, "delete_after", "policy", "large_object", *_HTTP, *_PAGES)
 #: Name -> row.
 ROWS = {
     row.name: row
@@ -74,15 +65,7 @@ ROWS = {
             options="ssbench.storage.s3options:OPTIONS",
             credentials="ssbench.storage.s3login:S3Login",
             urls="s3_endpoints",
-            features=(
-                UPLOADS,
-                CHECKSUMS,
-                "large_object",
-                "headers",
-                "expect_continue",
-                "keep_alive",
-                *_PAGES,
-            ),
+            features=(UPLOADS, CHECKSUMS, "large_object", *_HTTP, *_PAGES),
         ),
         StoreRow(
             "webdav",
@@ -91,7 +74,7 @@ ROWS = {
             options="ssbench.storage.webdavoptions:OPTIONS",
             credentials="ssbench.storage.webdavlogin:WebdavLogin",
             urls="urls",
-            features=(UPLOADS, CHECKSUMS, FREE_SPACE, "headers", "expect_continue", "keep_alive"),
+            features=(UPLOADS, CHECKSUMS, FREE_SPACE, *_HTTP),
         ),
         StoreRow(
             "file",

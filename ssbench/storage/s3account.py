@@ -144,7 +144,7 @@ class S3Client(HttpClient):
         self.signer.use(credentials.payload)
         self._serial = credentials.serial
 
-    def place(self, container: str, url: int) -> Place:
+    def place(self, container: str, url: int = 0) -> Place:
         """Where a container is at an endpoint.
 
         :raises UsageError, StorageError: it has no legal name, or a segment ``.`` or ``..``.
@@ -241,7 +241,7 @@ class S3Client(HttpClient):
     ) -> list[OpenUpload]:
         """A page of the open multipart uploads of objects whose names have this prefix, sorted by
         name, of names after this one; [] at the end, and where there is no such bucket."""
-        place, response = self.place(container, 0), Xml(_UPLOADS_PAGE, self.signer.token)
+        place, response = self.place(container), Xml(_UPLOADS_PAGE, self.signer.token)
         collector = StreamingCollector(LISTING_MAX, response.feed)
         query = uploads_query(place.prefix + prefix, after and place.prefix + after, _UPLOADS_PAGE)
         timing = self.request(
@@ -272,7 +272,7 @@ class S3Client(HttpClient):
 
         :param headers: signed lines, beside those of all requests.
         """
-        place = self.place(container, 0)
+        place = self.place(container)
         timing = self.request(
             "DELETE", 0, place.path + quoted_name(upload.name, "/"),
             f"uploadId={quote(upload.id, safe='')}", place.headers + headers,

@@ -68,7 +68,7 @@ class S3Admin(S3Client):
         site = self._sites[0]
         place = Place(site.base, "", site.base, f"Host: {site.netloc}\r\n", "")
         if self._bucket:
-            place = self._place("any")
+            place = self.place("any")
         collector = Collector(bodiless=True)
         with suppress(StorageError):  # a refusal has the store's time, too
             self._request("HEAD", place, place.bucket_path, collector=collector)
@@ -78,10 +78,12 @@ class S3Admin(S3Client):
         return self.container_info(container).marked
 
     def container_info(self, container: str) -> ContainerInfo:
-        place = self._place(container)
+        place = self.place(container)
         found, is_whole = self._page(place, "", 2)
         names = [entry.name for entry in found]
-        marked = MARK in names or (bool(names or not self._bucket) and self._has_mark(place))
+        marked = MARK in names or (
+            bool(names or not self._bucket) and self._is_there("HEAD", place, place.path + MARK)
+        )
         count = len([name for name in names if name != MARK]) if is_whole else None
         if not marked and count == 0 and self._has_uploads(container):
             count = None  # another client is at work here
@@ -92,7 +94,7 @@ class S3Admin(S3Client):
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
-        place = self._place(container)
+        place = self.place(container)
         try:
             found = self.container_info(container)
         except StorageError as error:
@@ -126,9 +128,6 @@ class S3Admin(S3Client):
         run = f"{RUN_HEADER}: {quote(self._run_id)}\r\n" if self._run_id else ""
         self._request("PUT", place, place.path + MARK, headers=run, body=b"")
 
-    def _has_mark(self, place: Place) -> bool:
-        return self._is_there("HEAD", place, place.path + MARK)
-
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         # All of them each time: S3 orders prefixes and buckets otherwise than we their containers.
         names = self._prefixes(prefix) if self._bucket else self._buckets()
@@ -145,7 +144,7 @@ class S3Admin(S3Client):
 
     def _prefixes(self, prefix: str) -> list[str]:
         """The containers of the one bucket that begin with this."""
-        place = self._place("any")
+        place = self.place("any")
         names: list[str] = []
         tokens: set[str] = set()  #: of the pages so far
         token = ""  # nosec B105 # of the first page
@@ -161,7 +160,7 @@ class S3Admin(S3Client):
             tokens.add(token)
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-        place = self._place(container)
+        place = self.place(container)
         while True:
             page, is_whole = self._page(place, marker, min(limit, _PAGE))
             entries = [entry for entry in page if entry.name != MARK]
@@ -196,7 +195,7 @@ class S3Admin(S3Client):
         return self._xml("ListBucketResult", place, place.bucket_path, query, limit)
 
     def object_run_id(self, container: str, name: str) -> str | None:
-        place = self._place(container)
+        place = self.place(container)
         collector = Collector(bodiless=True)
         self._request("HEAD", place, place.path + quoted_name(name, "/"), collector=collector)
         run = collector.headers.get(RUN_HEADER)
@@ -204,17 +203,17 @@ class S3Admin(S3Client):
 
     def delete_object(self, container: str, name: str) -> bool:
         """As in the protocol; but S3 does not report whether the object existed."""
-        place = self._place(container)
+        place = self.place(container)
         return self._is_there("DELETE", place, place.path + quoted_name(name, "/"))
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
-        place = self._place(container)
+        place = self.place(container)
         keys = [place.prefix + name for name in names]
         _, failures = self.delete_keys(0, place, keys, self._admin_deadline_ns())
         return [(key.removeprefix(place.prefix), status) for key, status in failures.items()]
 
     def delete_container(self, container: str) -> bool:
-        place = self._place(container)
+        place = self.place(container)
         try:
             found = self.container_info(container)
         except StorageError as error:
@@ -248,9 +247,6 @@ class S3Admin(S3Client):
             if error.kind is ErrorKind.STATUS and (error.status // 100 == 4 or error.status == 501):
                 return False
             raise
-
-    def _place(self, container: str) -> Place:
-        return self.place(container, 0)
 
     def _is_there(self, method: str, place: Place, path: str) -> bool:
         """False if the response was 404, else True."""

@@ -210,7 +210,7 @@ class LargeObjects(ObjectsInParts):
     def _source(self, job: Job) -> str:
         """The job's object in x-amz-copy-source."""
         container, _ = self._place(job)
-        return self._client.place(container, 0).source + self._object(job.size_class, job.object)
+        return self._client.place(container).source + self._object(job.size_class, job.object)
 
     def _request(
         self,

@@ -8,17 +8,16 @@ from datetime import datetime
 from html import unescape
 from typing import NamedTuple
 from urllib.parse import unquote_plus
-from xml.parsers import expat  # nosec B406 # declarations, and with them entities, are refused
+from xml.parsers import expat  # nosec B406 # see XmlReader
 from xml.sax.saxutils import escape  # nosec B406 # only writes
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.text import printable
 from ssbench.storage.httpparse import masked
+from ssbench.storage.xmlreader import XmlReader
 
-_TEXT_MAX = 8192  #: bytes of one value: a name of 1,024 bytes, quoted
 _DEPTH_MAX = 16
-_FEED = 1 << 16  #: bytes that are parsed at a time
 #: Elements that hold a record, below the root.
 _RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Deleted", "Upload", "Part"})
 #: The marker object of a container: it says that ssbench made it. No object of ours has this name.
@@ -101,7 +100,7 @@ class ItemCounter:
             )
 
 
-class Xml:
+class Xml(XmlReader):
     """Incremental parser of a response: the values below the root, and its records.
 
     Buffers at most one record, and keeps at most ``limit`` of them. Only ``check`` raises.
@@ -109,26 +108,17 @@ class Xml:
     :param token: as of ``error_of``.
     """
 
+    _TEXT_MAX = 8192  #: a name of 1,024 bytes, quoted
+
     def __init__(self, limit: int, token: str = "") -> None:  # nosec B107 # "": no token
+        super().__init__(expat.ParserCreate("UTF-8"))  # whatever the document says
         self.root = ""
         self.values: dict[str, str] = {}
         self.records: list[tuple[str, dict[str, str]]] = []
         self._limit, self._token = limit, token
         self._path: list[str] = []
         self._record: dict[str, str] | None = None
-        self._text: list[str] = []
-        self._length = 0
-        self._error = False
-        self._parser = expat.ParserCreate("UTF-8")  # whatever the document says
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._add_text
-        self._parser.StartDoctypeDeclHandler = self._refuse
-
-    def feed(self, data: bytes | memoryview) -> None:
-        """Parse more data; data after an error is ignored."""
-        for start in range(0, len(data), _FEED):
-            self._parse(bytes(data[start : start + _FEED]), last=False)
 
     def check(self, root: str, timing: Timing | None = None) -> Xml:
         """Itself, after all data was fed.
@@ -137,8 +127,8 @@ class Xml:
         :raises StorageError: STATUS: it is an error in spite of a status of 200; PROTOCOL: it is
             not valid, longer than requested, or of another kind.
         """
-        self._parse(b"", last=True)
-        if self.root == "Error" and not self._error:
+        is_valid = self._is_valid()
+        if self.root == "Error" and is_valid:
             code = self.values.get("Code", "")
             text = _shown(f"{code}: {self.values.get('Message', '')}", self._token)
             raise StorageError(
@@ -148,22 +138,13 @@ class Xml:
                 timing=timing,
                 rate_limited=code == "SlowDown",
             )
-        if self._error or self.root != root:
+        if not is_valid or self.root != root:
             raise malformed(f"{root} in XML", timing)
         return self
 
     def of(self, kind: str) -> list[dict[str, str]]:
         """The records of one kind, in order."""
         return [record for name, record in self.records if name == kind]
-
-    def _parse(self, data: bytes, *, last: bool) -> None:
-        if self._error:
-            return
-        try:
-            self._parser.Parse(data, last)
-        except (expat.ExpatError, ValueError):
-            self._error = True
-            self.records.clear()
 
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         name = name.rpartition(":")[2]
@@ -176,8 +157,7 @@ class Xml:
         self._path.append(name)
         if len(self._path) > _DEPTH_MAX:
             raise ValueError("too deep")
-        self._text.clear()
-        self._length = 0
+        self._begin_text()
 
     def _end(self, name: str) -> None:
         name = self._path.pop()
@@ -190,15 +170,6 @@ class Xml:
             self.records.append((name, self._record))
             self._record = None
         self._text.clear()
-
-    def _add_text(self, text: str) -> None:
-        self._length += len(text)
-        if self._length > _TEXT_MAX:
-            raise ValueError("a value is too long")
-        self._text.append(text)
-
-    def _refuse(self, *_: object) -> None:
-        raise ValueError("a document type declaration")
 
 
 def name_in(listing: Xml, value: str) -> str:

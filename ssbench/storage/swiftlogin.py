@@ -7,7 +7,7 @@ The options and their rules are those of python-swiftclient's ``swift`` command.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -126,6 +126,11 @@ _NEEDS: dict[str, list[tuple[tuple[str, ...], str]]] = {
     ],
 }
 
+#: Options that only Keystone has a use for, beside domains.
+_OF_KEYSTONE = (
+    "os_auth_url", "os_auth_type", "os_username", "os_user_id", "os_password", "os_project_id",
+    "os_project_name", "os_tenant_id", "os_tenant_name", "os_application_credential_id",
+)  # fmt: skip
 _USER_DOMAIN = ("user_domain_id", "user_domain_name")
 _PROJECT_DOMAIN = ("project_domain_id", "project_domain_name")
 #: What a method takes beside its needs.
@@ -192,7 +197,8 @@ def plan_login(credentials: LoginOptions) -> Login | None:
         return None
     if missing:
         # Who gave some of -A, -U, -K and nothing of Keystone's wants to hear of -A, -U, -K.
-        if not c.auth_version and not any(_keystone_identity(c)) and (c.auth or c.user or c.key):
+        is_keystone = c.auth_version or any(getattr(c, name) for name in _OF_KEYSTONE)
+        if (c.auth or c.user or c.key) and not is_keystone:
             missing = _missing("v1password", values)
         raise UsageError(f"credentials are incomplete: {' and '.join(missing)} missing{_hint(c)}")
     url = _versioned(check_http_url(values.pop("auth_url"), "auth URL"), version)
@@ -266,21 +272,6 @@ def _check_header(value: str, what: str) -> None:
     """Version 1 sends user and key as headers, which some characters would break."""
     if not value.isprintable() or value != value.strip():
         raise UsageError(f"the {what} begins or ends with a blank, or holds a line break or such")
-
-
-def _keystone_identity(c: LoginOptions) -> Iterable[str]:
-    return (
-        c.os_auth_url,
-        c.os_auth_type,
-        c.os_username,
-        c.os_user_id,
-        c.os_password,
-        c.os_project_id,
-        c.os_project_name,
-        c.os_tenant_id,
-        c.os_tenant_name,
-        c.os_application_credential_id,
-    )
 
 
 def _hint(c: LoginOptions) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,20 +18,20 @@ from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, Sto
 Entry = TypeVar("Entry")
 
 _SCAN_SIZE = 1 << 16  #: bytes of a listing that are scanned at a time
-_ROW_MAX = 1 << 17  #: bytes of one row: a name of 1,024 bytes and a content type, escaped
+_ROW_MAX = 1 << 17  #: characters of one row: a name of 1,024 bytes and a content type, escaped
+_RETRY = 1 << 12  #: characters to wait for before an incomplete row is tried again
 _CONTAINER_META = "x-container-meta-"
 #: Words in names of metadata with secrets: Temp-URL-Key, for one.
 _SECRET_META = ("key", "secret", "token", "password")
 _SLO_SEGMENTS = 1000  #: of an object, unless /info says otherwise
 _DLO_SEGMENTS = 10_000  #: the proxy pages through longer listings; no run needs them
-_DEPTH_MAX = 8  #: a row has two
 _NAME_MAX = 4096  #: bytes of UTF-8; Swift's own default is 1,024
 _VALUES_MAX = 100_000  #: of one JSON text
 _BEFORE_VALUES = (b",", b":", b"[", b"{")
-_WHITESPACE = b" \t\r\n"
-_STRUCTURAL = re.compile(rb'["\\\[\]{}]')
-_BACKSLASH, _QUOTE = b"\\"[0], b'"'[0]
-_OPENING = b"[{"
+_SPACES = re.compile(r"[ \t\r\n]*").match
+_decode_row = json.JSONDecoder().raw_decode
+#: After which character of a listing which ones may follow; "{" is a whole row.
+_FOLLOWING = {"[": "{]", "{": ",]", ",": "{", "]": ""}
 
 
 class Listing(Generic[Entry]):
@@ -45,89 +46,71 @@ class Listing(Generic[Entry]):
         self._entry = entry
         self._limit = limit
         self._entries: list[Entry] = []
-        self._buffered = bytearray()  #: bytes of the current row, and what precedes it
-        self._scanned = 0  #: how many of them were scanned
-        self._depth = 0  #: open brackets and braces
-        self._quoted = False  #: within a string
         self._rows = 0
-        self._ended = False
+        self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self._text = ""  #: behind the rows so far
+        self._wanted = 0  #: characters of it that make parsing worthwhile
+        self._expected = "["  #: any of these characters
         self._error: StorageError | None = None
 
     def feed(self, data: bytes | memoryview) -> None:
         """Parse more data; data after an error is ignored."""
         for start in range(0, len(data), _SCAN_SIZE):
-            if self._error is not None:
-                return
-            self._buffered += data[start : start + _SCAN_SIZE]
-            try:
-                self._scan()
-                if len(self._buffered) > _ROW_MAX:
-                    raise _malformed("a listing")
-            except StorageError as error:
-                self._error = error
-                self._buffered.clear()
-                self._entries.clear()
+            self._parse(bytes(data[start : start + _SCAN_SIZE]))
 
     def entries(self) -> list[Entry]:
         """All entries, after all data was fed.
 
         :raises StorageError: PROTOCOL: invalid, or longer than requested.
         """
+        self._parse(b"", is_last=True)
         if self._error is not None:
             raise self._error
-        if self._buffered.strip(_WHITESPACE) or self._depth:
-            raise _malformed("a listing")
         return self._entries
 
-    def _scan(self) -> None:
-        held = self._buffered
-        done = 0  # bytes before this are parsed
-        at = self._scanned
-        while (found := _STRUCTURAL.search(held, at)) is not None:
-            at = found.start()
-            mark = held[at]
-            if mark == _BACKSLASH:
-                at += 1  # skip the escaped byte, which may not be here yet
-            elif mark == _QUOTE:
-                self._quoted = not self._quoted
-            elif not self._quoted and mark in _OPENING:
-                if self._depth == 1:
-                    self._separator(bytes(held[done:at]))
-                    done = at
-                self._depth += 1
-                if self._depth > _DEPTH_MAX:
-                    raise _malformed("a listing")
-                if self._depth == 1:
-                    self._begin(bytes(held[done : at + 1]))
-                    done = at + 1
-            elif not self._quoted:
-                self._depth -= 1
-                if self._depth == 1:
-                    self._row(bytes(held[done : at + 1]))
-                elif self._depth <= 0:
-                    self._end(bytes(held[done : at + 1]))
-                done = done if self._depth > 1 else at + 1
-            at += 1
-        self._scanned = max(at, len(held)) - done
-        del held[:done]
+    def _parse(self, data: bytes, *, is_last: bool = False) -> None:
+        if self._error is not None:
+            return
+        try:
+            self._text += self._utf8.decode(data, is_last)
+            if is_last or len(self._text) >= self._wanted:
+                self._take_rows()
+            # Nothing at all is the body of a 204: an empty listing.
+            is_cut = self._text.strip() or self._expected not in ("", "[")
+            if len(self._text) > _ROW_MAX or (is_last and is_cut):
+                raise _malformed("a listing")
+        except UnicodeDecodeError:
+            self._error = _malformed("a listing")
+        except StorageError as error:
+            self._error = error
+        if self._error is not None:
+            self._text = ""
+            self._entries.clear()
 
-    def _begin(self, text: bytes) -> None:
-        if self._ended or text.strip(_WHITESPACE) != b"[":
-            raise _malformed("a listing")
+    def _take_rows(self) -> None:
+        """Take what is complete off the text."""
+        text, done = self._text, 0
+        while (at := _SPACES(text, done).end()) < len(text):  # type: ignore[union-attr]
+            mark = text[at]
+            if mark not in self._expected:
+                raise _malformed("a listing")
+            if mark == "{":
+                try:
+                    row, done = _decode_row(text, at)
+                except RecursionError as error:
+                    raise _malformed("a listing") from error
+                except ValueError:  # incomplete; what is wrong stays so to the end
+                    break
+                self._add(row)
+            else:
+                done = at + 1
+            self._expected = _FOLLOWING[mark]
+        self._text = text[done:]
+        self._wanted = len(self._text) + _RETRY
 
-    def _separator(self, text: bytes) -> None:
-        if text.strip(_WHITESPACE) != (b"," if self._rows else b""):
-            raise _malformed("a listing")
-
-    def _end(self, text: bytes) -> None:
-        if self._depth < 0 or text.strip(_WHITESPACE) != b"]":
-            raise _malformed("a listing")
-        self._ended = True
-
-    def _row(self, text: bytes) -> None:
+    def _add(self, row: dict[str, Any]) -> None:
         self._rows += 1
-        row = _load_json(text)
-        if not isinstance(row, dict) or self._rows > self._limit:
+        if self._rows > self._limit:
             raise _malformed("a listing")
         if "subdir" not in row:  # only in delimited listings, which we don't request
             self._entries.append(self._entry(row))

@@ -144,9 +144,9 @@ class Verifier:
         return digest.hexdigest()
 
     def _failure(self, job: Job, kind: ErrorKind, text: str, timing: Timing) -> StorageError:
-        naming, (size_class, number) = self._naming, (job.size_class, job.object)
-        where = f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"
-        return StorageError(kind, f"{where}: {text}", status=timing.status, timing=timing)
+        return StorageError(
+            kind, f"{_where(self._naming, job)}: {text}", status=timing.status, timing=timing
+        )
 
 
 class _Md5Body(Collector):
@@ -175,10 +175,14 @@ class FileVerifier:
         known = self._contents.checksum(job.object)
         if not isinstance(body, _Md5Body) or body.hash.hexdigest() == known:
             return
-        naming, (size_class, number) = self._naming, (job.size_class, job.object)
-        where = f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"
+        where = _where(self._naming, job)
         text = f"{where}: its MD5 is {body.hash.hexdigest()}, and that of the file {known}"
         raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
 
     def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
         """Nothing: uploads of files compare while the file is open."""
+
+
+def _where(naming: Naming, job: Job) -> str:
+    size_class, number = job.size_class, job.object
+    return f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"

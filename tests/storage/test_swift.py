@@ -250,14 +250,6 @@ def test_the_deadline_reaches_the_engine(opened: Opener) -> None:
     assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
 
 
-def test_a_new_token_is_in_the_next_request(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened(token="old")
-    driver.set_credentials(with_token("tk", 7))
-    driver.actions[CREATE](job(CREATE), 0)
-    assert swift.seen[0].headers["X-Auth-Token"] == "tk"
-    assert driver.credentials_serial == 7
-
-
 def test_each_request_takes_a_storage_url_at_random(swift: FakeSwift, opened: Opener) -> None:
     with FakeSwift() as other:
         other.containers["ssbench_000000"] = FakeContainer("gold", {})
