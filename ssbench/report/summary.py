@@ -32,6 +32,7 @@ from ssbench.report.model import (
 
 WIDTH = 80  #: of a line, its topic included
 TOPIC_WIDTH = 12
+_MOST = 8  #: lines
 _ROOM = WIDTH - TOPIC_WIDTH
 
 _NO_LATENCY = "none: no operation succeeded"
@@ -92,6 +93,8 @@ def _section(
 ) -> Section:
     rows = [(topic, shortened(printable(text), _ROOM)) for topic, text in lines]
     if results is not None:
+        if results.startswith("/tmp/") and len(rows) < _MOST - 1:  # nosec B108 # only a message
+            rows.append(("Kept", "until a reboot, which empties /tmp; --results-dir sets another"))
         rows.append(("Results", printable(results)))  # a path that is cut is of no use
     table = [
         [fact("topic", topic, WORD, "what the line is about"), fact("text", text, WORD, "it")]

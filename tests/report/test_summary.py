@@ -53,7 +53,8 @@ def test_a_run_is_summed_up_in_eight_lines() -> None:
 def test_it_ends_the_text_and_a_long_path_has_its_own_line() -> None:
     report = of_run(runs.stats_of(runs.normal()), stats_file=PATH)
     text = render(report, "text")
-    assert text.endswith(f": Small test scenario\n{PATH}\n")
+    kept = "Kept        until a reboot, which empties /tmp; --results-dir sets another"
+    assert text.endswith(f": Small test scenario\n{kept}\n{PATH}\n")
     short = of_run(runs.stats_of(runs.normal()), stats_file="a.stat.gz")
     assert render(short, "wide").endswith("\nResults     a.stat.gz\n")
     assert PATH not in render(report, "classic")
