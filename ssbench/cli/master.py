@@ -122,12 +122,17 @@ def _translated(words: Sequence[str]) -> Sequence[str]:
 
 def list_scenarios(namespace: argparse.Namespace) -> ExitStatus:
     """Print the canned scenarios."""
+    import shutil
+    import textwrap
+
     from ssbench.runner.scenarios import list_canned
 
     scenarios = list_canned()
-    width = max(len(name) for name, _ in scenarios)
+    indent = max(len(name) for name, _ in scenarios) + 2
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000  # one line each
     for name, scenario in scenarios:
-        print(f"{name:<{width}}  {scenario.summary()}")
+        text = f"{name:<{indent}}{scenario.summary()}"
+        print(textwrap.fill(text, max(columns, 2 * indent), subsequent_indent=" " * indent))
     return ExitStatus.OK
 
 

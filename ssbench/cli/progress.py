@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ssbench.cli.live_text import error_causes, latencies, phase_title, rate_text
@@ -64,6 +65,7 @@ TITLES: Mapping[Phase, str] = {
 
 #: Progress characters kept while stderr takes none; older ones are dropped.
 _MOST_PENDING = 1_000_000
+_LEAST_WIDTH = 20  #: that messages are wrapped to
 
 
 class NoProgress(Observer):
@@ -90,8 +92,19 @@ class NoProgress(Observer):
 
     def message(self, text: str) -> None:
         """Show lines above the progress."""
-        for line in text.splitlines():
-            self._screen.line(printable(line))
+        for line in self._lines(text):
+            self._screen.line(line)
+
+    def _lines(self, text: str) -> Iterator[str]:
+        """Its lines; on a terminal, long messages are wrapped at spaces. Tables are not."""
+        for line in map(printable, text.splitlines()):
+            if self._screen.moves_cursor and line.startswith(("INFO:", "WARNING:")):
+                yield from textwrap.wrap(
+                    line, max(self._screen.size[0], _LEAST_WIDTH), subsequent_indent="  ",
+                    break_long_words=False, break_on_hyphens=False,
+                )  # fmt: skip
+            else:
+                yield line
 
     def __enter__(self) -> NoProgress:
         return self
@@ -163,8 +176,8 @@ class LiveProgress(NoProgress):
         if self._live is None:
             super().message(text)
             return
-        for line in text.splitlines():
-            self._live.console.out(printable(line), highlight=False)
+        for line in self._lines(text):
+            self._live.console.out(line, highlight=False)
 
     def end_phase(self) -> None:
         self._close()

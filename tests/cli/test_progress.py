@@ -147,6 +147,24 @@ def test_no_control_characters_without_a_terminal(mode: str) -> None:
     assert "worker 3 is lost" in shown
 
 
+@pytest.mark.parametrize("phase", [None, Phase.RUN])
+def test_long_messages_wrap_at_spaces_on_a_terminal(
+    phase: Phase | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    message = f"Spawning local ssbench-worker (logging to /{'x' * 40}) with it"
+    wrapped = f"INFO:Spawning local ssbench-worker\n  (logging to\n  /{'x' * 40})\n  with it\n"
+    table = "   12      3.4   " * 6
+    for stream, expected in ((io.StringIO(), f"INFO:{message}\n"), (FakeTerminal(), wrapped)):
+        with make_progress("live", stream, XTERM, clock=Clock()) as progress:
+            if phase is not None:
+                progress.start_phase(phase)
+            progress.info(message)
+            progress.message(table)
+        assert expected in stream.getvalue()
+        assert table in stream.getvalue()
+
+
 def test_chars_mode_prints_the_legend_and_78_characters_per_line() -> None:
     stream, clock = io.StringIO(), Clock()
     progress = make_progress("chars", stream, XTERM, clock=clock)
