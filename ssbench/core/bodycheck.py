@@ -147,7 +147,7 @@ class BodyCheck:
 
 
 def claimed_md5(headers: Mapping[str, str]) -> str | None:
-    """The MD5 that an answer's ETag says its body has; None where it says nothing of the kind.
+    """The MD5 that an answer's ETag says its body has; None if it says nothing of the kind.
 
     An ETag of another form (weak, or of several parts) is the store's own affair; so is that of an
     object that S3 encrypts under a key of KMS, or of the client.

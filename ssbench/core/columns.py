@@ -8,7 +8,7 @@ per batch. Readers ignore columns that they don't know and give missing ones the
 ========== =========================================================================================
 kind       of results
 ========== =========================================================================================
-``int``    an int, where all values are that one; or ``[base, typecode, bytes]``: value = base +
+``int``    an int, if all values are that one; or ``[base, typecode, bytes]``: value = base +
            item, items unsigned little-endian of the width that typecode (of the array module: B, H,
            I, Q) names
 ``id``     ``[shape, suffix, bytes]``, transaction ids: shape "uuid" is ``tx`` and 32 hexadecimal
@@ -157,7 +157,7 @@ def schema_number(packed: Sequence[Any]) -> int:
 def read_schema(value: Any) -> Schema:
     """A schema that another process wrote, from msgpack.
 
-    :raises MessageError: where it is none.
+    :raises MessageError: if it is none.
     """
     try:
         schema: Schema = msgspec.convert(value, Schema)
@@ -168,10 +168,13 @@ def read_schema(value: Any) -> Schema:
     return schema
 
 
-def _positions(schema: Schema, known: Mapping[str, Column]) -> list[int | None]:
-    """The index of each known column in a schema; None for one that is missing.
+def _order(
+    schema: Schema, known: Mapping[str, Column], own: Schemas
+) -> list[tuple[int | None, Column]] | None:
+    """Each known column with its index in a schema, None for one that is missing; None if the
+    schema is one of our own, which need no reordering.
 
-    :raises MessageError: where a required column is missing, or one has another kind or is there
+    :raises MessageError: if a required column is missing, or one has another kind or is there
         twice.
     """
     kinds = dict(schema)
@@ -181,7 +184,7 @@ def _positions(schema: Schema, known: Mapping[str, Column]) -> list[int | None]:
         if kinds.get(name, None if column.required else column.kind) != column.kind:
             raise MessageError(f"a schema without a column {name} of the kind {column.kind}")
     at = {name: index for index, name in enumerate(kinds)}
-    return [at.get(name) for name in known]
+    return None if schema in own else [(at.get(name), column) for name, column in known.items()]
 
 
 def _types(
@@ -194,21 +197,19 @@ def _types(
 class ResultLayout:
     """Reads batches of results of one schema.
 
-    :raises MessageError: where the schema can't be used.
+    :raises MessageError: if the schema can't be used.
     """
 
     def __init__(self, schema: Schema) -> None:
-        positions = _positions(schema, RESULT_COLUMNS)
+        self._order = _order(schema, RESULT_COLUMNS, RESULT_SCHEMAS)
         batch: Any = tuple[_types(schema, RESULT_COLUMNS, _RESULT_TYPES, _Count)]  # type: ignore[misc]
         self._decoder = msgspec.msgpack.Decoder(batch)
-        own = schema in RESULT_SCHEMAS
-        self._order = None if own else list(zip(positions, RESULT_COLUMNS.values(), strict=True))
 
     def decode(self, data: bytes) -> Sequence[Any]:
         """``[count, packed column, ...]`` in the order of Result's fields, with the defaults of
         missing columns; optional ones may be absent at the end.
 
-        :raises MessageError: where it is no batch of this schema.
+        :raises MessageError: if it is no batch of this schema.
         """
         try:
             found: Any = self._decoder.decode(data)
@@ -226,21 +227,19 @@ class ResultLayout:
 class JobLayout:
     """Reads batches of jobs of one schema.
 
-    :raises MessageError: where the schema can't be used.
+    :raises MessageError: if the schema can't be used.
     """
 
     def __init__(self, schema: Schema) -> None:
-        positions = _positions(schema, JOB_COLUMNS)
+        self._order = _order(schema, JOB_COLUMNS, JOB_SCHEMAS)
         row: Any = tuple[_types(schema, JOB_COLUMNS, _JOB_TYPES)]  # type: ignore[misc]
         rows = Annotated[list[row], Meta(min_length=1, max_length=MAX_ROWS)]
         self._decoder = msgspec.msgpack.Decoder(rows)
-        own = schema in JOB_SCHEMAS
-        self._order = None if own else list(zip(positions, JOB_COLUMNS.values(), strict=True))
 
     def decode(self, data: bytes) -> list[Job]:
         """The jobs of ``pack_jobs``; at least one.
 
-        :raises MessageError: where it is no batch of this schema.
+        :raises MessageError: if it is no batch of this schema.
         """
         try:
             rows: Any = self._decoder.decode(data)
@@ -276,7 +275,7 @@ def _layout_of(make: Callable[[Schema], _Layout], schema: Schema) -> _Layout:
 def layout(found: Sequence[_Layout | None], number: int) -> _Layout:
     """The layout of the schema of this number.
 
-    :raises MessageError: where there is no such schema, or it can't be used.
+    :raises MessageError: if there is no such schema, or it can't be used.
     """
     here = found[number] if number < len(found) else None
     if here is None:
@@ -309,7 +308,7 @@ def pack_column(values: Sequence[int]) -> PackedColumn:
 def unpack_column(packed: Any, count: int) -> Sequence[int]:
     """The ``count`` values of a packed column.
 
-    :raises MessageError: where it is not a column of that length.
+    :raises MessageError: if it is not a column of that length.
     """
     if type(packed) is int:
         return [packed] * count
@@ -372,7 +371,7 @@ def _unpack_hex_ids(shape: str, suffix: bytes, raw: bytes) -> list[bytes]:
 def unpack_ids(packed: Any, count: int) -> Sequence[bytes]:
     """The ``count`` transaction ids.
 
-    :raises MessageError: where it is not a column of that length.
+    :raises MessageError: if it is not a column of that length.
     """
     check_ids(packed, count)
     shape, suffix, raw = packed
@@ -383,7 +382,7 @@ def packed_count(packed: bytes, columns: int) -> int:
     """The number of rows of packed results, read without unpacking the rest.
 
     :param packed: msgpack of ``[count, column, ...]``.
-    :raises MessageError: where it isn't a list of a count and so many columns.
+    :raises MessageError: if it isn't a list of a count and so many columns.
     """
     # Of msgpack: the length of an array up to 15 is in its first byte, else in two more. A number
     # below 128 is a byte of its own, else its type says how many bytes follow.
@@ -420,7 +419,7 @@ def batch_decoder(
 def check_ids(packed: Any, count: int) -> None:
     """Check packed transaction ids without unpacking them.
 
-    :raises MessageError: where it is not a column of that length.
+    :raises MessageError: if it is not a column of that length.
     """
     if not (
         type(packed) in (list, tuple)
@@ -500,10 +499,9 @@ def _pack_details(texts: Iterable[str]) -> list[Any]:
 def unpack_named(name: str, packed: Any, count: int) -> Sequence[Any]:
     """The ``count`` values of the packed column of results of this name.
 
-    :raises MessageError: where it is malformed.
+    :raises MessageError: if it is malformed.
     """
-    unpack = _UNPACKERS[RESULT_COLUMNS[name].kind]
-    return unpack(packed, count)
+    return _UNPACKERS[RESULT_COLUMNS[name].kind](packed, count)
 
 
 def unpack_details(details: Any, count: int) -> list[str]:

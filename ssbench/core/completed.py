@@ -21,7 +21,6 @@ Row = tuple[Any, ...]  #: in the order of Result's fields
 Completed = tuple[Any, ...]
 
 _WIDTH = len(Result._fields)
-_LAST_BYTE = Result._fields.index("last_byte_ns")
 
 
 def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:

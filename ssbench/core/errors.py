@@ -103,7 +103,7 @@ class MessageError(SsbenchError):
 class ProtocolError(MessageError):
     """A message of another protocol version.
 
-    :param protocol: its version; None where that is no number.
+    :param protocol: its version; None if that is no number.
     :param sender: ``worker-3 (host, pid 12)``, printable, where it is a worker's hello; or "".
     :param release: the sender's release of ssbench, printable; "" where it isn't known.
     """
@@ -124,7 +124,7 @@ class StorageError(SsbenchError):
     :param detail: one line, free of secrets, for the report's example.
     :param status: the HTTP status, 0 where there was no answer.
     :param timing: the answer's times, where the store answered at all.
-    :param sent: False where it is certain that no byte of the request went out
+    :param sent: False if it is certain that no byte of the request went out
         (so the operation can't have happened).
     :param rate_limited: the store asked for fewer requests, although the status does not say so.
 

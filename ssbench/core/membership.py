@@ -10,8 +10,8 @@ from collections import deque
 from enum import Enum, auto
 
 from ssbench.core.messages import ControlState
+from ssbench.core.model import SECOND_NS
 
-_SECOND = 1_000_000_000
 _DELAYS = 64  #: newest control states that the offset is taken from; clocks drift over days
 
 
@@ -40,7 +40,9 @@ class Membership:
         self._refused_since_ns: int | None = None
 
     def __repr__(self) -> str:
-        return f"<Membership {'known' if self.known else 'unknown'} to {self.master or 'nobody'}>"
+        return (
+            f"<Membership {'known' if self.known else 'unknown'} to {self.master or 'no master'}>"
+        )
 
     def status_in(self, control_state: ControlState) -> MembershipStatus:
         """What a control state means for this worker; changes nothing."""
@@ -83,7 +85,7 @@ class ClockSync:
         self.delay_ns = 0  #: worker's clock minus master's, plus the shortest transit time
         #: Half the worker timeout after the newest control state was sent.
         self.lease_expires_ns = 0
-        self.timeout_ns = 10 * _SECOND  #: the worker timeout
+        self.timeout_ns = 10 * SECOND_NS  #: the worker timeout
         self._master = 0
         self._delays_ns: deque[int] = deque(maxlen=_DELAYS)  # arrival minus the master's clock
 
@@ -94,7 +96,7 @@ class ClockSync:
             self._delays_ns.clear()
         self._delays_ns.append(arrived_ns - control_state.master_ns)
         self.delay_ns = min(self._delays_ns)
-        self.timeout_ns = int(control_state.timeout_s * _SECOND)
+        self.timeout_ns = int(control_state.timeout_s * SECOND_NS)
         self.lease_expires_ns = control_state.master_ns + self.delay_ns + self.timeout_ns // 2
 
     def is_stale(self, sent_ns: int, now_ns: int) -> bool:

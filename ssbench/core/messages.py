@@ -292,7 +292,7 @@ def pack(value: Any) -> bytes:
 def unpack(data: bytes) -> Any:
     """Plain data from msgpack: see core.unpacking.
 
-    :raises MessageError: where it is none, or would unfold into much more than a message holds.
+    :raises MessageError: if it is none, or would unfold into much more than a message holds.
     """
     try:
         return unpacking.unpack(data, _MAX_LENGTH, _MAX_ITEMS)

@@ -15,8 +15,9 @@ from ssbench.core.distributions import UNIFORM, Distribution, Pick
 
 Profile = tuple[tuple[int, float], ...]
 
-NONE_NS = -1  #: "there is no such time" in a column of nanoseconds
-UNCERTAIN_NS = -2  #: "there is such a time, and it isn't known": what came was read late
+SECOND_NS = 1_000_000_000
+NONE_NS = -1  #: no such time, in a column of nanoseconds
+UNCERTAIN_NS = -2  #: such a time, but it is unknown: the response was read late
 
 
 class WorkerExit(NamedTuple):
@@ -152,13 +153,13 @@ class Failure(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """What a driver says of one answered attempt. Times are absolute, of perf_counter_ns.
+    """What a driver reports of one answered attempt. Times are absolute, of perf_counter_ns.
 
     A negative one is the latest that it can have been, negated: the response was read late.
     """
 
     headers_ns: int  #: the answer's head was complete; may be negative
-    #: First byte of its body; equals headers_ns where the body is empty. May be negative.
+    #: First byte of its body; equals headers_ns if the body is empty. May be negative.
     first_byte_ns: int
     last_byte_ns: int  #: all of the answer was there
     bytes_moved: int  #: body bytes of the object, sent or received
@@ -184,7 +185,7 @@ class Result(NamedTuple):
     object: int
     due_ns: int  #: offset from the phase's start, NONE_NS in a closed loop
     start_ns: int  #: offset from the phase's start, when the first attempt began
-    headers_ns: int  #: duration, NONE_NS without an answer, UNCERTAIN_NS where it was read late
+    headers_ns: int  #: duration, NONE_NS without an answer, UNCERTAIN_NS if it was read late
     first_byte_ns: int  #: the same; NONE_NS where no body is received, too
     last_byte_ns: int  #: duration of the whole operation, retries included; failed ones too
     bytes_moved: int
@@ -196,7 +197,7 @@ class Result(NamedTuple):
     url: int
     status: int  #: of the last answer, 0 without one
     error: int  #: an ErrorKind
-    unknown: int  #: 1 where it isn't known whether a mutation happened
+    unknown: int  #: 1 if it is unknown whether a mutation happened
     transaction_id: bytes = b""
     detail: str = ""  #: of an error
     items: int = 0  #: entries listed, or objects handled; not part of bytes_moved

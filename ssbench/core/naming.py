@@ -105,7 +105,7 @@ def why_not_ours(
     *,
     needs_mark: bool = False,
 ) -> LeftAlone | None:
-    """Why a container is not to be deleted; None where it may be. The rule of every clean-up.
+    """Why a container is not to be deleted; None if it may be. The rule of every clean-up.
 
     Ours is what is named by the base, an underscore and six digits; behind them nothing, or an
     underscore and a storage policy. What a name leaves open, our mark on the container decides.

@@ -1,7 +1,7 @@
-"""What a run leaves behind, in the order in which a stat file holds it.
+"""The records of a run, in the order of a stat file: a header; then, in the order of their arrival,
+workers, phases, marks, batches of results and host figures; a footer.
 
-A header; then, as they come, workers, phase marks, batches of results, host figures; a footer.
-Frozen dataclasses, all but the batches, which are columns.
+All are frozen dataclasses except the batches, which are columns.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ssbench.core.model import Phase
 #: Infinities, NaN and huge numbers would spoil sums and times.
 Finite = Annotated[float, Meta(ge=-1e18, le=1e18)]
 MASTER = -1  #: in place of a worker's index
-_MAX_ITEMS = 16384  #: of one array (msgpack makes room for all of them before the first is read)
-_MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one batch
+MAX_ITEMS = 16384  #: of one array (msgpack allocates all of them before it reads the first)
+MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one batch, or object of a stat file
 _MISSING = object()
 
 
@@ -45,7 +45,7 @@ class RunHeader:
     driver: str  #: "swift", "noop", ...
     hosts: Mapping[str, Any] = field(default_factory=dict)  #: facts of the master's machine
     versions: Mapping[str, str] = field(default_factory=dict)  #: python, gevent, zmq, ...
-    verify: bool = False  #: what was read was checked
+    verify: bool = False  #: the content of reads was checked
     operations: tuple[Any, ...] = ()  #: Operation.to_map() of each row that the run's process had
     names: Mapping[str, Any] = field(default_factory=dict)  #: StorageSettings.names of the run
 
@@ -73,8 +73,8 @@ class PhaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class MarkRecord:
-    """A moment of the run phase: a stage of the load begins, the number of users changes against
-    the stage's will, or the load ends.
+    """A moment of the run phase: a stage of the load begins, the number of users that run changes
+    within a stage, or the load ends.
 
     The first stage begins when the workers are connected, a little after the phase's start.
     """
@@ -90,8 +90,8 @@ class MarkRecord:
 class ResultBatch:
     """Results of one worker in one phase: packed columns by name, see core.columns.
 
-    Nothing is unpacked, or checked, until it is asked for: statistics unpack many batches at once.
-    Whatever is malformed raises MessageError then.
+    Nothing is unpacked or checked until it is used, as statistics unpack many batches at once.
+    Malformed columns raise MessageError then.
     """
 
     phase: Phase
@@ -119,7 +119,7 @@ class ResultBatch:
         """The packed columns, which are not checked."""
         if not self._columns:
             try:
-                found = unpacking.unpack(self.packed, _MAX_ITEMS, _MAX_TOTAL_ITEMS)
+                found = unpacking.unpack(self.packed, MAX_ITEMS, MAX_TOTAL_ITEMS)
             except unpacking.FAULTS as error:
                 raise MessageError("malformed results") from error
             if type(found) is not list or len(found) != 1 + len(self.names):
@@ -139,7 +139,7 @@ class ResultBatch:
 class HostRecord:
     """A second's live figures of a machine and process; core.stats.host_metrics names them.
 
-    What a machine couldn't tell is missing.
+    Figures that the machine does not provide are missing.
     """
 
     worker: int  #: MASTER: the master's own
@@ -147,19 +147,19 @@ class HostRecord:
     figures: Mapping[str, Finite]
     phase: Phase = Phase.RUN
     host: str = ""
-    boot_id: str = ""  #: the same for all that run on one machine; "" where it isn't known
+    boot_id: str = ""  #: the same for all processes of one machine; "" if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class ClockRecord:
-    """What the master knows of a worker's clocks, for the batches of the phase that follow."""
+    """The clocks of a worker by the master's estimate, for the batches of the phase that follow."""
 
     worker: int
     phase: Phase
-    #: To be added to the offsets in that worker's results: it took the phase's start for so much
-    #: later than it was.
+    #: To be added to the offsets in that worker's results: by so much its estimate of the phase's
+    #: start was too late.
     shift_ns: int
-    uncertainty_ns: int  #: how wrong that may be: half of the smallest round trip
+    uncertainty_ns: int  #: error bound of it: half of the smallest round trip
     wall_ns: int | None = None  #: the worker's wall clock minus the master's, as uncertain
 
 
@@ -175,22 +175,22 @@ class ProfileRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunFooter:
-    """How the run ended. Absent where it was cut off."""
+    """How the run ended. Absent if it was cut off."""
 
     ended_at: Finite  #: wall clock, seconds since 1970
     ended: str  #: "complete", "interrupted", "failed", "exhausted"
-    reason: str  #: one line where ended isn't "complete"
+    reason: str  #: one line if ended isn't "complete"
     run_seconds: Finite  #: length of the run phase
     lost: int = 0  #: operations lost with their worker, not among the results
     refused: int = 0  #: stale or malformed result messages
     late: int = 0  #: operations that fell due and were never started (open loop)
     skipped: Mapping[str, int] = field(default_factory=dict)  #: operation name -> count
     workers_lost: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()  #: what the user was warned of during the run
+    warnings: tuple[str, ...] = ()  #: warnings that were shown during the run
     left_behind: int = 0  #: objects of ours that were not deleted, and are or may be in the store
     left_unknown: int = 0  #: those of them that were created or deleted with unknown outcome
-    #: Operations given out in the run phase, but for those that came back unstarted; None where
-    #: nobody counted. They are the results and the lost.
+    #: Operations sent in the run phase, without those that were returned unstarted: the results
+    #: and the lost. None: unknown.
     sent: int | None = None
 
 

@@ -27,7 +27,7 @@ def unpack(data: bytes, max_length: int, max_items: int) -> Any:
 
     :param max_length: items of one array or map.
     :param max_items: items of all arrays and maps.
-    :raises FAULTS: where there isn't one, or it breaks a bound.
+    :raises FAULTS: if there isn't one, or it breaks a bound.
     """
     if len(data) <= max_length:  # no more items than bytes
         return msgpack.unpackb(

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.host_metrics import bounded, core_name
 
 INTERVAL_S = 1.0
 LAG_INTERVAL_S = 0.05  #: of the timer that measures the event loop's lag
-_SECOND = 1_000_000_000
 #: Samples kept until ``take``; older ones are dropped.
 _MAX_WAITING = 60
 #: Latenesses kept until ``take``, of a timer that runs twenty times a second.
@@ -65,7 +65,7 @@ class Sampler:
     def sample(self) -> dict[str, float]:
         """Metrics by the names of core.stats.host_metrics; unavailable ones are missing."""
         now_ns, now = self._clock(), self._counters()
-        seconds = max(now_ns - self._before_ns, 1) / _SECOND
+        seconds = max(now_ns - self._before_ns, 1) / SECOND_NS
         before, self._before = self._before, now
         self._before_ns = now_ns
         figures = {"interval_s": seconds}
@@ -119,7 +119,7 @@ class LoopLag:
     """
 
     def __init__(self, interval_s: float, clock: Callable[[], int]) -> None:
-        self._interval_ns = round(interval_s * _SECOND)
+        self._interval_ns = round(interval_s * SECOND_NS)
         self._clock = clock
         self._due_ns: int | None = None
         # Appending to a deque and popping from it is thread-safe.
@@ -155,7 +155,7 @@ class LoopLag:
                 late_ns.append(max(overdue_ns, 0))
         if not late_ns:
             return None
-        return max(late_ns) / _SECOND, sum(late_ns) / len(late_ns) / _SECOND
+        return max(late_ns) / SECOND_NS, sum(late_ns) / len(late_ns) / SECOND_NS
 
 
 class HostLive(threading.Thread):
@@ -177,7 +177,7 @@ class HostLive(threading.Thread):
         self.boot_id = boot_id()
         self.fault: Exception | None = None
         self.newest: Mapping[str, float] = {}  #: figures of the last interval
-        self._interval_ns = round(interval_s * _SECOND)
+        self._interval_ns = round(interval_s * SECOND_NS)
         self._clock = clock
         self._make_sampler = make_sampler
         self._loop_thread = (threading.get_ident(), threading.get_native_id())
@@ -195,7 +195,7 @@ class HostLive(threading.Thread):
     def _run(self) -> None:
         sampler = self._make_sampler(*self._loop_thread)
         due_ns = self._clock() + self._interval_ns
-        while not self._ending.wait(max(due_ns - self._clock(), 0) / _SECOND):
+        while not self._ending.wait(max(due_ns - self._clock(), 0) / SECOND_NS):
             figures = sampler.sample()
             late_s = self.lag.take()
             if late_s is not None:
@@ -236,7 +236,7 @@ def boot_id() -> str:
 def waited_seconds(schedstat: Path) -> float | None:
     """Seconds that a runnable thread waited for a core; None if unknown."""
     try:
-        return int(schedstat.read_text().split()[1]) / _SECOND
+        return int(schedstat.read_text().split()[1]) / SECOND_NS
     except (OSError, ValueError, IndexError):
         return None
 

@@ -1,26 +1,27 @@
-"""What the master keeps of machines and clocks: its own figures, its workers', their clocks."""
+"""Records of the metrics of all hosts, and of the clocks of the workers."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable
 
-from ssbench.core.dispatch.worker_registry import SECOND, ClockSkewTracker, WorkerState
+from ssbench.core.dispatch.worker_registry import ClockSkewTracker, WorkerState
 from ssbench.core.messages import Host
-from ssbench.core.model import Phase
+from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.records import MASTER, HostRecord, Record
 from ssbench.host.live import HostLive, Sample
 
-#: A machine tells of each second once; its clock, and its timer, may be off by so much.
+#: A worker reports each second once. Reports may be this much closer together, or ahead of the
+#: master's clock.
 _LEAST_GAP_S, _AHEAD_S = 0.5, 60.0
 
 
 class HostMetricsRecorder:
-    """Turns what is heard in a phase into records.
+    """Turns the reports of a phase into records.
 
-    :param live: samples the master's own machine, and is running; None: nothing is told of it.
+    :param live: samples the master's own machine, and is running; None: it has no metrics.
     :param record: called with each record.
-    :param warn: called with what the user must know.
+    :param warn: called with each warning.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class HostMetricsRecorder:
         self._want(True)
 
     def leave(self) -> None:
-        """It is over."""
+        """The phase is over."""
         self.tick()
         self._phase = Phase.IDLE
         self._want(False)
@@ -58,30 +59,30 @@ class HostMetricsRecorder:
             self._live.wanted = wanted
 
     def late(self, late_ns: int) -> None:
-        """The master's loop ran something so late; between phases it may take its time."""
+        """The master's loop ran a timer so late; it counts only within phases."""
         if self._live and self._phase is not Phase.IDLE:
             self._live.lag.add(late_ns)
 
     def tick(self) -> None:
-        """Time passes: keep the master's own figures."""
+        """Record the master's own metrics since the last call."""
         for sample in self._live.take() if self._live else ():
-            self._keep(MASTER, self._host, sample)
+            self._record_sample(MASTER, self._host, sample)
 
     def on_host(self, worker: WorkerState, host: Host, now_ns: int) -> None:
-        """A worker told of its machine. Seconds that it told already, or that are to come, are
-        left out: however much it says, the file grows by a record a second."""
+        """Record a second of a worker's host. Seconds that it has reported already, and future
+        ones, are ignored, so that the file grows by at most a record per second."""
         worker.cpu_percent = host.figures.get("process_cpu_percent")
         if worker.offset_ns is None:
             return
-        at_s = (host.at_ns - worker.offset_ns - self._start_ns) / SECOND
+        at_s = (host.at_ns - worker.offset_ns - self._start_ns) / SECOND_NS
         newest_s = self._newest_s.get(worker.index, -1.0)
-        if newest_s + _LEAST_GAP_S <= at_s <= (now_ns - self._start_ns) / SECOND + _AHEAD_S:
+        if newest_s + _LEAST_GAP_S <= at_s <= (now_ns - self._start_ns) / SECOND_NS + _AHEAD_S:
             self._newest_s[worker.index] = at_s
             sample = Sample(host.at_ns - worker.offset_ns, host.boot_id, host.figures)
-            self._keep(worker.index, worker.hello.host, sample)
+            self._record_sample(worker.index, worker.hello.host, sample)
 
     def check_clock(self, worker: WorkerState) -> None:
-        """There was word of a worker's clocks: keep it where it is news, before more results."""
+        """A worker's clocks were measured: record a change, before its next results, and warn."""
         if self._phase is not Phase.IDLE:
             record = self._clocks.record(worker, self._run, self._phase, self._start_ns)
             if record is not None:
@@ -90,8 +91,8 @@ class HostMetricsRecorder:
         if warning:
             self._warn(warning)
 
-    def _keep(self, index: int, host: str, sample: Sample) -> None:
-        at_s = (sample.at_ns - self._start_ns) / SECOND
-        # What is older is a straggler of the phase before.
+    def _record_sample(self, index: int, host: str, sample: Sample) -> None:
+        at_s = (sample.at_ns - self._start_ns) / SECOND_NS
+        # An earlier one is a late report of the phase before.
         if self._phase is not Phase.IDLE and at_s >= 0:
             self._record(HostRecord(index, at_s, sample.figures, self._phase, host, sample.boot_id))

@@ -15,7 +15,7 @@ from typing import Any
 
 from ssbench import __version__
 from ssbench.core.columns import unpack_column
-from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
+from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.messages import (
     Ack,
     Bye,
@@ -31,7 +31,7 @@ from ssbench.core.messages import (
     Results,
     Returned,
 )
-from ssbench.core.model import Phase, Result
+from ssbench.core.model import SECOND_NS, Phase, Result
 from ssbench.core.observer import Observer
 from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
@@ -56,11 +56,11 @@ from ssbench.transport.master_transport import MasterTransport
 
 log = logging.getLogger(__name__)
 
-_TICK_NS = SECOND // 20
-_SHOW_NS = SECOND // 2
+_TICK_NS = SECOND_NS // 20
+_SHOW_NS = SECOND_NS // 2
 _MAX_RELEASES = 16  #: workers of another release that are named in warnings
 _WORKERS_NAMED = 1000  #: at most, in warnings of a run and among its lost workers
-_PROFILES_NS = 5 * SECOND  #: wait for the profiles of workers, at most
+_PROFILES_NS = 5 * SECOND_NS  #: wait for the profiles of workers, at most
 _POLL_NS = 999_999  #: polls take whole milliseconds
 _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
           ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
@@ -215,7 +215,7 @@ class Master:
         :raises NoWorkersError: if none, or fewer than expected, joined in time.
         """
         wait = WorkerWait(self._manager, self._transport, self.limits, users, expected)
-        deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND)
+        deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND_NS)
         self._manager.allocate_users(users)
         while not self._interrupted:
             now_ns = self._clock()
@@ -296,7 +296,7 @@ class Master:
         self._manager.quit = True
         left = self._manager.departed
         left.clear()
-        deadline_ns = self._clock() + int(timeout_s * SECOND)
+        deadline_ns = self._clock() + int(timeout_s * SECOND_NS)
         quiet_since_ns = self._clock()
         while self._clock() < deadline_ns and not self._interrupted:
             before = len(left)
@@ -311,7 +311,7 @@ class Master:
     def gather_workers(self, expected: int | None) -> None:
         """Wait for so many workers of any kind, at most ``worker_wait_s``; without a number, until
         no more join."""
-        deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND)
+        deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND_NS)
         quiet_since_ns = self._clock()
         self._manager.allocate_users(1)  # without users, workers would take the run for over
         while self._clock() < deadline_ns and not self._interrupted:
@@ -328,7 +328,7 @@ class Master:
         """What a worker says of a connection that it was asked to measure."""
         manager = self._manager
         manager.network, manager.state_changed, self._network = check, True, None
-        deadline_ns = self._clock() + int(timeout_s * SECOND)
+        deadline_ns = self._clock() + int(timeout_s * SECOND_NS)
         while self._network is None:
             if check.incarnation not in self.registry.workers:
                 fault = "the worker is gone"
@@ -361,7 +361,7 @@ class Master:
             unsent = self._send_jobs(phase)
         self._send_control_state(now_ns)
         # So that a tick is late only if the loop is, or by the millisecond of a poll.
-        tick_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND
+        tick_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND_NS
         wait_s = min(wait_s, tick_s, manager.wait_s(now_ns))
         for message in self._transport.receive(wait_s, or_writable=unsent):
             handler = self._on.get(type(message))
@@ -432,7 +432,7 @@ class Master:
         self._warn_of_rejected_peers()
         if self._phase:
             self._phase.tick(now_ns)
-        self.recorder.tick(now_ns / SECOND)
+        self.recorder.tick(now_ns / SECOND_NS)
         if now_ns >= self._next_show_ns:
             self._show(now_ns)
 
@@ -442,7 +442,7 @@ class Master:
             if self._manager.renewal_wanted:
                 self._renewal.begin(now_ns)
             self._renewal.begin_if_due(now_ns, wall_ns)
-            outcome = self._renewal.outcome(self.settings.newest, wall_ns / SECOND)
+            outcome = self._renewal.outcome(self.settings.newest, wall_ns / SECOND_NS)
             if outcome is not None:
                 self._manager.renewed(outcome, wall_ns)
 

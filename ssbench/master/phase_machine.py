@@ -25,10 +25,10 @@ from typing import Any
 from ssbench.core.columns import pack_jobs
 from ssbench.core.dispatch.dispatcher import Dispatcher, abort_reason, error_limit_reason
 from ssbench.core.dispatch.result_bounds import ResultBounds
-from ssbench.core.dispatch.worker_registry import MAX_NAMES, SECOND, SILENT_NS
+from ssbench.core.dispatch.worker_registry import MAX_NAMES, SILENT_NS
 from ssbench.core.live import ProgressTracker, RunProgress, WorkerProgress
 from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode
-from ssbench.core.model import Phase, Stage
+from ssbench.core.model import SECOND_NS, Phase, Stage
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
@@ -126,7 +126,7 @@ class PhaseMachine:
         manager.start_ns = now_ns
         self.records.append(PhaseRecord(self._plan.phase, wall_s, users))
         ready_s = self._limits.connect_timeout_s + _READY_MARGIN_S
-        self._connect_until_ns = now_ns + int(ready_s * SECOND)
+        self._connect_until_ns = now_ns + int(ready_s * SECOND_NS)
 
     def abort(self, ended: str, reason: str) -> None:
         """Stop at the next step; ``ended`` is "interrupted" or "failed"."""
@@ -158,7 +158,7 @@ class PhaseMachine:
     def wait_s(self, now_ns: int) -> float:
         """How long until the next step, at most."""
         next_ns = self.schedule.next_ns if self.state is PhaseState.SENDING else None
-        return WAIT_S if next_ns is None else min(WAIT_S, (next_ns - now_ns) / SECOND)
+        return WAIT_S if next_ns is None else min(WAIT_S, (next_ns - now_ns) / SECOND_NS)
 
     def tick(self, now_ns: int) -> None:
         """To be called some times a second: recalls jobs, and gives up lost messages."""
@@ -183,7 +183,7 @@ class PhaseMachine:
         if self._plan.watch:
             self._plan.watch.begin(self._started_ns)
         if workload.dues:
-            workload.dues.begin(self._started_ns / SECOND, self._started_ns - start_ns)
+            workload.dues.begin(self._started_ns / SECOND_NS, self._started_ns - start_ns)
         self._mark("stage", self.schedule.began_ns)
 
     def _advance(self, now_ns: int) -> None:
@@ -207,7 +207,7 @@ class PhaseMachine:
         self.dispatcher.stop()
         self.outbox.clear()
         self._manager.state_changed = True
-        self._drain_until_ns = now_ns + int(self._limits.drain_timeout_s * SECOND)
+        self._drain_until_ns = now_ns + int(self._limits.drain_timeout_s * SECOND_NS)
 
     def _drain(self, now_ns: int) -> None:
         if self.dispatcher.finished and self._manager.ready(stopped=True):
@@ -221,7 +221,7 @@ class PhaseMachine:
 
     def _end(self, now_ns: int) -> None:
         self.state = PhaseState.OVER
-        self._duration_s = max(now_ns - self._started_ns, 0) / SECOND
+        self._duration_s = max(now_ns - self._started_ns, 0) / SECOND_NS
 
     def close(self) -> None:
         """Wait for nothing more: jobs that workers hold are lost."""
@@ -404,17 +404,17 @@ class PhaseMachine:
 
     def _elapsed_s(self, now_ns: int) -> float:
         """Since the load began, as in the outcome; 0 while workers connect."""
-        return max(now_ns - self._started_ns, 0) / SECOND if self._started_ns else 0.0
+        return max(now_ns - self._started_ns, 0) / SECOND_NS if self._started_ns else 0.0
 
     def _late(self, now_ns: int) -> int:
         """Operations that are due and not started: an estimate, and exact once the load ended."""
         dispatcher, workload = self.dispatcher, self._plan.workload
         if dispatcher.stopping:
             return self._never_started()
-        since_s = workload.dues.waiting_since(now_ns / SECOND) if workload.dues else None
+        since_s = workload.dues.waiting_since(now_ns / SECOND_NS) if workload.dues else None
         if since_s is None:
             return 0
-        waiting = int(self.schedule.due_between(round(since_s * SECOND), now_ns))
+        waiting = int(self.schedule.due_between(round(since_s * SECOND_NS), now_ns))
         if workload.total is not None:
             waiting = min(waiting, workload.total - workload.taken)
         # All jobs that workers hold were due before that; those above the number of users wait.
@@ -423,4 +423,4 @@ class PhaseMachine:
     def _never_started(self) -> int:
         """Operations of an open loop that fell due before the load's end and were not started."""
         dues = self._plan.workload.dues
-        return dues.never_started(self.schedule.ended_ns / SECOND) if dues else 0
+        return dues.never_started(self.schedule.ended_ns / SECOND_NS) if dues else 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.errors import SsbenchError
+from ssbench.core.model import SECOND_NS
 from ssbench.core.settings import Credentials
 
-_RENEWAL_NS = SECOND  # at most one in this time
+_RENEWAL_NS = SECOND_NS  # at most one in this time
 #: Credentials are renewed a tenth of their lifetime before they expire, but at most this long.
 _EARLY_S = 60.0
 _EARLY_PART = 10
@@ -40,7 +40,7 @@ class Renewal:
 
     def begin_if_due(self, now_ns: int, wall_ns: int) -> None:
         """Renew if the credentials are about to expire."""
-        if self._due_at is not None and wall_ns >= self._due_at * SECOND:
+        if self._due_at is not None and wall_ns >= self._due_at * SECOND_NS:
             self._due_at = None
             self.begin(now_ns)
 

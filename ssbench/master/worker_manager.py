@@ -11,26 +11,26 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ssbench.core.dispatch.worker_registry import MAX_NAMES, SECOND, WorkerRegistry, WorkerState
+from ssbench.core.dispatch.worker_registry import MAX_NAMES, WorkerRegistry, WorkerState
 from ssbench.core.errors import FewerWorkersError, NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Hello, NetworkCheck
-from ssbench.core.model import Phase, WorkerExit
+from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.master.phases import Limits
 
 if TYPE_CHECKING:
     from ssbench.transport.master_transport import MasterTransport
 
-_STATE_INTERVAL_NS = SECOND
+_STATE_INTERVAL_NS = SECOND_NS
 #: Between control states at first, while a new worker has answered none: subscribing takes a
 #: moment, and what is sent before is lost.
-_FIRST_GAP_NS = SECOND // 200
+_FIRST_GAP_NS = SECOND_NS // 200
 #: Between the exit of a local worker's process and its loss: its last messages are read first.
-_LAST_MESSAGES_NS = SECOND // 4
+_LAST_MESSAGES_NS = SECOND_NS // 4
 #: Control states per worker timeout, at least: workers stop after half of it without one.
 _STATES_PER_TIMEOUT = 8
 #: Without --workers or --expect-workers: no new worker for this long means that all have joined.
-ALL_JOINED_NS = 2 * SECOND
+ALL_JOINED_NS = 2 * SECOND_NS
 _MAX_OFFERS, _MAX_REFUSALS = 5, 3  #: in an error message
 
 
@@ -140,7 +140,7 @@ class WorkerManager:
         if self.none_can_join:
             return True
         alone_ns = now_ns - self._alone_since_ns
-        return bool(self._alone_since_ns) and alone_ns > self._limits.worker_wait_s * SECOND
+        return bool(self._alone_since_ns) and alone_ns > self._limits.worker_wait_s * SECOND_NS
 
     @property
     def none_can_join(self) -> bool:
@@ -211,7 +211,7 @@ class WorkerManager:
 
     def wait_s(self, now_ns: int) -> float:
         """How long until the next control state is due, at most."""
-        return 0.0 if self.state_changed else max(self._next_state_ns - now_ns, 0) / SECOND
+        return 0.0 if self.state_changed else max(self._next_state_ns - now_ns, 0) / SECOND_NS
 
     def control_state(self, now_ns: int) -> ControlState | None:
         """The control state to send now; None if none is due."""
@@ -259,7 +259,7 @@ class WorkerManager:
         newest = self.settings.newest
         if isinstance(outcome, Credentials):
             # Earlier ones that the store still accepts stay: drivers may need both.
-            is_valid = newest.expires_at is not None and newest.expires_at * SECOND > wall_ns
+            is_valid = newest.expires_at is not None and newest.expires_at * SECOND_NS > wall_ns
             new = replace(outcome, serial=max(outcome.serial, newest.serial + 1))
             credentials = (newest, new) if is_valid else (new,)
             self._renewal_fault = ""
@@ -311,7 +311,7 @@ class WorkerWait:
         """A line for the user: which workers have joined, and how long the wait lasts at most."""
         registry = self._manager.registry
         joined = registry.load_workers
-        left = f"({left_ns // SECOND} s left)"
+        left = f"({left_ns // SECOND_NS} s left)"
         if self._expected:
             return f"Waiting for workers: {joined} of {self._expected} {left}"
         if not joined:

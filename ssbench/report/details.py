@@ -11,11 +11,12 @@ from functools import partial
 from itertools import islice, pairwise
 from math import isnan
 
+from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.breakdown import Breakdown
 from ssbench.core.stats.headroom import ProcessSeries
 from ssbench.core.stats.histogram import Buckets, Histogram
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.windows import NEVER_NS, SECOND_NS
+from ssbench.core.stats.windows import NEVER_NS
 from ssbench.core.text import plural
 from ssbench.report.model import (
     BYTES,

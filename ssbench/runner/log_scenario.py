@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ssbench.core.accesslog.formats import BATCHED, SECOND_NS
+from ssbench.core.accesslog.formats import BATCHED
 from ssbench.core.accesslog.requests import RequestLog, Requests
 from ssbench.core.errors import UsageError
+from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import Effect, row_of
 from ssbench.runner.make_scenario import MOST_INITIAL, SizeHistogram, scenario_text
 

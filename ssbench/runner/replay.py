@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
 
-from ssbench.core.accesslog.formats import SECOND_NS, UNKNOWN
+from ssbench.core.accesslog.formats import UNKNOWN
 from ssbench.core.accesslog.requests import RequestLog, Requests
 from ssbench.core.errors import UsageError
-from ssbench.core.model import SizeClass
+from ssbench.core.model import SECOND_NS, SizeClass
 from ssbench.core.observer import Observer
 from ssbench.core.operations import row_of
 from ssbench.core.scenario.fields import MAX_RATE, container_option, profile

@@ -1,7 +1,7 @@
 """Blocks of a stat file: gzip members that a reader can skip, and find again after damage.
 
-A block is one whole gzip member (RFC 1952), so ``zcat`` and Python's gzip read the file as if
-nothing were special about it. Its header has an extra field, id ``SB``, little-endian::
+A block is one whole gzip member (RFC 1952), so ``zcat`` and Python's gzip read the file as any
+other. Its header has an extra field, id ``SB``, little-endian::
 
     u8   format version of the stat file
     u32  number of the block, from 0
@@ -115,7 +115,7 @@ class Source:
         self.offset = 0  #: bytes consumed so far
 
     def peek(self, count: int) -> bytes:
-        """The next ``count`` bytes, or fewer where the file ends; they stay."""
+        """The next ``count`` bytes, or fewer at the end of the file; they are not consumed."""
         while len(self._buffer) < count:
             piece = self._file.read(max(_WINDOW, count - len(self._buffer)))
             if not piece:
@@ -139,11 +139,12 @@ class TooMuchError(Exception):
 
 
 class Bounds:
-    """What a file of some size may unfold to, so that reading it takes a time that is bounded by
-    its size. A run's own stay far below: a result has some 20 bytes on disk (its times and its
-    transaction id don't compress), and a file inflates to 2 to 8 times its size.
+    """Bounds of what a file may unfold to, so that its size bounds the time to read it.
 
-    :param source: the file; what counts is how far it was read.
+    Files of runs stay far below: a result takes some 20 bytes on disk (its times and its
+    transaction id hardly compress), and a file inflates to 2 to 8 times its size.
+
+    :param source: the file; the bounds grow with the bytes that were read.
     """
 
     def __init__(self, source: Source) -> None:
@@ -152,23 +153,23 @@ class Bounds:
         self._items = 0
 
     def inflate(self, size: int) -> None:
-        """So many bytes more are inflated.
+        """Count inflated bytes.
 
-        :raises TooMuchError: where they are too many.
+        :raises TooMuchError: if they are too many.
         """
         self._inflated += size
         if self._inflated > _INFLATED_SLACK + _INFLATED_RATIO * self._source.offset:
             raise TooMuchError("it inflates to far more than a run writes: the rest is not read")
 
     def count(self, item: Item) -> Item:
-        """Gives the item, which counts as one; ``unfold`` otherwise."""
+        """Count an item as one, and return it."""
         self.unfold(1)
         return item
 
     def unfold(self, items: int) -> None:
-        """So many records, or results in them, more are there.
+        """Count records, or results in them.
 
-        :raises TooMuchError: where they are too many.
+        :raises TooMuchError: if they are too many.
         """
         self._items += items
         if self._items > _ITEMS_SLACK + self._source.offset:
@@ -176,7 +177,7 @@ class Bounds:
 
 
 def _no_bounds(size: int) -> None:
-    """Whatever the size."""
+    """No bound."""
 
 
 class _Frame(NamedTuple):
@@ -186,7 +187,7 @@ class _Frame(NamedTuple):
 
 
 def begins_a_block(data: bytes) -> bool:
-    """True where the bytes, four at least, are the start of a block as far as they go."""
+    """Whether these bytes, at least four, begin a block, as far as they reach."""
     return len(data) >= 4 and data[: len(_MAGIC)] == _MAGIC[: len(data)]
 
 
@@ -195,7 +196,7 @@ def looks_like_blocks(source: Source) -> bool:
 
     False for plain gzip, and for msgpack that isn't packed at all.
 
-    :raises StatFileError: where it is none of these.
+    :raises StatFileError: if it is none of these.
     """
     start = source.peek(_FIRST_LOOK)
     at = start.find(_MAGIC)
@@ -218,7 +219,7 @@ def read_blocks(
     """Every block that is whole, in order; ``on_damage`` is called with what is damaged or missing.
 
     :param inflate: called with the bytes of each block, packed and inflated, before it is read.
-    :raises StatFileError: where a newer ssbench has written the file.
+    :raises StatFileError: if a newer ssbench has written the file.
     """
     expected = 0
     told = False  # the damage that the scan for the next block will skip is already reported
@@ -239,7 +240,7 @@ def read_blocks(
         except _DamagedError as error:
             on_damage(f"block {frame.number} at byte {source.offset} {error}")
             told = True
-            # Not by its length: if bytes are missing in its middle, that would skip the next block.
+            # Not by its length: if bytes of it are missing, that would skip the next block.
             source.skip(1)
         else:
             told = False
@@ -316,7 +317,8 @@ def _inflate(member: bytes, length: int, inflate: Callable[[int], None]) -> byte
 
 
 def read_plain(source: Source, on_damage: OnDamage) -> Iterator[bytes]:
-    """Inflated pieces of plain gzip, bounded in size; ``on_damage`` is told where it breaks off.
+    """Inflated pieces of plain gzip, bounded in size; ``on_damage`` gets a line if it is cut off or
+    damaged.
 
     A file that is not compressed is read as it is.
     """

@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from ssbench.core.errors import StatFileError
-from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
+from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
 from ssbench.core.records import (
     PhaseRecord,
@@ -38,7 +38,6 @@ from ssbench.core.records import (
 from ssbench.core.text import plural, printable
 
 _CHUNK = 10_000  #: results that are gathered into batches at a time
-_NS = 10**9
 _LAST_SECOND = 1 << 33  #: times beyond are no times
 
 _LONGEST = 10**8  #: seconds that a latency may have
@@ -77,7 +76,7 @@ class LegacyRun:
     def __init__(self, items: Iterator[Any], damage: list[str], notes: list[str]) -> None:
         """``items``: the file's msgpack objects, strings as bytes, the scenario first.
 
-        :raises StatFileError: where that is no scenario of 0.3.9.
+        :raises StatFileError: if that is no scenario of 0.3.9.
         """
         scenario = text_of(next(items, None))
         if not isinstance(scenario, dict) or not {"name", "_scenario_data"} <= scenario.keys():
@@ -95,7 +94,7 @@ class LegacyRun:
         self._left_out: Counter[str] = Counter()
         self._zeroes = 0
         self._number = 0
-        self._first_start = _LAST_SECOND * _NS
+        self._first_start = _LAST_SECOND * SECOND_NS
         self._last_end = 0
 
     def records(self) -> Iterator[Record]:
@@ -105,12 +104,12 @@ class LegacyRun:
         self._add_sizes(chunk)
         header = self._header(chunk)
         rows = self._rows(chunk)
-        started = min((row[1].start_ns for row in rows), default=int(header.started_at) * _NS)
-        base_s = started // _NS
+        started = min((row[1].start_ns for row in rows), default=int(header.started_at) * SECOND_NS)
+        base_s = started // SECOND_NS
         yield header
         yield PhaseRecord(Phase.RUN, float(base_s), int(_or_zero(self._top.get("user_count"))))
         while chunk:
-            yield from self._batches(rows, base_s * _NS)
+            yield from self._batches(rows, base_s * SECOND_NS)
             chunk = list(islice(results, _CHUNK))
             rows = self._rows(chunk)
         self._conclude()
@@ -246,7 +245,7 @@ class LegacyRun:
             return NONE_NS
         if not -_LONGEST < seconds < _LONGEST:
             raise _LeftOutError("with an impossible latency")
-        return round(seconds * _NS)
+        return round(seconds * SECOND_NS)
 
     def _batches(self, rows: Iterable[tuple[str, Result]], base_ns: int) -> Iterator[Record]:
         by_worker: dict[str, list[Result]] = {}
@@ -267,7 +266,7 @@ class LegacyRun:
 
     def _footer(self) -> RunFooter:
         run_ns = self._last_end - self._first_start
-        return RunFooter(self._last_end / _NS, "complete", "", max(run_ns, 0) / _NS)
+        return RunFooter(self._last_end / SECOND_NS, "complete", "", max(run_ns, 0) / SECOND_NS)
 
 
 class _LeftOutError(Exception):
@@ -279,7 +278,7 @@ def _started_at(results: Iterable[dict[bytes, Any]]) -> float:
     first_second, started_at = _LAST_SECOND, 0.0
     for result in results:
         try:
-            second = _wall_ns(result.get(b"completed_at")) // _NS
+            second = _wall_ns(result.get(b"completed_at")) // SECOND_NS
             latency = _number(result.get(b"last_byte_latency"))
         except _LeftOutError:
             continue
@@ -341,7 +340,7 @@ def _wall_ns(value: Any) -> int:
     if not 0 < seconds < _LAST_SECOND:
         raise _LeftOutError("with an impossible time")
     whole = int(seconds)
-    return whole * _NS + round((seconds - whole) * _NS)
+    return whole * SECOND_NS + round((seconds - whole) * SECOND_NS)
 
 
 def _hashable(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Names of stat files: where they are put, and which file a name means."""
+"""Names of stat files: the default path of a new one, and the file that a name means."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from pathlib import Path
 from ssbench.core.errors import StatFileError
 from ssbench.host.private_files import private_folder
 
-_NAME_LIMIT = 120  #: characters of the scenario's name; file names end at 255 bytes
-
-
+_NAME_LIMIT = 120  #: characters of the scenario's name; file names have at most 255 bytes
 PACKED = ".gz"
 
 
 def existing_path(path: str) -> str:
-    """The file to read where the user named this one: with or without ``.gz``, as it is there.
+    """The file to read if the user names this one: with or without ``.gz``, as it exists.
 
-    What is there by the very name comes first. The name as it is where there is neither.
+    The very name comes first; it is also the result if neither exists.
     """
     if path == "-" or os.path.lexists(path):
         return path
@@ -39,12 +37,11 @@ def default_path(
 ) -> Path:
     """A path for a new stat file: ``<parent>/ssbench-results/NAME.u4.o613.r-.DATE.stat.gz``.
 
-    Nothing is there yet. The folder is made where it is missing; it is ours and nobody else
-    can look into it. Where ``ssbench-results`` is another user's, it is
-    ``ssbench-results-<our uid>``.
+    No such file exists yet. The folder is made if it is missing; only we can read it. If
+    ``ssbench-results`` is another user's, it is ``ssbench-results-<our uid>``.
 
     :param results_dir: the folder instead; it is made if only it is missing.
-    :raises StatFileError: where no folder can be had.
+    :raises StatFileError: if there can be no folder.
     """
     if results_dir is None:
         folder = private_folder(parent, "name a stat file with -s")

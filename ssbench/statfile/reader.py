@@ -1,4 +1,4 @@
-"""Read a run's stat file, also a damaged one, or one of ssbench 0.3.9."""
+"""Read a run's stat file, which may be damaged, or one of ssbench 0.3.9."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def read(
 
     ``a.stat`` also finds ``a.stat.gz``, and the other way round.
 
-    :param bounded: end, with a line in ``damage``, where the file unfolds to far more than a run
-        writes: for one that may be made to take for ever.
+    :param bounded: end, with a line in ``damage``, if the file unfolds to far more than a run
+        writes: for files that may be made to take very long.
     :param tail_bytes: read only the blocks that begin in so many bytes at the end of the file.
-    :raises StatFileError: in one line, where it can't be read or is no stat file.
+    :raises StatFileError: in one line, if it can't be read or is no stat file.
     """
     if not isinstance(path_or_file, str | os.PathLike):
         name = str(getattr(path_or_file, "name", "stat file"))
@@ -132,7 +132,7 @@ class StatFileReader:
             raise StatFileError(f"{self.name}: can't be read: {error.strerror}") from error
 
     def add_damage(self, fault: str) -> None:
-        """Count something as damaged, a line of text; of very many only the first are kept."""
+        """Add a line on what is damaged; only the first 100 are kept."""
         if len(self.damage) < _DAMAGE_LIMIT:
             self.damage.append(fault)
         elif len(self.damage) == _DAMAGE_LIMIT:
@@ -162,7 +162,7 @@ class StatFileReader:
         try:
             yield from records
         except TooMuchError as error:
-            self.damage.append(str(error))  # however much else was said
+            self.damage.append(str(error))  # also as line 101
 
     def _inflated(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:

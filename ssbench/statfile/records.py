@@ -24,6 +24,8 @@ from ssbench.core.columns import RESULT_SCHEMAS, Schema, packed_count, read_sche
 from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import (
+    MAX_ITEMS,
+    MAX_TOTAL_ITEMS,
     ClockRecord,
     HostRecord,
     MarkRecord,
@@ -59,8 +61,6 @@ _CODES = {record: code for code, record in _RECORD_TYPES.items()}
 
 MAX_OBJECT = 16 << 20  #: bytes of one msgpack object
 _encode = msgspec.msgpack.Encoder().encode  # a third of msgpack's time for a batch of results
-_MAX_ITEMS = 16384  #: of one array (msgpack makes room for all of them before the first is read)
-_MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one object
 _MAX_ENTRIES = 65536  #: of one map
 _MAX_DEPTH = 50
 
@@ -68,7 +68,7 @@ _MAX_DEPTH = 50
 def encode(record: Record) -> bytes:
     """The msgpack of any record but results.
 
-    :raises MessageError: where it has a value that can't be written.
+    :raises MessageError: if it has a value that can't be written.
     """
     assert not isinstance(record, ResultBatch)  # nosec B101 # for mypy
     values = {field.name: getattr(record, field.name) for field in fields(record)}
@@ -93,7 +93,7 @@ def encode_results(phase: Phase, worker: int, schema: int, packed: bytes) -> byt
 
 
 def _pack(record: list[Any]) -> bytes:
-    """:raises MessageError: where a value can't be written: a number of more than 64 bits, say."""
+    """:raises MessageError: if a value can't be written: a number of more than 64 bits, say."""
     try:
         data: bytes = msgpack.packb(record, default=_plain)
     except (TypeError, ValueError, OverflowError) as error:
@@ -115,8 +115,8 @@ def objects(pieces: Iterable[bytes], on_damage: OnDamage, *, raw: bool = False) 
 
     Calls ``on_damage`` and ends if the bytes are not msgpack or exceed a bound.
     """
-    budget = unpacking.Budget(_MAX_TOTAL_ITEMS)
-    unpacker = unpacking.stream_unpacker(MAX_OBJECT, _MAX_ITEMS, _MAX_ENTRIES, budget, raw=raw)
+    budget = unpacking.Budget(MAX_TOTAL_ITEMS)
+    unpacker = unpacking.stream_unpacker(MAX_OBJECT, MAX_ITEMS, _MAX_ENTRIES, budget, raw=raw)
     try:
         for piece in pieces:
             for start in range(0, len(piece), MAX_OBJECT):

@@ -65,7 +65,7 @@ class StatFileWriter:
             if there had been no run: gone, or the older one.
         :param overwrite: an own empty file or an own stat file of that name is replaced, once
             there is something to write; nothing else ever is.
-        :raises UsageError: where there is a file of that name, or a link.
+        :raises UsageError: if there is a file of that name, or a link.
         :raises StatFileError: path and cause, in one line.
         """
         writer = cls._open(os.fspath(path), overwrite=overwrite)
@@ -92,7 +92,7 @@ class StatFileWriter:
         """Append a record. The header, and the footer, are on disk when this returns, but for
         those that are held.
 
-        :raises MessageError: where it has a value that can't be written; all else goes on.
+        :raises MessageError: if it has a value that can't be written; all else goes on.
         :raises StatFileError: path, cause and what was kept.
         """
         if self._held is not None:

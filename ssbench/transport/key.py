@@ -21,7 +21,7 @@ _ROOT = 0
 class CurveKey:
     """CURVE key pairs of the master (server) and of all workers (client), in Z85.
 
-    Both sides hold the same key: who hasn't got it can neither talk nor listen. It is in no repr.
+    Both sides hold the same key: without it, no peer can send or receive. It is in no repr.
     """
 
     server_public: str = field(repr=False)
@@ -45,7 +45,7 @@ class CurveKey:
     def from_text(cls, text: str, source: str) -> CurveKey:
         """The inverse of ``to_text``.
 
-        :raises UsageError: where it is no key; the message names ``source`` only.
+        :raises UsageError: if it is no key; the message names ``source`` only.
         """
         words = text.split()
         if (
@@ -60,9 +60,9 @@ class CurveKey:
 
     @classmethod
     def load(cls, path: str) -> CurveKey:
-        """Read a key file: a regular one, which nobody but us (and root) can read or change.
+        """Read a key file: a regular file that only we (and root) can read or change.
 
-        :raises UsageError: where it can't be read, isn't a key, or is open to others.
+        :raises UsageError: if it can't be read, isn't a key, or is open to others.
         """
         fault, text = _read(path)
         if fault:
@@ -72,7 +72,7 @@ class CurveKey:
     def save(self, path: str) -> None:
         """Write a new key file of mode 0600.
 
-        :raises UsageError: where it exists already or can't be written.
+        :raises UsageError: if it exists already or can't be written.
         """
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -99,10 +99,10 @@ _NO_FILE = {
 def _read(path: str) -> tuple[str, str]:
     """What is wrong with a key file, "" for nothing; and its text, or the beginning of a long one.
 
-    What the file is, is asked of the open file: its name may mean another one by then.
+    The checks are on the open file, because another file may get its name meanwhile.
     """
     try:
-        # Non-blocking: a FIFO that nobody writes to must not hold us up.
+        # Non-blocking: opening a FIFO without a writer would wait.
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         known = _NO_FILE.get(error.errno or 0) if isinstance(error, OSError) else None

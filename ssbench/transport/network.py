@@ -385,7 +385,7 @@ def receive_body(
 
 
 def _round_trip_s(connection: socket.socket) -> float | None:
-    """The smoothed round trip of the kernel's TCP; None where it has none."""
+    """The smoothed round trip of the kernel's TCP; None if it has none."""
     if not hasattr(socket, "TCP_INFO"):
         return None
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT.size)

@@ -56,22 +56,21 @@ from ssbench.core.messages import (
     decode,
     pack,
 )
-from ssbench.core.model import Job, Phase
+from ssbench.core.model import SECOND_NS, Job, Phase
 from ssbench.core.rejected_messages import RejectedMessages
 from ssbench.core.settings import Credentials, newest_credentials
 from ssbench.core.text import plural
 
 log = logging.getLogger(__name__)
 
-_SECOND = 1_000_000_000
 _NEVER_NS = 1 << 62
-_HELLO_NS = _SECOND  #: between two hellos
+_HELLO_NS = SECOND_NS  #: between two hellos
 #: A refused worker repeats its hello this long: the worker of the same id may be dead, and not yet
 #: lost.
-_REFUSED_NS = 15 * _SECOND
+_REFUSED_NS = 15 * SECOND_NS
 NO_MASTER_WARNING_S = 10
 #: Credentials are asked for once a second, and waited for so long.
-_ASK_NS, _RENEWAL_NS = _SECOND, 60 * _SECOND
+_ASK_NS, _RENEWAL_NS = SECOND_NS, 60 * SECOND_NS
 #: Pauses of the shell between two ticks: until the hello is out (connections take a moment), while
 #: operations in flight end, and else.
 _HELLO_PAUSE_S, _DRAIN_PAUSE_S, TICK_S = 0.005, 0.02, 0.25
@@ -569,17 +568,17 @@ class WorkerMachine:
         """Time has passed. To be called after at most ``pause_s``."""
         # A worker that was stopped itself (SIGSTOP, a suspended host) could not receive, and its
         # buffers may hold control states: at most one second of such a gap counts.
-        self._silent_ns += min(now_ns - self.ticked_ns, _SECOND)
+        self._silent_ns += min(now_ns - self.ticked_ns, SECOND_NS)
         self.ticked_ns = now_ns
         phase = self.phase
         if phase and phase.ready and now_ns > phase.held.lease_expires_ns:
             self.expire_lease()
         if self._membership.master and self._silent_ns > self._clock_sync.timeout_ns:
-            timeout_s = self._clock_sync.timeout_ns / _SECOND
+            timeout_s = self._clock_sync.timeout_ns / SECOND_NS
             self._on_master_lost(f"nothing received from it for {timeout_s:g} s")
         elif (
             not (self._heard_any or self._warned_of_no_master)
-            and self._silent_ns > NO_MASTER_WARNING_S * _SECOND
+            and self._silent_ns > NO_MASTER_WARNING_S * SECOND_NS
         ):
             self._warned_of_no_master = True
             log.warning(

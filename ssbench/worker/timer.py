@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 from gevent.hub import get_hub
 
-_SECOND = 1_000_000_000
+from ssbench.core.model import SECOND_NS
+
 _CLOCK_MONOTONIC = 1  # perf_counter_ns, on Linux
 _TFD_TIMER_ABSTIME = 1
 _READ = 1
@@ -62,7 +63,7 @@ class TimerfdTimer:
 
     def set(self, at_ns: int) -> None:
         # A time of 0 would disarm it.
-        self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), _SECOND)
+        self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), SECOND_NS)
         self._settime(self._fd, _TFD_TIMER_ABSTIME, self._pointer, None)
 
     def _on_readable(self) -> None:
@@ -93,7 +94,7 @@ class LoopTimer:
         self.close()
         loop = get_hub().loop
         loop.update_now()  # timers count from what the loop takes for now
-        self._timer = loop.timer(max(at_ns - perf_counter_ns(), 0) / _SECOND)
+        self._timer = loop.timer(max(at_ns - perf_counter_ns(), 0) / SECOND_NS)
         self._timer.start(self._call)
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from gevent.hub import get_hub
 
 from ssbench.core.completed import Row, duration_ns, last_ns
 from ssbench.core.errors import StorageError
-from ssbench.core.model import NONE_NS, ErrorKind, Job, Phase, Timing
+from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, RECEIVING, moved_bytes, row_of
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.storage.base import ObjectStore
@@ -43,8 +43,7 @@ FEW = 50
 #: job per user, eight users would need a message for every eight operations.
 QUICK = 32
 _QUICK_PARTS = 5  #: of FLUSH_S
-_SECOND = 1_000_000_000
-_BURST_NS = _SECOND // 10  #: of unused bandwidth that is not lost
+_BURST_NS = SECOND_NS // 10  #: of unused bandwidth that is not lost
 
 
 class _NewUsers:
@@ -92,9 +91,9 @@ class Pauses:
         if not share:
             return pause_s
         now_ns = self._clock()
-        owed_ns = int(moved_bytes(job) / share * _SECOND)
+        owed_ns = int(moved_bytes(job) / share * SECOND_NS)
         self._paid_ns = max(self._paid_ns, now_ns - _BURST_NS) + owed_ns
-        return max(pause_s, (self._paid_ns - now_ns) / _SECOND)
+        return max(pause_s, (self._paid_ns - now_ns) / SECOND_NS)
 
 
 class UserPool:
@@ -124,7 +123,7 @@ class UserPool:
         self._clock = channel.clock
         self._origin_ns = phase.origin_ns
         self._retries = machine.settings.retries
-        self._timeout_ns = int(phase.operation_timeout_s * _SECOND)
+        self._timeout_ns = int(phase.operation_timeout_s * SECOND_NS)
         pauses = Pauses(phase, channel.clock)
         self._pause_s = pauses.after if pauses.needed else None
         # By group of users:
@@ -377,8 +376,8 @@ class UserPool:
     def _pause(self, attempts: Attempts, error: StorageError, start_ns: int) -> bool:
         """Wait before the next attempt; False if there must be none."""
         pause_s = attempts.pause_s(error)
-        late = self._timeout_ns and self._clock() + pause_s * _SECOND > start_ns + self._timeout_ns
-        if late or self.closed:
+        late_ns = self._clock() + pause_s * SECOND_NS - start_ns - self._timeout_ns
+        if (self._timeout_ns and late_ns > 0) or self.closed:
             return False
         gevent.sleep(pause_s)
         return not self.closed and self._clock() <= self._held.lease_expires_ns

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
+from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.messages import Hello, Host
-from ssbench.core.model import Phase
+from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.records import MASTER, ClockRecord, HostRecord, Record
 from ssbench.host.live import HostLive, Sample
 from ssbench.master.host_metrics import HostMetricsRecorder
 
-MS = SECOND // 1000
+MS = SECOND_NS // 1000
 
 
 class Live(HostLive):
@@ -35,20 +35,20 @@ class Scene:
         self.warnings: list[str] = []
         self.log = HostMetricsRecorder(self.live, self.written.append, self.warnings.append)
         self.worker = WorkerState(3, Hello(7, 0, "w", 4, "h", 1, "1.0"), fresh_ns=0)
-        self.worker.offset_ns = 10 * SECOND
+        self.worker.offset_ns = 10 * SECOND_NS
         self.worker.round_trip_ns = 2 * MS
 
     def enter(self) -> None:
-        self.log.enter("run1", Phase.RUN, 100 * SECOND)
+        self.log.enter("run1", Phase.RUN, 100 * SECOND_NS)
 
     def tell(self, at_ns: int) -> None:
-        self.log.on_host(self.worker, Host(7, at_ns, "boot", {"cpu_percent": 5.0}), 105 * SECOND)
+        self.log.on_host(self.worker, Host(7, at_ns, "boot", {"cpu_percent": 5.0}), 105 * SECOND_NS)
 
 
 def test_a_workers_second_is_written_by_the_masters_clock() -> None:
     here = Scene()
     here.enter()
-    here.tell(112 * SECOND)
+    here.tell(112 * SECOND_NS)
     assert here.written == [HostRecord(3, 2.0, {"cpu_percent": 5.0}, Phase.RUN, "h", "boot")]
 
 
@@ -56,9 +56,9 @@ def test_the_masters_own_seconds_are_written_at_ticks_and_at_the_end() -> None:
     here = Scene()
     here.enter()
     assert here.live.wanted
-    here.live.samples.append(Sample(101 * SECOND, "boot", {"cpu_percent": 5.0}))
+    here.live.samples.append(Sample(101 * SECOND_NS, "boot", {"cpu_percent": 5.0}))
     here.log.tick()
-    here.live.samples.append(Sample(102 * SECOND, "boot", {"cpu_percent": 6.0}))
+    here.live.samples.append(Sample(102 * SECOND_NS, "boot", {"cpu_percent": 6.0}))
     here.log.leave()
     assert not here.live.wanted
     assert [(r.worker, r.at_s) for r in here.written if isinstance(r, HostRecord)] == [
@@ -72,22 +72,22 @@ def test_each_second_of_a_worker_is_recorded_once_and_none_of_the_future() -> No
     here = Scene()
     here.enter()
     for _ in range(3):
-        for at_s in (112, 112.2, 113, 111, 112, 200, 2**62 / SECOND):
-            here.tell(int(at_s * SECOND))
+        for at_s in (112, 112.2, 113, 111, 112, 200, 2**62 / SECOND_NS):
+            here.tell(int(at_s * SECOND_NS))
     assert [r.at_s for r in here.written if isinstance(r, HostRecord)] == [2.0, 3.0]
     here.log.leave()
     here.enter()
-    here.tell(112 * SECOND)
+    here.tell(112 * SECOND_NS)
     assert len(here.written) == 3
 
 
 def test_late_metrics_belong_to_no_phase() -> None:
     here = Scene()
-    here.tell(112 * SECOND)  # none has begun
+    here.tell(112 * SECOND_NS)  # none has begun
     here.enter()
-    here.tell(109 * SECOND)  # before it began
+    here.tell(109 * SECOND_NS)  # before it began
     here.worker.offset_ns = None
-    here.tell(112 * SECOND)  # nobody knows when
+    here.tell(112 * SECOND_NS)  # nobody knows when
     here.log.leave()
     assert here.written == []
 
@@ -97,7 +97,7 @@ def test_a_clock_is_written_when_the_worker_is_ready_and_when_it_is_known_better
     here.log.check_clock(here.worker)  # no phase
     here.enter()
     here.log.check_clock(here.worker)  # not ready
-    here.worker.ready, here.worker.origin_ns = ("run1", Phase.RUN, False), 110 * SECOND + MS
+    here.worker.ready, here.worker.origin_ns = ("run1", Phase.RUN, False), 110 * SECOND_NS + MS
     here.log.check_clock(here.worker)
     here.log.check_clock(here.worker)
     assert here.written == [ClockRecord(3, Phase.RUN, MS, MS)]
@@ -106,7 +106,7 @@ def test_a_clock_is_written_when_the_worker_is_ready_and_when_it_is_known_better
 
 def test_a_wall_clock_far_off_is_warned_of_also_between_phases() -> None:
     here = Scene()
-    here.worker.wall_offset_ns = -SECOND
+    here.worker.wall_offset_ns = -SECOND_NS
     here.log.check_clock(here.worker)
     here.log.check_clock(here.worker)
     (warning,) = here.warnings
@@ -115,10 +115,10 @@ def test_a_wall_clock_far_off_is_warned_of_also_between_phases() -> None:
 
 def test_the_loops_lag_counts_in_phases_only() -> None:
     here = Scene()
-    here.log.late(SECOND)
+    here.log.late(SECOND_NS)
     assert here.live.lag.take() is None
     here.enter()
-    here.log.late(SECOND)
+    here.log.late(SECOND_NS)
     assert here.live.lag.take() == (1.0, 1.0)
     assert repr(here.log) == "<HostMetricsRecorder RUN <ClockSkewTracker 0 workers>>"
 

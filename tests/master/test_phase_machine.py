@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from ssbench.core.columns import JOB_SCHEMAS, JobLayout, pack_results
-from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.live import RunProgress
 from ssbench.core.messages import Ack, Bye, Jobs, Ready, Results, Returned, decode, pack
-from ssbench.core.model import ErrorKind, Job, Phase, Stage
+from ssbench.core.model import SECOND_NS, ErrorKind, Job, Phase, Stage
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
@@ -77,7 +76,7 @@ class Scene(test_worker_manager.Scene):
             return
         wait_s = machine.wait_s(self.now_ns)
         self.waits.append(wait_s)
-        self.now_ns += max(int(wait_s * SECOND), 1)
+        self.now_ns += max(int(wait_s * SECOND_NS), 1)
         self.states.append((self.manager.ending, self.manager.stopping))
         if self.works:
             for number, jobs in self.sent():
@@ -121,7 +120,7 @@ class Scene(test_worker_manager.Scene):
     def marks(self) -> list[tuple[float, str, int]]:
         """Seconds, name and stage of each mark."""
         return [
-            (record.at_ns / SECOND, record.name, record.stage)
+            (record.at_ns / SECOND_NS, record.name, record.stage)
             for record in self.records
             if isinstance(record, MarkRecord)
         ]
@@ -129,7 +128,7 @@ class Scene(test_worker_manager.Scene):
     def users(self) -> list[tuple[float, str, int]]:
         """Seconds, name and users of each mark."""
         return [
-            (round(record.at_ns / SECOND, 1), record.name, record.users)
+            (round(record.at_ns / SECOND_NS, 1), record.name, record.users)
             for record in self.records
             if isinstance(record, MarkRecord)
         ]
@@ -160,7 +159,7 @@ def test_the_wait_for_an_unready_worker_is_bounded() -> None:
     started_ns = here.now_ns
     while here.machine.state is PhaseState.CONNECTING:
         here.turn()
-    assert (here.now_ns - started_ns) / SECOND == pytest.approx(15, abs=2 * WAIT_S)
+    assert (here.now_ns - started_ns) / SECOND_NS == pytest.approx(15, abs=2 * WAIT_S)
 
 
 def test_an_abort_ends_the_wait_for_workers() -> None:
@@ -176,7 +175,7 @@ def test_an_open_loop_starts_later() -> None:
     here = Scene(0)
     here.ledger.dues = DueTimes(iter(()), 1.0)
     here.end()
-    assert here.marks()[0][0] == START_DELAY_NS / SECOND
+    assert here.marks()[0][0] == START_DELAY_NS / SECOND_NS
 
 
 # The end -----------------------------------------------------------------------------------
@@ -368,7 +367,7 @@ def test_near_the_end_jobs_that_wait_at_one_worker_are_recalled_for_another() ->
     here.machine.tick(here.now_ns)
     here.turn()
     assert not here.manager.ending
-    here.machine.tick(here.now_ns + SECOND)
+    here.machine.tick(here.now_ns + SECOND_NS)
     assert here.manager.state_changed
     here.turn()
     assert here.manager.ending
@@ -431,7 +430,7 @@ def test_users_that_leave_are_marked() -> None:
     here.ready(incarnation=2)
 
     def then() -> None:
-        if here.now_ns - here.manager.start_ns > SECOND and 2 in here.manager.registry.workers:
+        if here.now_ns - here.manager.start_ns > SECOND_NS and 2 in here.manager.registry.workers:
             here.deliver(Bye(2, "SIGTERM"))
 
     here.then = then
@@ -458,12 +457,12 @@ def test_the_load_ends_when_its_time_is_over_however_late_the_step_is() -> None:
     here = Scene(10**6, Stage(0.12, 4))
 
     def late() -> None:
-        here.now_ns += SECOND // 100
+        here.now_ns += SECOND_NS // 100
 
     here.then = late
     assert here.end() == ("complete", "")
     assert here.marks()[-1] == (0.12, "end", 0)
-    assert here.machine.schedule.ended_ns == here.manager.start_ns + round(0.12 * SECOND)
+    assert here.machine.schedule.ended_ns == here.manager.start_ns + round(0.12 * SECOND_NS)
 
 
 class Dues(Ledger):
@@ -486,7 +485,7 @@ def test_an_open_loop_that_is_done_early_ends_when_its_time_is_over() -> None:
     here = Scene(0, Stage(3.0, 4), ledger=Dues(20))
     assert here.end() == ("complete", "")
     assert here.marks()[-1] == (3.0, "end", 0)
-    assert here.now_ns < here.manager.start_ns + 3 * SECOND
+    assert here.now_ns < here.manager.start_ns + 3 * SECOND_NS
 
 
 # Progress ----------------------------------------------------------------------------------
@@ -518,7 +517,7 @@ def test_workers_are_shown_with_their_states() -> None:
     here.ready()
     here.machine.step(here.now_ns)
     assert states() == [(name, "running")]
-    here.now_ns += 4 * SECOND
+    here.now_ns += 4 * SECOND_NS
     assert states() == [(name, "silent")]
     here.ready(stopped=True)
     here.manager.registry.remove(1)
@@ -548,12 +547,12 @@ def test_what_a_phase_waits_for() -> None:
 def test_elapsed_time_counts_from_the_first_operation_and_not_while_workers_connect() -> None:
     here = Scene()
     here.machine.announce(here.now_ns, 1700000000.0)
-    here.now_ns += 2 * SECOND
+    here.now_ns += 2 * SECOND_NS
     here.machine.step(here.now_ns)
     assert here.machine.progress(here.now_ns).elapsed_s == 0
     here.ready()
     here.machine.step(here.now_ns)
-    here.now_ns += 3 * SECOND
+    here.now_ns += 3 * SECOND_NS
     assert here.machine.progress(here.now_ns).elapsed_s == 3
 
 
@@ -564,6 +563,6 @@ def test_progress_of_an_open_loop_has_its_target_and_late_operations() -> None:
     here.then = lambda: seen.append(here.machine.progress(here.now_ns))
     here.end()
     assert {progress.target_rate for progress in seen} == {100}
-    began_s = START_DELAY_NS / SECOND
+    began_s = START_DELAY_NS / SECOND_NS
     assert seen[10].late == pytest.approx((11 * WAIT_S - began_s) * 100, abs=1)
     assert seen[-1].late == 500, "now it is known"

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.errors import AuthError
+from ssbench.core.model import SECOND_NS
 from ssbench.core.settings import Credentials
 from ssbench.master.renewal import Renewal
 
@@ -75,10 +75,10 @@ def test_renewals_are_at_least_a_second_apart() -> None:
     renewal = tokens.renewal()
     renewal.begin(0)
     outcome_of(renewal)
-    renewal.begin(SECOND - 1)
+    renewal.begin(SECOND_NS - 1)
     assert renewal.outcome(Credentials(), NOW) is None
     assert tokens.asked == 1
-    renewal.begin(SECOND)
+    renewal.begin(SECOND_NS)
     assert outcome_of(renewal) == Credentials(2)
 
 
@@ -106,7 +106,7 @@ def begun_at(renewal: Renewal, tokens: Tokens, *seconds: float) -> list[float]:
     begun = []
     for after in seconds:
         asked = tokens.asked
-        renewal.begin_if_due(int(after * SECOND), int((NOW + after) * SECOND))
+        renewal.begin_if_due(int(after * SECOND_NS), int((NOW + after) * SECOND_NS))
         if tokens.asked > asked:
             begun.append(after)
     return begun
@@ -153,8 +153,8 @@ def test_a_rejection_before_it_is_due_leaves_the_planned_renewal() -> None:
     renewal.begin(0)  # a worker met a rejection; the new key expires at the same time
     outcome_of(renewal, tokens.first)
     tokens.expires_at = expires_at + 3600
-    renewal.begin_if_due(10 * SECOND, int((expires_at - 61) * SECOND))
+    renewal.begin_if_due(10 * SECOND_NS, int((expires_at - 61) * SECOND_NS))
     assert tokens.asked == 1
-    renewal.begin_if_due(20 * SECOND, int((expires_at - 59) * SECOND))
+    renewal.begin_if_due(20 * SECOND_NS, int((expires_at - 59) * SECOND_NS))
     outcome_of(renewal, Credentials(1, expires_at))
     assert tokens.asked == 2

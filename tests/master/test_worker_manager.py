@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.errors import ExitStatus, FewerWorkersError, NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Ready
-from ssbench.core.model import Phase, WorkerExit
+from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.settings import StorageSettings
 from ssbench.master.phases import Limits
 from ssbench.master.worker_manager import (
@@ -37,7 +36,7 @@ class Scene:
     """A manager and its clock."""
 
     def __init__(self, timeout_s: float = 10.0, **limits: Any) -> None:
-        self.now_ns = 1000 * SECOND
+        self.now_ns = 1000 * SECOND_NS
         self.limits = Limits(worker_timeout_s=timeout_s, **limits)
         self.manager = WorkerManager(SETTINGS, self.limits, master_id=9, pipe=3, control_port=13581)
         self.address = Address()
@@ -54,7 +53,7 @@ class Scene:
 
     def wait(self, seconds: float) -> list[tuple[Any, ...]]:
         """Time passes; returns what happened."""
-        self.now_ns += int(seconds * SECOND)
+        self.now_ns += int(seconds * SECOND_NS)
         return list(map(plain, self.manager.tick(self.now_ns)))
 
     def exits(self, *exits: WorkerExit, gone: bool = False) -> None:
@@ -221,9 +220,9 @@ def test_workers_that_left_are_waited_for() -> None:
     here.wait(5)
     assert not here.manager.no_workers_left(here.now_ns)
     here.deliver(Bye(1, ""))
-    here.now_ns += 20 * SECOND
+    here.now_ns += 20 * SECOND_NS
     here.manager.expect_workers(here.now_ns)  # the next phase: the wait goes on
-    here.now_ns += 10 * SECOND
+    here.now_ns += 10 * SECOND_NS
     assert not here.manager.no_workers_left(here.now_ns)
     here.now_ns += 1
     assert here.manager.no_workers_left(here.now_ns)
@@ -236,16 +235,16 @@ def test_a_control_state_is_due_once_a_second() -> None:
     here = Scene()
     first = here.manager.control_state(here.now_ns)
     assert first is not None
-    assert here.manager.control_state(here.now_ns + SECOND - 1) is None
-    assert here.manager.wait_s(here.now_ns + SECOND // 4) == 0.75
-    second = here.manager.control_state(here.now_ns + SECOND)
+    assert here.manager.control_state(here.now_ns + SECOND_NS - 1) is None
+    assert here.manager.wait_s(here.now_ns + SECOND_NS // 4) == 0.75
+    second = here.manager.control_state(here.now_ns + SECOND_NS)
     assert second is not None
-    assert (second.serial - first.serial, second.master_ns) == (1, here.now_ns + SECOND)
+    assert (second.serial - first.serial, second.master_ns) == (1, here.now_ns + SECOND_NS)
 
 
 def test_a_short_worker_timeout_has_eight_control_states() -> None:
     here = Scene(timeout_s=0.8)
-    assert all(here.manager.control_state(here.now_ns + n * SECOND // 10) for n in range(8))
+    assert all(here.manager.control_state(here.now_ns + n * SECOND_NS // 10) for n in range(8))
 
 
 def due_ms(here: Scene, milliseconds: int) -> list[int]:
@@ -254,7 +253,7 @@ def due_ms(here: Scene, milliseconds: int) -> list[int]:
     for ms in range(milliseconds):
         if here.manager.control_state(here.now_ns):
             found.append(ms)
-        here.now_ns += SECOND // 1000
+        here.now_ns += SECOND_NS // 1000
     return found
 
 
@@ -350,9 +349,9 @@ def test_earlier_credentials_that_are_still_valid_stay() -> None:
     here = Scene()
     first = replace(with_token("first", 5), expires_at=100.0)
     here.manager.renewed(first, 0)
-    here.manager.renewed(with_token("second", 6), 99 * SECOND)
+    here.manager.renewed(with_token("second", 6), 99 * SECOND_NS)
     assert here.manager.settings.credentials == (first, with_token("second", 6))
-    here.manager.renewed(with_token("third", 2), 101 * SECOND)
+    here.manager.renewed(with_token("third", 2), 101 * SECOND_NS)
     assert here.manager.settings.credentials == (with_token("third", 7),)
 
 
@@ -375,7 +374,7 @@ def test_the_wait_ends_with_the_expected_number_of_workers() -> None:
     here = Scene()
     wait = worker_wait(here, expected=2)
     here.deliver(hello(1, "a"))
-    assert not wait.complete(here.now_ns + 100 * SECOND)
+    assert not wait.complete(here.now_ns + 100 * SECOND_NS)
     here.deliver(hello(2, "b"))
     assert wait.complete(here.now_ns)
     assert wait.shortcomings() == []
@@ -385,7 +384,7 @@ def test_without_a_number_it_ends_when_no_worker_has_joined_for_a_while() -> Non
     here = Scene()
     wait = worker_wait(here)
     here.deliver(hello(1, "a"))
-    assert not wait.complete(here.now_ns + 100 * SECOND), "they run 4 users of 8"
+    assert not wait.complete(here.now_ns + 100 * SECOND_NS), "they run 4 users of 8"
     here.deliver(hello(2, "b"))
     assert not wait.complete(here.now_ns + ALL_JOINED_NS)
     assert wait.complete(here.now_ns + ALL_JOINED_NS + 1)
@@ -449,7 +448,9 @@ def test_if_all_local_workers_exited_no_worker_is_waited_for() -> None:
 
 def test_the_wait_is_shown() -> None:
     here = Scene()
-    assert worker_wait(here).progress(7 * SECOND) == "Waiting for workers: none so far (7 s left)"
+    assert (
+        worker_wait(here).progress(7 * SECOND_NS) == "Waiting for workers: none so far (7 s left)"
+    )
     here.deliver(hello(1, "a"))
     assert worker_wait(here).progress(0).endswith(": 1 so far, for 4 of 8 users (0 s left)")
     assert worker_wait(here, expected=3).progress(0).endswith(": 1 of 3 (0 s left)")
@@ -481,4 +482,4 @@ def test_without_other_workers_one_for_metrics_only_does_not_keep_a_run_alive() 
     assert not here.manager.no_workers_left(here.now_ns)
     here.deliver(Bye(8, "gone"))
     here.manager.no_workers_left(here.now_ns)
-    assert here.manager.no_workers_left(here.now_ns + 6 * SECOND)
+    assert here.manager.no_workers_left(here.now_ns + 6 * SECOND_NS)

@@ -11,11 +11,10 @@ import pytest
 from ssbench import report
 from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest
-from ssbench.core.model import RESULT_NUMBERS, Phase, Result
+from ssbench.core.model import RESULT_NUMBERS, SECOND_NS, Phase, Result
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
-from ssbench.core.stats.series import SECOND_NS
 from ssbench.report import FORMATS
 from ssbench.runner.results import (
     check_thresholds,

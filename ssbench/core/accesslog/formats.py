@@ -18,11 +18,11 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import LOGGED
 
 UNKNOWN = -1  #: bytes of an object, or nanoseconds, that a log does not say
 MAX_LINE = 1 << 16  #: bytes; longer lines are not understood
-SECOND_NS = 1_000_000_000
 
 
 class Request(NamedTuple):

@@ -17,7 +17,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from ssbench.core.accesslog.formats import SECOND_NS, UNKNOWN, LeftOut, Parsed
+from ssbench.core.accesslog.formats import UNKNOWN, LeftOut, Parsed
+from ssbench.core.model import SECOND_NS
 from ssbench.core.naming import HASHED_CONTAINERS
 from ssbench.core.operations import LOGGED, Effect, Target, row_of
 

@@ -21,9 +21,9 @@ from typing import Any
 
 from ssbench.core.columns import layout, unpack_column, unpack_ints
 from ssbench.core.dispatch.result_bounds import ResultBounds
-from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
+from ssbench.core.dispatch.worker_registry import WorkerRegistry
 from ssbench.core.errors import MessageError
-from ssbench.core.model import ErrorKind, Failure, Job, Phase, Result
+from ssbench.core.model import SECOND_NS, ErrorKind, Failure, Job, Phase, Result
 from ssbench.core.workload.workload import Workload
 
 MAX_BATCH = 256
@@ -43,20 +43,20 @@ QUICK_BATCH = 128
 #: in which all waiting jobs should have started. After that it does not, so that batches in a
 #: stopped worker's buffers don't starve the other workers. (With a shorter time, more and more
 #: batches that wait at busy workers are uncounted; with 1.5 times, other workers starved.)
-IN_TRANSIT_NS = SECOND // 10
+IN_TRANSIT_NS = SECOND_NS // 10
 #: How long jobs may be unevenly distributed at the end of a phase before workers return them.
-REBALANCE_AFTER_NS = SECOND // 4
+REBALANCE_AFTER_NS = SECOND_NS // 4
 #: The longest pause of sending while workers that have lost their users return their jobs. Half of
 #: it may pass until nothing is in transit, as busy workers read their sockets late.
-DRAIN_NS = SECOND
+DRAIN_NS = SECOND_NS
 #: Populate and cleanup: failures without a success in between; cleanup also: so many network
 #: timeouts without a success.
 FAILURES_IN_A_ROW = 20
 TIMEOUTS_WITHOUT_SUCCESS = 3
 
 #: The throughput is that of so much time, updated every step.
-_WINDOW_NS = 5 * SECOND
-_STEP_NS = SECOND // 100
+_WINDOW_NS = 5 * SECOND_NS
+_STEP_NS = SECOND_NS // 100
 
 _number_of = itemgetter(Job._fields.index("number"))
 _NUMBER = 1 + Result._fields.index("number")
@@ -122,7 +122,7 @@ class ThroughputMeter:
         while len(marks) > 1 and now_ns - marks[0][0] > _WINDOW_NS:
             marks.popleft()
         since_ns, before = marks[0]
-        self.per_s = (self._count - before) * SECOND / (now_ns - since_ns)
+        self.per_s = (self._count - before) * SECOND_NS / (now_ns - since_ns)
         marks.append((now_ns, self._count))
 
     def expected_ns(self, count: int, now_ns: int) -> int:
@@ -132,7 +132,7 @@ class ThroughputMeter:
         first responses, must not cause ever more jobs to be sent.
         """
         idle_ns = now_ns - self._newest_ns
-        by_rate_ns = int(count * SECOND / self.per_s) if self.per_s else 0
+        by_rate_ns = int(count * SECOND_NS / self.per_s) if self.per_s else 0
         return max(by_rate_ns, idle_ns // 2)
 
 
@@ -289,7 +289,7 @@ class Dispatcher:
             numbers = range(self.next_number, self.next_number + count)
             jobs = [resend.popleft()._replace(number=number) for number in numbers]
         else:
-            jobs = self.workload.take(self.next_number, limit, now_ns / SECOND, group)
+            jobs = self.workload.take(self.next_number, limit, now_ns / SECOND_NS, group)
             self.counts.sent += len(jobs)
         self.next_number += len(jobs)
         return jobs
@@ -368,7 +368,7 @@ class Dispatcher:
         if errors is None:
             self.counts.done += count
             self.failures_in_a_row, self.last_success_ns = 0, now_ns
-            self.workload.succeeded(jobs, now_ns / SECOND)
+            self.workload.succeeded(jobs, now_ns / SECOND_NS)
         else:
             self.first_error = self.first_error or _first_detail(columns[_DETAIL])
             self._record_outcomes(jobs, errors, statuses, unknowns, several, now_ns)
@@ -394,7 +394,7 @@ class Dispatcher:
         several: Sequence[Sequence[int]],
         now_ns: int,
     ) -> None:
-        now_s = now_ns / SECOND
+        now_s = now_ns / SECOND_NS
         done = [job for job, error in zip(jobs, errors, strict=True) if not error]
         self.counts.done += len(done)
         self.counts.failed += len(jobs) - len(done)
@@ -507,7 +507,7 @@ def abort_reason(
         return f"{in_a_row} operations failed in a row: {dispatcher.first_error}"
     # A DELETE completes at once or, with its retries, not for minutes.
     limit_s = TIMEOUTS_WITHOUT_SUCCESS * network_timeout_s
-    idle_s = (now_ns - max(dispatcher.last_success_ns, start_ns)) / SECOND
+    idle_s = (now_ns - max(dispatcher.last_success_ns, start_ns)) / SECOND_NS
     if phase is Phase.CLEANUP and idle_s > limit_s:
         return f"the store has deleted nothing for {limit_s:g} s"
     return ""

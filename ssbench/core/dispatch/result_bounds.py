@@ -14,12 +14,12 @@ from typing import Any
 
 from ssbench.core.columns import BIG_ENDIAN, WIDTHS, unpack_column, unpack_ints
 from ssbench.core.errors import MessageError
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Result, SizeClass
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, SECOND_NS, UNCERTAIN_NS, Result, SizeClass
 from ssbench.core.operations import OPERATIONS
 
 #: How far a worker's times may be off: it counts from the phase's start on the master's clock, and
 #: the offset between the clocks is not well known at first.
-MARGIN_NS = 300 * 1_000_000_000
+MARGIN_NS = 300 * SECOND_NS
 #: Bytes that the body of any response may have, whatever the object's size (storage.httpbody).
 ANY_RESPONSE = 1 << 20
 _MAX_OBJECT = 2**53  #: number of an object: what a scenario can have, and more
@@ -81,7 +81,7 @@ class ResultBounds:
     def check(self, columns: Sequence[Any], now_ns: int) -> None:
         """Check packed results, as ``columns.ResultLayout.decode`` returns them.
 
-        :raises MessageError: where a number is out of bounds, or a column malformed.
+        :raises MessageError: if a number is out of bounds, or a column malformed.
         """
         # What ended by now began, was due and lasted within the time that the phase has had.
         latest_ns = now_ns - self._start_ns + MARGIN_NS
@@ -110,7 +110,7 @@ def _within(columns: Sequence[Any], count: int, bounds: Iterable[tuple[int, int]
     """True if all values of each packed column are within their bounds. Values are read only where
     base and width do not decide it.
 
-    :raises MessageError: where one is no column of so many values.
+    :raises MessageError: if one is no column of so many values.
     """
     for column, (least, most) in zip(columns, bounds, strict=True):
         if type(column) is int:

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 
 from ssbench.core.columns import ResultLayout, layouts
 from ssbench.core.messages import Heartbeat, Hello, Ready, in_clock_range
-from ssbench.core.model import Phase
+from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.records import ClockRecord
 from ssbench.core.text import plural
 
-SECOND = 1_000_000_000
 #: A worker with the same id may replace one whose newest heartbeat is older than this.
-SILENT_NS = 3 * SECOND
+SILENT_NS = 3 * SECOND_NS
 _STATES_REMEMBERED = 128
 #: Bounds of what hellos can make a master store, and send in each control state.
 MAX_WORKERS, MAX_NAMES, MAX_REFUSED, MAX_DEPARTED = 2048, 16384, 256, 16384
@@ -26,9 +25,9 @@ MAX_WORKERS, MAX_NAMES, MAX_REFUSED, MAX_DEPARTED = 2048, 16384, 256, 16384
 _BURST, _BURST_PER_NAME = MAX_WORKERS, 16
 _PER_S, _PER_S_PER_NAME = 20, 1
 #: Wall clocks that differ by more are worth a warning.
-ALARM_NS = SECOND // 10
+ALARM_NS = SECOND_NS // 10
 #: Corrections that differ by less are the same: rows of the time series are 10,000 times longer.
-_SAME_NS = SECOND // 10_000
+_SAME_NS = SECOND_NS // 10_000
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +41,7 @@ class _Quota:
 
     def allows(self, now_ns: int) -> bool:
         """Whether one more is allowed now; counts it."""
-        earned = self.most if self.at_ns is None else (now_ns - self.at_ns) * self.per_s / SECOND
+        earned = self.most if self.at_ns is None else (now_ns - self.at_ns) * self.per_s / SECOND_NS
         self.left, self.at_ns = min(self.left + earned, self.most), now_ns
         if self.left < 1:
             return False
@@ -96,7 +95,7 @@ class WorkerRegistry:
     """The present workers, by incarnation."""
 
     def __init__(self, timeout_s: float) -> None:
-        self.timeout_ns = int(timeout_s * SECOND)
+        self.timeout_ns = int(timeout_s * SECOND_NS)
         self.workers: dict[int, WorkerState] = {}
         self.refused: dict[int, str] = {}  #: incarnation -> why
         self.users = 0  #: to assign to workers
@@ -409,7 +408,7 @@ class ClockSkewTracker:
 
 
 def _seconds(span_ns: int) -> str:
-    seconds = abs(span_ns) / SECOND
+    seconds = abs(span_ns) / SECOND_NS
     if seconds >= 120:
         return plural(round(seconds / 60), "minute")
     return f"{seconds:.3g} s"

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.text import (
@@ -75,6 +75,12 @@ class ValidationErrors:
     def add(self, place: str, wrong: str, right: str) -> None:
         """Add an error at a place of the source."""
         self._note(f"{self.source}: {place}: {wrong}; {right}")
+
+    def is_object(self, raw: object, place: str, right: str) -> TypeGuard[dict[str, Any]]:
+        """Whether a value is a JSON object; adds an error if not."""
+        if not isinstance(raw, dict):
+            self.add(place, f"{preview(raw)} is {kind(raw)}", right)
+        return isinstance(raw, dict)
 
     def check(self, place: str, check: Check[T], raw: object) -> T | None:
         """The checked value; None after an error, which is added at this place of the source."""

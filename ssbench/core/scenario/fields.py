@@ -14,6 +14,7 @@ from ssbench.core.model import Group, LargeObject, Phase, Profile, SizeClass, St
 from ssbench.core.naming import KEY_NAMES
 from ssbench.core.operations import (
     CRUD,
+    Operation,
     Parameter,
     of_phase,
     operation_named,
@@ -92,10 +93,7 @@ def operations(raw: object) -> Profile:
         raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
     weights: dict[int, float] = {}
     for name, weight in raw.items():
-        row = operation_named(name)
-        if row is None:
-            known = [each.name.lower() for each in of_phase(Phase.RUN)]
-            raise ValidationError(f"there is no operation {preview(name)}", suggest(name, known))
+        row = _operation(name)
         if int(row) in weights:
             raise ValidationError(f"{preview(name)} is given twice", "each operation once")
         weights[int(row)] = number(weight, right)
@@ -104,6 +102,14 @@ def operations(raw: object) -> Profile:
             "all weights are 0" if raw else "the object is empty", "at least one above 0"
         )
     return profile(weights)
+
+
+def _operation(name: str) -> Operation:
+    row = operation_named(name)
+    if row is None:
+        known = [each.name.lower() for each in of_phase(Phase.RUN)]
+        raise ValidationError(f"there is no operation {preview(name)}", suggest(name, known))
+    return row
 
 
 def profile(weights: Mapping[int, float]) -> Profile:
@@ -202,9 +208,7 @@ def headers(raw: object) -> dict[str, str | dict[str, str]]:
         if not isinstance(value, dict):
             found[name] = _header(name, value, right)
             continue
-        if operation_named(name) is None:
-            known = [each.name.lower() for each in of_phase(Phase.RUN)]
-            raise ValidationError(f"there is no operation {preview(name)}", suggest(name, known))
+        _operation(name)
         found[name] = {each: _header(each, text, right) for each, text in value.items()}
     return found
 
@@ -264,9 +268,8 @@ def read_large_object(raw: object, faults: ValidationErrors) -> LargeObject | No
     """How large objects are stored; None: as one, and after an error."""
     if raw is None:
         return None
-    if not isinstance(raw, dict):
-        example = '{"above": "5MiB", "segment": "5MiB"}'
-        faults.add("large_object", f"{preview(raw)} is {kind(raw)}", f"an object like {example}")
+    right = 'an object like {"above": "5MiB", "segment": "5MiB"}'
+    if not faults.is_object(raw, "large_object", right):
         return None
     before = len(faults.lines)
     values = read_keys(raw, LARGE_KEYS, "large_object", faults)
@@ -447,8 +450,7 @@ def read_sizes(
 
 
 def _read_size(raw: object, place: str, faults: ValidationErrors) -> dict[str, Any]:
-    if not isinstance(raw, dict):
-        faults.add(place, f"{preview(raw)} is {kind(raw)}", "an object: {name, size_min, size_max}")
+    if not faults.is_object(raw, place, "an object: {name, size_min, size_max}"):
         return {}
     row = read_keys(raw, SIZE_KEYS, place, faults)
     own = one_profile(row, raw, place, faults)
@@ -501,8 +503,7 @@ def read_groups(raw: object, faults: ValidationErrors) -> tuple[Group, ...]:
         if not name.strip():
             faults.add("groups", f"{preview(name)} is no name", f"a name for each, as in {example}")
             continue
-        if not isinstance(item, dict):
-            faults.add(place, f"{preview(item)} is {kind(item)}", f"an object, as in {example}")
+        if not faults.is_object(item, place, f"an object, as in {example}"):
             continue
         row = read_keys(item, GROUP_KEYS, place, faults)
         profile = one_profile(row, item, place, faults)
@@ -594,8 +595,7 @@ def read_stages(raw: object, faults: ValidationErrors) -> tuple[Stage, ...]:
     rows = []
     for index, item in enumerate(raw):
         place = f"stages[{index}]"
-        if not isinstance(item, dict):
-            faults.add(place, f"{preview(item)} is {kind(item)}", '{"seconds": 30, "users": 8}')
+        if not faults.is_object(item, place, '{"seconds": 30, "users": 8}'):
             continue
         row = read_keys(item, STAGE_KEYS, place, faults)
         if row and not (row.keys() & {"users", "rate"}):

@@ -299,15 +299,14 @@ def _check_limit(faults: ValidationErrors, *levels: Mapping[str, object]) -> Non
         faults.add("operation_count", wrong, "one of them here, or -o COUNT or -r SECONDS")
 
 
-def _check_container_names(
-    values: Mapping[str, Any], faults: ValidationErrors, limit: int = MAX_CONTAINER_NAME
-) -> None:
+def _check_container_names(values: Mapping[str, Any], faults: ValidationErrors) -> None:
     sound = _DEFAULTS | {key: value for key, value in values.items() if value is not None}
     last = sound["container_count"] - 1
     name = container_name(sound["container_base"], last, sound["policy"])
-    if len(name.encode()) > limit:
+    if len(name.encode()) > MAX_CONTAINER_NAME:
         wrong = f"container names like {preview(name)} have {len(name.encode())} bytes"
-        faults.add("container_base", wrong, f"at most {limit}, number and policy included")
+        right = f"at most {MAX_CONTAINER_NAME}, number and policy included"
+        faults.add("container_base", wrong, right)
 
 
 def _size_to_dict(size: SizeClass) -> dict[str, object]:

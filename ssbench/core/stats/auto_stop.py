@@ -11,7 +11,8 @@ from collections import Counter
 from itertools import pairwise
 from statistics import fmean
 
-_SECOND_NS = 1_000_000_000
+from ssbench.core.model import SECOND_NS
+
 _PARTS = 5  #: of a window
 
 
@@ -57,7 +58,7 @@ class SteadyStateDetector:
 
         :param done: operations that have succeeded so far.
         """
-        second = (now_ns - self._begin_ns) // _SECOND_NS
+        second = (now_ns - self._begin_ns) // SECOND_NS
         self._counts[second] += done - self._done
         self._done = done
         if second == self._second:

@@ -9,13 +9,14 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.results import Group
-from ssbench.core.stats.series import MAX_SECONDS, SECOND_NS
+from ssbench.core.stats.series import MAX_SECONDS
+from ssbench.core.stats.tally import possible_statuses
 
 #: What results are counted by: the column of a row's source.
 SOURCES = ("worker", "url")
-_HIGHEST_STATUS = 999
 
 
 class SourceTally:
@@ -63,10 +64,8 @@ class Breakdown:
             self._add_errors(group)
 
     def _add_errors(self, group: Group) -> None:
-        statuses = group.column("status")
-        statuses = np.where((statuses >= 0) & (statuses <= _HIGHEST_STATUS), statuses, 0)
         seconds = group.ends_ns // SECOND_NS
-        rows = np.stack([group.column("error"), statuses, seconds], axis=1)
+        rows = np.stack([group.column("error"), possible_statuses(group), seconds], axis=1)
         rows = rows[(seconds >= 0) & (seconds < MAX_SECONDS)].astype(np.int64)
         if len(rows):
             found, counts = np.unique(rows, axis=0, return_counts=True)

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.headroom import Bottleneck, Headroom, HeadroomVerdict
 from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.series import SECOND_NS, Second
+from ssbench.core.stats.series import Second
 from ssbench.core.stats.steady import Stalled, SteadinessFinding, TooShort, check
 from ssbench.core.stats.windows import joined
 

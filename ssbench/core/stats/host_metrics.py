@@ -124,9 +124,8 @@ Spans = Sequence[tuple[float, float]]  #: parts of a run, from one second to ano
 class HostSeries:
     """The seconds of one process, or of one host, in the run phase: 48 or 32 bytes each."""
 
-    def __init__(self, host: str = "", boot_id: str = "", names: Sequence[str] = KEPT) -> None:
-        self.host = host
-        self.boot_id = boot_id
+    def __init__(self, names: Sequence[str] = KEPT) -> None:
+        self.host = self.boot_id = ""  #: those of its records
         self._middles_s = array("d")
         self._columns = {name: array("f") for name in names}
 

@@ -21,7 +21,7 @@ from itertools import chain
 from typing import Any
 
 from ssbench.core.errors import UsageError
-from ssbench.core.model import Phase
+from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.records import (
     MASTER,
     ClockRecord,
@@ -36,7 +36,6 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.stats.run_records import RunRecords, is_legacy
-from ssbench.core.stats.windows import SECOND_NS
 from ssbench.core.text import shortened
 
 #: Keys of a scenario that may differ; and those whose values are added up.

@@ -67,7 +67,7 @@ def decoded(pieces: Sequence[Any], counts: Sequence[int]) -> Ints:
 
     :param pieces: the column of each batch, as ``core.columns.batch_decoder`` reads it.
     :param counts: the rows of each batch.
-    :raises MessageError: where one of them has another number of rows.
+    :raises MessageError: if one of them has another number of rows.
     """
     kinds = set(map(type, pieces))
     if kinds == {int}:
@@ -125,7 +125,7 @@ class Results:
 
     :param shifts_ns: by worker: what is added to its offsets, because its clock was wrong.
     :param open_loop: whether the load has an arrival rate.
-    :raises MessageError: where a batch is malformed.
+    :raises MessageError: if a batch is malformed.
     """
 
     def __init__(
@@ -273,7 +273,7 @@ def _decoder(names: tuple[str, ...]) -> Any:
 def _unpacked(names: tuple[str, ...], batches: Sequence[ResultBatch]) -> list[tuple[Any, ...]]:
     """What each batch unpacks to.
 
-    :raises MessageError: where one is malformed.
+    :raises MessageError: if one is malformed.
     """
     decode = _decoder(names).decode
     try:
@@ -285,7 +285,7 @@ def _unpacked(names: tuple[str, ...], batches: Sequence[ResultBatch]) -> list[tu
 def _checked_ids(pieces: Sequence[Any] | None, counts: Sequence[int]) -> Sequence[Any]:
     """The packed transaction ids of each batch.
 
-    :raises MessageError: where they are malformed.
+    :raises MessageError: if they are malformed.
     """
     if pieces is None:
         return [["plain", b"", b"\n" * count] for count in counts]
@@ -299,7 +299,7 @@ def _checked_ids(pieces: Sequence[Any] | None, counts: Sequence[int]) -> Sequenc
 def _checked_details(pieces: Sequence[Any] | None, counts: Sequence[int]) -> Sequence[Any]:
     """The details of each batch, nothing where no row has any.
 
-    :raises MessageError: where they are malformed.
+    :raises MessageError: if they are malformed.
     """
     if pieces is None:
         return [None] * len(counts)
@@ -315,7 +315,7 @@ def _plain_ids(data: bytes) -> list[bytes]:
 
 
 def _numbered(columns: Sequence[Ints]) -> npt.NDArray[Any] | None:
-    """A small number for each row, the same where all columns are; None where no row differs."""
+    """A small number for each row, the same where all columns are; None if no row differs."""
     kinds, size = None, 1
     for column in columns:
         least, most = int(column.min()), int(column.max())
@@ -372,7 +372,7 @@ class Group:
     def responses_ns(self) -> Ints | None:
         """Response times, from due to last byte: NONE_NS for a row that has no due time.
 
-        None where no row of the results has one: in a closed loop.
+        None if no row of the results has one: in a closed loop.
         """
         if not self._results.has_due_times:
             return None
@@ -392,7 +392,7 @@ class Group:
 
     @cached_property
     def items(self) -> Ints | None:
-        """Entries listed, or objects handled, of each row; None where no row has any."""
+        """Entries listed, or objects handled, of each row; None if no row has any."""
         return self.column("items") if self._results.has_items else None
 
     @cached_property

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import OPERATIONS, Operation, rows_of
 from ssbench.core.records import (
     MarkRecord,
@@ -16,7 +17,7 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.stats.scenario_view import ScenarioView
-from ssbench.core.stats.windows import SECOND_NS, Span, joined, load_end_ns, spans
+from ssbench.core.stats.windows import Span, joined, load_end_ns, spans
 
 _MOST_DAMAGE = 100  #: lines
 _NO_SCENARIO = ScenarioView.of({})
@@ -97,12 +98,12 @@ class RunRecords:
 
     @property
     def header(self) -> RunHeader | None:
-        """Of the run that began first; None where there is none."""
+        """Of the run that began first; None if there is none."""
         return min(self.headers.values(), key=lambda header: header.started_at, default=None)
 
     @property
     def footer(self) -> RunFooter | None:
-        """Of the run that ended last; None where none has one."""
+        """Of the run that ended last; None if none has one."""
         return max(self.footers.values(), key=lambda footer: footer.ended_at, default=None)
 
     @property
@@ -117,7 +118,7 @@ class RunRecords:
 
     @property
     def complete(self) -> bool:
-        """False where a run's records end before its footer, or something of them is missing."""
+        """False if a run's records end before its footer, or something of them is missing."""
         return bool(self.headers) and not self.damage and self.headers.keys() <= self.footers.keys()
 
     @property

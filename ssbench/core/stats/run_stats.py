@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssbench.core.errors import MessageError
-from ssbench.core.model import NONE_NS, ErrorKind, Phase
+from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Phase
 from ssbench.core.operations import CRUD, row_of
 from ssbench.core.records import (
     ClockRecord,
@@ -46,7 +46,7 @@ from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.series import TimeSeries
 from ssbench.core.stats.tally import Basis, Counts, Errors, Tallies, Tally, Throughput, Verified
-from ssbench.core.stats.windows import LEFT_OUT, SECOND_NS, LastStart, Span, Windows, gaps_ns
+from ssbench.core.stats.windows import LEFT_OUT, LastStart, Span, Windows, gaps_ns
 from ssbench.core.text import plural
 
 _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
@@ -161,7 +161,7 @@ class RunStats:
                 self._hosts.setdefault(key, HostSeries()).add(record)
                 if self._host_seconds.is_new(record):
                     machine = self.run.run_id, (record.host, record.boot_id)
-                    self._machines.setdefault(machine, HostSeries(names=OF_HOST)).add(record)
+                    self._machines.setdefault(machine, HostSeries(OF_HOST)).add(record)
         elif isinstance(record, ClockRecord):
             self._shifts[record.worker] = record.shift_ns
             if record.phase is Phase.RUN:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.histogram import (
     MAX_NS,
     MOST_BITS,
@@ -27,7 +28,6 @@ from ssbench.core.stats.histogram import (
 )
 from ssbench.core.stats.results import Group, Ints, exact_sums
 
-SECOND_NS = 1_000_000_000
 #: Completions later than this after the run's start (115 days) can't be true: they are counted
 #: apart, so that a damaged file can't ask for a row for each second up to them.
 MAX_SECONDS = 10_000_000

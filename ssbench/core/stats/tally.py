@@ -279,16 +279,20 @@ class Errors(dict[tuple[int, int], ErrorTally]):
 
     def add(self, group: Group, origin_ns: int) -> None:
         """Count a group of failures; offsets count from ``origin_ns`` of the wall clock."""
-        statuses = group.column("status")
-        # Each impossible status would be another row of the report.
-        statuses = np.where((statuses >= 0) & (statuses <= _HIGHEST_STATUS), statuses, 0)
-        kinds = group.column("error")
+        statuses, kinds = possible_statuses(group), group.column("error")
         for kind in np.unique(kinds):
             for status in np.unique(statuses[kinds == kind]):
                 rows = (kinds == kind) & (statuses == status)
                 key = int(kind), int(status)
                 more = ErrorTally(int(rows.sum()), _earliest(group, rows, origin_ns))
                 self[key] = self[key].plus(more) if key in self else more
+
+
+def possible_statuses(group: Group) -> Ints:
+    """The HTTP status of each row of a group; 0 for impossible ones, each of which would be another
+    row of a report."""
+    statuses = group.column("status")
+    return np.where((statuses >= 0) & (statuses <= _HIGHEST_STATUS), statuses, 0)
 
 
 def _earliest(group: Group, chosen: Ints, origin_ns: int) -> ErrorExample:

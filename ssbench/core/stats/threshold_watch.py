@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ssbench.core.live import BUCKET_WIDTH, ProgressTracker, above, latency_buckets, quantile_s
+from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.thresholds import Threshold, percent_of
 from ssbench.core.text import plural
 
-_SECOND_NS = 1_000_000_000
 #: What it can watch, for messages.
 WATCHED = (
     "errors and rate, also of one operation, and percentiles of all operations (p99, service_p99)"
@@ -87,7 +87,7 @@ class ThresholdWatch:
 
         :param tracker: has counted all results by now.
         """
-        second = (now_ns - self._begin_ns) // _SECOND_NS
+        second = (now_ns - self._begin_ns) // SECOND_NS
         if self.missed or second <= self._second:
             return self.missed
         self._second = second
@@ -138,7 +138,7 @@ class ThresholdWatch:
         done, failed = _counts(first, last, threshold)
         over = f"over the last {self._window_s} s"
         if threshold.metric == "rate":
-            rate = done * _SECOND_NS / (last.at_ns - first.at_ns)
+            rate = done * SECOND_NS / (last.at_ns - first.at_ns)
             return "" if threshold.allows(rate) else f"missed: {rate:,.1f}/s {over}"
         if threshold.metric == "errors":
             if threshold.unit == "" or not done + failed:

@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssbench.core.model import SECOND_NS
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.results import Group, Ints, Results, exact_sum
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.tally import SHARE, SHARE_BITS, Throughput
 
-SECOND_NS = 1_000_000_000
 NEVER_NS = (1 << 63) - 1
 LEFT_OUT = -1  #: in place of a stage's index
 

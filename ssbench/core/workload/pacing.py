@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from random import Random
 
-from ssbench.core.model import Job, Stage
+from ssbench.core.model import SECOND_NS, Job, Stage
 
-SECOND_NS = 1_000_000_000
 #: Jobs travel at most this far ahead of their due time, and wait at the worker.
 LOOKAHEAD_NS = SECOND_NS // 5
 #: They are sent in groups of this much time. Sent one by one, they cost ten times as much as the

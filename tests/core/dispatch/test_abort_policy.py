@@ -10,12 +10,11 @@ from ssbench.core.dispatch.dispatcher import (
     abort_reason,
     error_limit_reason,
 )
-from ssbench.core.dispatch.worker_registry import SECOND
-from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.model import SECOND_NS, ErrorKind, Phase
 from tests.core.workload.fleet import Fleet
 
 TIMEOUT_S = 2.0
-LIMIT_NS = int(TIMEOUTS_WITHOUT_SUCCESS * TIMEOUT_S * SECOND)
+LIMIT_NS = int(TIMEOUTS_WITHOUT_SUCCESS * TIMEOUT_S * SECOND_NS)
 
 
 def failed(fleet: Fleet, users: int, count: int) -> None:
@@ -56,7 +55,7 @@ def test_cleanup_ends_at_consecutive_failures(
     phase: Phase, since_start_ns: int, since_done_ns: int | None, words: str
 ) -> None:
     dispatcher = Fleet(10).dispatcher
-    now_ns = 1000 * SECOND
+    now_ns = 1000 * SECOND_NS
     if since_done_ns is not None:
         dispatcher.last_success_ns = now_ns - since_done_ns
     start_ns = now_ns - since_start_ns

@@ -10,18 +10,17 @@ from hypothesis import strategies as st
 
 from ssbench.core.dispatch.worker_registry import (
     ALARM_NS,
-    SECOND,
     ClockSkewTracker,
     WorkerRegistry,
     WorkerState,
 )
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import ControlState, Heartbeat, Hello, Ready, decode, encode
-from ssbench.core.model import Phase
+from ssbench.core.model import SECOND_NS, Phase
 from ssbench.statfile.records import encode as encode_record
 from tests.fakes.mutations import fuzzed
 
-MS = SECOND // 1000
+MS = SECOND_NS // 1000
 RUN = "run1"
 
 
@@ -40,7 +39,7 @@ class Scene:
         """A beat and its answer; the wall clocks were set an hour after the monotonic ones."""
         serial = self.roster.control_state_sent(at_ns)
         worker_ns = at_ns + there_ns + self.apart_ns
-        hour_ns = 3600 * SECOND
+        hour_ns = 3600 * SECOND_NS
         worker_wall_ns = at_ns + there_ns + hour_ns + self.wall_apart_ns
         back_at_ns = at_ns + there_ns + back_ns
         pulse = Heartbeat(1, serial, worker_ns, 0, 0, 0, 0, worker_wall_ns)
@@ -62,16 +61,16 @@ def test_corrected_offsets_err_by_half_the_smallest_round_trip(
 ) -> None:
     here = Scene(apart_ns)
     here.beat(0, *trips[0])
-    here.begin(SECOND)
+    here.begin(SECOND_NS)
     for number, trip in enumerate(trips[1:], 2):
-        here.beat(number * SECOND, *trip)
-    record = here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+        here.beat(number * SECOND_NS, *trip)
+    record = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
     assert record is not None
     # A result of the worker at 5 s of the master's clock, as it counts, and corrected.
     origin_ns = here.worker.origin_ns
     assert origin_ns is not None
-    reported_ns = 5 * SECOND + apart_ns - origin_ns
-    error_ns = reported_ns + record.shift_ns - 4 * SECOND
+    reported_ns = 5 * SECOND_NS + apart_ns - origin_ns
+    error_ns = reported_ns + record.shift_ns - 4 * SECOND_NS
     assert abs(error_ns) <= record.uncertainty_ns + 1
     # Round trips fade by 1 % a beat, so it may be more than the smallest, by so much.
     smallest_ns = min(there + back for there, back in trips)
@@ -79,14 +78,14 @@ def test_corrected_offsets_err_by_half_the_smallest_round_trip(
 
 
 def test_a_better_estimate_corrects_a_clock() -> None:
-    here = Scene(apart_ns=7 * SECOND)
+    here = Scene(apart_ns=7 * SECOND_NS)
     here.beat(0, 180 * MS, 0)  # the way there took it all: 90 ms wrong
-    here.begin(SECOND)
-    first = here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+    here.begin(SECOND_NS)
+    first = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
     assert first is not None
     assert (first.shift_ns, first.uncertainty_ns) == (0, 90 * MS)
-    here.beat(2 * SECOND, 1 * MS, 1 * MS)
-    second = here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+    here.beat(2 * SECOND_NS, 1 * MS, 1 * MS)
+    second = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
     assert second is not None
     assert (second.shift_ns, second.uncertainty_ns) == (90 * MS, 1 * MS)
 
@@ -94,27 +93,27 @@ def test_a_better_estimate_corrects_a_clock() -> None:
 def test_an_unchanged_offset_is_not_written_again() -> None:
     here = Scene()
     here.beat(0, 2 * MS, 2 * MS)
-    here.begin(SECOND)
-    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND)
-    here.beat(SECOND, 1 * MS, 1 * MS)
-    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND) is None
+    here.begin(SECOND_NS)
+    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
+    here.beat(SECOND_NS, 1 * MS, 1 * MS)
+    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
     here.book.enter()
-    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
 
 
 def test_an_origin_of_another_phase_is_ignored() -> None:
     here = Scene()
     here.beat(0, MS, MS)
-    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND) is None
-    here.begin(SECOND)
-    assert here.book.record(here.worker, RUN, Phase.CLEANUP, SECOND) is None
-    assert here.book.record(here.worker, "run2", Phase.RUN, SECOND) is None
+    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
+    here.begin(SECOND_NS)
+    assert here.book.record(here.worker, RUN, Phase.CLEANUP, SECOND_NS) is None
+    assert here.book.record(here.worker, "run2", Phase.RUN, SECOND_NS) is None
     here.worker.origin_ns = None  # it doesn't say
-    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND) is None
+    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
 
 
 def test_a_large_difference_of_wall_clocks_gives_one_warning() -> None:
-    here = Scene(apart_ns=-5 * SECOND, wall_apart_ns=1300 * MS)
+    here = Scene(apart_ns=-5 * SECOND_NS, wall_apart_ns=1300 * MS)
     assert here.book.alarm(here.worker) == ""  # nothing known yet
     here.beat(0, MS, MS)
     assert here.worker.wall_offset_ns == 1300 * MS
@@ -124,7 +123,7 @@ def test_a_large_difference_of_wall_clocks_gives_one_warning() -> None:
         " uses the master's time"
     )
     assert here.book.alarm(here.worker) == ""
-    behind = Scene(wall_apart_ns=-7200 * SECOND)
+    behind = Scene(wall_apart_ns=-7200 * SECOND_NS)
     behind.beat(0, MS, MS)
     assert "is 120 minutes behind the master's" in behind.book.alarm(behind.worker)
 
@@ -133,7 +132,7 @@ def test_a_difference_within_the_round_trip_gives_no_warning() -> None:
     close = Scene(wall_apart_ns=ALARM_NS + MS)
     close.beat(0, 10 * MS, 10 * MS)
     assert close.book.alarm(close.worker) == ""
-    close.beat(SECOND, MS // 10, MS // 10)
+    close.beat(SECOND_NS, MS // 10, MS // 10)
     assert "is 0.101 s ahead" in close.book.alarm(close.worker)
 
 
@@ -141,8 +140,8 @@ def test_a_wall_clock_step_during_a_run_is_noticed() -> None:
     here = Scene()
     here.beat(0, MS // 10, MS // 10)
     assert here.book.alarm(here.worker) == ""
-    here.wall_apart_ns = -SECOND
-    here.beat(SECOND, MS, MS)  # not the best round trip
+    here.wall_apart_ns = -SECOND_NS
+    here.beat(SECOND_NS, MS, MS)  # not the best round trip
     assert "is 1 s behind" in here.book.alarm(here.worker)
 
 
@@ -153,7 +152,7 @@ def test_the_length_is_the_number_of_records() -> None:
 # Clocks of somebody who means it ---------------------------------------------------------------
 
 _PULSE = struct.Struct("<qqqq")  # origin, monotonic clock, time held, wall clock
-_EDGES = [(1 << 62) - 1, -(1 << 62) + 1, 0, 1, 1_700_000_000 * SECOND]
+_EDGES = [(1 << 62) - 1, -(1 << 62) + 1, 0, 1, 1_700_000_000 * SECOND_NS]
 CLOCKS = [
     b"".join(_PULSE.pack(a, b, max(a, 0), c) for c in _EDGES) for a in _EDGES for b in _EDGES
 ] + [_PULSE.pack(0, 1 << 61, 0, -(1 << 62) + 1) * 300]
@@ -165,7 +164,7 @@ def reckoned(data: bytes) -> None:
     here = Scene()
     size = len(data) - len(data) % _PULSE.size
     for number, (origin, clock, held, wall) in enumerate(_PULSE.iter_unpack(data[:size]), 1):
-        now_ns = number * SECOND
+        now_ns = number * SECOND_NS
         serial = here.roster.control_state_sent(now_ns)
         pulse = Heartbeat(1, serial, clock, held, 0, 0, 0, wall)
         messages = [Ready(1, RUN, Phase.RUN, False, origin), pulse]
@@ -174,10 +173,10 @@ def reckoned(data: bytes) -> None:
                 _heard(here, decode(encode(message)), now_ns)
         shares = here.roster.assignments()
         beat = ControlState(
-            1, serial, now_ns, RUN, 2, SECOND, shares, {}, {}, 10.0, 0.0, 2, *[False] * 3
+            1, serial, now_ns, RUN, 2, SECOND_NS, shares, {}, {}, 10.0, 0.0, 2, *[False] * 3
         )
         assert decode(encode(beat)) == beat
-        record = here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+        record = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
         assert record is None or encode_record(record)
         assert here.book.alarm(here.worker) is not None
 
@@ -186,7 +185,7 @@ def _heard(here: Scene, message: object, now_ns: int) -> None:
     if isinstance(message, Ready):
         here.worker.origin_ns, here.worker.ready = message.origin_ns, (RUN, Phase.RUN, False)
     elif isinstance(message, Heartbeat):
-        here.roster.heartbeat(message, now_ns + SECOND // 10, 1_700_000_000 * SECOND + now_ns)
+        here.roster.heartbeat(message, now_ns + SECOND_NS // 10, 1_700_000_000 * SECOND_NS + now_ns)
 
 
 @fuzzed(CLOCKS)

@@ -20,7 +20,7 @@ from ssbench.core.dispatch.dispatcher import (
     Dispatcher,
     batch_limit,
 )
-from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
+from ssbench.core.dispatch.worker_registry import WorkerRegistry
 from ssbench.core.messages import (
     Ack,
     Bye,
@@ -33,7 +33,7 @@ from ssbench.core.messages import (
     pack,
     unpack,
 )
-from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Job, Phase, Result
+from ssbench.core.model import SECOND_NS, UNCERTAIN_NS, ErrorKind, Job, Phase, Result
 from tests.core.workload.fleet import RUN, Fleet, Ledger, SimWorker, packed, row
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
@@ -708,7 +708,7 @@ TestAnySchedule.settings = settings(max_examples=150, stateful_step_count=60, de
 
 
 def test_the_time_out_is_in_seconds() -> None:
-    assert Fleet(timeout_s=2.5).roster.timeout_ns == 2.5 * SECOND
+    assert Fleet(timeout_s=2.5).roster.timeout_ns == 2.5 * SECOND_NS
 
 
 def results_of_the_field() -> list[bytes]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ssbench.core.dispatch.dispatcher import ThroughputMeter
-from ssbench.core.dispatch.worker_registry import SECOND
+from ssbench.core.model import SECOND_NS
 
-MS = SECOND // 1000
+MS = SECOND_NS // 1000
 
 
 def paced(*counts: int, every_ns: int) -> tuple[ThroughputMeter, int]:
     """So many results each time, from a second on; with the time of the last."""
-    pace, now_ns = ThroughputMeter(), SECOND
+    pace, now_ns = ThroughputMeter(), SECOND_NS
     pace.begin(now_ns)
     for count in counts:
         now_ns += every_ns
@@ -26,7 +26,7 @@ def test_throughput_covers_the_last_seconds() -> None:
 
 
 def test_throughput_is_zero_before_the_first_result() -> None:
-    pace, now_ns = paced(every_ns=SECOND)
+    pace, now_ns = paced(every_ns=SECOND_NS)
     assert pace.per_s == 0
     assert pace.expected_ns(1000, now_ns) == 0
 
@@ -40,11 +40,11 @@ def test_many_results_at_once_read_the_clock_once() -> None:
 
 def test_the_age_of_jobs_in_flight_bounds_throughput() -> None:
     pace, now_ns = paced(*[50] * 10, every_ns=100 * MS)
-    assert pace.expected_ns(250, now_ns) == SECOND // 2
+    assert pace.expected_ns(250, now_ns) == SECOND_NS // 2
 
 
 def test_a_silent_worker_keeps_its_throughput_for_a_while() -> None:
     pace, now_ns = paced(*[50] * 10, every_ns=100 * MS)
-    assert pace.expected_ns(250, now_ns + 8 * SECOND) == 4 * SECOND
-    silent, begun_ns = paced(every_ns=SECOND)
-    assert silent.expected_ns(250, begun_ns + SECOND) == SECOND // 2
+    assert pace.expected_ns(250, now_ns + 8 * SECOND_NS) == 4 * SECOND_NS
+    silent, begun_ns = paced(every_ns=SECOND_NS)
+    assert silent.expected_ns(250, begun_ns + SECOND_NS) == SECOND_NS // 2

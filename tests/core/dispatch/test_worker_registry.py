@@ -14,7 +14,6 @@ from ssbench.core.dispatch import worker_registry as roster_module
 from ssbench.core.dispatch.worker_registry import (
     MAX_REFUSED,
     MAX_WORKERS,
-    SECOND,
     SILENT_NS,
     WorkerRegistry,
     WorkerState,
@@ -22,9 +21,10 @@ from ssbench.core.dispatch.worker_registry import (
     split_groups,
 )
 from ssbench.core.messages import MAX_NAME, ControlState, Heartbeat, Hello, decode, encode
+from ssbench.core.model import SECOND_NS
 from tests.fakes.mutations import fuzzed
 
-MS = SECOND // 1000
+MS = SECOND_NS // 1000
 
 
 def hello(incarnation: int, worker_id: str = "w", *, previous: int = 0) -> Hello:
@@ -93,11 +93,11 @@ def test_a_returning_worker_keeps_its_index() -> None:
 def test_a_silent_rejected_worker_is_forgotten() -> None:
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1)
-    worker_registry.register(hello(2), SECOND)
-    worker_registry.register(hello(2), 2 * SECOND)
-    answer(worker_registry, 1, at_ns=8 * SECOND)
-    worker_registry.register(hello(3), 9 * SECOND)
-    for now_ns, left in [(12 * SECOND, {2, 3}), (13 * SECOND, {3}), (20 * SECOND, set())]:
+    worker_registry.register(hello(2), SECOND_NS)
+    worker_registry.register(hello(2), 2 * SECOND_NS)
+    answer(worker_registry, 1, at_ns=8 * SECOND_NS)
+    worker_registry.register(hello(3), 9 * SECOND_NS)
+    for now_ns, left in [(12 * SECOND_NS, {2, 3}), (13 * SECOND_NS, {3}), (20 * SECOND_NS, set())]:
         answer(worker_registry, 1, at_ns=now_ns)
         assert worker_registry.refused.keys() == left
 
@@ -184,19 +184,19 @@ def test_a_phase_starts_with_all_workers_and_ends_with_those_that_have_users() -
 def test_freshness_is_that_of_the_echoed_control_state() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
-    answer(worker_registry, 1, at_ns=5 * SECOND, back_ns=20 * SECOND)
-    assert worker.fresh_ns == 5 * SECOND
-    assert worker_registry.overdue(15 * SECOND) == []
-    assert worker_registry.overdue(15 * SECOND + 1) == [worker]
+    answer(worker_registry, 1, at_ns=5 * SECOND_NS, back_ns=20 * SECOND_NS)
+    assert worker.fresh_ns == 5 * SECOND_NS
+    assert worker_registry.overdue(15 * SECOND_NS) == []
+    assert worker_registry.overdue(15 * SECOND_NS + 1) == [worker]
 
 
 def test_a_worker_with_a_blocked_loop_is_not_fresh() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
-    answer(worker_registry, 1, at_ns=5 * SECOND, idle_ns=10 * SECOND)
+    answer(worker_registry, 1, at_ns=5 * SECOND_NS, idle_ns=10 * SECOND_NS)
     assert worker.fresh_ns == 0
-    answer(worker_registry, 1, at_ns=6 * SECOND, idle_ns=9 * SECOND)
-    assert worker.fresh_ns == 6 * SECOND
+    answer(worker_registry, 1, at_ns=6 * SECOND_NS, idle_ns=9 * SECOND_NS)
+    assert worker.fresh_ns == 6 * SECOND_NS
 
 
 def test_an_echo_of_an_unknown_control_state_is_ignored() -> None:
@@ -204,7 +204,7 @@ def test_an_echo_of_an_unknown_control_state_is_ignored() -> None:
     worker = came(worker_registry, 1)
     for serial in (0, 1, 1 << 60, -1):
         message = Heartbeat(1, serial, 0, 0, 0, 0, 0)
-        assert worker_registry.heartbeat(message, 9 * SECOND) is None
+        assert worker_registry.heartbeat(message, 9 * SECOND_NS) is None
     assert (worker.fresh_ns, worker.offset_ns) == (0, None)
     assert worker_registry.heartbeat(Heartbeat(2, 1, 0, 0, 0, 0, 0), 0) is None
 
@@ -221,22 +221,22 @@ def test_an_echo_counts_once() -> None:
 def test_old_control_states_are_forgotten() -> None:
     worker_registry = WorkerRegistry(1e6)
     worker = came(worker_registry, 1)
-    serials = [worker_registry.control_state_sent(n * SECOND) for n in range(1000)]
-    worker_registry.heartbeat(Heartbeat(1, serials[0], 0, 0, 0, 0, 0), 1000 * SECOND)
+    serials = [worker_registry.control_state_sent(n * SECOND_NS) for n in range(1000)]
+    worker_registry.heartbeat(Heartbeat(1, serials[0], 0, 0, 0, 0, 0), 1000 * SECOND_NS)
     assert worker.answered_serial == 0
-    worker_registry.heartbeat(Heartbeat(1, serials[-1], 0, 0, 0, 0, 0), 1000 * SECOND)
-    assert worker.fresh_ns == 999 * SECOND
+    worker_registry.heartbeat(Heartbeat(1, serials[-1], 0, 0, 0, 0, 0), 1000 * SECOND_NS)
+    assert worker.fresh_ns == 999 * SECOND_NS
 
 
 def test_the_time_since_a_worker_became_empty() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
-    answer(worker_registry, 1, at_ns=1 * SECOND, jobs=3)
+    answer(worker_registry, 1, at_ns=1 * SECOND_NS, jobs=3)
     assert (worker.jobs, worker.empty_since_ns) == (3, None)
-    answer(worker_registry, 1, at_ns=2 * SECOND)
-    answer(worker_registry, 1, at_ns=3 * SECOND)
-    assert (worker.jobs, worker.empty_since_ns) == (0, 2 * SECOND)
-    answer(worker_registry, 1, at_ns=4 * SECOND, jobs=1)
+    answer(worker_registry, 1, at_ns=2 * SECOND_NS)
+    answer(worker_registry, 1, at_ns=3 * SECOND_NS)
+    assert (worker.jobs, worker.empty_since_ns) == (0, 2 * SECOND_NS)
+    answer(worker_registry, 1, at_ns=4 * SECOND_NS, jobs=1)
     assert worker.empty_since_ns is None
 
 
@@ -246,11 +246,11 @@ def test_the_time_since_a_worker_became_empty() -> None:
 def test_the_offset_is_taken_from_the_smallest_round_trip() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
-    offset = -123 * SECOND
+    offset = -123 * SECOND_NS
     trips = [(40 * MS, 2 * MS), (1 * MS, 1 * MS), (2 * MS, 30 * MS)]
     for second, (there_ns, back_ns) in enumerate(trips):
         answer(
-            worker_registry, 1, at_ns=second * SECOND, there_ns=there_ns, back_ns=back_ns,
+            worker_registry, 1, at_ns=second * SECOND_NS, there_ns=there_ns, back_ns=back_ns,
             hold_ns=7 * MS, offset_ns=offset,
         )  # fmt: skip
     assert worker.offset_ns == offset
@@ -271,7 +271,7 @@ def test_the_offset_errs_by_half_a_round_trip_at_most(
     worker = came(worker_registry, 1)
     for second, (there_ns, back_ns, hold_ns) in enumerate(ways):
         answer(
-            worker_registry, 1, at_ns=second * SECOND, there_ns=there_ns, back_ns=back_ns,
+            worker_registry, 1, at_ns=second * SECOND_NS, there_ns=there_ns, back_ns=back_ns,
             hold_ns=hold_ns, offset_ns=offset_ns,
         )  # fmt: skip
     smallest = min(there_ns + back_ns for there_ns, back_ns, _ in ways)
@@ -287,7 +287,12 @@ def test_a_drifting_clock_is_followed() -> None:
     for second in range(1, 1000):
         drift_ns = second * 10_000  # 10 ppm
         answer(
-            worker_registry, 1, at_ns=second * SECOND, there_ns=MS, back_ns=MS, offset_ns=drift_ns
+            worker_registry,
+            1,
+            at_ns=second * SECOND_NS,
+            there_ns=MS,
+            back_ns=MS,
+            offset_ns=drift_ns,
         )
     assert worker.offset_ns is not None
     assert abs(worker.offset_ns - 999 * 10_000) < 3 * MS
@@ -360,7 +365,7 @@ def test_repeated_hellos_of_one_name_displace_no_worker() -> None:
         worker_registry.register(Hello(incarnation, 0, long, 4, long, 1, long), incarnation)
     assert set(said(worker_registry).workers) == {1, 2}
     assert len(worker_registry.refused) == MAX_REFUSED
-    worker_registry.control_state_sent(60 * SECOND)
+    worker_registry.control_state_sent(60 * SECOND_NS)
     assert worker_registry.refused == {}
 
 
@@ -388,7 +393,7 @@ def test_a_repeated_hello_is_handled_once_a_second() -> None:
     newcomers = 0
     for number in range(1, 10_000):
         worker, _ = worker_registry.register(
-            hello(number, previous=number - 1), number * SECOND // 1000
+            hello(number, previous=number - 1), number * SECOND_NS // 1000
         )
         newcomers += worker is not None
         worker_registry.remove(number)

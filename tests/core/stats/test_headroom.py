@@ -27,7 +27,8 @@ def process(
     high_s: float = inf,
 ) -> ProcessSeries:
     """A process by its seconds, each as it differs from a calm one."""
-    series = HostSeries(host, boot_id)
+    series = HostSeries()
+    series.host, series.boot_id = host, boot_id
     for at_s, changes in enumerate(seconds, 1):
         figures = {k: v for k, v in {**CALM, **changes}.items() if v >= 0}
         series.add(HostRecord(0, float(at_s), figures))

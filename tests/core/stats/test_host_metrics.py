@@ -100,7 +100,7 @@ def test_no_figure_is_out_of_its_bounds(figures: dict[str, float]) -> None:
 
 @given(st.lists(_ANY, min_size=1, max_size=20))
 def test_no_figure_of_a_verdict_is_out_of_its_bounds(rows: list[dict[str, float]]) -> None:
-    series = HostSeries("h")
+    series = HostSeries()
     for at_s, figures in enumerate(rows, 1):
         series.add(second(at_s, **{"loop_cpu_percent": 100.00000000000001, **figures}))
     verdict = judge([ProcessSeries(Who("w", "h"), series, [(-inf, inf)])])

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.model import Result
+from ssbench.core.model import SECOND_NS, Result
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.stats import series as module
 from ssbench.core.stats.histogram import SECOND_ERROR
 from ssbench.core.stats.results import Results
-from ssbench.core.stats.series import MAX_SECONDS, SECOND_NS, TimeSeries
+from ssbench.core.stats.series import MAX_SECONDS, TimeSeries
 from tests.report import runs
 
 READ, CREATE = READ, CREATE

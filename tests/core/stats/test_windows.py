@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.model import NONE_NS
+from ssbench.core.model import NONE_NS, SECOND_NS
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, ResultBatch
 from ssbench.core.stats.results import Results
@@ -14,7 +14,6 @@ from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.windows import (
     LEFT_OUT,
     NEVER_NS,
-    SECOND_NS,
     Span,
     Windows,
     gaps_ns,

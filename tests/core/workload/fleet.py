@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ssbench.core.columns import pack_results
 from ssbench.core.dispatch.dispatcher import Batch, Dispatcher
-from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
+from ssbench.core.dispatch.worker_registry import WorkerRegistry
 from ssbench.core.messages import (
     Ack,
     Bye,
@@ -23,11 +23,11 @@ from ssbench.core.messages import (
     Returned,
     pack,
 )
-from ssbench.core.model import ErrorKind, Failure, Job, Phase, Result
+from ssbench.core.model import SECOND_NS, ErrorKind, Failure, Job, Phase, Result
 from ssbench.core.operations import READ
 from ssbench.core.workload.workload import Workload
 
-MS = SECOND // 1000
+MS = SECOND_NS // 1000
 RUN = "run"
 
 
@@ -132,7 +132,7 @@ class Fleet:
         max_batch: int = 2,
         workload: Workload | None = None,
     ) -> None:
-        self.now_ns = 1000 * SECOND
+        self.now_ns = 1000 * SECOND_NS
         self.roster = WorkerRegistry(timeout_s)
         self.ledger = Ledger(total)
         self.dispatcher = Dispatcher(workload or self.ledger, self.roster, max_batch)
@@ -211,7 +211,7 @@ class Fleet:
 
     def wait(self, seconds: float) -> None:
         """Time passes."""
-        self.now_ns += int(seconds * SECOND)
+        self.now_ns += int(seconds * SECOND_NS)
         for worker in self.roster.overdue(self.now_ns):
             self.roster.remove(worker.hello.incarnation)
             self.dispatcher.worker_lost(worker.hello.incarnation)

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.model import Stage
+from ssbench.core.model import SECOND_NS, Stage
 from ssbench.core.workload.bench import BenchWorkload
 from ssbench.core.workload.pacing import (
     LOOKAHEAD_NS,
     MODELS,
-    SECOND_NS,
     DueTimes,
     due_times,
     poisson,

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from ssbench.core.dispatch.worker_registry import SECOND
-from ssbench.core.model import Failure, Job
+from ssbench.core.model import SECOND_NS, Failure, Job
 from ssbench.core.naming import HASHED_CONTAINERS
 from ssbench.core.operations import COPY, CREATE, DELETE, HEAD, LIST, RANGE_READ, READ, UPDATE
 from ssbench.core.workload.replay import (
@@ -33,7 +32,7 @@ class Row(NamedTuple):
 def plan(*rows: Row) -> ReplayPlan:
     objects = [NEW, OLD]
     return ReplayPlan(
-        due_ns=array("q", [round(row.due_s * SECOND) for row in rows]),
+        due_ns=array("q", [round(row.due_s * SECOND_NS) for row in rows]),
         operations=array("H", [int(row.operation) for row in rows]),
         slots=array("I", [objects.index(row.object) for row in rows]),
         sizes=array("q", [row.size for row in rows]),
@@ -70,7 +69,7 @@ def test_requests_are_sent_in_order_at_their_due_times() -> None:
     workload = ReplayWorkload(plan(*rows), Random(1))
     fleet = Fleet(workload=workload)
     worker = fleet.hello("w")
-    workload.dues.begin(fleet.now_ns / SECOND, 7)
+    workload.dues.begin(fleet.now_ns / SECOND_NS, 7)
 
     def sent() -> list[Job]:
         return [job for batch in fleet.send_all(worker) for job in batch.jobs]
@@ -80,11 +79,11 @@ def test_requests_are_sent_in_order_at_their_due_times() -> None:
         (1, READ, 0), (2, CREATE, 10**8), (3, DELETE, 10**8),
     ]  # fmt: skip
     assert (first[1].object, first[1].size) == (NEW, 55)
-    fleet.now_ns += 3 * SECOND // 10
+    fleet.now_ns += 3 * SECOND_NS // 10
     assert [job.object for job in sent()] == [OLD], "also where the object is gone"
     fleet.round(worker)
-    fleet.now_ns += 7 * SECOND // 10
-    assert workload.dues.never_started(fleet.now_ns / SECOND) == 1
+    fleet.now_ns += 7 * SECOND_NS // 10
+    assert workload.dues.never_started(fleet.now_ns / SECOND_NS) == 1
     (last,) = sent()
     assert (last.size, last.due_ns) == (77, 9 * 10**8 + 7)
     assert last.version > 0, "so that a later run does not take it for the prepared object"

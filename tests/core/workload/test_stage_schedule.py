@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ssbench.core.model import Stage
-from ssbench.core.workload.pacing import SECOND_NS, StageSchedule
+from ssbench.core.model import SECOND_NS, Stage
+from ssbench.core.workload.pacing import StageSchedule
 
 AT = 7 * SECOND_NS
 
