@@ -59,17 +59,15 @@ def run_group(
         arguments.append("--exit-with-master")
     if ns.verbose:
         arguments.append("--verbose")
-    own = {}
+    options = dict.fromkeys(names, arguments)
     if ns.metrics_address:
         host, port = ns.metrics_address
         last = port + len(names) - 1
         if last > _MAX_PORT:
             raise UsageError(f"--metrics-port {port}: the workers need the ports up to {last}")
         for index, each in enumerate(names):
-            own[each] = ["--metrics-port", f"[{host}]:{port + index}"]
-    with LocalWorkers(
-        names, WORKER_COMMAND, arguments, own_arguments=own, log_files=False
-    ) as workers:
+            options[each] = [*arguments, "--metrics-port", f"[{host}]:{port + index}"]
+    with LocalWorkers(options, WORKER_COMMAND, log_files=False) as workers:
         return _Group(workers, len(names), ns.parent_pipe).serve(address)
 
 

@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ssbench.core.errors import UsageError
+from ssbench.runner.config import RunConfig, SessionSettings
 
 if TYPE_CHECKING:
     from ssbench.core.observer import Observer
     from ssbench.core.scenario.scenario import Scenario
-    from ssbench.runner.config import RunConfig
     from ssbench.runner.session import Session
     from ssbench.runner.single_run import RunResult
     from ssbench.runner.stop import Stop
@@ -61,27 +61,44 @@ def open_session(
     """Start the workers; returns the session of the runs, which ends with the stack.
 
     :param scenarios: at least one; no run has more users than all of these.
-    :param is_series: as of Session.
+    :param is_series: as of SessionSettings.
+    :raises UsageError: as ``start_session``.
+    """
+    settings = SessionSettings(
+        most_users=max(scenario.most_users for scenario in scenarios),
+        groups=[group for scenario in scenarios for group in scenario.groups],
+        seed=scenarios[0].seed,
+        is_series=is_series,
+    )
+    return start_session(config, settings, stack, observers, stop)
+
+
+def start_session(
+    config: RunConfig,
+    settings: SessionSettings,
+    stack: ExitStack,
+    observers: Sequence[Observer] = (),
+    stop: Stop | None = None,
+) -> Session:
+    """Start the workers; returns the session of the runs, which ends with the stack.
+
     :raises UsageError: this host can't run so many users, or the stat file can't be written.
     """
     from ssbench.runner.local_workers import start_local_workers
     from ssbench.runner.ssh_workers import start_ssh_workers
 
-    most_users = max(scenario.most_users for scenario in scenarios)
-    groups = [group for scenario in scenarios for group in scenario.groups]
-    ssh = start_ssh_workers(config, stack, most_users, groups)
-    local = start_local_workers(config, stack, most_users, groups=groups)
+    ssh = start_ssh_workers(config, stack, settings.most_users, settings.groups)
+    local = start_local_workers(
+        config, stack, settings.most_users, settings.least_users, settings.groups
+    )
     # Loaded while the workers start, which takes as long.
     from ssbench import statfile
     from ssbench.runner.session import Session
     from ssbench.runner.stop import Stop
 
-    if config.stats_file and not is_series:  # before the store is asked for anything
+    if config.stats_file and not settings.is_series:  # before the store is asked for anything
         statfile.check_new(config.stats_file, overwrite=config.force)
-    return Session(
-        config, stack, observers, stop or Stop(),
-        local=local, ssh=ssh, most_users=most_users, seed=scenarios[0].seed, is_series=is_series,
-    )  # fmt: skip
+    return Session(config, settings, stack, observers, stop or Stop(), (local, ssh))
 
 
 def resolve(config: RunConfig, **changes: object) -> Scenario:

@@ -154,6 +154,19 @@ class RunConfig:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """What the runs of a session have in common besides their configuration."""
+
+    most_users: int  #: of any run
+    least_users: int | None = None  #: that this host's workers must be able to run; None: all
+    #: Users that the workers must be able to run before the first run starts; None: all.
+    wanted_users: int | None = None
+    groups: Sequence[Group] = ()  #: of users
+    seed: int | None = None  #: None: one is drawn, for all runs
+    is_series: bool = False  #: there may be several runs: workers are released with the stack
+
+
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """What a run does around its operations. The default: all that a scenario needs.

@@ -64,8 +64,9 @@ def start_local_workers(
     for address in config.source_addresses or ():
         arguments += ["--source-address", address]
     names = [f"local-{index}-{os.getpid()}" for index in range(config.workers)]
+    options = dict.fromkeys(names, arguments)
     return stack.enter_context(
-        LocalWorkers(names, config.worker_command, arguments, warnings=warnings, hidden=hidden)
+        LocalWorkers(options, config.worker_command, warnings=warnings, hidden=hidden)
     )
 
 
@@ -113,10 +114,8 @@ def users_per_worker(
 class LocalWorkers:
     """The processes, from entering the context to its end.
 
-    :param names: of the workers.
+    :param options: of each worker, by its name.
     :param command: starts a worker; its options follow.
-    :param arguments: options of each worker.
-    :param own_arguments: further options of some workers, by name.
     :param log_files: each logs to a file; False: to our standard error.
     :param warnings: for the user, once there is a run.
     :param hidden: environment variables that workers must not see.
@@ -124,11 +123,9 @@ class LocalWorkers:
 
     def __init__(
         self,
-        names: Sequence[str],
+        options: Mapping[str, Sequence[str]],
         command: Sequence[str],
-        arguments: Sequence[str],
         *,
-        own_arguments: Mapping[str, Sequence[str]] | None = None,
         log_files: bool = True,
         warnings: Sequence[str] = (),
         hidden: Collection[str] = (),
@@ -137,10 +134,9 @@ class LocalWorkers:
         self.logs: list[str] = []  #: paths, if there are files
         #: No other worker can join: the key was made for these only.
         self.exclusive = False
-        self._names = names
+        self._names = [*options]
         self._command = command
-        own = own_arguments or {}
-        self._arguments = {name: [*arguments, *own.get(name, ()), name] for name in names}
+        self._arguments = {name: [*given, name] for name, given in options.items()}
         self._log_files = log_files
         # SPT_NOENV: setproctitle must leave the environment readable.
         self._environment = {**child_environment(hidden), "SPT_NOENV": "1"}

@@ -19,13 +19,11 @@ from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.steps import OVER, Search, Step
 from ssbench.report import SeriesSettings, all_percentiles
-from ssbench.runner import resolve
-from ssbench.runner.config import RunConfig
-from ssbench.runner.local_workers import start_local_workers
+from ssbench.runner import open_session, resolve, start_session
+from ssbench.runner.config import RunConfig, SessionSettings
 from ssbench.runner.results import read_stats
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run
-from ssbench.runner.ssh_workers import start_ssh_workers
 from ssbench.runner.stop import Stop
 
 _SUFFIX = ".stat.gz"
@@ -140,14 +138,10 @@ class Sweep(Series):
         return self._scenarios[0].name
 
     def __iter__(self) -> Generator[Step, None, None]:
-        most_users = max(scenario.most_users for scenario in self._scenarios)
         with ExitStack() as stack:
-            session = Session(
-                self.config, stack, self.observers, self.stop,
-                ssh=start_ssh_workers(self.config, stack, most_users),
-                local=start_local_workers(self.config, stack, most_users),
-                most_users=most_users, seed=self._scenarios[0].seed, is_series=True,
-            )  # fmt: skip
+            session = open_session(
+                self.config, self._scenarios, stack, self.observers, self.stop, is_series=True
+            )
             for load in self.loads:
                 step = None if self.stop.requested else self._run(session, load)
                 if step is None:
@@ -220,19 +214,16 @@ class LimitSearch(Series):
 
     def __iter__(self) -> Generator[Step, None, None]:
         first, scenario, by_users = int(self._first), self._scenario_of_first, self._by_users
-        most_users = int(self._most or MOST_USERS) if by_users else scenario.most_users
+        settings = SessionSettings(
+            most_users=int(self._most or MOST_USERS) if by_users else scenario.most_users,
+            least_users=first if by_users else None,
+            wanted_users=first if by_users and self._most is None else None,
+            seed=scenario.seed,
+            is_series=True,
+        )
         search = self.search
         with ExitStack() as stack:
-            session = Session(
-                self.config, stack, self.observers, self.stop,
-                ssh=start_ssh_workers(self.config, stack, most_users),
-                local=start_local_workers(
-                    self.config, stack, most_users, first if by_users else None
-                ),
-                most_users=most_users,
-                wanted_users=first if by_users and self._most is None else None,
-                seed=scenario.seed, is_series=True,
-            )  # fmt: skip
+            session = start_session(self.config, settings, stack, self.observers, self.stop)
             short: set[float] = set()  # loads that were run with fewer users than requested
             while search.next is not None and not self.stop.requested:
                 load = search.next

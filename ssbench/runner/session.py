@@ -29,7 +29,7 @@ from ssbench.host.process import allow_many_connections, tune_garbage_collector
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits
 from ssbench.master.recorder import Recorder
-from ssbench.runner.config import RunConfig, TransportConfig
+from ssbench.runner.config import RunConfig, SessionSettings, TransportConfig
 from ssbench.runner.local_workers import LocalWorkers
 from ssbench.runner.ssh_workers import UNREACHED, SshWorkers
 from ssbench.runner.stop import Stop
@@ -61,36 +61,27 @@ class Store:
 class Session:
     """Opens things when they are first needed; they close with the stack.
 
-    :param local, ssh: workers that were started; they end before the transport is closed.
-    :param most_users: of any run of it.
-    :param seed: None: one is drawn, for all runs.
-    :param wanted_users: users that the workers must be able to run before the first run starts;
-        None: ``most_users``.
-    :param is_series: there may be several runs: workers are released with the stack.
+    :param workers: of this host and those over ssh that were started; they end before the
+        transport is closed.
     """
 
     def __init__(
         self,
         config: RunConfig,
+        settings: SessionSettings,
         stack: ExitStack,
         observers: Sequence[Observer],
         stop: Stop,
-        *,
-        local: LocalWorkers | None = None,
-        ssh: SshWorkers | None = None,
-        most_users: int,
-        seed: int | None,
-        wanted_users: int | None = None,
-        is_series: bool = False,
+        workers: tuple[LocalWorkers | None, SshWorkers | None],
     ) -> None:
         self.config = config
         self.stack = stack
         self.observers = observers
         self.stop = stop
-        self.most_users = most_users
-        self.wanted_users = wanted_users or most_users
-        self.seed = seed if seed is not None else secrets.randbits(32)
-        self.is_series = is_series
+        self.most_users = settings.most_users
+        self.wanted_users = settings.wanted_users or settings.most_users
+        self.seed = settings.seed if settings.seed is not None else secrets.randbits(32)
+        self.is_series = settings.is_series
         self.warnings: list[str] = []  #: of the present run
         self.has_containers = False  #: they were made
         self.has_workers = False  #: they were waited for
@@ -98,8 +89,7 @@ class Session:
         self.has_objects = False
         self.existing: ExistingObjects | None = None  #: once they were listed
         self._runs = 0  # of a series, that have begun
-        self._local = local
-        self._ssh = ssh
+        self._local, self._ssh = workers
         self._store: Store | None = None
         self._master: Master | None = None
         stack.callback(tune_garbage_collector())

@@ -45,7 +45,8 @@ def until(true: Callable[[], Any]) -> None:
 
 def local(count: int = 2) -> LocalWorkers:
     names = [f"local-{index}-{os.getpid()}" for index in range(count)]
-    return LocalWorkers(names, WORKER_COMMAND, ["--concurrency", "3", "--retries", "5"])
+    options = ["--concurrency", "3", "--retries", "5"]
+    return LocalWorkers(dict.fromkeys(names, options), WORKER_COMMAND)
 
 
 def config(workers: int | None = None, *, is_noop: bool = True) -> RunConfig:
