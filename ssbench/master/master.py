@@ -60,7 +60,7 @@ _TICK_NS = SECOND_NS // 20
 _SHOW_NS = SECOND_NS // 2
 _MAX_RELEASES = 16  #: workers of another release that are named in warnings
 _WORKERS_NAMED = 1000  #: at most, in warnings of a run and among its lost workers
-_PROFILES_NS = 5 * SECOND_NS  #: wait for the profiles of workers, at most
+PROFILES_NS = 5 * SECOND_NS  #: wait for the profiles of workers, at most
 _POLL_NS = 999_999  #: polls take whole milliseconds
 _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
           ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
@@ -262,7 +262,7 @@ class Master:
 
     def _wait_for_profiles(self) -> None:
         """The run phase is over: wait until all workers that are here have reported theirs."""
-        deadline_ns = self._clock() + _PROFILES_NS
+        deadline_ns = self._clock() + PROFILES_NS
         while self._clock() < deadline_ns:
             workers = self.registry.workers.values()
             if all(w.metrics_only or w.index in self._profiled for w in workers):

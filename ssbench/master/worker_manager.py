@@ -353,7 +353,7 @@ class WorkerWait:
         if self._manager.none_can_join:
             return "all workers that the run started have ended, and no other can join"
         address = self._transport
-        work, results, control = address.port_numbers
+        work, results, control = address.ports
         advice = ", open these ports in the firewalls on the way, or give --workers N"
         if address.is_loopback:
             key = "make a key (ssbench-master make-key) for --zmq-key-file, or "

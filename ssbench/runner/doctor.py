@@ -261,7 +261,7 @@ def _ports(doctor: Doctor) -> Iterator[Finding]:
     doctor.transport = transport = open_ports(
         doctor.config.transport, doctor.stack, doctor.warnings.append, ssh=doctor.ssh
     )
-    numbers = ", ".join(map(str, transport.port_numbers))
+    numbers = ", ".join(map(str, transport.ports))
     secured = "with a key" if transport.has_key else "without a key"
     yield _ok(f"{numbers} of {transport.ip} are free; {secured}")
 
@@ -585,10 +585,10 @@ def _missing_workers(
     unreached = []
     if doctor.ssh:
         names = {worker.hello.worker_id for worker in doctor.workers}
-        unreached = doctor.ssh.not_joined(names, transport.port_numbers)
+        unreached = doctor.ssh.not_joined(names, transport.ports)
         for fault in unreached:
             yield _failed(f"{fault.host}: {fault.what}", fault.advice)
-    ports = ", ".join(map(str, transport.port_numbers))
+    ports = ", ".join(map(str, transport.ports))
     if joined < max(expected, 1) and not unreached:
         of_all = f" of {expected}" if expected else ""
         bind_to = " of this host only: bind another address with --zmq-bind-ip"

@@ -37,7 +37,7 @@ from ssbench.core.records import (
 )
 from ssbench.core.text import plural, printable
 
-_CHUNK = 10_000  #: results that are gathered into batches at a time
+CHUNK = 10_000  #: results that are gathered into batches at a time
 _LAST_SECOND = 1 << 33  #: times beyond are no times
 
 _LONGEST = 10**8  #: seconds that a latency may have
@@ -100,7 +100,7 @@ class LegacyRun:
     def records(self) -> Iterator[Record]:
         """All records. The footer is made up, where the file came to its regular end."""
         results = self._results()
-        chunk = list(islice(results, _CHUNK))
+        chunk = list(islice(results, CHUNK))
         self._add_sizes(chunk)
         header = self._header(chunk)
         rows = self._rows(chunk)
@@ -110,7 +110,7 @@ class LegacyRun:
         yield PhaseRecord(Phase.RUN, float(base_s), int(_or_zero(self._top.get("user_count"))))
         while chunk:
             yield from self._batches(rows, base_s * SECOND_NS)
-            chunk = list(islice(results, _CHUNK))
+            chunk = list(islice(results, CHUNK))
             rows = self._rows(chunk)
         self._conclude()
         if not self._damage:

@@ -46,7 +46,7 @@ _RESULTS = (RESULTS_1, RESULTS)
 _COLUMNS_1 = tuple(name for name, _kind in RESULT_SCHEMAS[0])
 _MAX_SCHEMAS = 4096  #: of one file
 #: Code on disk -> record. Append only.
-_RECORD_TYPES: dict[int, type[Any]] = {
+RECORD_TYPES: dict[int, type[Any]] = {
     0: RunHeader,
     1: WorkerRecord,
     2: PhaseRecord,
@@ -57,7 +57,7 @@ _RECORD_TYPES: dict[int, type[Any]] = {
     10: ProfileRecord,
 }
 _PHASES = {int(phase): phase for phase in Phase}
-_CODES = {record: code for code, record in _RECORD_TYPES.items()}
+_CODES = {record: code for code, record in RECORD_TYPES.items()}
 
 MAX_OBJECT = 16 << 20  #: bytes of one msgpack object
 _encode = msgspec.msgpack.Encoder().encode  # a third of msgpack's time for a batch of results
@@ -158,7 +158,7 @@ class Decoder:
         if code == SCHEMA:
             self._add_schema(item)
             return None
-        record = _RECORD_TYPES.get(code)
+        record = RECORD_TYPES.get(code)
         if record is None:
             raise UnknownRecordError
         if len(item) != 2 or type(item[1]) is not dict:

@@ -33,9 +33,8 @@ class MasterAddress(NamedTuple):
 
     def to_line(self) -> str:
         """The line, with the newline."""
-        ports = self.ports
         key = self.key.to_text() if self.key else "\n"
-        return f"{self.host} {ports.work} {ports.results} {ports.control} {key}"
+        return " ".join([self.host, *map(str, self.ports), key])
 
 
 def address_line(transport: MasterTransport, key: CurveKey | None, host: str | None = None) -> str:

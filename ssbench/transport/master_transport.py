@@ -75,7 +75,7 @@ class MasterTransport:
             self._stop()
             raise
         self.ports = Ports(*map(_port_of, (self._work, self._results, self._control)))
-        self._authenticator.begin((self.ports.work, self.ports.results, self.ports.control))
+        self._authenticator.begin(self.ports)
         self._poller = zmq.Poller()
         self._poller.register(self._results, zmq.POLLIN)
 
@@ -102,11 +102,6 @@ class MasterTransport:
                 " --zmq-work-port, --zmq-results-port, --zmq-control-port)"
             ) from error
         return sock
-
-    @property
-    def port_numbers(self) -> tuple[int, int, int]:
-        """Work, results, control."""
-        return self.ports.work, self.ports.results, self.ports.control
 
     @property
     def is_loopback(self) -> bool:

@@ -12,7 +12,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import zmq
 
@@ -35,8 +35,7 @@ class TransportError(SsbenchError):
     """No socket: an address in use, a host without an address, too many open files."""
 
 
-@dataclass(frozen=True)
-class Ports:
+class Ports(NamedTuple):
     """The master's three ports."""
 
     work: int = 13579

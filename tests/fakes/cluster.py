@@ -77,7 +77,7 @@ class SimWorker:
         #: Messages with jobs that it has not read, and when each arrives.
         self.pipe: deque[tuple[int, bytes]] = deque()
         self.takes_jobs = False  #: its work socket is open
-        self._cluster = cluster
+        self.cluster = cluster
         self._settings = WorkerSettings(
             name, concurrency, host="host", pid=cluster.next_pid(), version=__version__
         )
@@ -88,9 +88,9 @@ class SimWorker:
 
     def restart(self) -> None:
         """Another process of the same name."""
-        own = self._settings = replace(self._settings, pid=self._cluster.next_pid())
+        own = self._settings = replace(self._settings, pid=self.cluster.next_pid())
         chance = random.Random(own.pid)
-        self.machine = WorkerMachine(own, chance, self._cluster.now_ns + self.ahead_ns)
+        self.machine = WorkerMachine(own, chance, self.cluster.now_ns + self.ahead_ns)
         self.pipe.clear()
         self._in_flight.clear()
         self._state = None
@@ -125,7 +125,7 @@ class SimWorker:
         """10 ms pass."""
         if not (self.alive and self.running):
             return
-        machine, now_ns = self.machine, self._cluster.now_ns + self.ahead_ns
+        machine, now_ns = self.machine, self.cluster.now_ns + self.ahead_ns
         state, self._state = self._state, None
         if state is not None:
             machine.receive_control_state(state, now_ns, now_ns)
@@ -137,7 +137,7 @@ class SimWorker:
         self._send()
         hello = machine.hello(now_ns)
         if hello and self.connected:
-            self._cluster.send(self, hello)
+            self.cluster.send(self, hello)
             machine.hello_sent(now_ns)
         if machine.status is not None:
             machine.close()
@@ -150,7 +150,7 @@ class SimWorker:
         busy = phase.held.busy if phase else 0
         queued = phase.held.total - busy if phase else 0
         incarnation = self.machine.incarnation
-        self._cluster.send(self, Heartbeat(incarnation, state.serial, now_ns, 0, 0, busy, queued))
+        self.cluster.send(self, Heartbeat(incarnation, state.serial, now_ns, 0, 0, busy, queued))
 
     def _act(self) -> None:
         while self.machine.actions:
@@ -167,8 +167,8 @@ class SimWorker:
                 self._in_flight.clear()
 
     def _fetch(self) -> None:
-        at_ns = self._cluster.now_ns
-        while self.machine.wants_jobs and self.pipe and self.pipe[0][0] <= at_ns:
+        at_ns = self.cluster.now_ns
+        while self.pipe and self.pipe[0][0] <= at_ns and self.machine.wants_jobs:
             self.machine.receive_jobs(self.pipe.popleft()[1], at_ns + self.ahead_ns)
         if self.machine.phase:
             self.machine.acknowledge()
@@ -187,7 +187,7 @@ class SimWorker:
         while queue and held.busy < users and now_ns <= held.lease_expires_ns:
             job = queue.popleft()
             held.busy += 1
-            self._cluster.note_start(job)
+            self.cluster.note_start(job)
             end_ns = now_ns + int(self.operation_s * SECOND)
             self._in_flight.append((end_ns, now_ns, job, phase))
         self.machine.report()
@@ -195,7 +195,7 @@ class SimWorker:
     def _send(self) -> None:
         outbox = self.machine.outbox
         while outbox and self.connected:
-            self._cluster.send(self, outbox.popleft())
+            self.cluster.send(self, outbox.popleft())
 
 
 class Cluster:
@@ -205,7 +205,7 @@ class Cluster:
     """
 
     pipe, ports, refused = PIPE, Ports(1, 2, 3), 0
-    ip, is_loopback, has_key, key_hint, port_numbers = "192.0.2.1", False, True, "", (1, 2, 3)
+    ip, is_loopback, has_key, key_hint = "192.0.2.1", False, True, ""
 
     def __init__(self, workers: int = 3, chaos: Chaos | None = None, **options: Any) -> None:
         self.now_ns = _START_NS
@@ -320,16 +320,19 @@ class Cluster:
         yield from found
 
     def _arrived(self) -> list[Message]:
+        if not self._coming:
+            return []
         arrived = sorted(entry for entry in self._coming if entry[0] <= self.now_ns)
         self._coming = [entry for entry in self._coming if entry[0] > self.now_ns]
         return [message for _, _, message in arrived]
 
     def _step(self) -> None:
         assert self.now_ns < _START_NS + _MAX_S * SECOND, f"it hangs: {self.master}"
-        due = [entry for entry in self._script if entry[0] <= self.now_ns]
-        self._script = [entry for entry in self._script if entry[0] > self.now_ns]
-        for _, act in due:
-            act()
+        if self._script:
+            due = [entry for entry in self._script if entry[0] <= self.now_ns]
+            self._script = [entry for entry in self._script if entry[0] > self.now_ns]
+            for _, act in due:
+                act()
         for worker in self.workers:
             worker.step()
 

@@ -41,7 +41,7 @@ from ssbench.core.messages import (
     pack,
     unpack,
 )
-from ssbench.core.model import ErrorKind, Job, Phase, Timing
+from ssbench.core.model import SECOND_NS, ErrorKind, Job, Phase, Timing
 from ssbench.core.observer import Observer
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.records import (
@@ -292,14 +292,16 @@ def test_a_phase_by_time_ends_with_its_time() -> None:
 
 
 def test_another_run_goes_on_with_the_same_workers() -> None:
-    with scene() as here:
+    with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as rejected:
         here.thread_worker("a")
         assert here.run(Ledger(20)).counts.done == 20
         asked: list[int] = []
         here.master.keep_workers(lambda: asked.append(1) or len(asked) > 3)
         second = Recorder()
         here.master.workers_lost = ["b"]
-        here.master._refused = 3
+        rejected.connect(f"tcp://127.0.0.1:{here.transport.ports.results}")
+        rejected.send(b"rubbish")
+        here.master.keep_workers(lambda: here.master.refused == 1)
         credentials = here.master.settings.credentials
         here.begin_run("run2", second, container_base="other")
         assert here.master.settings.container_base == "other"
@@ -328,7 +330,11 @@ def test_a_run_with_a_profile_records_it_for_each_process_that_is_left() -> None
         assert any("Master.run_phase" in stack for stack in profiles[MASTER].stacks)
 
 
-def test_a_worker_that_reports_no_profile_is_not_waited_for_long() -> None:
+def test_a_worker_that_reports_no_profile_is_not_waited_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ssbench.master.master.PROFILES_NS", SECOND_NS)
+
     def answer(worker: ScriptedWorker, message: Jobs, batch: list[Job]) -> None:
         acked = [message.batch]
         rows = packed(batch)
@@ -341,7 +347,7 @@ def test_a_worker_that_reports_no_profile_is_not_waited_for_long() -> None:
 
 
 def test_a_worker_that_cannot_sample_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssbench.master.master._PROFILES_NS", 3600 * 10**9)
+    monkeypatch.setattr("ssbench.master.master.PROFILES_NS", 3600 * 10**9)
     with scene(profile=True) as here:
         here.thread_worker()  # only the main thread of a process can
         assert here.run(Ledger(20), users=4).ended == "complete"

@@ -29,7 +29,7 @@ class Address:
 
     ip, is_loopback, has_key = "192.0.2.1", False, True
     key_hint = "with the same --zmq-key-file"
-    port_numbers = (1, 2, 3)
+    ports = (1, 2, 3)
 
 
 class Scene:

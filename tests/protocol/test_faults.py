@@ -203,6 +203,6 @@ def test_another_master_gets_workers_that_dropped_the_first_ones_jobs() -> None:
     second.now_ns = first.now_ns
     second.workers = first.workers
     for worker in second.workers:
-        worker._cluster = second
+        worker.cluster = second
     outcome = second.run(500)
     assert (outcome.ended, outcome.counts.done, outcome.counts.lost) == ("complete", 500, 0)

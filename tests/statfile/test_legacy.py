@@ -175,7 +175,7 @@ def test_workers_are_distinguished_by_any_id(path: Path) -> None:
 
 
 def test_many_results_come_in_several_batches(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssbench.statfile.legacy._CHUNK", 2)
+    monkeypatch.setattr("ssbench.statfile.legacy.CHUNK", 2)
     write_old(path, [old_result(completed_at=1000.0 + i) for i in range(5)])
     old = Old(path)
     assert [batch.count for batch in old.all(ResultBatch)] == [2, 2, 1]

@@ -36,7 +36,7 @@ from ssbench.core.records import (
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.blocks import FORMAT
-from ssbench.statfile.records import _RECORD_TYPES, RESULTS, RESULTS_1, SCHEMA
+from ssbench.statfile.records import RECORD_TYPES, RESULTS, RESULTS_1, SCHEMA
 from tests.fakes.batches import result_rows
 from tests.golden.compare import FOLDER
 from tests.ports import held_port
@@ -319,7 +319,7 @@ def test_a_file_with_all_that_a_run_can_meet(tmp_path: Path) -> None:
 
 def test_codes_and_columns_are_those_of_the_code() -> None:
     assert {
-        **{record.__name__: code for code, record in _RECORD_TYPES.items()},
+        **{record.__name__: code for code, record in RECORD_TYPES.items()},
         "schema": SCHEMA,
         "results": RESULTS,
     } == CODES
@@ -340,7 +340,7 @@ def test_enumerations_are_complete(found: dict[int, str], rows: Iterable[Any]) -
     assert found == {int(each): each.name for each in rows}
 
 
-@pytest.mark.parametrize("record", _RECORD_TYPES.values())
+@pytest.mark.parametrize("record", RECORD_TYPES.values())
 def test_every_field_of_every_record_is_there(record: type[Any]) -> None:
     written = {
         row[0].removesuffix(" *"): row[0].endswith("*")

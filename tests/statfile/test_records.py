@@ -20,7 +20,7 @@ from ssbench.core.records import (
 )
 from ssbench.statfile.blocks import FORMAT, BlockBuilder
 from ssbench.statfile.records import (
-    _RECORD_TYPES,
+    RECORD_TYPES,
     Decoder,
     UnknownRecordError,
     encode,
@@ -58,7 +58,7 @@ VALUES: dict[str, Any] = {
     "tuple[str, ...]": st.lists(TEXT, max_size=4).map(tuple),
     "tuple[Any, ...]": st.lists(JSON, max_size=4).map(tuple),
 }
-COLD: Any = st.sampled_from(list(_RECORD_TYPES.values())).flatmap(
+COLD: Any = st.sampled_from(list(RECORD_TYPES.values())).flatmap(
     lambda cls: st.builds(cls, **{f.name: VALUES[f.type] for f in fields(cls)})
 )
 ROWS = st.lists(
