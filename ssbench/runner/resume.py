@@ -48,7 +48,7 @@ from ssbench.runner.deletions import (
     page_size,
     pages,
 )
-from ssbench.storage.base import ContainerEntry, ObjectEntry, OpenUpload
+from ssbench.storage.base import ContainerEntry, ObjectEntry, OpenUpload, UploadAdmin
 from ssbench.storage.retrying_client import RetryingClient
 
 NOOP = "noop"  #: the driver of --noop
@@ -63,7 +63,7 @@ _BYTES_PER_RESULT = 4
 _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
 #: Seconds in which workers may still begin uploads after the last entry of the stat file.
-_WORKERS_END_S = 60
+WORKERS_END_S = 60
 _HIGHEST_HASH = (1 << 53) - 1
 #: Columns of results that show what happened to an object.
 _RESULT_COLUMNS = ("operation", "size_class", "object", "error", "unknown")
@@ -302,7 +302,7 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
     period = (0.0, 0.0)
     if os.path.isfile(path):
         # Stores state whole seconds.
-        period = (header.started_at // 1, os.path.getmtime(path) + _WORKERS_END_S)
+        period = (header.started_at // 1, os.path.getmtime(path) + WORKERS_END_S)
     operations = rows_of(header.operations)
     return kind(scenario, header.run_id, operations, header.driver, period)
 
@@ -392,6 +392,19 @@ def find(
         pool.kill()
     found.unlisted = sum(1 for _ in _unlisted(orphans, found))
     return found
+
+
+def abort_uploads(client: RetryingClient, orphans: OrphanedObjects) -> CleanupResult:
+    """Abort the run's open uploads of objects in parts, in all its containers. Ends, and fails, as
+    ``cleanup.delete`` does; a store without such uploads is not asked."""
+    deletions = Deletions(client, lambda: None)
+
+    def clean(container: str) -> None:
+        deletions.abort_uploads(container, partial(orphans.has_upload, container))
+
+    if isinstance(client.storage, UploadAdmin):
+        deletions.run([*orphans.container_names()], clean)
+    return deletions.result
 
 
 def _containers_there(

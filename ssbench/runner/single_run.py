@@ -116,6 +116,7 @@ class Run:
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
         self.reasons: dict[ExitStatus, str] = {}
+        self._started_at = time.time()
         self._watch: ThresholdWatch | None = None
         self.path = path or str(
             statfile.default_path(
@@ -225,7 +226,7 @@ class Run:
         scenario = self.scenario
         return RunHeader(
             run_id=self.run_id,
-            started_at=time.time(),
+            started_at=self._started_at,
             ssbench_version=__version__,
             scenario_given=scenario.given,
             scenario=scenario.to_dict(),
@@ -357,6 +358,9 @@ class Run:
                 met = plural(outcome.counts.corrupt, "operation")
                 self.session.warn(f"{met} found corrupt content; the exit status will not be 0")
             self._clean_up(master)
+            if master.workers_lost and self.scenario.large_object:
+                with self.session.workers_kept():
+                    self._abort_uploads()
         finally:
             self._release_workers(master)
             if not master.recorder.error:  # else it was reported, and nothing can be written
@@ -445,6 +449,41 @@ class Run:
                 f"{left} objects of this run could not be deleted{because}"
                 f"{again if self.plan.names.get('kind', 'run') in KINDS else ''}"
             )
+
+    def _abort_uploads(self) -> None:
+        """Abort the uploads of objects in parts that lost workers left open. The clean-up did that
+        for objects that the run created, so these are of initial objects.
+
+        A lost worker began none after its lease, which ended before the master gave it up.
+        """
+        from ssbench.runner.resume import (  # loads slowly
+            KINDS,
+            WORKERS_END_S,
+            OrphanedObjects,
+            abort_uploads,
+        )
+
+        store, warn = self.session.store(), self.session.warn
+        settings = self._settings(store)
+        if settings.names.get("kind", "run") not in KINDS:
+            return
+        # Stores state whole seconds.
+        period = (self._started_at // 1, time.time() + WORKERS_END_S)
+        orphans = OrphanedObjects(self.scenario, self.run_id, period=period)
+        storage = open_admin(settings)
+        try:
+            client = RetryingClient(
+                storage, self.scenario.container_concurrency, retries=self.config.retries,
+                renew=store.renew,
+            )  # fmt: skip
+            found = abort_uploads(client, orphans)
+        finally:
+            storage.close()
+        if found.uploads:
+            warn(f"Aborted {plural(found.uploads, 'upload')} that lost workers had left open")
+        if found.examples:
+            again = f"cleanup-containers --resume-cleanup {self.path} tries again"
+            warn(f"Uploads of lost workers may stay open ({found.examples[0]}); {again}")
 
     def _footer(self, master: Master) -> RunFooter:
         outcome, workload = self.outcome, self._workload
