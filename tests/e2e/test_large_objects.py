@@ -66,10 +66,10 @@ def test_they_are_written_read_verified_and_deleted_whole(
 ) -> None:
     base = f"large{kind}"
     path = commands.scenario(
-        **KEYS, large_object=large(kind), container_base=base, operation_count=60
+        **KEYS, large_object=large(kind), container_base=base, operation_count=40
     )
     ended = commands.run("-f", path, "--verify", *login(embedded_swift)).fine()
-    assert ended.counted()[:2] == (60, 0), [row for row in rows_of(ended.results) if row["error"]]
+    assert ended.counted()[:2] == (40, 0), [row for row in rows_of(ended.results) if row["error"]]
     account = Account(embedded_swift)
     assert created(account, base) == []
     check_initial(account, base)

@@ -57,7 +57,9 @@ def test_operations_fall_due_at_the_rate_and_never_start_before(
     late = ended.stats.run.late
     if arrivals == "uniform":
         assert len(rows) + late == 600
-        assert sorted(dues) == [n * SECOND // 200 for n in range(len(rows))]
+        assert len({*dues}) == len(dues)
+        # Those that never started may be anywhere, if one of the workers was late.
+        assert {*dues} <= {n * SECOND // 200 for n in range(600)}
     else:
         # Six standard deviations of a Poisson count.
         assert len(rows) + late == pytest.approx(600, abs=6 * 600**0.5)

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import MASTER, Commands, clean_environment, free_ports, stats_of
+from tests.e2e.commands import LONGEST_S, MASTER, Commands, clean_environment, free_ports, stats_of
 
 
 def shell(commands: Commands, script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """The script, with ``"$@"`` for ssbench-master with these arguments."""
     command = ["bash", "-c", script, "bash", sys.executable, MASTER, *arguments]
     return subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, check=False, timeout=60,
-        env={**clean_environment(), "TMPDIR": str(commands.place)},
+        [str(word) for word in command], capture_output=True, text=True, check=False,
+        timeout=LONGEST_S, env={**clean_environment(), "TMPDIR": str(commands.place)},
     )  # fmt: skip
 
 

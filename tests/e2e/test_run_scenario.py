@@ -262,7 +262,7 @@ def test_a_run_ends_by_seconds_unless_operations_are_given(
     commands: Commands, run: Run, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base, run_seconds=1, operation_count=1, **READS)
-    ended = run("-f", path).fine()
+    ended = run("-f", path, "--think-time", 0.05).fine()
     stats = ended.stats
     assert stats.run.footer is not None
     assert stats.run.footer.ended == "complete"

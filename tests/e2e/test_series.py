@@ -6,11 +6,13 @@ import csv
 import io
 import json
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import Commands, Ended, free_ports, stats_of
+from ssbench.core.errors import StatFileError
+from tests.e2e.commands import Commands, Ended, free_ports, stats_of, until
 from tests.fakes.paced_swift import PacedSwift
 
 READS = {
@@ -80,14 +82,21 @@ def test_fast_errors_meet_no_latency_objective(commands: Commands) -> None:
     assert "No load met p99 < 10s and errors < 1%" in ended.fine(1).out
 
 
+def operations_in(path: Path) -> int:
+    """How many are in a stat file, which may not be there yet."""
+    with suppress(StatFileError):
+        return stats_of(path, damaged=True).total().count
+    return 0
+
+
 def test_an_interrupted_sweep_prints_its_table(commands: Commands) -> None:
-    path = commands.scenario(**READS, run_seconds=1)
+    path = commands.scenario(**READS, run_seconds=5)
     started = commands.start_run(
-        "-f", path, "--noop", "--sweep", "users=1,2,3", "--think-time", 0.01, "--csv",
+        "-f", path, "--noop", "--sweep", "users=1,2,3", "--think-time", 0.05, "--csv",
         stat_file=commands.place / "s.stat.gz", workers=1,
     )  # fmt: skip
-    started.wait_for("s.users1.stat.gz")
-    started.wait_for("Benchmark run" if "Benchmark run" in started.talk() else "Starting")
+    second = commands.place / "s.users2.stat.gz"
+    until("operations of the second step", lambda: operations_in(second))
     started.signal(signal.SIGINT)
     ended = started.wait()
     ended.fine(5)

@@ -19,7 +19,7 @@ from tests.ports import held_port
 from tests.servers.programs import path_of
 from tests.servers.swift import swift_options
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 60.0
 REGION = "us-east-1"
 
 

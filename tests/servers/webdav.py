@@ -25,7 +25,7 @@ from tests.servers.programs import path_of
 
 USER, PASSWORD = "tester", "Wd7-passw0rd, of nobody else"
 REALM = "dav of the tests"
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 _APACHE_MODULES = Path("/usr/lib/apache2/modules")
 
 
