@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.embedded.plan import (
-    POLICIES,
     ROLES,
     Plan,
     SwiftOptions,
@@ -41,21 +40,6 @@ def test_no_repr_shows_the_key() -> None:
 
 def test_each_role_has_a_file_and_all_share_one() -> None:
     assert set(conf_files(PLAN)) == {"swift.conf", *(f"{role}-server.conf" for role in ROLES)}
-
-
-def test_gold_is_the_default_of_the_two_policies() -> None:
-    conf = parsed(conf_files(PLAN)["swift.conf"])
-    assert [conf[f"storage-policy:{i}"]["name"] for i in range(len(POLICIES))] == ["gold", "silver"]
-    assert conf["storage-policy:0"]["default"] == "yes"
-    assert "default" not in conf["storage-policy:1"]
-
-
-def test_every_middleware_of_the_pipeline_has_its_section() -> None:
-    conf = parsed(conf_files(PLAN)["proxy-server.conf"])
-    *filters, last = conf["pipeline:main"]["pipeline"].split()
-    assert {f"filter:{name}" for name in filters} <= set(conf.sections())
-    assert last == "proxy-server"
-    assert {"s3api", "tempauth", "slo", "dlo", "bulk", "copy"} <= set(filters)
 
 
 def test_tempauth_has_the_three_users() -> None:
