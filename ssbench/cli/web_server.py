@@ -96,6 +96,7 @@ class WebServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = _MAX_CONNECTIONS  #: with 5, a browser's connections may wait for seconds
 
     def __init__(self, address: tuple[str, int], web: WebServer) -> None:
         self.web = web
