@@ -132,7 +132,7 @@ def test_wrong_lengths_are_reported() -> None:
 
 def test_an_old_version_is_identified_by_number() -> None:
     assert judged([body(3, 700)], 9) == (STALE, "version 3 of it, not 9")
-    assert kind(judged([body(9, 700)], 3)) is CORRUPT  # nobody ever lags ahead
+    assert kind(judged([body(9, 700)], 3)) is CORRUPT  # no version is ahead
 
 
 def test_the_latest_10_000_earlier_versions_are_stale_and_older_ones_corrupt() -> None:

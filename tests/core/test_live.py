@@ -41,7 +41,7 @@ naturals = st.integers(0, 2**64 - 1)
 
 @given(st.dictionaries(naturals, naturals, max_size=5))
 def test_malformed_counts_give_a_latency_or_none(counts: dict[int, int]) -> None:
-    """Invariant: whatever a pulse brings, the quantile is a finite number from 0 on, or None."""
+    """Invariant: whatever the counts are, the quantile is a finite number from 0 on, or None."""
     found = quantile_s(counts, 99)
     assert found is None or 0 <= found < float("inf")
 

@@ -189,8 +189,8 @@ def test_decoding_a_long_message_uses_bounded_memory() -> None:
 
 
 def test_a_long_message_of_ours_is_read() -> None:
-    beat = next(m for m in map(decode, recorded("frames")) if isinstance(m, ControlState))
-    crowd = beat._replace(workers={number << 40: (9, None) for number in range(30_000)})
+    control_state = next(m for m in map(decode, recorded("frames")) if isinstance(m, ControlState))
+    crowd = control_state._replace(workers={number << 40: (9, None) for number in range(30_000)})
     for message in (crowd, Returned(5, "r", list(range(70_000, 170_000)))):
         assert len(encode(message)) > 300_000
         assert encode(decode(encode(message))) == encode(message)
@@ -313,9 +313,9 @@ def test_absurd_clocks_are_rejected(clock_ns: int) -> None:
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, 1e19])
 def test_spans_of_time_are_finite(seconds: float) -> None:
-    beat = ControlState(1, 1, 0, "", 0, 0, {}, {}, {}, seconds, 0.0, 2, *[False] * 3)
+    control_state = ControlState(1, 1, 0, "", 0, 0, {}, {}, {}, seconds, 0.0, 2, *[False] * 3)
     with pytest.raises(MessageError, match="control: Expected `float`"):
-        decode(encode(beat))
+        decode(encode(control_state))
 
 
 def test_plain_data_round_trips() -> None:

@@ -1,4 +1,4 @@
-"""The storage settings of a beat: they come over whole, and show no secret."""
+"""The storage settings of a control state: they arrive complete, and show no secret."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_fuzz_a_malformed_map_gives_one_of_three_errors(values: dict[str, object
         assert isinstance(StorageSettings.from_map(values), StorageSettings)
 
 
-def settings_of_beats() -> list[bytes]:
-    """The settings in recorded beats, as msgpack."""
-    beats = [
+def settings_of_control_states() -> list[bytes]:
+    """The settings in recorded control states, as msgpack."""
+    states = [
         message for message in map(decode, recorded("frames")) if isinstance(message, ControlState)
     ]
-    return [pack(beat.settings) for beat in beats if beat.settings]
+    return [pack(control_state.settings) for control_state in states if control_state.settings]
 
 
 def readable(data: bytes) -> None:
@@ -81,7 +81,7 @@ def readable(data: bytes) -> None:
             assert pack(StorageSettings.from_map(unpack(sent)).to_map()) == sent
 
 
-@fuzzed(settings_of_beats())
+@fuzzed(settings_of_control_states())
 def test_fuzz_mutated_settings(data: bytes) -> None:
     """Invariant: that of ``readable``."""
     readable(data)

@@ -126,9 +126,9 @@ class Listener:
 
     def __init__(self, control: int, results: int) -> None:
         self._context = zmq.Context()
-        self._beats = self._context.socket(zmq.SUB)
-        self._beats.setsockopt(zmq.SUBSCRIBE, b"")
-        self._beats.connect(f"tcp://127.0.0.1:{control}")
+        self._states = self._context.socket(zmq.SUB)
+        self._states.setsockopt(zmq.SUBSCRIBE, b"")
+        self._states.connect(f"tcp://127.0.0.1:{control}")
         self._results = self._context.socket(zmq.PUSH)
         self._results.setsockopt(zmq.SNDTIMEO, 10_000)
         self._results.connect(f"tcp://127.0.0.1:{results}")
@@ -138,10 +138,10 @@ class Listener:
     ) -> ControlState:
         """The first control_state that fits."""
         for _ in range(most):
-            assert self._beats.poll(10_000), "no control state"
-            heard = decode(self._beats.recv())
-            if isinstance(heard, ControlState) and fits(heard):
-                return heard
+            assert self._states.poll(10_000), "no control state"
+            received = decode(self._states.recv())
+            if isinstance(received, ControlState) and fits(received):
+                return received
         raise AssertionError("no such control state")
 
     def send(self, frame: bytes) -> None:

@@ -62,8 +62,8 @@ class ScriptedMaster:
     ) -> None:
         self.transport = MasterTransport("127.0.0.1", Ports(0, 0, 0), key)
         self.settings = settings or StorageSettings(driver="noop", run_id=RUN)
-        self.heard: list[Message] = []
-        self.seen = 0  #: of those heard, what ``expect`` has passed
+        self.received: list[Message] = []
+        self.seen = 0  #: of those received, what ``expect`` has passed
         self.state: dict[str, Any] = {
             "master": 1, "run": "", "phase": 0, "start_ns": 0, "workers": {}, "refused": {},
             "settings": {}, "timeout_s": 120.0, "operation_timeout_s": 0.0, "pipe": 2,
@@ -86,7 +86,7 @@ class ScriptedMaster:
         """Take in what comes; a control_state now and then, unless there are to be none."""
         if self.broadcasting:
             self.broadcast()
-        self.heard += self.transport.receive(seconds)
+        self.received += self.transport.receive(seconds)
 
     def expect(
         self, kind: type[Kind], fits: Callable[[Kind], object] = lambda message: True
@@ -94,18 +94,18 @@ class ScriptedMaster:
         """The next message of a kind that fits; those before it are passed over."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            while self.seen < len(self.heard):
-                message = self.heard[self.seen]
+            while self.seen < len(self.received):
+                message = self.received[self.seen]
                 self.seen += 1
                 if isinstance(message, kind) and fits(message):
                     return message
             self.listen()
-        said = [message for message in self.heard if not isinstance(message, Heartbeat)]
+        said = [message for message in self.received if not isinstance(message, Heartbeat)]
         raise AssertionError(f"no {kind.__name__} among {said}")
 
     def all_of(self, kind: type[Kind]) -> list[Kind]:
         """Every message of a kind so far."""
-        return [message for message in self.heard if isinstance(message, kind)]
+        return [message for message in self.received if isinstance(message, kind)]
 
     def begin(self, users: int = 2, phase: Phase = Phase.RUN, **changes: Any) -> int:
         """Greet the worker that says hello and put it to work; gives its incarnation."""
@@ -189,7 +189,7 @@ class WorkerThread:
         while self._thread.is_alive() and time.monotonic() < deadline:
             hellos = [hello.incarnation for hello in master.all_of(Hello)]
             master.broadcast(quit=True, workers=dict.fromkeys(hellos, (0, None)), refused={})
-            master.heard += master.transport.receive(0.02)
+            master.received += master.transport.receive(0.02)
         assert not self._thread.is_alive(), "the worker does not end"
 
 

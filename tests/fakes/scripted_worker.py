@@ -20,7 +20,7 @@ Script = Callable[["ScriptedWorker", Jobs, list[Job]], None]
 class ScriptedWorker:
     """A context manager: plays within, in a thread, and leaves with a bye.
 
-    :param pulses: how it changes its pulses; None for none at all.
+    :param heartbeats: how it changes its heartbeats; None for none at all.
     """
 
     def __init__(

@@ -38,7 +38,9 @@ TARGETS: dict[str, Target] = {
     "messages": Target("core.test_messages:harmless", "frames"),
     "unpacking": Target("core.test_unpacking:plain", "core.test_unpacking:messages_and_batches"),
     "batches": Target("core.test_columns:whole", "core.test_columns:packed_batches"),
-    "settings": Target("core.test_settings:readable", "core.test_settings:settings_of_beats"),
+    "settings": Target(
+        "core.test_settings:readable", "core.test_settings:settings_of_control_states"
+    ),
     "results": Target(
         "core.dispatch.test_dispatcher:accounted_for",
         "core.dispatch.test_dispatcher:results_of_the_field",

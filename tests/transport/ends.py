@@ -47,13 +47,13 @@ def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool
 def all_channels(
     master: MasterTransport, transport: WorkerTransport, control: Control, patience_s: float
 ) -> tuple[bool, bool, bool]:
-    """Whether results, beats and jobs get through."""
-    heard: list[Message] = []
+    """Whether results, control states and jobs get through."""
+    received: list[Message] = []
 
     def results() -> bool:
         transport.send(Expired(1, 2))
-        heard.extend(master.receive(0.005))
-        return Expired(1, 2) in heard
+        received.extend(master.receive(0.005))
+        return Expired(1, 2) in received
 
     def states() -> bool:
         master.send_control_state(state())

@@ -25,9 +25,9 @@ def test_malformed_messages_are_rejected_and_counted(caplog: pytest.LogCaptureFi
             for data in (b"rubbish", b"\xc1", encode(Bye(1, "x"))[:-1]):
                 rejected.send(data)
             rejected.send(encode(Bye(1, "x")))
-            heard: list[Message] = []
-            assert until(lambda: bool(heard.extend(master.receive(0.05)) or heard))
-        assert heard == [Bye(1, "x")]
+            received: list[Message] = []
+            assert until(lambda: bool(received.extend(master.receive(0.05)) or received))
+        assert received == [Bye(1, "x")]
         assert master.refused == 3
         assert "Rejected a message on the results port" in caplog.text
 

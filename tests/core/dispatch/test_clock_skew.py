@@ -29,21 +29,22 @@ class Scene:
 
     def __init__(self, apart_ns: int = 0, wall_apart_ns: int = 0) -> None:
         self.apart_ns, self.wall_apart_ns = apart_ns, wall_apart_ns
-        self.roster, self.book = WorkerRegistry(10), ClockSkewTracker()
+        self.registry, self.book = WorkerRegistry(10), ClockSkewTracker()
         hello = Hello(1, 0, "w", 4, "host", 4711, "1.0")
-        worker, _ = self.roster.register(hello, 0)
+        worker, _ = self.registry.register(hello, 0)
         assert worker is not None
         self.worker: WorkerState = worker
 
-    def beat(self, at_ns: int, there_ns: int, back_ns: int) -> None:
-        """A beat and its answer; the wall clocks were set an hour after the monotonic ones."""
-        serial = self.roster.control_state_sent(at_ns)
+    def heartbeat(self, at_ns: int, there_ns: int, back_ns: int) -> None:
+        """A control state and its heartbeat; the wall clocks were set an hour after the monotonic
+        ones."""
+        serial = self.registry.control_state_sent(at_ns)
         worker_ns = at_ns + there_ns + self.apart_ns
         hour_ns = 3600 * SECOND_NS
         worker_wall_ns = at_ns + there_ns + hour_ns + self.wall_apart_ns
         back_at_ns = at_ns + there_ns + back_ns
-        pulse = Heartbeat(1, serial, worker_ns, 0, 0, 0, 0, worker_wall_ns)
-        self.roster.heartbeat(pulse, back_at_ns, back_at_ns + hour_ns)
+        heartbeat = Heartbeat(1, serial, worker_ns, 0, 0, 0, 0, worker_wall_ns)
+        self.registry.heartbeat(heartbeat, back_at_ns, back_at_ns + hour_ns)
 
     def begin(self, start_ns: int) -> None:
         """The worker takes the phase's start by what the master knows now."""
@@ -60,10 +61,10 @@ def test_corrected_offsets_err_by_half_the_smallest_round_trip(
     apart_ns: int, trips: list[tuple[int, int]]
 ) -> None:
     here = Scene(apart_ns)
-    here.beat(0, *trips[0])
+    here.heartbeat(0, *trips[0])
     here.begin(SECOND_NS)
     for number, trip in enumerate(trips[1:], 2):
-        here.beat(number * SECOND_NS, *trip)
+        here.heartbeat(number * SECOND_NS, *trip)
     record = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
     assert record is not None
     # A result of the worker at 5 s of the master's clock, as it counts, and corrected.
@@ -72,19 +73,19 @@ def test_corrected_offsets_err_by_half_the_smallest_round_trip(
     reported_ns = 5 * SECOND_NS + apart_ns - origin_ns
     error_ns = reported_ns + record.shift_ns - 4 * SECOND_NS
     assert abs(error_ns) <= record.uncertainty_ns + 1
-    # Round trips fade by 1 % a beat, so it may be more than the smallest, by so much.
+    # Round trips grow by 1 % with each heartbeat, so it may exceed the smallest by as much.
     smallest_ns = min(there + back for there, back in trips)
     assert record.uncertainty_ns <= smallest_ns * 1.01 ** len(trips) / 2 + len(trips)
 
 
 def test_a_better_estimate_corrects_a_clock() -> None:
     here = Scene(apart_ns=7 * SECOND_NS)
-    here.beat(0, 180 * MS, 0)  # the way there took it all: 90 ms wrong
+    here.heartbeat(0, 180 * MS, 0)  # the way there took it all: 90 ms wrong
     here.begin(SECOND_NS)
     first = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
     assert first is not None
     assert (first.shift_ns, first.uncertainty_ns) == (0, 90 * MS)
-    here.beat(2 * SECOND_NS, 1 * MS, 1 * MS)
+    here.heartbeat(2 * SECOND_NS, 1 * MS, 1 * MS)
     second = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
     assert second is not None
     assert (second.shift_ns, second.uncertainty_ns) == (90 * MS, 1 * MS)
@@ -92,10 +93,10 @@ def test_a_better_estimate_corrects_a_clock() -> None:
 
 def test_an_unchanged_offset_is_not_written_again() -> None:
     here = Scene()
-    here.beat(0, 2 * MS, 2 * MS)
+    here.heartbeat(0, 2 * MS, 2 * MS)
     here.begin(SECOND_NS)
     assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
-    here.beat(SECOND_NS, 1 * MS, 1 * MS)
+    here.heartbeat(SECOND_NS, 1 * MS, 1 * MS)
     assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
     here.book.enter()
     assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
@@ -103,7 +104,7 @@ def test_an_unchanged_offset_is_not_written_again() -> None:
 
 def test_an_origin_of_another_phase_is_ignored() -> None:
     here = Scene()
-    here.beat(0, MS, MS)
+    here.heartbeat(0, MS, MS)
     assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
     here.begin(SECOND_NS)
     assert here.book.record(here.worker, RUN, Phase.CLEANUP, SECOND_NS) is None
@@ -115,7 +116,7 @@ def test_an_origin_of_another_phase_is_ignored() -> None:
 def test_a_large_difference_of_wall_clocks_gives_one_warning() -> None:
     here = Scene(apart_ns=-5 * SECOND_NS, wall_apart_ns=1300 * MS)
     assert here.book.alarm(here.worker) == ""  # nothing known yet
-    here.beat(0, MS, MS)
+    here.heartbeat(0, MS, MS)
     assert here.worker.wall_offset_ns == 1300 * MS
     said = here.book.alarm(here.worker)
     assert said.startswith(
@@ -124,24 +125,24 @@ def test_a_large_difference_of_wall_clocks_gives_one_warning() -> None:
     )
     assert here.book.alarm(here.worker) == ""
     behind = Scene(wall_apart_ns=-7200 * SECOND_NS)
-    behind.beat(0, MS, MS)
+    behind.heartbeat(0, MS, MS)
     assert "is 120 minutes behind the master's" in behind.book.alarm(behind.worker)
 
 
 def test_a_difference_within_the_round_trip_gives_no_warning() -> None:
     close = Scene(wall_apart_ns=ALARM_NS + MS)
-    close.beat(0, 10 * MS, 10 * MS)
+    close.heartbeat(0, 10 * MS, 10 * MS)
     assert close.book.alarm(close.worker) == ""
-    close.beat(SECOND_NS, MS // 10, MS // 10)
+    close.heartbeat(SECOND_NS, MS // 10, MS // 10)
     assert "is 0.101 s ahead" in close.book.alarm(close.worker)
 
 
 def test_a_wall_clock_step_during_a_run_is_noticed() -> None:
     here = Scene()
-    here.beat(0, MS // 10, MS // 10)
+    here.heartbeat(0, MS // 10, MS // 10)
     assert here.book.alarm(here.worker) == ""
     here.wall_apart_ns = -SECOND_NS
-    here.beat(SECOND_NS, MS, MS)  # not the best round trip
+    here.heartbeat(SECOND_NS, MS, MS)  # not the best round trip
     assert "is 1 s behind" in here.book.alarm(here.worker)
 
 
@@ -159,23 +160,23 @@ CLOCKS = [
 
 
 def reckoned(data: bytes) -> None:
-    """Invariant: whatever clocks a worker's messages carry, beats can be sent and read, and what
-    is written of the clocks can be written."""
+    """Invariant: whatever clocks a worker's messages carry, control states can be sent and read,
+    and records of the clocks can be written."""
     here = Scene()
     size = len(data) - len(data) % _PULSE.size
     for number, (origin, clock, held, wall) in enumerate(_PULSE.iter_unpack(data[:size]), 1):
         now_ns = number * SECOND_NS
-        serial = here.roster.control_state_sent(now_ns)
-        pulse = Heartbeat(1, serial, clock, held, 0, 0, 0, wall)
-        messages = [Ready(1, RUN, Phase.RUN, False, origin), pulse]
+        serial = here.registry.control_state_sent(now_ns)
+        heartbeat = Heartbeat(1, serial, clock, held, 0, 0, 0, wall)
+        messages = [Ready(1, RUN, Phase.RUN, False, origin), heartbeat]
         for message in messages:
             with suppress(MessageError):
                 _heard(here, decode(encode(message)), now_ns)
-        shares = here.roster.assignments()
-        beat = ControlState(
+        shares = here.registry.assignments()
+        control_state = ControlState(
             1, serial, now_ns, RUN, 2, SECOND_NS, shares, {}, {}, 10.0, 0.0, 2, *[False] * 3
         )
-        assert decode(encode(beat)) == beat
+        assert decode(encode(control_state)) == control_state
         record = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
         assert record is None or encode_record(record)
         assert here.book.alarm(here.worker) is not None
@@ -185,7 +186,9 @@ def _heard(here: Scene, message: object, now_ns: int) -> None:
     if isinstance(message, Ready):
         here.worker.origin_ns, here.worker.ready = message.origin_ns, (RUN, Phase.RUN, False)
     elif isinstance(message, Heartbeat):
-        here.roster.heartbeat(message, now_ns + SECOND_NS // 10, 1_700_000_000 * SECOND_NS + now_ns)
+        here.registry.heartbeat(
+            message, now_ns + SECOND_NS // 10, 1_700_000_000 * SECOND_NS + now_ns
+        )
 
 
 @fuzzed(CLOCKS)

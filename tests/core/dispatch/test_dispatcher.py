@@ -83,7 +83,7 @@ def working(
             most = max(most, fleet.dispatcher.in_flight)
             fleet.wait(an_operation_s / 10)
         for worker in workers:
-            fleet.beat(worker, busy=4, delay_ns=0)
+            fleet.heartbeat(worker, busy=4, delay_ns=0)
             worker.work(4)
             fleet.deliver(worker)
     return most
@@ -93,7 +93,7 @@ def working(
 def test_with_a_slow_store_few_jobs_are_drawn_ahead(an_operation_s: float) -> None:
     fleet = Fleet(100_000, timeout_s=30)
     workers = [fleet.hello(name, 4) for name in ("one", "other")]
-    # While nothing has come yet, nobody can tell a slow store from a stopped worker.
+    # While nothing has come yet, a slow store looks like a stopped worker.
     assert working(fleet, workers, 16 * an_operation_s, an_operation_s=an_operation_s) <= 64
     most = working(fleet, workers, 10 * an_operation_s, an_operation_s=an_operation_s)
     soon = 8 * CREDIT + 2 * 2
@@ -234,7 +234,7 @@ def test_jobs_of_a_lost_worker_are_lost() -> None:
     worker.take()
     fleet.deliver(worker)
     for _ in range(11):
-        fleet.beat(other)
+        fleet.heartbeat(other)
         fleet.wait(1)
     assert not fleet.here(worker)
     assert fleet.here(other)
@@ -251,15 +251,15 @@ def test_an_unacknowledged_batch_is_sent_again_under_new_numbers() -> None:
     stuck, other = fleet.hello("stuck", 1), fleet.hello("other", 1)
     first = fleet.send(stuck)
     for _ in range(11):
-        fleet.beat(other)
-        fleet.beat(stuck)
+        fleet.heartbeat(other)
+        fleet.heartbeat(stuck)
         fleet.wait(1)
     second = fleet.send(other)
     assert first is not None
     assert second is not None
     assert [job.object for job in second.jobs] == [job.object for job in first.jobs]
     assert not {job.number for job in second.jobs} & {job.number for job in first.jobs}
-    # The stuck one wakes up and does them after all: those results are nobody's.
+    # The stuck one wakes up and does them after all: those results are refused.
     fleet.round(stuck)
     assert fleet.dispatcher.counts.refused == 1
     fleet.round(other)
@@ -338,7 +338,7 @@ def test_stopping_withdraws_unstarted_jobs() -> None:
     worker.give_back(1)
     worker.work()
     fleet.deliver(worker)
-    assert fleet.dispatcher.finished  # what is still in the pipe comes back, or nobody does it
+    assert fleet.dispatcher.finished  # what is still in the pipe comes back, or is not done
     worker.take()
     worker.give_back()
     fleet.deliver(worker)
@@ -432,7 +432,7 @@ def test_an_empty_worker_is_not_waited_for() -> None:
     worker.work()
     worker.said.clear()  # its results were lost on the way
     for second in range(12):
-        fleet.beat(worker)
+        fleet.heartbeat(worker)
         fleet.wait(1)
         assert fleet.dispatcher.in_flight == (4 if second < 9 else 0)
     assert fleet.dispatcher.counts.lost == 4
@@ -447,7 +447,7 @@ def test_a_worker_with_a_long_operation_is_waited_for() -> None:
     worker.take()
     fleet.deliver(worker)
     for _ in range(60):
-        fleet.beat(worker, busy=1)
+        fleet.heartbeat(worker, busy=1)
         fleet.wait(1)
     assert fleet.dispatcher.in_flight == 1
     worker.work()
@@ -484,7 +484,7 @@ def test_results_partly_of_other_workers_are_rejected() -> None:
     assert fleet.dispatcher.counts.refused == 2
     assert fleet.dispatcher.in_flight == len(batch.jobs)
     fleet.check()
-    # The worker holds them still, and what it says of them alone is heard.
+    # The worker still holds them: only its own results for them count.
     assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
     assert fleet.dispatcher.counts.done == len(batch.jobs)
     fleet.check()
@@ -663,9 +663,9 @@ class AnySchedule(RuleBasedStateMachine):
 
     @precondition(lambda self: self.fleet.workers)
     @rule(data=st.data(), honest=st.booleans())
-    def beat(self, data: st.DataObject, honest: bool) -> None:
+    def heartbeat(self, data: st.DataObject, honest: bool) -> None:
         worker = self.worker(data)
-        self.fleet.beat(worker, busy=0 if honest else 1)
+        self.fleet.heartbeat(worker, busy=0 if honest else 1)
 
     @rule(seconds=st.sampled_from([0.001, 0.05, 0.15, 0.3, 1.0, 4.0, 11.0]))
     def wait(self, seconds: float) -> None:
@@ -698,7 +698,7 @@ class AnySchedule(RuleBasedStateMachine):
                 return
             fleet.send_all(worker)
             fleet.round(worker)
-            fleet.beat(worker)
+            fleet.heartbeat(worker)
             fleet.wait(0.3)
         raise AssertionError(f"never ends: {fleet.dispatcher}")
 

@@ -51,11 +51,11 @@ def answer(
     at_ns: int = 0,
     jobs: int = 0,
 ) -> None:
-    """A beat at ``at_ns`` and its pulse, whose ways took so long."""
+    """A control state at ``at_ns`` and its heartbeat, each of which took so long."""
     serial = worker_registry.control_state_sent(at_ns)
     left_ns = at_ns + there_ns + hold_ns
-    pulse = Heartbeat(incarnation, serial, left_ns + offset_ns, hold_ns, idle_ns, 0, jobs)
-    worker_registry.heartbeat(pulse, left_ns + back_ns)
+    heartbeat = Heartbeat(incarnation, serial, left_ns + offset_ns, hold_ns, idle_ns, 0, jobs)
+    worker_registry.heartbeat(heartbeat, left_ns + back_ns)
 
 
 # Who is here ------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_a_rejection_fits_the_control_state() -> None:
     for incarnation in (1, 2):
         greeting = Hello(incarnation, 0, long, 4, long, 1, long)
         worker_registry.register(greeting, 0)
-    beat = ControlState(
+    control_state = ControlState(
         1,
         1,
         0,
@@ -131,7 +131,7 @@ def test_a_rejection_fits_the_control_state() -> None:
         2,
         *[False] * 3,
     )
-    said = decode(encode(beat))
+    said = decode(encode(control_state))
     assert isinstance(said, ControlState)
     assert 2 in said.refused
 
@@ -310,13 +310,13 @@ def test_any_heartbeat_leaves_the_control_state_packable(
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1)
     serial = worker_registry.control_state_sent(now_ns % (1 << 50))
-    pulse = decode(encode(Heartbeat(1, serial, worker_ns, hold_ns, 0, 0, 0)))
-    assert isinstance(pulse, Heartbeat)
-    worker_registry.heartbeat(pulse, now_ns % (1 << 50) + 5)
-    beat = ControlState(
+    heartbeat = decode(encode(Heartbeat(1, serial, worker_ns, hold_ns, 0, 0, 0)))
+    assert isinstance(heartbeat, Heartbeat)
+    worker_registry.heartbeat(heartbeat, now_ns % (1 << 50) + 5)
+    control_state = ControlState(
         1, 1, 0, "", 0, 0, worker_registry.assignments(), {}, {}, 10.0, 0.0, 2, *[False] * 3
     )
-    assert decode(encode(beat)) is not None
+    assert decode(encode(control_state)) is not None
 
 
 # Shares -----------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ capacities = st.dictionaries(st.integers(1, 99), st.integers(0, 200), max_size=1
 
 @given(st.integers(0, 3000), capacities)
 def test_users_are_split_in_proportion(users: int, capacity: dict[int, int]) -> None:
-    """Invariant: all that there is room for are shared out, nobody gets more than it can be,
+    """Invariant: all users that workers can run are assigned, no worker gets more than it can run,
     and each share is within 1 of its proportion."""
     shares = split(users, capacity)
     total = sum(capacity.values())
@@ -346,18 +346,18 @@ def test_equal_workers_differ_by_one_at_most() -> None:
 
 
 def said(worker_registry: WorkerRegistry) -> ControlState:
-    """What a worker hears of it."""
+    """The control state that workers receive."""
     refused = dict(worker_registry.refused)
-    beat = ControlState(
+    control_state = ControlState(
         1, 1, 0, "", 0, 0, worker_registry.assignments(), refused, {}, 10.0, 0.0, 2, *[False] * 3
     )  # fmt: skip
-    heard = decode(encode(beat))
-    assert isinstance(heard, ControlState)
-    return heard
+    received = decode(encode(control_state))
+    assert isinstance(received, ControlState)
+    return received
 
 
 def test_repeated_hellos_of_one_name_displace_no_worker() -> None:
-    """600 of them made a beat that was too long for any worker to read."""
+    """With 600 of them, the control state was too long for any worker to read."""
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1, "w")
     long = "\N{ROLLING ON THE FLOOR LAUGHING}" * (MAX_NAME // 4)
@@ -409,8 +409,8 @@ HELLOS = [
 
 
 def bounded(data: bytes) -> None:
-    """Invariant: whatever hellos, byes and time there are, one worker at most has a name, beats can
-    be read, and nothing grows beyond its bound."""
+    """Invariant: whatever hellos, byes and time there are, a name has at most one worker, control
+    states can be read, and nothing grows beyond its bound."""
     with (
         mock.patch.object(roster_module, "MAX_WORKERS", 5),
         mock.patch.object(roster_module, "MAX_NAMES", 20),

@@ -105,8 +105,6 @@ def test_quantiles_agree_with_hdrhistogram() -> None:
         position = ceil(len(values) * percent / 100)
         theirs = oracle.get_value_at_percentile(100 * position / len(values))
         assert histogram.quantile(percent) == pytest.approx(theirs, rel=0.001), percent
-    assert histogram.mean == pytest.approx(oracle.get_mean_value(), rel=0.0005)
-    assert histogram.std_dev == pytest.approx(oracle.get_stddev(), rel=0.001)
 
 
 def test_values_out_of_range_are_counted_apart() -> None:

@@ -80,7 +80,7 @@ def packed(jobs: Sequence[Job], *, error: int = 0, status: int = 200) -> bytes:
 
 @dataclass
 class SimWorker:
-    """One incarnation: what it has, and what it has said that nobody has heard yet."""
+    """One incarnation: its jobs, and its messages that have not arrived yet."""
 
     hello: Hello
     pipe: deque[Batch] = field(default_factory=deque)  #: sent to it, not yet read
@@ -176,8 +176,8 @@ class Fleet:
         """All that there is credit for."""
         return list(iter(lambda: self.send(worker), None))
 
-    def beat(self, worker: SimWorker, *, busy: int = 0, delay_ns: int = MS) -> None:
-        """A beat goes out and this worker's pulse comes back at once."""
+    def heartbeat(self, worker: SimWorker, *, busy: int = 0, delay_ns: int = MS) -> None:
+        """Send a control state, and this worker's heartbeat at once."""
         serial = self.roster.control_state_sent(self.now_ns)
         self.now_ns += delay_ns
         self.deliver_one(
