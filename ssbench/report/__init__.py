@@ -6,24 +6,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from importlib import import_module
 
-from ssbench.report.as_classic import render_classic
 from ssbench.report.as_csv import (
     dstat_head,
     dstat_rows,
     host_columns,
     host_rows,
     hosts_of,
-    render_csv,
     series_csv,
 )
-from ssbench.report.as_json import render_json
-from ssbench.report.as_junit import render_junit
-from ssbench.report.as_markdown import render_markdown
 from ssbench.report.as_text import (
-    render_text,
-    render_wide,
     series_head,
     series_row,
     threshold_lines,
@@ -63,16 +56,17 @@ __all__ = [
     "write_parquet",
 ]
 
-#: Name -> renderer. To add a format, write the function and add its row.
-FORMATS: dict[str, Callable[[Report], str]] = {
-    "text": render_text,
-    "wide": render_wide,
-    "classic": render_classic,
-    "csv": render_csv,
-    "json": render_json,
-    "junit": render_junit,
-    "markdown": render_markdown,
-    "html": lambda report: render_html(report),
+#: Name -> place of the renderer, which is loaded when it is used. To add a format, write the
+#: function and add its row.
+FORMATS = {
+    "text": "as_text:render_text",
+    "wide": "as_text:render_wide",
+    "classic": "as_classic:render_classic",
+    "csv": "as_csv:render_csv",
+    "json": "as_json:render_json",
+    "junit": "as_junit:render_junit",
+    "markdown": "as_markdown:render_markdown",
+    "html": "as_html:render_page",
 }
 
 
@@ -81,7 +75,9 @@ def render(report: Report, form: str = "text") -> str:
 
     :raises KeyError: where FORMATS has no such name.
     """
-    return FORMATS[form](report)
+    module, _, function = FORMATS[form].partition(":")
+    text: str = getattr(import_module(f"ssbench.report.{module}"), function)(report)
+    return text
 
 
 def render_html(report: Report, script_url: str | None = None) -> str:
