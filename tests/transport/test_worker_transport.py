@@ -23,7 +23,7 @@ def test_malformed_messages_on_the_control_port_are_rejected() -> None:
         worker_of(master) as (_transport, control),
     ):
         assert until(lambda: bool(master.send_control_state(state()) or control.receive(0.01)))
-        master._control.send(b"rubbish")
+        master.send_control_state(state(serial=-1))
         assert control.receive(0.2) is None
 
 
@@ -104,4 +104,4 @@ def test_a_worker_out_of_descriptors_reports_it() -> None:
                 needs_one()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        transport._context.destroy()
+        transport.close()
