@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from collections.abc import Iterator
 
 import pytest
 
+from docs.shellfiles import parsers
 from ssbench import __version__
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.nectar import bench_words
-from ssbench.cli.parser import Parser
 from ssbench.cli.profiler import upload_words
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.scenario.fields import ARRIVALS
@@ -284,16 +283,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         master("--version")
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"ssbench {__version__}\n"
-
-
-def parsers(parser: argparse.ArgumentParser) -> Iterator[Parser]:
-    """The parser, and those of its commands."""
-    assert isinstance(parser, Parser)
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for each in dict.fromkeys(action.choices.values()):
-                yield from parsers(each)
 
 
 ALL_PARSERS = {
