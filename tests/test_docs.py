@@ -7,6 +7,7 @@ import ast
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -210,6 +211,47 @@ def command_lines(path: Path) -> Iterator[str]:
             line = re.sub(r"^\S*\$ ", "", line.strip())
             if re.match(r"(ssbench-(master|worker)|make|python3? -m ssbench\S*) ", line + " "):
                 yield line.removesuffix("&").strip()
+
+
+#: Programs of others in the documents' commands -> what tries these commands, or why nothing does.
+OTHERS = {
+    "ansible-playbook": "tests/deploy/test_files.py",
+    "docker": "tests/deploy/test_docker.py",
+    "kubectl": "tests/deploy/test_files.py",
+    "sbatch": "tests/deploy/test_slurm.py",
+    "systemctl": "tests/deploy/test_files.py",
+    "install": "tests/deploy/test_files.py",
+    "pip": "tests/e2e/test_packaging.py",
+    "venv/bin/pip": "tests/e2e/test_packaging.py",
+    "python": "tests/e2e/test_outside_driver.py",
+    "python3": "tests/e2e/test_packaging.py",
+    "cadaver": "tests/servers/programs.py",
+    "tox": "tox.ini",
+    "fio": "shown beside ours, to compare",
+    "scp": "needs a second host",
+    **dict.fromkeys(("cat", "cp", "export", "gzip", "ls", "mkdir"), "the shell's own"),
+}
+
+
+def other_commands(path: Path) -> Iterator[str]:
+    """Programs of others that a page calls: behind a prompt, or in blocks that begin with one."""
+    for block in page(path).findall(nodes.literal_block):
+        lines = block.astext().replace("\\\n", " ").splitlines()
+        prompted = [found[1] for line in lines if (found := re.match(r"\S*[$#] (\S.*)", line))]
+        begins = lines[0].split()[0]
+        if not prompted and (begins in OTHERS or shutil.which(begins)):
+            prompted = lines
+        for line in prompted:
+            words = line.removeprefix("time ").split()
+            if words and not re.match(r"(venv/bin/)?ssbench-|make$|#|SSBENCH_", words[0]):
+                yield words[0]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_programs_of_others_are_tried_somewhere_or_for_a_reason_not(path: Path) -> None:
+    for program in other_commands(path):
+        reason = OTHERS[program]
+        assert " " in reason or (ROOT / reason).exists(), f"{program}: {reason}"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

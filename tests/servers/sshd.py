@@ -1,8 +1,8 @@
 """A real sshd (Debian's openssh-server) on a loopback port, with keys and configuration of its own.
 
-``ssh`` is the command for ``--ssh-command``: it reads nothing of the user's. ``a``, ``b`` and ``c``
-are this host; ``closed`` has a port that nothing listens on, ``stranger`` a host key that is not
-known, ``refused`` a key that it does not accept.
+``ssh`` is the command for ``--ssh-command``: it reads nothing of the user's. ``a``, ``b``, ``c``
+and ``bench-...`` are this host; ``closed`` has a port that nothing listens on, ``stranger`` a host
+key that is not known, ``refused`` a key that it does not accept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import psutil
 
 from tests.servers.programs import path_of
 
-NAMES = ("a", "b", "c")
+NAMES = ("a", "b", "c", "bench-*")
 
 
 class Sshd:
