@@ -8,9 +8,9 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
-from statistics import mean, median, quantiles
+from statistics import median, quantiles
 
 import pytest
 
@@ -132,7 +132,7 @@ def test_a_slow_worker_does_not_slow_the_others(commands: Commands, row: Row) ->
     account = row.accounted(ended.stats)
     assert (account.failed, account.lost) == (0, 0)
     by_worker = ended.stats.requests_per_worker()
-    assert by_worker["snail"] < 0.3 * min(by_worker[name] for name in fast), by_worker
+    assert by_worker["snail"] < 0.2 * min(by_worker[name] for name in fast), by_worker
     spans = spans_by_worker(ended.results)
     busy = {name: median(in_flight(spans[name], 1, 5)) for name in fast}
     # More than nine tenths of the users, which are three: all of them.
@@ -153,7 +153,8 @@ def test_workers_without_users_in_a_stage_hold_up_nobody(commands: Commands, row
     account = row.accounted(ended.stats)
     assert (account.failed, account.lost) == (0, 0)
     spans = [span for each in spans_by_worker(ended.results).values() for span in each]
-    counts = in_flight(spans, min(spans)[0], max(end for _, end in spans))
+    began_s = min(spans)[0]
+    counts = in_flight(spans, began_s, max(end for _, end in spans))
     # A host that stops the master for a while shifts a stage; what is in flight tells where it is.
     parts = [(many, list(part)) for many, part in groupby(counts, lambda count: count > 1)]
     _, single = max(parts, key=lambda part: (not part[0], len(part[1])))
@@ -163,10 +164,18 @@ def test_workers_without_users_in_a_stage_hold_up_nobody(commands: Commands, row
         for some in (parts[:at], parts[at + 1 :])
     )
     assert len(single) * STEP_S > 2, parts
-    assert mean(single) >= 0.75, "its one user was without a job to do"
+    since_s = began_s + sum(len(part) for _, part in parts[:at]) * STEP_S
+    its = sorted(span for span in spans if since_s < span[0] < since_s + len(single) * STEP_S)
+    waits = [begin - end for (_, end), (begin, _) in pairwise(its)]
+    assert len(waits) > 10
+    # Nine tenths of the time in flight, but for moments in which others used the host.
+    assert median(waits) <= DELAY_S / 9, "its one user was without a job to do"
     assert before == most
     assert after >= 0.9 * before
-    row.saw(f"{before:.0f}, {mean(single):.1f} and {after:.0f} operations in flight")
+    row.saw(
+        f"{before:.0f}, 1 and {after:.0f} operations in flight; the one user waits"
+        f" {1000 * median(waits):.1f} ms for a job"
+    )
 
 
 @pytest.mark.fault("a slow worker at the end of a run of so many operations")
