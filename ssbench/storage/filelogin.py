@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -102,7 +101,7 @@ class FileAccess:
         notes = self._check(settings)
         self.notes: Sequence[str] = notes if options.measures else ()
         if options.remote_workers:
-            settings = replace(settings, session=secrets.token_hex(8))
+            settings = replace(settings, session=os.urandom(8).hex())
         self._settings = settings
 
     def _check(self, settings: FileSettings) -> list[str]:
