@@ -293,7 +293,6 @@ _CLOSED_LOOP = (
     "Coordinated omission: in a closed loop, users that wait for a response send nothing, so stalls"
     " are under-represented in percentiles; a run with --rate shows them."
 )
-_OWN_TIMES_SHARE = 0.05  #: by which the sum of the rates of operations exceeds the total, at least
 _MIX_SHARE = 0.02  #: of the operations drawn; fewer leave the mix as it was asked for
 
 
@@ -314,7 +313,6 @@ def run_notes(stats: RunStats) -> Iterator[Note]:
         yield _behind(behind)  # then the end of the due times is not that of the load
     else:
         yield from _last_start(stats)
-    yield from _own_times(stats)
     skipped = stats.run.skipped_count
     drawn = skipped + stats.total().operations + stats.left_out
     if skipped and skipped >= _MIX_SHARE * drawn:
@@ -378,23 +376,6 @@ def _last_start(stats: RunStats) -> Iterator[Note]:
         requests_per_s=rate,
         moved_bytes_per_s=moved,
     )
-
-
-def _own_times(stats: RunStats) -> Iterator[Note]:
-    """Where the rates of operations add up to clearly more than the total's."""
-    rate = stats.total().rate_per_s
-    if not rate or stats.rate_basis not in (Basis.COMPLETED, Basis.UNKNOWN_END):
-        return
-    added = sum(stats.total(row).rate_per_s or 0.0 for row in stats.operations)
-    if added > (1 + _OWN_TIMES_SHARE) * rate:
-        yield _note(
-            "own_times",
-            "The rate of an operation is over its own time, from its first start to its last"
-            f" completion: these rates add up to {added:,.1f} operations/s, the total is"
-            f" {rate:,.1f}.",
-            added_per_s=added,
-            requests_per_s=rate,
-        )
 
 
 # Whether the load generator was the bottleneck

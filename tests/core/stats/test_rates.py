@@ -234,15 +234,6 @@ def test_a_run_by_count_states_its_span_and_the_rate_before_the_tail() -> None:
     assert "1.1 operations/s (1.14 MB/s)" in text
 
 
-def test_operations_that_began_late_have_a_note_on_their_rates() -> None:
-    late = [row(7, 7.0, operation=CREATE) for _ in range(8)]
-    found = stats([*users(8, 7.0, 7.0), *late], end_s=14, operation_count=16)
-    text = render("text", found)
-    assert found.total(CREATE).rate_per_s == pytest.approx(8 / 7)
-    assert "these rates add up to 2.3 operations/s, the total is 1.1." in text
-    assert "add up" not in render("text", stats(users(8, 7.0, 10.0), end_s=14, operation_count=16))
-
-
 def test_an_open_loop_by_count_states_the_due_rate() -> None:
     rows = due_at(100, 5, 0.5)
     found = stats(rows, end_s=5.49, rate=100.0, operation_count=500)
