@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from time import perf_counter_ns
 from typing import Any, Protocol
 
@@ -39,48 +40,66 @@ class _Timerspec(ctypes.Structure):
     _fields_ = [(name, ctypes.c_long) for name in ("every_s", "every_ns", "at_s", "at_ns")]
 
 
-class TimerfdTimer:
-    """By a timerfd(2) of the clock of perf_counter_ns.
+class Timerfd:
+    """A timerfd(2) of the clock of perf_counter_ns: its descriptor is readable once it expired.
 
     :raises OSError: this system has no timerfd, or no descriptor is left.
     """
 
-    def __init__(self, call: Callable[[], object]) -> None:
+    def __init__(self) -> None:
         libc: Any = ctypes.CDLL(None, use_errno=True)
         try:
             create, self._settime = libc.timerfd_create, libc.timerfd_settime
         except AttributeError as error:
             raise OSError("this system has no timerfd") from error
-        self._call = call
-        self._fd: int = create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._fd < 0:
+        self.fd: int = create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
         self._spec = _Timerspec()
         self._pointer = ctypes.byref(self._spec)
-        self._watcher = get_hub().loop.io(self._fd, _READ)
-        self._watcher.start(self._on_readable)
 
     def set(self, at_ns: int) -> None:
+        """Expire at this time, and at no time set before."""
         # A time of 0 would disarm it.
         self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), SECOND_NS)
-        self._settime(self._fd, _TFD_TIMER_ABSTIME, self._pointer, None)
+        self._settime(self.fd, _TFD_TIMER_ABSTIME, self._pointer, None)
 
-    def _on_readable(self) -> None:
-        if self._fd < 0:
-            return
-        try:
-            os.read(self._fd, 8)
-        except BlockingIOError:  # ``set`` was called after it had expired
-            return
-        self._call()
+    def expired(self) -> bool:
+        """Whether it expired since the last call; False if ``set`` was called after that."""
+        with suppress(BlockingIOError):
+            os.read(self.fd, 8)
+            return True
+        return False
 
     def close(self) -> None:
-        if self._fd >= 0:
+        """Close the descriptor."""
+        os.close(self.fd)
+
+
+class TimerfdTimer:
+    """By a timerfd that the event loop watches.
+
+    :raises OSError: as ``Timerfd``.
+    """
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        self._timer: Timerfd | None = Timerfd()
+        self._watcher = get_hub().loop.io(self._timer.fd, _READ)
+        self._watcher.start(self._on_readable)
+        self.set = self._timer.set
+
+    def _on_readable(self) -> None:
+        if self._timer and self._timer.expired():
+            self._call()
+
+    def close(self) -> None:
+        if self._timer:
             self._watcher.stop()
             self._watcher.close()
-            os.close(self._fd)
-            self._fd = -1
+            self._timer.close()
+            self._timer = None
 
 
 class LoopTimer:

@@ -119,7 +119,9 @@ def test_interrupting_a_slow_login(commands: Commands, script: Path, held: bool)
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
-@pytest.mark.parametrize("word", ["store_options", "ssbench.cli.worker_options", "zmq", "psutil"])
+@pytest.mark.parametrize(
+    "word", ["ssbench.worker.machine", "ssbench.cli.worker_options", "zmq", "psutil"]
+)
 def test_interrupting_a_worker(commands: Commands, script: Path, word: str, held: bool) -> None:
     moment = ("import", word, 1, int(held), 2)
     ended = (

@@ -24,7 +24,7 @@ from tests.e2e.faults.matrix import Row
 from tests.e2e.namespaces import Namespace
 from tests.e2e.test_output import noop_run, shell
 
-SMALL = 1 << 18  #: bytes
+SMALL = 1 << 20  #: bytes: room for some blocks of results, however fast the host is
 ROOM_S = "60"  #: seconds of a run that is to end earlier
 #: Under a limit Python would leave cut-off .pyc files, which break each later start.
 NO_PYC = {"PYTHONDONTWRITEBYTECODE": "1"}
