@@ -172,6 +172,8 @@ def prepare(place: Path, lines: list[str], servers: Servers) -> None:
     for name in {*re.findall(r"\S+\.stat\.gz", text)} - made:
         shutil.copy(servers.place / "run.stat.gz", place / name)
     shutil.copy(servers.place / "ssbench.key", place / "ssbench.key")
+    (place / "ssbench-results").mkdir()
+    shutil.copy(servers.place / "run.stat.gz", place / "ssbench-results")
     for name in ("photos", "big", "files", "benchmark-test", "k4", "m4"):
         (place / name).mkdir()
         (place / name / "file_0.txt").write_bytes(bytes(8192))
@@ -186,8 +188,8 @@ class Reader:
 
     def __init__(self, place: Path, environment: dict[str, str]) -> None:
         self.place = place
-        results = str(place / "ssbench-results")
-        self.environment = {**environment, "TMPDIR": str(place), "SSBENCH_RESULTS_DIR": results}
+        self.environment = {**environment, "TMPDIR": str(place)}
+        self._number = 0
         self._left: list[tuple[str, warm.Forked]] = []
 
     def __enter__(self) -> Reader:
@@ -201,7 +203,10 @@ class Reader:
         """Run a command; of those that go on until they are told to end, start it."""
         if "make-key" in line:
             (self.place / "ssbench.key").unlink()
-        started = start(line, self.place, self.environment)
+        # Two runs of a scenario within a second would have the same stat file by default.
+        self._number += 1
+        results = str(self.place / f"results-{self._number}")
+        started = start(line, self.place, {**self.environment, "SSBENCH_RESULTS_DIR": results})
         if re.search(r"^ssbench-worker ", line):
             self._left.append((line, started))
             if "--network-server" in line:
