@@ -10,7 +10,7 @@ import pytest
 
 from ssbench.core.errors import ExitStatus
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, login, requests, rows_of, until
+from tests.e2e.commands import Account, Commands, finished, login, requests, rows_of, until
 from tests.e2e.test_operations import done
 
 pytestmark = pytest.mark.e2e
@@ -70,6 +70,7 @@ def test_they_are_written_read_verified_and_deleted_whole(
     )
     ended = commands.run("-f", path, "--verify", *login(embedded_swift)).fine()
     assert ended.counted()[:2] == (40, 0), [row for row in rows_of(ended.results) if row["error"]]
+    assert {"DELETE", "BULK_DELETE"} <= finished(ended.stats).keys()
     account = Account(embedded_swift)
     assert created(account, base) == []
     check_initial(account, base)

@@ -24,6 +24,7 @@ from tests.fakes.hostile_swift import Behaviour, HostileSwift
 CONNECT_S, NETWORK_S = 4.0, 4.0
 #: What the errors say then.
 SILENT, UNFINISHED = f"silent for {NETWORK_S:g} s", f"headers unfinished after {NETWORK_S:g} s"
+TOO_LONG = "headers of more than 65536 bytes"
 TIMEOUTS = ("--connect-timeout", CONNECT_S, "--network-timeout", NETWORK_S)
 
 #: Of master and worker each, at their highest; they begin with 40 to 60 MB.

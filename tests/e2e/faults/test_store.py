@@ -11,7 +11,7 @@ import pytest
 
 from ssbench.core.model import ErrorKind
 from tests.e2e.commands import Commands, Ended
-from tests.e2e.faults.hostile import SILENT, UNFINISHED, Fault, failures, survives
+from tests.e2e.faults.hostile import SILENT, TOO_LONG, UNFINISHED, Fault, failures, survives
 from tests.e2e.faults.matrix import Row
 from tests.fakes.hostile_swift import HostileSwift
 from tests.fakes.server_behaviours import (
@@ -57,13 +57,13 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "steering": Fault(
             saying(f"HTTP/1.1 {NASTY}\r\n\r\n".encode()), K.PROTOCOL, "no valid status"),
         "nothing known": Fault(
-            flooding(b"", bytes(range(14, 256)) * 100), K.PROTOCOL, "headers of more"),
+            flooding(b"", bytes(range(14, 256)) * 100), K.PROTOCOL, TOO_LONG),
     },
     "headers without end, 100 MB of them": {
-        "of one line": Fault(flooding(OK + b"X: ", BLOCK, 1600), K.PROTOCOL, "headers of more"),
-        "of lines": Fault(flooding(OK, b"X-A: b\r\n" * 8000, 1600), K.PROTOCOL, "headers of more"),
+        "of one line": Fault(flooding(OK + b"X: ", BLOCK, 1600), K.PROTOCOL, TOO_LONG),
+        "of lines": Fault(flooding(OK, b"X-A: b\r\n" * 8000, 1600), K.PROTOCOL, TOO_LONG),
         "of an id": Fault(
-            saying(OK + b"X-Trans-Id: %b\r\n\r\n" % (b"t" * 2**20)), K.PROTOCOL, "headers of more"),
+            saying(OK + b"X-Trans-Id: %b\r\n\r\n" % (b"t" * 2**20)), K.PROTOCOL, TOO_LONG),
     },
     "headers that drip": {
         "drop by drop": Fault(

@@ -10,6 +10,7 @@ from tests.e2e.faults.hostile import (
     MEMORY_MAX_MB,
     RUN_MAX_S,
     SILENT,
+    TOO_LONG,
     Fault,
     failures,
     options_for,
@@ -53,7 +54,7 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
     "interim answers and headers without end during an upload": {
         "interim": Fault(
             flooding(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 99), K.PROTOCOL, "interim"),
-        "headers": Fault(flooding(OK, b"X: y\r\n" * 999), K.PROTOCOL, "headers of more"),
+        "headers": Fault(flooding(OK, b"X: y\r\n" * 999), K.PROTOCOL, TOO_LONG),
         "drops": Fault(dripping(OK), K.NETWORK_TIMEOUT, "silent for|headers unfinished"),
         "well": None,
     },
