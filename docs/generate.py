@@ -13,6 +13,7 @@ exits with 1 if a page is not what the code says; a test does so.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import re
 import sys
@@ -27,9 +28,21 @@ sys.path.insert(0, str(HERE.parent))
 
 from ssbench.cli.commands import COMMANDS, master_parser  # noqa: E402
 from ssbench.cli.worker_options import worker_parser  # noqa: E402
-from ssbench.core.model import Phase  # noqa: E402
+from ssbench.core.errors import GRAVITY, ExitStatus, ScenarioError  # noqa: E402
+from ssbench.core.model import LargeObject, Phase, SizeClass, Stage  # noqa: E402
 from ssbench.core.operations import Body, of_phase  # noqa: E402
 from ssbench.core.option import Option  # noqa: E402
+from ssbench.core.scenario.checks import KeyRule  # noqa: E402
+from ssbench.core.scenario.fields import (  # noqa: E402
+    GROUP_KEYS,
+    KEYS,
+    LARGE_KEYS,
+    OWN_READERS,
+    SIZE_KEYS,
+    STAGE_KEYS,
+    parameter_keys,
+)
+from ssbench.core.scenario.scenario import Scenario  # noqa: E402
 from ssbench.storage.registry import ROWS, load, options_of  # noqa: E402
 from ssbench.storage.swiftlogin import OPTIONS as SWIFT_OPTIONS  # noqa: E402
 
@@ -92,6 +105,22 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     padded = (cell.ljust(width) for cell, width in zip(cells, [*widths, 0], strict=True))
     return "  ".join(padded).rstrip()
+
+
+def list_table(head: Sequence[str], widths: Sequence[int], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose cells wrap in every column.
+
+    :param widths: of the columns, in relation to each other.
+    """
+    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {' '.join(map(str, widths))}"]
+    for row in [head, *rows]:
+        lines.append("")
+        for at, cell in enumerate(row):
+            begin = "     - " if at else "   * - "
+            lines.append(textwrap.fill(cell, WIDTH, initial_indent=begin, subsequent_indent=" " * 7,
+                                       break_long_words=False, break_on_hyphens=False)
+                         or begin.rstrip())  # fmt: skip
+    return "\n".join(lines)
 
 
 def literal(text: str) -> str:
@@ -266,6 +295,74 @@ def _default_of(option: Option) -> str:
     return told[1] if told else "" if option.default in (None, False) else str(option.default)
 
 
+# --- scenarios, exit statuses
+
+#: Part of a scenario -> its rules, a scenario that has only this key there, where it is in errors,
+#: and the type with the defaults.
+_KEYS: dict[str, tuple[dict[str, KeyRule], Callable[[str], object], str, Any]] = {
+    "scenario": (KEYS | OWN_READERS, lambda key: {key: -1}, "", Scenario),
+    "size": (SIZE_KEYS, lambda key: {"sizes": [{key: -1}]}, "sizes[0].", SizeClass),
+    "stage": (STAGE_KEYS, lambda key: {"stages": [{key: -1}]}, "stages[0].", Stage),
+    "group": (GROUP_KEYS, lambda key: {"groups": {"a": {key: -1}}}, "groups.a.", None),
+    "large-object": (LARGE_KEYS, lambda key: {"large_object": {key: -1}}, "large_object.",
+                     LargeObject),
+}  # fmt: skip
+
+
+def scenario_keys(part: str) -> str:
+    """The keys of a part of a scenario. Their values are what the error of a wrong one says."""
+    rules, wrong, place, type_ = _KEYS[part]
+    defaults = {each.name: each.default for each in dataclasses.fields(type_)} if type_ else {}
+    has_options = any(rule.option for rule in rules.values())
+    rows = []
+    for key, rule in sorted(rules.items(), key=lambda item: not item[1].required):
+        default = rule.default or ("required" if rule.required else _json_text(defaults[key]))
+        option = [literal(rule.option) if rule.option else ""] if has_options else []
+        value = _accepted(wrong(key), f"{place}{key}")
+        rows.append((literal(key), value, default, *option, rule.meaning))
+    head = ("Key", "Value", "Default", *(["Option"] if has_options else []), "Meaning")
+    return list_table(head, (18, 20, 14, 10, 38) if has_options else (18, 22, 14, 46), rows)
+
+
+def _json_text(default: object) -> str:
+    whole = isinstance(default, float) and default.is_integer()
+    return default if isinstance(default, str) else json.dumps(int(default) if whole else default)
+
+
+def _accepted(scenario: object, place: str) -> str:
+    """What the error at this place of a scenario says that would be right there."""
+    try:
+        Scenario.from_json(json.dumps(scenario), "f")
+    except ScenarioError as error:
+        (fault,) = (each for each in error.faults if each.startswith(f"f: {place}: "))
+    text = fault.removeprefix(f"f: {place}: ").partition("; ")[2]
+    text = re.sub(r", or a string with a unit, as in .*", ", or with a unit", text)
+    text = re.sub(r"\b\d{5,}\b", lambda number: f"{int(number[0]):,}", text)
+    return re.sub(r'\[?\{.*\}\]?|\[[\d, ]+\]|"[^"]*"', lambda json: literal(json[0]), text)
+
+
+def operation_keys() -> str:
+    """The keys of a scenario that operations have."""
+    rules = parameter_keys()
+    rows = []
+    for row in of_phase(Phase.RUN):
+        for each in row.parameters:
+            value = _accepted({each.key: -1}, each.key)
+            value += f", at most {each.high} bytes" * isinstance(each.default, str)
+            default = str(each.default) or "none"
+            rows.append((literal(each.key), literal(row.name.lower()), value, default,
+                         rules[each.key].meaning))  # fmt: skip
+    return list_table(
+        ("Key", "Operation", "Value", "Default", "Meaning"), (16, 14, 22, 8, 40), rows
+    )
+
+
+def exit_statuses() -> str:
+    severe = [str(int(each)) for each in GRAVITY if each not in (ExitStatus.OK, ExitStatus.USAGE)]
+    text = table(("Status", "Meaning"), [(str(int(each)), each.meaning) for each in ExitStatus])
+    return f"{text}\n\nIf several statuses apply, the most severe counts: {', '.join(severe)}."
+
+
 # --- operations, reports
 
 
@@ -333,6 +430,9 @@ def _type_of(schema: dict[str, Any]) -> str:
 
 PAGES: dict[str, Callable[..., str]] = {
     "options": options,
+    "scenario-keys": scenario_keys,
+    "operation-keys": operation_keys,
+    "exit-statuses": exit_statuses,
     "operations": operations,
     "json": json_keys,
     "commands": commands,

@@ -25,15 +25,41 @@ if TYPE_CHECKING:
 
 
 class ExitStatus(IntEnum):
-    """What the commands exit with; documented in docs/reference/commands.rst."""
+    """What the commands exit with. ``meaning`` is for the reference, in reStructuredText."""
 
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    THRESHOLD_MISSED = 3
-    CORRUPTION = 4
-    INTERRUPTED = 5
-    WORKERS_LOST = 6
+    meaning: str
+
+    def __new__(cls, number: int, meaning: str = "") -> ExitStatus:
+        status = int.__new__(cls, number)
+        status._value_ = number
+        status.meaning = meaning
+        return status
+
+    OK = 0, "Success"
+    FAILED = (
+        1,
+        "Failure: the login failed, no workers, a full disk, a truncated stat file; also if more "
+        "than half of the operations failed, or a check of ``doctor`` found something wrong",
+    )
+    USAGE = (
+        2,
+        "Usage error in the command line, the environment or the scenario, also a file that can't "
+        "be written; the store was not changed",
+    )
+    THRESHOLD_MISSED = (
+        3,
+        "A threshold (``--threshold``) was missed, also where that ended the run early "
+        "(``--abort-on-threshold``)",
+    )
+    CORRUPTION = 4, "``--verify`` found corrupt content"
+    INTERRUPTED = 5, "Interrupted; the results so far are kept"
+    WORKERS_LOST = (
+        6,
+        "Workers are missing: fewer came than ``--expect-workers`` or ``--workers`` says, or a "
+        "host of ``--ssh-workers`` could not start them, and the run did not start; or some were "
+        "lost, or exited (also by a signal) before the master released them, or could run fewer "
+        "users than requested, and the run continued with the rest",
+    )
 
 
 #: By severity: if several apply, the first one wins.

@@ -72,6 +72,7 @@ class Parameter:
     high: int = 255  #: of a text: bytes of UTF-8
     is_size: bool = False  #: a number of bytes, which may have a unit in a scenario
     store_limit: str = ""  #: the field of storage.base.StoreLimits that bounds it, if one does
+    meaning: str = ""  #: for the reference of keys, in reStructuredText
 
 
 class Operation(int):
@@ -259,9 +260,15 @@ LIST = register(Operation(
     8, "LIST", Effect.NONE, target=Target.CONTAINER,
     logged=("GET BUCKET", "PROPFIND BUCKET"),
     parameters=(
-        Parameter("list_prefix", ""),
-        Parameter("list_limit", 1000, 1, 1_000_000, store_limit="listing_limit"),
-        Parameter("list_delimiter", ""),
+        Parameter("list_prefix", "", meaning="List only names that begin with it."),
+        Parameter(
+            "list_limit", 1000, 1, 1_000_000, store_limit="listing_limit",
+            meaning="Entries of the page.",
+        ),
+        Parameter(
+            "list_delimiter", "",
+            meaning="List names with it behind the prefix as one entry: as folders with ``/``.",
+        ),
     ),
     arguments=("prefix", "limit", "delimiter"),
     draw=lambda random, size, *, list_prefix, list_limit, list_delimiter: (
@@ -277,7 +284,10 @@ COPY = register(Operation(
 RANGE_READ = register(Operation(
     10, "RANGE_READ", Effect.NONE, body=Body.RECEIVED, progress=FIRST_BYTE, least_size=1,
     logged=("GET OBJECT 206",),
-    parameters=(Parameter("range_bytes", 65536, 1, 1 << 40, is_size=True),),
+    parameters=(Parameter(
+        "range_bytes", 65536, 1, 1 << 40, is_size=True,
+        meaning="The length of the part; of a shorter object the whole object is read.",
+    ),),
     arguments=("offset", "length"), draw=lambda random, size, *, range_bytes: (
         random.randrange(max(size - range_bytes, 0) + 1), min(range_bytes, size)  # nosec B311 # which part
     ),
@@ -286,7 +296,10 @@ RANGE_READ = register(Operation(
 #: which these are. Timing.items: objects that were deleted.
 BULK_DELETE = register(Operation(
     11, "BULK_DELETE", Effect.REMOVES, target=Target.OBJECTS, not_found=NotFound.ERROR,
-    parameters=(Parameter("bulk_count", 100, 1, MAX_SET, store_limit="bulk_delete_max"),),
+    parameters=(Parameter(
+        "bulk_count", 100, 1, MAX_SET, store_limit="bulk_delete_max",
+        meaning="Objects that one request deletes; fewer if so many are not free.",
+    ),),
     set_key="bulk_count", logged=("POST MULTI_OBJECT_DELETE",),
 ))
 # fmt: on

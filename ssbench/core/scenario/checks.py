@@ -112,9 +112,11 @@ class ValidationErrors:
 
 @dataclass(frozen=True, slots=True)
 class KeyRule:
-    """What a key may have as its value."""
+    """What a key may have as its value, and what the reference (docs/generate.py) says of it."""
 
     check: Check[Any]
+    meaning: str = ""  #: in reStructuredText
+    default: str = ""  #: in words; "": the one of the field that has the value
     required: bool = False
     example: str = ""  #: of a required key
     option: str = ""  #: that overrides it on the command line; the place of its errors
@@ -152,10 +154,10 @@ def member(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
 
 
-def integer(low: int, high: int = MAX_WHOLE) -> Check[int]:
+def integer(low: int, high: int = MAX_WHOLE, right: str = "") -> Check[int]:
     """A check for whole numbers from low to high. It accepts 1e3, but not true and "3"."""
     end = "up" if high == MAX_WHOLE else f"to {high}"
-    right = f"a whole number from {low} {end}"
+    right = right or f"a whole number from {low} {end}"
 
     def check(raw: object) -> int:
         if isinstance(raw, float) and raw.is_integer():
@@ -202,8 +204,8 @@ def duration(
 
 def size(low: int, high: int = MAX_WHOLE) -> Check[int]:
     """A check for a size in whole bytes from low to high, or a string with a unit: "10MiB"."""
-    check_whole = integer(low, high)
     right = f"bytes from {low} {'up' if high == MAX_WHOLE else f'to {high}'}, {_OR_SIZE}"
+    check_whole = integer(low, high, right)
 
     def check(raw: object) -> int:
         return check_whole(_parsed(raw, parse_size, right))

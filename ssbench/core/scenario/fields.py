@@ -179,7 +179,8 @@ def policy(raw: object) -> str:
 
 def delete_after(raw: object) -> int | None:
     """Whole seconds until objects expire; None (0 in the file): never."""
-    return integer(0)(duration(raw) if isinstance(raw, str) else raw) or None
+    right = 'a whole number of seconds from 0 up, or a string with a unit, as in "2h"'
+    return integer(0, right=right)(duration(raw) if isinstance(raw, str) else raw) or None
 
 
 def rate(raw: object) -> float:
@@ -257,10 +258,29 @@ def think_time(raw: object) -> tuple[float, float] | None:
 #: Of a class's name, behind that of another: its objects are named like segments of that one's.
 _LIKE_A_SEGMENT = "_([0-9a-f]{10}_)?[0-9]{6,10}_[0-9]{1,9}"
 LARGE_KEYS: dict[str, KeyRule] = {
-    "above": KeyRule(size(0), required=True, example='"5MiB"'),
-    "segment": KeyRule(size(1), required=True, example='"5MiB"'),
-    "kind": KeyRule(text),
-    "parallel": KeyRule(integer(1, 64)),
+    "above": KeyRule(
+        size(0),
+        "Objects of more bytes are stored in parts, others as one.",
+        required=True,
+        example='"5MiB"',
+    ),
+    "segment": KeyRule(
+        size(1),
+        "The size of a part; the last one may be smaller. S3 demands at least 5 MiB.",
+        required=True,
+        example='"5MiB"',
+    ),
+    "kind": KeyRule(
+        text,
+        "Swift: ``slo`` (static large objects, the default) or ``dlo`` (dynamic ones). S3: "
+        "``multipart``.",
+        default="the store's usual one",
+    ),
+    "parallel": KeyRule(
+        integer(1, 64),
+        "Parts of one object that are uploaded, copied or deleted at once. Each user opens as many "
+        "connections.",
+    ),
 }
 
 
@@ -287,60 +307,229 @@ def check_large_object(
             faults.add(f"sizes[{at}].name", wrong, "another name")
 
 
+def unchecked(raw: object) -> object:
+    return raw
+
+
 _SIZE_BYTES = size(0)
 _COUNT = integer(0)
+_OF_TOP_LEVEL = "that of the top level"
 
 SIZE_KEYS: dict[str, KeyRule] = {
-    "name": KeyRule(size_name, required=True, example='"tiny"'),
-    "size_min": KeyRule(_SIZE_BYTES),
-    "size_max": KeyRule(_SIZE_BYTES),
-    "size": KeyRule(size_key),
-    "pick": KeyRule(pick_key),
-    "crud_profile": KeyRule(crud_profile),
-    "operations": KeyRule(operations),
+    "name": KeyRule(
+        size_name,
+        "The unique name of the class. Object names begin with it: ``tiny_000012``. At most "
+        f"{MAX_OBJECT_NAME - OBJECT_SUFFIX_ROOM} bytes, which leaves room for the rest of an "
+        "object name.",
+        required=True,
+        example='"tiny"',
+    ),
+    "size_min": KeyRule(
+        _SIZE_BYTES, "The smallest size.", default="required unless ``size`` says it"
+    ),
+    "size_max": KeyRule(
+        _SIZE_BYTES,
+        "The largest size. Without ``size``, sizes are uniform between ``size_min`` and "
+        "``size_max``, both included.",
+        default="required unless ``size`` says it",
+    ),
+    "size": KeyRule(
+        size_key,
+        "One size, or a distribution of sizes: see `Sizes and picks`_.",
+        default="uniform",
+    ),
+    "pick": KeyRule(
+        pick_key,
+        "Which of the class's objects an operation uses: see `Sizes and picks`_.",
+        default=_OF_TOP_LEVEL,
+    ),
+    "crud_profile": KeyRule(
+        crud_profile, "Weights of the operations on this class.", default=_OF_TOP_LEVEL
+    ),
+    "operations": KeyRule(
+        operations, "Weights by name, instead of ``crud_profile``.", default=_OF_TOP_LEVEL
+    ),
 }
 
 STAGE_KEYS: dict[str, KeyRule] = {
-    "seconds": KeyRule(seconds, required=True, example="30"),
-    "users": KeyRule(integer(1)),
-    "rate": KeyRule(rate),
-    "warmup": KeyRule(duration),
+    "seconds": KeyRule(
+        seconds,
+        "The duration of the stage. The run lasts as long as all stages together.",
+        required=True,
+        example="30",
+    ),
+    "users": KeyRule(integer(1), "Concurrent users.", default="``user_count``"),
+    "rate": KeyRule(
+        rate,
+        "Target arrival rate. Either every stage has a rate, or none has.",
+        default="the scenario's ``rate``",
+    ),
+    "warmup": KeyRule(
+        duration,
+        "The start of the stage that is in the stat file, but not in the report's figures, neither "
+        "those of the stage nor those of the run. Shorter than the stage.",
+    ),
 }
 
-#: All but those of OWN_READERS, which have functions of their own.
+#: All but those of OWN_READERS.
 KEYS: dict[str, KeyRule] = {
-    "name": KeyRule(text, required=True, example='"Small objects"'),
-    "operation_count": KeyRule(integer(1), option="-o"),
-    "run_seconds": KeyRule(seconds, option="-r"),
-    "crud_profile": KeyRule(crud_profile),
-    "operations": KeyRule(operations),
-    "pick": KeyRule(pick_key),
-    "user_count": KeyRule(integer(1), required=True, example="4", option="-u"),
-    "container_base": KeyRule(container_base, option="--container-base"),
-    "container_count": KeyRule(integer(1, MAX_CONTAINERS), option="-c"),
-    "container_concurrency": KeyRule(integer(1)),
-    "delete_after": KeyRule(delete_after, option="--delete-after"),
-    "policy": KeyRule(policy, option="--policy"),
-    "block_size": KeyRule(size(1, MAX_BLOCK), option="-b"),
-    "seed": KeyRule(integer(0, MAX_SEED), option="--seed"),
-    "rate": KeyRule(rate, option="--rate"),
-    "arrivals": KeyRule(one_of(ARRIVALS, "an arrival model"), option="--arrivals"),
-    "think_time": KeyRule(think_time, option="--think-time"),
-    "warmup": KeyRule(duration, option="--warmup"),
-    "cooldown": KeyRule(duration, option="--cooldown"),
-    "bandwidth": KeyRule(size(1), option="--bandwidth"),
-    "headers": KeyRule(headers),
-    "keep_alive": KeyRule(flag),
-    "expect_continue": KeyRule(flag),
-    "key_names": KeyRule(one_of(KEY_NAMES, "a form of names")),
+    "name": KeyRule(
+        text,
+        "The name of the scenario in the report and in the stat file's name.",
+        required=True,
+        example='"Small objects"',
+    ),
+    "operation_count": KeyRule(
+        integer(1),
+        "The run ends after this number of operations.",
+        default="see `Precedence`_",
+        option="-o",
+    ),
+    "run_seconds": KeyRule(
+        seconds, "The run ends after this time.", default="see `Precedence`_", option="-r"
+    ),
+    "crud_profile": KeyRule(
+        crud_profile,
+        "Only the proportion of the weights counts: ``[3, 4, 2, 2]`` means 27 % CREATE, 36 % READ, "
+        "18 % UPDATE, 18 % DELETE. At least one is above 0.",
+        default="required unless each size in use has its own",
+    ),
+    "operations": KeyRule(
+        operations,
+        'Weights by name, for any of the `Operations`_: ``{"read": 8, "head": 1, "post": 1}``. '
+        "Replaces ``crud_profile``; a scenario cannot have both at the same level.",
+        default="``crud_profile``",
+    ),
+    "pick": KeyRule(
+        pick_key,
+        "Which of the existing objects an operation uses: see `Sizes and picks`_.",
+        default="uniform",
+    ),
+    "user_count": KeyRule(
+        integer(1),
+        "Concurrent users: the number of operations in flight. Start workers with enough "
+        "concurrency.",
+        default="required here, as ``-u``, or by ``stages`` or ``groups``",
+        required=True,
+        example="4",
+        option="-u",
+    ),
+    "container_base": KeyRule(
+        container_base,
+        "The start of the containers' names: ``ssbench_000061``; with a policy, "
+        f"``ssbench_000061_gold``. No slashes; at most {MAX_CONTAINER_NAME} bytes including number "
+        "and policy.",
+        option="--container-base",
+    ),
+    "container_count": KeyRule(
+        integer(1, MAX_CONTAINERS),
+        "The number of containers over which the objects are spread.",
+        option="-c",
+    ),
+    "container_concurrency": KeyRule(
+        integer(1), "The number of containers to create concurrently before the run."
+    ),
+    "delete_after": KeyRule(
+        delete_after,
+        "Uploaded objects expire after this time (``X-Delete-After``); 0 for never.",
+        default="0",
+        option="--delete-after",
+    ),
+    "policy": KeyRule(
+        policy,
+        "The storage policy of the containers. The cluster must have it.",
+        default="the cluster's",
+        option="--policy",
+    ),
+    "block_size": KeyRule(
+        size(1, MAX_BLOCK), "Objects are sent and received in pieces of this size.", option="-b"
+    ),
+    "seed": KeyRule(
+        integer(0, MAX_SEED),
+        "The same seed gives the same operations, sizes and names. Initial objects do not depend "
+        "on the seed.",
+        default="random for each run",
+        option="--seed",
+    ),
+    "rate": KeyRule(
+        rate,
+        "Target arrival rate (open loop), independent of the store: see `The load`_.",
+        default="none: a closed loop",
+        option="--rate",
+    ),
+    "arrivals": KeyRule(
+        one_of(ARRIVALS, "an arrival model"),
+        "Open loop: evenly spaced or random arrivals.",
+        option="--arrivals",
+    ),
+    "think_time": KeyRule(
+        think_time,
+        "Closed loop: how long a user pauses after each operation; of two numbers, uniform between "
+        "them.",
+        default="0",
+        option="--think-time",
+    ),
+    "warmup": KeyRule(
+        duration,
+        "The start of the run that is in the stat file, but not in the report's figures: see "
+        "`What counts`_.",
+        option="--warmup",
+    ),
+    "cooldown": KeyRule(duration, "The same for the end of the run.", option="--cooldown"),
+    "bandwidth": KeyRule(
+        size(1),
+        "Bytes of objects that all users together send and receive per second at most. Each worker "
+        "has a share of it, as of the users. Users pause after an operation, before its bytes "
+        "exceed the share: transfers themselves are not slowed down, and no latency includes a "
+        "pause. At the start each user may be ahead by one object. With a ``rate``, operations "
+        "that it delays start late.",
+        default="unlimited",
+        option="--bandwidth",
+    ),
+    "headers": KeyRule(headers, "Further request headers: see `Requests`_.", default="none"),
+    "keep_alive": KeyRule(flag, "Whether a connection serves several requests: see `Requests`_."),
+    "expect_continue": KeyRule(
+        flag, "Whether uploads ask before they send the object: see `Requests`_."
+    ),
+    "key_names": KeyRule(
+        one_of(KEY_NAMES, "a form of names"),
+        "The form of the objects' names. ``flat``: ``tiny_000012``. ``hashed``: behind four "
+        "hexadecimal digits that differ from one object to the next, ``6a99-tiny_000012``. "
+        "``deep``: below three levels of a hundred folders each, ``12/00/00/tiny_000012``.",
+    ),
 }
-OWN_READERS = ("sizes", "initial_files", "stages", "groups", "large_object")
+#: Keys that functions of their own read and check.
+OWN_READERS: dict[str, KeyRule] = {
+    "sizes": KeyRule(unchecked, "The size classes, at least one: see `In a size`_.", required=True),
+    "initial_files": KeyRule(
+        unchecked,
+        "The number of objects of each size class when the run begins. Operations are divided "
+        "among the classes in the same proportion: a class that is missing here, or has 0, takes "
+        "no part in the run. At least one count must be above 0.",
+        required=True,
+    ),
+    "stages": KeyRule(
+        unchecked,
+        "Parts of the run, each with its own load: see `In a stage`_.",
+        default="none",
+    ),
+    "groups": KeyRule(
+        unchecked,
+        "Groups of users with operations of their own: see `Groups of users`_.",
+        default="none: all users are alike",
+    ),
+    "large_object": KeyRule(
+        unchecked,
+        "How objects above a size are stored in parts: see `In a large object`_.",
+        default="none: each object is stored as one",
+    ),
+}
 
 
 def parameter_keys() -> dict[str, KeyRule]:
     """The keys of all operations' parameters. A driver's module may have registered some."""
     known = parameters_of(of_phase(Phase.RUN))
-    return {key: KeyRule(_parameter_check(each)) for key, each in known.items()}
+    return {key: KeyRule(_parameter_check(each), each.meaning) for key, each in known.items()}
 
 
 def _parameter_check(parameter: Parameter) -> Check[int | str]:
@@ -478,9 +667,11 @@ def one_profile(
 
 
 GROUP_KEYS: dict[str, KeyRule] = {
-    "users": KeyRule(integer(1), required=True, example="5"),
-    "crud_profile": KeyRule(crud_profile),
-    "operations": KeyRule(operations),
+    "users": KeyRule(integer(1), "Concurrent users of this group.", required=True, example="5"),
+    "crud_profile": KeyRule(
+        crud_profile, "Weights of the group's operations.", default="this or ``operations``"
+    ),
+    "operations": KeyRule(operations, "Weights by name.", default="this or ``crud_profile``"),
 }
 
 
