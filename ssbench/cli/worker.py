@@ -22,20 +22,21 @@ from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import SIGNALS
 from ssbench.cli.site import WORKER_TABLE, Site, describe
 from ssbench.cli.worker_options import WORKER, key_path, ports_of, worker_parser
-from ssbench.core.capacity import memory_warning, most_users
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
 from ssbench.host.process import (
     allow_many_connections,
     check_source_addresses,
     host_limits,
+    memory_warning,
+    most_users,
     tune_garbage_collector,
 )
 from ssbench.host.sampler import Sampler
 from ssbench.storage.registry import open_store
 from ssbench.transport.key import CurveKey
-from ssbench.transport.master_address import MasterAddress, read_address
 from ssbench.transport.network import NetworkListener
+from ssbench.transport.parent_pipe import MasterAddress, read_address
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings

@@ -1,7 +1,7 @@
 """``ssbench-worker --processes``: starts workers on this host, and waits until they have ended.
 
 With ``--parent-pipe``, as over ssh, the group reports to the process at the other end of standard
-output, in lines of ``transport.worker_reports``.
+output, in lines of ``transport.parent_pipe``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from ssbench.core.model import WorkerExit
 from ssbench.core.text import plural
 from ssbench.runner.config import WORKER_COMMAND
 from ssbench.runner.local_workers import LocalWorkers
-from ssbench.transport.master_address import MasterAddress, read_address
-from ssbench.transport.worker_reports import GroupStarted, to_line
+from ssbench.transport.parent_pipe import GroupStarted, MasterAddress, read_address, to_line
 
 log = logging.getLogger("ssbench")
 

@@ -16,12 +16,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from ssbench.core.model import ErrorKind, Timing
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ExitStatus(IntEnum):
@@ -180,3 +183,20 @@ class StorageError(SsbenchError):
         self.partly_done = False
         self.rate_limited = rate_limited
         self.reconnects = timing.reconnects if timing is not None else 0
+
+
+def outcome_of(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
+    """Call, and return a function that returns the call's value or raises its exception.
+
+    A thread of gevent's pool prints the traceback of any exception raised in it, even if its
+    caller handles the exception. With this, nothing is raised in the thread.
+    """
+    try:
+        value = call(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - nothing is swallowed: the caller gets it
+        return partial(_raise, error)
+    return lambda: value
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error

@@ -93,7 +93,7 @@ def _take(path: str) -> int | None:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EACCES):
             return None  # a link, a folder, a pipe, another user's
         raise StatFileError(f"{path}: can't be written: {error.strerror}") from error
-    if _lock(fd) and _is_there(fd, path):
+    if lock(fd) and _is_there(fd, path):
         os.fchmod(fd, 0o600)
         os.ftruncate(fd, 0)
         return fd
@@ -101,8 +101,9 @@ def _take(path: str) -> int | None:
     return None
 
 
-def _lock(fd: int) -> bool:
-    """False if another process holds the file; True also on file systems without locks."""
+def lock(fd: int) -> bool:
+    """Lock an open file for this process. False if another one holds it; True also on file systems
+    without locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -11,8 +11,7 @@ from ssbench.core.model import Phase, Stage
 from ssbench.core.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from ssbench.core.stats.auto_stop import SteadyStateDetector
-    from ssbench.core.stats.threshold_watch import ThresholdWatch
+    from ssbench.core.stats.auto_stop import SteadyStateDetector, ThresholdWatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ class RunConfig:
         return -(-users // min([self.least_started, *(group.users for group in groups)]))
 
     def _check_abort(self) -> None:
-        from ssbench.core.stats.threshold_watch import WATCHED, can_watch  # loads slowly
+        from ssbench.core.stats.auto_stop import WATCHED, can_watch  # loads slowly
 
         if not any(map(can_watch, self.thresholds)):
             raise UsageError(

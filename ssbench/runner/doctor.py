@@ -24,7 +24,6 @@ from typing import NamedTuple
 import psutil
 
 from ssbench import statfile
-from ssbench.core import capacity
 from ssbench.core.columns import Schema, packed_count
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import SsbenchError, StorageError
@@ -37,7 +36,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import bytes_text, latency_text, plural, printable
 from ssbench.core.workload.workload import EnsureWorkload
-from ssbench.host.process import allow_many_connections, host_limits, usable_cores
+from ssbench.host.process import allow_many_connections, host_limits, most_users, usable_cores
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits, PhasePlan
 from ssbench.runner.config import RunConfig
@@ -215,7 +214,7 @@ def _descriptors(doctor: Doctor) -> Iterator[Finding]:
         _, doctor.warnings[:] = users_per_worker(config, users, users, users)
         yield _ok(f"{plural(users, 'user')} in {plural(config.workers, 'worker')} of this host")
         return
-    most, why = capacity.most_users(limits, url_count(config.store) if config.store else 1)
+    most, why = most_users(limits, url_count(config.store) if config.store else 1)
     if most is None:
         yield _ok("no limit is known")
         return

@@ -15,7 +15,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
-from ssbench.core import capacity
 from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
@@ -25,6 +24,9 @@ from ssbench.host.process import (
     check_source_addresses,
     child_environment,
     host_limits,
+    memory_warning,
+    most_users,
+    shortage,
 )
 from ssbench.storage.registry import secret_variables, url_count
 
@@ -85,7 +87,7 @@ def worker_options(config: RunConfig, users: int) -> tuple[list[str], Collection
 
 
 def users_per_worker(
-    config: RunConfig, each: int, most_users: int, least_users: int
+    config: RunConfig, each: int, all_users: int, least_users: int
 ) -> tuple[int, list[str]]:
     """Users of each worker that ``config.workers`` processes on this host run, and warnings.
 
@@ -98,15 +100,15 @@ def users_per_worker(
     # The users of workers on other hosts are unknown here: each worker is given its share.
     others = max(config.expect_workers or 0, config.least_started) - workers
     here = -(-least_users * workers // (workers + others))
-    why = capacity.shortage(found, here, workers, targets)
+    why = shortage(found, here, workers, targets)
     if why:
         raise UsageError(f"{why}; use more workers or hosts, or raise the limit")
     warnings = []
-    memory = capacity.memory_warning(found, here, workers)
+    memory = memory_warning(found, here, workers)
     if memory:
         warnings.append(memory)
-    most, reason = capacity.most_users(found, targets)
-    if most is not None and most < each and most_users > least_users:
+    most, reason = most_users(found, targets)
+    if most is not None and most < each and all_users > least_users:
         warnings.append(f"A worker on this host can run at most {most:,} users: {reason}")
     return (each if most is None else min(each, most)), warnings
 
@@ -191,7 +193,7 @@ class LocalWorkers:
         }
 
     def send_address(self, line: str) -> None:
-        """Send each the master's address, a line of ``transport.master_address``."""
+        """Send each the master's address, a line of ``transport.parent_pipe``."""
         for fd in self._pipes:
             with suppress(BrokenPipeError):  # it died; ``exits`` reports it
                 os.write(fd, line.encode("ascii"))

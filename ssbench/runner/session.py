@@ -36,8 +36,8 @@ from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
 from ssbench.transport.key import CurveKey
-from ssbench.transport.master_address import address_line
 from ssbench.transport.master_transport import MasterTransport, pipe_length
+from ssbench.transport.parent_pipe import address_line
 from ssbench.transport.sockets import Ports
 
 if TYPE_CHECKING:

@@ -45,8 +45,8 @@ from ssbench.storage.registry import check_capabilities, open_admin
 from ssbench.storage.retrying_client import RetryingClient
 
 if TYPE_CHECKING:
+    from ssbench.core.stats.auto_stop import ThresholdWatch
     from ssbench.core.stats.run_stats import RunStats
-    from ssbench.core.stats.threshold_watch import ThresholdWatch
     from ssbench.master.master import Master
     from ssbench.runner.session import Store
 
@@ -394,7 +394,7 @@ class Run:
                 warmup_s=scenario.warmup,
             )
         if self.config.abort_window_s:
-            from ssbench.core.stats.threshold_watch import ThresholdWatch
+            from ssbench.core.stats.auto_stop import ThresholdWatch
 
             self._watch = ThresholdWatch(
                 self.config.thresholds,

@@ -1,7 +1,7 @@
 """Workers that a run starts on other hosts over the user's own ssh, and that end with it.
 
 On each host ssh starts one ``ssbench-worker --processes --parent-pipe 0``. It reports on standard
-output what it started (``transport.worker_reports``), and waits at standard input for the master's
+output what it started (``transport.parent_pipe``), and waits at standard input for the master's
 address and key, which are never on a command line. Standard input stays open: when the master ends,
 in whatever way, so does ssh, and with it the workers. Standard error is the workers' log.
 """
@@ -27,8 +27,7 @@ from ssbench.core.model import WorkerExit
 from ssbench.core.text import plural, printable
 from ssbench.host.process import child_environment
 from ssbench.runner.local_workers import worker_options
-from ssbench.transport.master_address import address_line
-from ssbench.transport.worker_reports import GroupStarted, from_line
+from ssbench.transport.parent_pipe import GroupStarted, address_line, from_line
 
 if TYPE_CHECKING:
     from ssbench.core.hostlist import SshHost

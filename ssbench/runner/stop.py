@@ -7,7 +7,7 @@ from threading import Event, Thread
 from time import sleep
 from typing import TypeVar
 
-from ssbench.core.outcome import outcome_of
+from ssbench.core.errors import outcome_of
 
 _POLL_INTERVAL_S = 0.05
 

@@ -21,9 +21,9 @@ from ssbench.statfile.blocks import (
     read_blocks,
     read_plain,
 )
-from ssbench.statfile.path import PACKED, existing_path
 from ssbench.statfile.records import Decoder, UnknownRecordError, is_results, objects
 
+PACKED = ".gz"
 _DAMAGE_LIMIT = 100
 _LEAST_PIECE = 4096  #: minimum bytes that a piece counts as: empty ones take time, too
 
@@ -63,6 +63,17 @@ def read(
     if not path.endswith(PACKED) and os.path.isfile(path + PACKED):
         reader.notes.append(f"there is {path}{PACKED} as well, which was not read")
     return reader
+
+
+def existing_path(path: str) -> str:
+    """The file to read if the user names this one: with or without ``.gz``, as it exists.
+
+    The very name comes first; it is also the result if neither exists.
+    """
+    if path == "-" or os.path.lexists(path):
+        return path
+    other = path[: -len(PACKED)] if path.lower().endswith(PACKED) else path + PACKED
+    return other if os.path.isfile(other) else path
 
 
 class StatFileReader:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import stat
 from contextlib import suppress
+from datetime import datetime
 from io import BytesIO
+from pathlib import Path
 
 from ssbench.core.columns import RESULT_COLUMNS, Schema
 from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
+from ssbench.host.private_files import lock, private_folder
 from ssbench.statfile.blocks import BlockBuilder, begins_a_block
 from ssbench.statfile.reader import StatFileReader
 from ssbench.statfile.records import encode, encode_results, encode_schema
@@ -29,6 +33,48 @@ _HINTS = {
     **dict.fromkeys((errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EISDIR), f"; {_ELSEWHERE}"),
 }
 _LOOK = 1 << 20  #: bytes of an existing file that show whether it is a stat file
+_NAME_LIMIT = 120  #: characters of the scenario's name; file names have at most 255 bytes
+
+
+def default_path(
+    scenario_name: str,
+    users: int,
+    operations: int | None,
+    run_seconds: float | None,
+    now: datetime,
+    *,
+    results_dir: str | None = None,
+    parent: Path = Path("/tmp"),  # nosec B108 # a private folder is made there
+) -> Path:
+    """A path for a new stat file: ``<parent>/ssbench-results/NAME.u4.o613.r-.DATE.stat.gz``.
+
+    No such file exists yet. The folder is made if it is missing; only we can read it. If
+    ``ssbench-results`` is another user's, it is ``ssbench-results-<our uid>``.
+
+    :param results_dir: the folder instead; it is made if only it is missing.
+    :raises StatFileError: if there can be no folder.
+    """
+    if results_dir is None:
+        folder = private_folder(parent, "name a stat file with -s")
+    else:
+        folder = Path(results_dir).expanduser()
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise StatFileError(
+                f"--results-dir {folder}: can't be made: {error.strerror}"
+            ) from error
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", scenario_name)[:_NAME_LIMIT]
+    name = re.sub(r"^\.", "_", name) or "_"
+    seconds = "-" if run_seconds is None else f"{run_seconds:g}"
+    count = "-" if operations is None else str(operations)
+    stem = f"{name}.u{users}.o{count}.r{seconds}.{now:%Y-%m-%d.%H%M%S}"
+    path = folder / f"{stem}.stat.gz"
+    again = 1
+    while os.path.lexists(path):  # a second run of the same second
+        again += 1
+        path = folder / f"{stem}.{again}.stat.gz"
+    return path
 
 
 class StatFileWriter:
@@ -277,7 +323,7 @@ def _not_written(path: str, error: OSError, kept: str = "") -> str:
 def _open_new(path: str) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(path, flags, 0o600)
-    _lock(file)
+    lock(file)
     return file
 
 
@@ -342,7 +388,7 @@ def _why_not_replace(file: int) -> str | None:
         return "it is no regular file"
     if facts.st_uid != os.geteuid():
         return "it belongs to another user"
-    if not _lock(file):
+    if not lock(file):
         return "another run is writing to it"
     start = os.pread(file, _LOOK, 0)
     if not start or begins_a_block(start):
@@ -352,17 +398,6 @@ def _why_not_replace(file: int) -> str | None:
     except StatFileError:
         return "it is no stat file"
     return None
-
-
-def _lock(file: int) -> bool:
-    """False if another process has locked the file; True if locks are unsupported."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # some network file systems: no reason not to run
-        return True
-    return True
 
 
 def _write_all(file: int, data: bytes) -> None:

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from gevent import Timeout, get_hub
 
-from ssbench.core.errors import StorageError
+from ssbench.core.errors import StorageError, outcome_of
 from ssbench.core.model import ErrorKind
-from ssbench.core.outcome import outcome_of
 from ssbench.storage.stream import CIPHERTEXT_SIZE, WRITE, PlainStream, TlsStream
 
 #: Linux: choose the local port when connecting, not when binding (ip(7)).

@@ -13,9 +13,8 @@ from typing import ParamSpec, TypeVar
 import gevent
 from gevent.lock import BoundedSemaphore
 
-from ssbench.core.errors import StorageError
+from ssbench.core.errors import StorageError, outcome_of
 from ssbench.core.model import ErrorKind
-from ssbench.core.outcome import outcome_of
 from ssbench.core.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIED_KINDS, RETRIED_STATUSES
 from ssbench.core.settings import Credentials
 from ssbench.storage.base import StoreAdmin

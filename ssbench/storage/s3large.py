@@ -20,8 +20,13 @@ from ssbench.core.naming import naming_of
 from ssbench.storage.base import Action, OpenUpload
 from ssbench.storage.httpbody import RESPONSE_MAX, Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpstore import ObjectBodies, is_initial, written_after
-from ssbench.storage.parts import ObjectsInParts, store_is_changed
+from ssbench.storage.httpstore import (
+    ObjectBodies,
+    ObjectsInParts,
+    is_initial,
+    store_is_changed,
+    written_after,
+)
 from ssbench.storage.s3account import (
     POST,
     SEGMENTS,

@@ -29,8 +29,7 @@ from ssbench.core.text import printable
 from ssbench.storage.base import Action
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpstore import ObjectBodies, written_after
-from ssbench.storage.parts import ObjectsInParts, store_is_changed
+from ssbench.storage.httpstore import ObjectBodies, ObjectsInParts, store_is_changed, written_after
 from ssbench.storage.swiftaccount import SwiftClient
 from ssbench.storage.swiftparse import bulk_result
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 import zmq
 from zmq.utils import z85
 
-from ssbench.core.rejected_peers import (
+from ssbench.core.rejected import (
     CLOSED,
     MAX_CLOSED_EARLY,
     MAX_COUNTED,

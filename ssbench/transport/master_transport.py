@@ -8,7 +8,7 @@ import zmq
 
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import Message, decode, encode
-from ssbench.core.rejected_messages import RejectedMessages
+from ssbench.core.rejected import RejectedMessages
 from ssbench.transport.authenticator import ZapAuthenticator
 from ssbench.transport.key import CurveKey
 from ssbench.transport.sockets import (

@@ -8,7 +8,7 @@ import zmq
 
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import Message, NetworkCheck, NetworkResult, decode, encode
-from ssbench.core.rejected_messages import RejectedMessages
+from ssbench.core.rejected import RejectedMessages
 from ssbench.transport.authenticator import ConnectionMonitor
 from ssbench.transport.key import CurveKey
 from ssbench.transport.network import measure

@@ -57,7 +57,7 @@ from ssbench.core.messages import (
     pack,
 )
 from ssbench.core.model import SECOND_NS, Job, Phase
-from ssbench.core.rejected_messages import RejectedMessages
+from ssbench.core.rejected import RejectedMessages
 from ssbench.core.settings import Credentials, newest_credentials
 from ssbench.core.text import plural
 

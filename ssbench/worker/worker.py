@@ -19,10 +19,9 @@ from gevent.event import Event
 from gevent.hub import get_hub
 
 from ssbench import __version__
-from ssbench.core.errors import ExitStatus, SsbenchError
+from ssbench.core.errors import ExitStatus, SsbenchError, outcome_of
 from ssbench.core.messages import MAX_NAME, ControlState, NetworkCheck
 from ssbench.core.model import Phase
-from ssbench.core.outcome import outcome_of
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
 from ssbench.host.process import usable_cores

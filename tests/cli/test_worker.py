@@ -13,7 +13,7 @@ import pytest
 from ssbench.cli.worker import main
 from ssbench.core.messages import Bye, Hello, Results
 from ssbench.transport.key import CurveKey
-from ssbench.transport.master_address import address_line
+from ssbench.transport.parent_pipe import address_line
 from ssbench.transport.sockets import Ports
 from tests.fakes.scripted_master import ScriptedMaster, byes, jobs
 

@@ -21,8 +21,7 @@ from ssbench.core.messages import Hello
 from ssbench.core.model import WorkerExit
 from ssbench.host.process import usable_cores
 from ssbench.transport.key import CurveKey
-from ssbench.transport.master_address import address_line
-from ssbench.transport.worker_reports import GroupStarted, from_line
+from ssbench.transport.parent_pipe import GroupStarted, address_line, from_line
 from tests.fakes.scripted_master import ScriptedMaster, byes
 
 ROOT = Path(__file__).resolve().parents[2]

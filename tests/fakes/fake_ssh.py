@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ssbench import __version__
-from ssbench.transport.worker_reports import GroupStarted, to_line
+from ssbench.transport.parent_pipe import GroupStarted, to_line
 
 _SCRIPT = """\
 for word; do target=$before before=$word; done  # the last but one

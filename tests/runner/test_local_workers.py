@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from ssbench.core.capacity import HostLimits
 from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
+from ssbench.host.process import HostLimits
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits
 from ssbench.runner.config import WORKER_COMMAND, RunConfig
@@ -23,8 +23,8 @@ from ssbench.runner.local_workers import LocalWorkers, start_local_workers
 from ssbench.runner.scenarios import find_scenario
 from ssbench.storage.options import StoreOptions
 from ssbench.transport.key import CurveKey
-from ssbench.transport.master_address import address_line
 from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.parent_pipe import address_line
 from ssbench.transport.sockets import Ports
 from tests.master.test_master import Observer
 

@@ -17,8 +17,7 @@ import pytest
 from gevent import get_hub
 
 from ssbench.storage import rx_timestamps
-from ssbench.storage.rx_timestamps import AncillaryData, RxTimestamps, hub_timestamps
-from ssbench.storage.stream import PlainStream
+from ssbench.storage.stream import AncillaryData, PlainStream, RxTimestamps, hub_timestamps
 
 MS = 1_000_000
 SECOND = 1_000_000_000

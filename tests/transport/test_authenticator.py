@@ -13,7 +13,7 @@ import pytest
 import zmq
 
 from ssbench.core.messages import Bye, Jobs, encode
-from ssbench.core.rejected_peers import CLOSED_EARLY, NO_KEY, OTHER_KEY, UNEXPECTED_KEY
+from ssbench.core.rejected import CLOSED_EARLY, NO_KEY, OTHER_KEY, UNEXPECTED_KEY
 from ssbench.transport import authenticator
 from ssbench.transport.authenticator import ZapAuthenticator
 from ssbench.transport.key import CurveKey

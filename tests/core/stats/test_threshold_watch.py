@@ -8,7 +8,7 @@ from ssbench.core.columns import pack_results
 from ssbench.core.live import ProgressTracker
 from ssbench.core.model import Job
 from ssbench.core.operations import CREATE, READ
-from ssbench.core.stats.threshold_watch import ThresholdWatch, can_watch
+from ssbench.core.stats.auto_stop import ThresholdWatch, can_watch
 from ssbench.core.stats.thresholds import Threshold
 from tests.core.workload.fleet import row
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import psutil
 import pytest
 
-from ssbench.core.capacity import WORKER_DESCRIPTORS
 from ssbench.core.model import ErrorKind
 from ssbench.embedded import EmbeddedSwift
+from ssbench.host.process import WORKER_DESCRIPTORS
 from tests.e2e.commands import (
     Commands,
     Started,

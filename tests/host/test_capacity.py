@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.capacity import (
+from ssbench.host.process import (
     WORKER_DESCRIPTORS,
     HostLimits,
     memory_warning,

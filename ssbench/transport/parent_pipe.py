@@ -1,0 +1,113 @@
+"""What passes between workers and the process that started them, their parent.
+
+The parent writes one line to their pipe: where the master is, and the key, if there is one::
+
+    127.0.0.1 13579 13580 13581 ssbench-key-1 ...
+
+A group of workers (``ssbench-worker --processes --parent-pipe``) writes lines to its parent, one
+JSON object each::
+
+    ssbench-worker {"release": "1.0.0", "clock": 1763800000.5, "master": "192.0.2.7",
+                    "workers": {"bench-01-0": 4711}}
+    ssbench-worker {"exit": ["bench-01-0", 4711, "it was killed by SIGKILL", -9]}
+
+The first of these comes once, before any other. What else is in the stream is not ours, such as the
+output of a login shell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ssbench.core.errors import UsageError
+from ssbench.core.model import WorkerExit
+from ssbench.core.text import printable
+from ssbench.transport.key import CurveKey
+from ssbench.transport.sockets import Ports
+
+if TYPE_CHECKING:
+    from ssbench.transport.master_transport import MasterTransport
+
+_SOURCE = "the parent's pipe"
+#: Addresses that stand for all interfaces -> one that reaches them from the same host.
+_EVERYWHERE = "0.0.0.0"  # nosec B104 # nothing is bound here
+_LOOPBACK_OF = {_EVERYWHERE: "127.0.0.1", "::": "::1"}
+_MARK = "ssbench-worker "
+_MOST = 4096  #: workers of a group
+
+
+class MasterAddress(NamedTuple):
+    """Host, ports and key of a master."""
+
+    host: str
+    ports: Ports
+    key: CurveKey | None
+
+    def to_line(self) -> str:
+        """The line, with the newline."""
+        key = self.key.to_text() if self.key else "\n"
+        return " ".join([self.host, *map(str, self.ports), key])
+
+
+def address_line(transport: MasterTransport, key: CurveKey | None, host: str | None = None) -> str:
+    """The line for workers.
+
+    :param host: the master's address as they see it; None: workers on this host.
+    """
+    host = host or _LOOPBACK_OF.get(transport.ip, transport.ip)
+    return MasterAddress(host, transport.ports, key).to_line()
+
+
+def read_address(fd: int) -> MasterAddress | None:
+    """Wait for the line; None if the pipe was closed without one.
+
+    :raises UsageError: the line is malformed; the message does not repeat it, as it may hold a key.
+    """
+    with os.fdopen(os.dup(fd), encoding="ascii", errors="replace") as pipe:
+        line = pipe.readline()
+    if not line:
+        return None
+    words = line.split(maxsplit=4)
+    if len(words) < 4 or not all(word.isdecimal() for word in words[1:4]):
+        raise UsageError(f"{_SOURCE}: no host and three ports")
+    work, results, control = map(int, words[1:4])
+    key = CurveKey.from_text(words[4], _SOURCE) if len(words) > 4 else None
+    return MasterAddress(words[0], Ports(work, results, control), key)
+
+
+class GroupStarted(NamedTuple):
+    """The workers were started, and wait for the master's address."""
+
+    release: str  #: of ssbench
+    clock_s: float  #: wall clock of that host, seconds since 1970
+    master: str  #: IP address that the connection came from, as that host sees it; "": unknown
+    workers: Mapping[str, int]  #: name -> process id
+
+
+def to_line(report: GroupStarted | WorkerExit) -> str:
+    """The line, without a newline."""
+    if isinstance(report, WorkerExit):
+        return _MARK + json.dumps({"exit": report})
+    names = ("release", "clock", "master", "workers")
+    return _MARK + json.dumps(dict(zip(names, report, strict=True)))
+
+
+def from_line(line: str) -> GroupStarted | WorkerExit | None:
+    """The inverse of ``to_line``, with printable texts; None if the line is something else."""
+    if not line.startswith(_MARK):
+        return None
+    try:
+        found = json.loads(line[len(_MARK) :])
+        if "exit" in found:
+            name, pid, reason, status = found["exit"]
+            return WorkerExit(printable(name), int(pid), printable(reason), int(status))
+        workers = {printable(name): int(pid) for name, pid in found["workers"].items()}
+        started = GroupStarted(
+            printable(found["release"]), float(found["clock"]), printable(found["master"]), workers
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return started if 0 < len(workers) <= _MOST else None
