@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
+SPHINX = $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
 
 .PHONY: help demo docs screenshots test servers test-long faults soak scale truth bench fuzz check clean
 
@@ -47,12 +48,14 @@ fuzz: $(VENV)/.for-fuzz ## hostile input for each parser, SECONDS=60 each (TARGE
 
 docs: $(VENV)/.for-test ## the documents: what is made from the code, and HTML in build/docs
 	$(BIN)/python docs/generate.py
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
+	$(SPHINX)
 
 screenshots: $(VENV)/.for-test ## draw docs/pictures anew; needs chromium and chromium-driver
 	$(BIN)/python docs/screenshots.py
 
-check: $(VENV)/.for-test docs ## format, lint, types, security, layers, documents
+check: $(VENV)/.for-test ## format, lint, types, security, layers, documents
+	$(BIN)/python docs/generate.py --check
+	$(SPHINX)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy

@@ -26,6 +26,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from docs import messages as index  # noqa: E402
 from ssbench.cli.commands import COMMANDS, master_parser  # noqa: E402
 from ssbench.cli.worker_options import worker_parser  # noqa: E402
 from ssbench.core.errors import GRAVITY, ExitStatus, ScenarioError  # noqa: E402
@@ -229,7 +230,8 @@ def options(*names: str) -> str:
             owners.setdefault(row, []).append(command)
     common = [row for title in SHARED for row in shared(title)]
     reference = {} if commands == ["run-scenario"] else shown("run-scenario")
-    own, groups = [], {}
+    own: list[Row] = []
+    groups: dict[str, list[Row]] = {}
     for row, having in owners.items():
         if row[0] in _of_stores() or row in common or row in reference or "--version" in row[0]:
             continue
@@ -325,8 +327,9 @@ def scenario_keys(part: str) -> str:
 
 
 def _json_text(default: object) -> str:
-    whole = isinstance(default, float) and default.is_integer()
-    return default if isinstance(default, str) else json.dumps(int(default) if whole else default)
+    if isinstance(default, float) and default.is_integer():
+        default = int(default)
+    return default if isinstance(default, str) else json.dumps(default)
 
 
 def _accepted(scenario: object, place: str) -> str:
@@ -361,6 +364,12 @@ def exit_statuses() -> str:
     severe = [str(int(each)) for each in GRAVITY if each not in (ExitStatus.OK, ExitStatus.USAGE)]
     text = table(("Status", "Meaning"), [(str(int(each)), each.meaning) for each in ExitStatus])
     return f"{text}\n\nIf several statuses apply, the most severe counts: {', '.join(severe)}."
+
+
+def messages(section: str) -> str:
+    """The messages of a section of the index, with what to do."""
+    found = ((literal(what), sentence(advice)) for what, advice in index.rows(section))
+    return list_table(("Message", "Likely cause, and what to do"), (50, 50), found)
 
 
 # --- operations, reports
@@ -433,6 +442,7 @@ PAGES: dict[str, Callable[..., str]] = {
     "scenario-keys": scenario_keys,
     "operation-keys": operation_keys,
     "exit-statuses": exit_statuses,
+    "messages": messages,
     "operations": operations,
     "json": json_keys,
     "commands": commands,
