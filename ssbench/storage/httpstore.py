@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +24,7 @@ from ssbench.storage.directory import PIECE, DirectorySource, file_contents
 from ssbench.storage.httpbody import Collector, HeaderCollector, RangeCollector, check_range
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import ConnectionPool
-from ssbench.storage.verify import ClaimedMd5, ContentVerifier, FileVerifier, Verifier
+from ssbench.storage.verify import ClaimedMd5, ContentVerifier, FileVerifier, Verifier, hash_of
 
 LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrives
 #: Deadline of an administrative request, in network timeouts: a bulk delete takes minutes, and
@@ -76,9 +77,9 @@ class HttpClient:
         return perf_counter_ns() + self._admin_timeout_ns
 
 
-class HttpStorage(HttpClient):
+class HttpStorage(HttpClient, ABC):
     """What the hot halves share. A driver has the other methods named in ``METHODS``, and calls
-    ``_make_actions`` once it is complete."""
+    ``_make_actions`` once it is complete. One that lacks a method can't be made."""
 
     operations: Collection[int] = METHODS.keys()
     actions: Mapping[int, Action]
@@ -111,10 +112,10 @@ class HttpStorage(HttpClient):
             },
         }
 
+    @abstractmethod
     def _with_headers(self, lines: str) -> HttpStorage:
         """The same driver, with further header lines in every request: no request pays for them
         where there are none."""
-        raise NotImplementedError
 
     def _actions(self) -> dict[int, Action]:
         actions: dict[int, Action] = {
@@ -131,20 +132,21 @@ class HttpStorage(HttpClient):
 
     # What each store does in its own way, beside ``METHODS``
 
+    @abstractmethod
     def checksum_lines(self, checksum: str) -> str:
         """Header lines by which the store refuses an upload of another MD5."""
-        raise NotImplementedError
 
+    @abstractmethod
     def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response. Call it before any other wait."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _read(
         self, job: Job, deadline_ns: int, body: Collector | None = None, lines: str = ""
     ) -> Timing:
         """:param lines: further header lines."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _write(
         self,
         job: Job,
@@ -157,15 +159,14 @@ class HttpStorage(HttpClient):
         :param upload: None: the made-up content of the job's object.
         :param lines: further header lines.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
         """DELETE; a missing object counts as success."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:
         """Whether the job's object is there as it was made, by one request that changes nothing."""
-        raise NotImplementedError
 
     # What follows from that
 
@@ -409,12 +410,9 @@ class ObjectsInParts:
         claimed = claimed_md5(headers)
         if not self._settings.verify or claimed is None:
             return
-        digest = md5(content.first, usedforsecurity=False)
-        for piece in content.rest() if content.rest else ():
-            digest.update(piece)
-        if claimed != digest.hexdigest():
-            said = f"{place}: the ETag is {claimed}, and the MD5 of what was sent "
-            said += digest.hexdigest()
+        sent = hash_of(md5(content.first, usedforsecurity=False), content.rest)
+        if claimed != sent:
+            said = f"{place}: the ETag is {claimed}, and the MD5 of what was sent {sent}"
             raise StorageError(ErrorKind.CORRUPT, said, status=timing.status, timing=timing)
 
     def _all(self, request: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:

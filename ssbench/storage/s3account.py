@@ -11,8 +11,6 @@ from time import time
 from typing import NamedTuple
 from urllib.parse import quote
 
-import gevent
-
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, SEGMENTS_HEADER, VERSION_HEADER
@@ -38,6 +36,7 @@ from ssbench.storage.s3parse import (
 )
 from ssbench.storage.s3sign import UNSIGNED_PAYLOAD, Signer
 from ssbench.storage.sites import open_pools, parse_storage_url, quoted_name
+from ssbench.storage.verify import hash_of
 
 RUN_HEADER = "x-amz-meta-ssbench-run"
 _META, _NEUTRAL = "x-amz-meta-", "x-object-meta-"  # NEUTRAL: as in core.naming
@@ -53,8 +52,6 @@ REJECTED = frozenset(
         "TokenRefreshRequired",
     }
 )  # fmt: skip
-#: Bytes to hash before yielding to other greenlets: about a millisecond.
-_HASH_SLICE = 1024 * 1024
 _UPLOADS_PAGE = 1000  #: open uploads of a listing page: S3's maximum
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
@@ -172,15 +169,7 @@ class S3Client(HttpClient):
             return UNSIGNED_PAYLOAD
         if upload.rest is None:
             return sha256(upload.first).hexdigest()
-        digest = sha256(upload.first)
-        hashed = len(upload.first)
-        for piece in upload.rest():
-            digest.update(piece)
-            hashed += len(piece)
-            if hashed >= _HASH_SLICE:
-                hashed = 0
-                gevent.sleep(0)
-        return digest.hexdigest()
+        return hash_of(sha256(upload.first), upload.rest)
 
     def request(
         self,

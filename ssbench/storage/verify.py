@@ -6,7 +6,8 @@ store reports one. An operation's time ends with its last byte; checks after tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from hashlib import md5
 from typing import Any, Protocol
 
@@ -127,21 +128,11 @@ class Verifier:
         if claimed is None:
             return
         name = self._naming.object(job.size_class, job.object).encode()
-        sent = self._md5_of(name, job)
+        pieces = partial(self._content.pieces, name, job.version, job.size)
+        sent = hash_of(md5(usedforsecurity=False), pieces)
         if sent != claimed:
             etag_mismatch = f"the ETag is {claimed}, and the MD5 of what was sent {sent}"
             raise self._failure(job, ErrorKind.CORRUPT, etag_mismatch, timing)
-
-    def _md5_of(self, name: bytes, job: Job) -> str:
-        digest = md5(usedforsecurity=False)
-        hashed = 0
-        for piece in self._content.pieces(name, job.version, job.size):
-            digest.update(piece)
-            hashed += len(piece)
-            if hashed >= _HASH_SLICE:
-                hashed = 0
-                gevent.sleep(0)
-        return digest.hexdigest()
 
     def _failure(self, job: Job, kind: ErrorKind, text: str, timing: Timing) -> StorageError:
         return StorageError(
@@ -181,6 +172,23 @@ class FileVerifier:
 
     def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
         """Nothing: uploads of files compare while the file is open."""
+
+
+def hash_of(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> str:
+    """The digest in hexadecimal after all pieces; other greenlets run in between.
+
+    :param digest: of hashlib, of what precedes the pieces.
+    :param pieces: None: there are none.
+    """
+    hashed = 0
+    for piece in pieces() if pieces else ():
+        digest.update(piece)
+        hashed += len(piece)
+        if hashed >= _HASH_SLICE:
+            hashed = 0
+            gevent.sleep(0)
+    found: str = digest.hexdigest()
+    return found
 
 
 def _where(naming: Naming, job: Job) -> str:

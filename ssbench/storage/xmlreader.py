@@ -5,6 +5,7 @@ Document types are refused, and with them all entities but XML's own.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from xml.parsers import expat  # nosec B406 # declarations, and with them entities, are refused
 
@@ -13,7 +14,7 @@ _TOKEN_MAX = 1 << 20  #: bytes of a tag, which expat keeps until it is complete
 _NAMES_MAX = 1000  #: names of elements, attributes and namespaces, which expat keeps forever
 
 
-class XmlReader:
+class XmlReader(ABC):
     """Base of a parser, which takes the elements. An error is kept until all data was fed."""
 
     _TEXT_MAX = 16_384  #: characters of one value
@@ -55,13 +56,13 @@ class XmlReader:
         except (expat.ExpatError, LookupError, ValueError):  # LookupError: unknown encoding
             self._failed = True
 
+    @abstractmethod
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         """An element begins; a ValueError makes the document invalid."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _end(self, name: str) -> None:
         """An element ends; a ValueError makes the document invalid."""
-        raise NotImplementedError
 
     def _begin_text(self) -> None:
         self._text.clear()

@@ -7,7 +7,10 @@ import inspect
 import pytest
 
 from ssbench.storage.base import ObjectStore, StoreAdmin, StoreLimits
+from ssbench.storage.httpstore import HttpStorage
 from ssbench.storage.registry import ROWS, load
+from ssbench.storage.swift import SwiftStorage
+from tests.fakes.drivers import driver_settings
 from tests.fakes.memory_storage import MemoryStorage
 
 HALVES = [
@@ -37,3 +40,12 @@ def test_default_limits_are_none() -> None:
     silent = StoreLimits()
     values = [getattr(silent, name) for name in StoreLimits.__slots__]
     assert set(values) == {None}
+
+
+def test_a_driver_that_lacks_a_method_can_not_be_made() -> None:
+    class WithoutProbe(SwiftStorage):
+        _probe = HttpStorage._probe
+
+    settings = driver_settings(urls=("http://127.0.0.1:1/v1/a",), token="tk")
+    with pytest.raises(TypeError, match=r"WithoutProbe.*_probe"):
+        WithoutProbe(settings)

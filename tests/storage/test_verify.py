@@ -5,8 +5,10 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from hashlib import md5
 from pathlib import Path
 
+import gevent
 import pytest
 
 from ssbench.core.content import PERIOD
@@ -15,6 +17,7 @@ from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CREATE, ENSURE, READ, UPDATE, Operation
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.storage.swift import SwiftStorage
+from ssbench.storage.verify import hash_of
 from tests.fakes.drivers import driver_settings, pieces
 from tests.fakes.http_server import FakeContainer, etag_of
 from tests.fakes.lying_swift import ETAG, LIES, OLD, PUT_ETAG, LyingSwift
@@ -223,3 +226,19 @@ def test_corruption_over_tls_is_found(opened: Opened, tmp_path: Path) -> None:
     driver = opened.driver(swift.url, cacert_pem=made.authority.read_text())
     assert do(driver, job(ENSURE)) is None
     assert kind(do(driver, job(READ))) is ErrorKind.CORRUPT
+
+
+def test_other_greenlets_run_while_a_long_content_is_hashed() -> None:
+    seen: list[int] = []
+    content = bytes(1 << 20)
+
+    def pieces() -> Iterator[memoryview]:
+        for index in range(4):
+            seen.append(index)
+            yield memoryview(content)
+
+    other = gevent.spawn(lambda: seen.append(-1))
+    found = hash_of(md5(b"first", usedforsecurity=False), pieces)
+    other.join()
+    assert found == md5(b"first" + 4 * content, usedforsecurity=False).hexdigest()
+    assert seen == [0, -1, 1, 2, 3]
