@@ -313,6 +313,8 @@ class WorkerWait:
         joined = registry.load_workers
         left = f"({left_ns // SECOND_NS} s left)"
         if self._expected:
+            if joined and self._limits.fewer_workers_ok:
+                left = left.replace(")", f", then the run starts with {joined})")
             return f"Waiting for workers: {joined} of {self._expected} {left}"
         if not joined:
             return f"Waiting for workers: none so far {left}"

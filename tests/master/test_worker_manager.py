@@ -454,6 +454,11 @@ def test_the_wait_is_shown() -> None:
     here.deliver(hello(1, "a"))
     assert worker_wait(here).progress(0).endswith(": 1 so far, for 4 of 8 users (0 s left)")
     assert worker_wait(here, expected=3).progress(0).endswith(": 1 of 3 (0 s left)")
+    here = Scene(fewer_workers_ok=True)
+    assert worker_wait(here, expected=3).progress(0).endswith(": 0 of 3 (0 s left)")
+    here.deliver(hello(1, "a"))
+    shown = worker_wait(here, expected=3).progress(7 * SECOND_NS)
+    assert shown.endswith(": 1 of 3 (7 s left, then the run starts with 1)")
 
 
 # Workers that only send metrics ------------------------------------------------------------
