@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench import __version__
 from ssbench.cli.options import (
@@ -41,15 +43,14 @@ if TYPE_CHECKING:
     from ssbench.cli.site import Site
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A sub-command of ssbench-master."""
 
     rows: tuple[Option, ...]
     summary: str  #: in ssbench-master -h
     description: str
     stray: str = ""  #: hint for an unexpected positional argument
-    groups: Mapping[str, str] = field(default_factory=dict)  #: titles with a description
+    groups: Mapping[str, str] = {}  #: titles with a description
     alias: str = ""  #: another name
     examples: tuple[str, ...] = ()  #: arguments after the name, for the short help
     is_common: bool = True  #: in the short help of ssbench-master

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.cli.worker_options import (

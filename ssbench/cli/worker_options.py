@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from ssbench import __version__
 from ssbench.cli.parser import SHOW_CONFIG, Parser, add_options

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from ssbench.core.model import Job, Phase
 
@@ -62,8 +63,7 @@ class NotFound(Enum):
     SUCCESS = "success"  #: the object is gone, which was the goal
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A key of a scenario that says how an operation is drawn: a whole number or a text."""
 
     key: str

@@ -12,10 +12,11 @@ import ipaddress
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from msgspec import Struct
 
 from ssbench.core.errors import UsageError
 from ssbench.core.text import DURATION_EXAMPLES, SIZE_EXAMPLES, parse_duration, parse_size
@@ -23,8 +24,7 @@ from ssbench.core.text import DURATION_EXAMPLES, SIZE_EXAMPLES, parse_duration, 
 VARIABLE_PREFIX = "SSBENCH_"
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One command-line option, or a positional argument where ``flags`` is empty.
 
     :param flags: all spellings that the help shows, the long one or ones among them.

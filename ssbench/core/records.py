@@ -1,7 +1,7 @@
 """The records of a run, in the order of a stat file: a header; then, in the order of their arrival,
 workers, phases, marks, batches of results and host figures; a footer.
 
-All are frozen dataclasses except the batches, which are columns.
+All are frozen structs except the batches, which are columns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgpack
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from ssbench.core import unpacking
 from ssbench.core.columns import (
@@ -31,8 +31,7 @@ MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one batch, or object of 
 _MISSING = object()
 
 
-@dataclass(frozen=True, slots=True)
-class RunHeader:
+class RunHeader(Struct, frozen=True):
     """What is known before the first request."""
 
     run_id: str
@@ -43,15 +42,14 @@ class RunHeader:
     overrides: Mapping[str, Any]  #: what the command line changed: key -> value
     seed: int
     driver: str  #: "swift", "noop", ...
-    hosts: Mapping[str, Any] = field(default_factory=dict)  #: facts of the master's machine
-    versions: Mapping[str, str] = field(default_factory=dict)  #: python, gevent, zmq, ...
+    hosts: Mapping[str, Any] = {}  #: facts of the master's machine
+    versions: Mapping[str, str] = {}  #: python, gevent, zmq, ...
     verify: bool = False  #: the content of reads was checked
     operations: tuple[Any, ...] = ()  #: Operation.to_map() of each row that the run's process had
-    names: Mapping[str, Any] = field(default_factory=dict)  #: StorageSettings.names of the run
+    names: Mapping[str, Any] = {}  #: StorageSettings.names of the run
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRecord:
+class WorkerRecord(Struct, frozen=True):
     """A worker that took part; ``index`` is what batches of results name it by."""
 
     index: int
@@ -62,8 +60,7 @@ class WorkerRecord:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseRecord:
+class PhaseRecord(Struct, frozen=True):
     """The start of a phase. Offsets of its results count from ``started_at``."""
 
     phase: Phase
@@ -71,8 +68,7 @@ class PhaseRecord:
     users: int
 
 
-@dataclass(frozen=True, slots=True)
-class MarkRecord:
+class MarkRecord(Struct, frozen=True):
     """A moment of the run phase: a stage of the load begins, the number of users that run changes
     within a stage, or the load ends.
 
@@ -135,8 +131,7 @@ class ResultBatch:
         return unpack_named(name, packed, self.count)
 
 
-@dataclass(frozen=True, slots=True)
-class HostRecord:
+class HostRecord(Struct, frozen=True):
     """A second's live figures of a machine and process; core.stats.host_metrics names them.
 
     Figures that the machine does not provide are missing.
@@ -150,8 +145,7 @@ class HostRecord:
     boot_id: str = ""  #: the same for all processes of one machine; "" if unknown
 
 
-@dataclass(frozen=True, slots=True)
-class ClockRecord:
+class ClockRecord(Struct, frozen=True):
     """The clocks of a worker by the master's estimate, for the batches of the phase that follow."""
 
     worker: int
@@ -163,8 +157,7 @@ class ClockRecord:
     wall_ns: int | None = None  #: the worker's wall clock minus the master's, as uncertain
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileRecord:
+class ProfileRecord(Struct, frozen=True):
     """The CpuProfile of a process in the run phase."""
 
     worker: int  #: MASTER: the master's own
@@ -173,8 +166,7 @@ class ProfileRecord:
     overhead_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RunFooter:
+class RunFooter(Struct, frozen=True):
     """How the run ended. Absent if it was cut off."""
 
     ended_at: Finite  #: wall clock, seconds since 1970
@@ -184,7 +176,7 @@ class RunFooter:
     lost: int = 0  #: operations lost with their worker, not among the results
     refused: int = 0  #: stale or malformed result messages
     late: int = 0  #: operations that fell due and were never started (open loop)
-    skipped: Mapping[str, int] = field(default_factory=dict)  #: operation name -> count
+    skipped: Mapping[str, int] = {}  #: operation name -> count
     workers_lost: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()  #: warnings that were shown during the run
     left_behind: int = 0  #: objects of ours that were not deleted, and are or may be in the store

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ssbench.core.dispatch.dispatcher import MAX_BATCH, JobCounts
 from ssbench.core.model import Phase, Stage
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from ssbench.core.stats.auto_stop import SteadyStateDetector, ThresholdWatch
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Time limits, and amounts."""
 
     worker_timeout_s: float = 10.0
@@ -29,8 +29,7 @@ class Limits:
     think_s: tuple[float, float] = (0.0, 0.0)  #: pause of a user after each operation of the run
 
 
-@dataclass(frozen=True, slots=True)
-class PhasePlan:
+class PhasePlan(Struct, frozen=True):
     """What a phase is to do.
 
     :param seconds: stop sending after so long; None: when the workload is finished.
@@ -48,8 +47,7 @@ class PhasePlan:
     watch: ThresholdWatch | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseOutcome:
+class PhaseOutcome(Struct, frozen=True):
     """How a phase went."""
 
     counts: JobCounts

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import log10
 from typing import Any
+
+from msgspec import Struct
 
 from ssbench.core.text import printable
 from ssbench.report.model import Report, Row, Section, Series
@@ -17,8 +18,7 @@ _LONGEST_NAME = 20
 _SINCE_START = "seconds since the start"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of a chart; y is None where there is no value."""
 
     name: str
@@ -27,8 +27,7 @@ class Line:
     labels: Sequence[str] = ()  #: of each point, for charts of single points
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A moment, or a part, of the time of a chart."""
 
     kind: str  #: "stage", "excluded", "fault", "end" or "limit"
@@ -37,8 +36,7 @@ class Mark:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """Lines along common axes."""
 
     title: str

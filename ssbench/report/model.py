@@ -8,10 +8,11 @@ Section: every renderer shows a section, table or column that it has no special 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
 
 #: The formats that show a value; "text" stands for every format that people read.
 ALL = "text csv json"
@@ -21,8 +22,7 @@ ALL = "text csv json"
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """What a number counts, and in which unit it is shown."""
 
     symbol: str = ""  #: for people
@@ -43,8 +43,7 @@ WALL_CLOCK = Unit("UTC")  #: seconds since 1970
 LATENCY = Unit("ms", 1e6, 3, 1e9)  #: of nanoseconds
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A figure's name, unit and meaning."""
 
     key: str  #: its name in JSON
@@ -55,8 +54,7 @@ class Column:
     formats: str = ALL
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(Struct, frozen=True):
     """Durations of successful operations, in nanoseconds; None where there is none."""
 
     count: int
@@ -70,8 +68,7 @@ class Distribution:
     worst_id: str | None  #: transaction id of the slowest; "" where it had none
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """An estimate, and the confidence interval around it; None where unknown."""
 
     value: float | None
@@ -80,8 +77,7 @@ class Interval:
     unit: Unit
 
 
-@dataclass(frozen=True, slots=True)
-class Actual:
+class Actual(Struct, frozen=True):
     """What a threshold was held against, in its unit; None where nothing was measured."""
 
     value: float | None
@@ -89,8 +85,7 @@ class Actual:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """One value."""
 
     column: Column
@@ -111,8 +106,7 @@ def fact(
     return Fact(Column(key, unit, meaning, title, csv, formats), value)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows of the same columns.
 
     :param by: key of the column that names a row: JSON makes a mapping by it, else a list.
@@ -136,8 +130,7 @@ class Table:
         return cls(key, columns, values, **settings)
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """Figures over time: ``y`` at each ``x``, which rises from 1 without a gap.
 
     JSON lists the values of a single ``y``, and rows of several.
@@ -162,8 +155,7 @@ class Level(Enum):
     SEVERE = "WARNING: "
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A sentence for people, with its figures for programs."""
 
     level: Level
@@ -190,8 +182,7 @@ def plain_note(sentence: str) -> Note:
     return Note(Level.PLAIN, sentence, {}, "text")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A part of a report.
 
     JSON nests its facts, tables and series under ``key``, on top where that is "". A section of
@@ -232,8 +223,7 @@ def section_of(block: Table | Series, title: str = "", formats: str = ALL) -> Se
     return Section(block.key, title, series=[block], formats=formats)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What all formats show of a run, a series of runs, or a comparison."""
 
     kind: str  #: "run", "series" or "comparison"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+
+from msgspec import structs
 
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import of_phase, parameters_of
@@ -230,7 +231,7 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
     for stage, finding in steadiness(stats):
         sentence = _sentence(finding, stats.total(stage=stage).seconds)
         number = None if stage is None else stage + 1
-        figures = {"finding": _FINDINGS[type(finding)], "stage": number, **asdict(finding)}
+        figures = {"finding": _FINDINGS[type(finding)], "stage": number, **structs.asdict(finding)}
         level = Level.NOTE if isinstance(finding, TooShort) else Level.WARNING
         found.append(Note(level, sentence, figures, "json"))
         # The reports of ssbench 0.3.9 do not say that a run is short.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core.stats.compare import ChangeVerdict
 from ssbench.core.text import printable
@@ -32,8 +34,7 @@ _CHANGE = Unit("%", digits=1)
 _MOST_ROWS = 2000  #: of a table; a browser takes long over more
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """A table as text."""
 
     title: str

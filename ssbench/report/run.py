@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import Any
+
+from msgspec import structs
 
 from ssbench.core.model import Phase
 from ssbench.core.operations import Body, row_of
@@ -136,7 +137,7 @@ def _run(stats: RunStats) -> Section:
     header, footer, view, after = run.header, run.footer, run.scenario, stats.after_end
     asked = max((users.asked for users in run.stage_users), default=view.user_count)
     after_count, after_s = after or (0, None)
-    sizes = [_size(asdict(size), crud_of(size.profile)) for size in view.sizes]
+    sizes = [_size(structs.asdict(size), crud_of(size.profile)) for size in view.sizes]
     facts = [
         fact("run_id", header and header.run_id, WORD, "identifier", _DATA),
         fact("ssbench_version", header and header.ssbench_version, WORD, "that ran it", _DATA),
@@ -421,7 +422,7 @@ def _load_generator(stats: RunStats) -> Section:
     whose = bottleneck(stats, verdict)
     words = list(notes.load_generator_lines(verdict, whose))
     findings = Table.of("findings", [_finding(finding) for finding in verdict.findings])
-    busiest = asdict(verdict.busiest) if verdict.busiest else None
+    busiest = structs.asdict(verdict.busiest) if verdict.busiest else None
     loop, core = _rounded(verdict.busiest_loop_percent), _rounded(verdict.busiest_core_percent)
     lag_s, answer = _rounded(verdict.loop_lag_max_s), verdict.headroom.value
     facts = [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.stats.steps import Search, Step
@@ -51,8 +52,7 @@ _BOUNDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesSettings:
+class SeriesSettings(Struct, frozen=True):
     """What all steps of a series have in common.
 
     :param name: of the scenario.

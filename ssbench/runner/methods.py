@@ -5,13 +5,12 @@ One table for the command line, the runner and the CSV files. It loads nothing o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ssbench.core.operations import CREATE, DELETE, HEAD, POST, READ, Body, Effect, Operation
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """A command. What it needs and prints follows from its operations.
 
     :param operations: each with users of its own.

@@ -11,9 +11,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from gevent.pool import Pool
+from msgspec import Struct
 
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import ErrorKind, SizeClass
@@ -52,8 +52,7 @@ _HINTS: Mapping[int | ErrorKind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """What is wrong with a scenario for a store. With a fault, the run must not start."""
 
     faults: tuple[str, ...] = ()

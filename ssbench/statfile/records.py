@@ -13,7 +13,6 @@ new field needs no new format version.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
 import msgpack
@@ -71,7 +70,7 @@ def encode(record: Record) -> bytes:
     :raises MessageError: if it has a value that can't be written.
     """
     assert not isinstance(record, ResultBatch)  # nosec B101 # for mypy
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    values = msgspec.structs.asdict(record)
     if isinstance(record, RunHeader):
         values["format"] = FORMAT  # also here: recompressing a file loses the block headers
     return _pack([_CODES[type(record)], values])
@@ -165,7 +164,7 @@ class Decoder:
             raise MessageError("no record")
         if record is RunHeader:
             check_version(_whole(item[1].get("format", FORMAT)))
-        known = {field.name for field in fields(record)} & item[1].keys()
+        known = item[1].keys() & record.__struct_fields__
         try:
             decoded: Record = msgspec.convert(
                 # Names of objects that were listed are packed into bytes.

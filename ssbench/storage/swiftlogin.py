@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import structs
+
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.storage.options import (
@@ -316,7 +318,7 @@ def _v1(flags: str, name: str, metavar: str, variables: str, text: str, **more: 
 
 
 _keystone = partial(openstack_option, group=_KEYSTONE_GROUP)
-_CLOUD = replace(
+_CLOUD = structs.replace(
     _keystone("cloud", "NAME", "log in to this cloud of clouds.yaml; requires ssbench[clouds]"),
     brief="log in to this cloud of clouds.yaml",
 )

@@ -17,6 +17,7 @@ import gevent
 import pytest
 import zmq
 from gevent import get_hub
+from msgspec import structs
 
 from ssbench import __version__
 from ssbench.core.columns import Schema, pack_results
@@ -387,7 +388,7 @@ def test_failures_are_counted_and_end_nothing_without_a_limit() -> None:
         assert (outcome.ended, outcome.counts.failed, outcome.counts.done) == ("complete", 50, 0)
 
     for most, words in ((1, "an operation failed: no"), (7, "7 operations in a row failed: no")):
-        with scene(replace(PATIENT, max_consecutive_errors=most)) as here:
+        with scene(structs.replace(PATIENT, max_consecutive_errors=most)) as here:
             here.thread_worker(open_driver=broken)
             outcome = here.run(Ledger(10**9))
             assert (outcome.ended, outcome.reason) == ("failed", f"stopped early, as told: {words}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.steps import Step

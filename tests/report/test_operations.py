@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import zlib
-from dataclasses import replace
 
 import msgpack
 import pyarrow
 import pytest
+from msgspec.structs import replace
 from pyarrow import parquet
 
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
@@ -114,7 +115,7 @@ def test_numbers_beyond_64_bits_are_null_in_parquet() -> None:
     packed = msgpack.unpackb(record.packed)
     at = 1 + record.names.index("bytes_moved")
     packed[at] = [1 << 62, "Q", b"\xff" * 8]
-    damaged = replace(record, packed=msgpack.packb(packed))
+    damaged = dataclasses.replace(record, packed=msgpack.packb(packed))
     assert parquet_of([HEADER, RUN, damaged]).column("bytes").to_pylist() == [None]
 
 

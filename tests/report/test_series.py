@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.stats.steps import Search, Step

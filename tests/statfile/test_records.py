@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
@@ -59,7 +58,7 @@ VALUES: dict[str, Any] = {
     "tuple[Any, ...]": st.lists(JSON, max_size=4).map(tuple),
 }
 COLD: Any = st.sampled_from(list(RECORD_TYPES.values())).flatmap(
-    lambda cls: st.builds(cls, **{f.name: VALUES[f.type] for f in fields(cls)})
+    lambda cls: st.builds(cls, **{name: VALUES[kind] for name, kind in cls.__annotations__.items()})
 )
 ROWS = st.lists(
     st.builds(

@@ -10,8 +10,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeGuard, TypeVar
+
+from msgspec import Struct
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.text import (
@@ -110,8 +111,7 @@ class ValidationErrors:
             self.lines.append(line)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRule:
+class KeyRule(Struct, frozen=True):
     """What a key may have as its value, and what the reference (docs/generate.py) says of it."""
 
     check: Check[Any]

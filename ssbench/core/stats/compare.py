@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
+
+from msgspec import Struct, structs
 
 from ssbench.core.errors import UsageError
 from ssbench.core.operations import CRUD, operation_named
@@ -54,8 +55,7 @@ class Measure(NamedTuple):
     percent: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """A figure of one run (per second, or nanoseconds), and its confidence interval."""
 
     value: float | None  #: None, as are low and high, if the run has no such figure
@@ -63,8 +63,7 @@ class Estimate:
     high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The ratio of a run's figure to the first run's."""
 
     ratio: float | None  #: None if either is missing, or the first is 0
@@ -73,8 +72,7 @@ class Change:
     verdict: ChangeVerdict
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One measure of all runs."""
 
     measure: Measure
@@ -82,8 +80,7 @@ class Row:
     changes: tuple[Change, ...]  #: of each run but the first, against the first
 
 
-@dataclass(frozen=True, slots=True)
-class SettingDifference:
+class SettingDifference(Struct, frozen=True):
     """A setting in which runs differ."""
 
     key: str  #: "sizes[0].size_max"
@@ -91,8 +88,7 @@ class SettingDifference:
     of_scenario: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One of the runs."""
 
     name: str  #: path of its stat file
@@ -124,8 +120,7 @@ class Run:
         return any(host.taken for host in self.hosts)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """The figures of one operation, None for all together.
 
     Runs have it by its name: two drivers may give the same operation different numbers.
@@ -135,8 +130,7 @@ class Section:
     rows: Sequence[Row]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Runs side by side, each against the first."""
 
     runs: Sequence[Run]
@@ -254,8 +248,7 @@ def unlike(headers: Sequence[RunHeader]) -> list[SettingDifference]:
 # How it is computed
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure:
+class _Figure(Struct, frozen=True):
     """A figure of one run, and of each resample."""
 
     value: float | None
@@ -376,12 +369,12 @@ def _change(first: _Figure, other: _Figure, confidence: float) -> Change:
 def _judged(row: Row, runs: Sequence[Run]) -> Row:
     """The row without verdicts on runs that were short of users."""
     changes = tuple(
-        replace(change, verdict=ChangeVerdict.NOT_JUDGED)
+        structs.replace(change, verdict=ChangeVerdict.NOT_JUDGED)
         if runs[0].short_of_users or run.short_of_users
         else change
         for run, change in zip(runs[1:], row.changes, strict=True)
     )
-    return replace(row, changes=changes)
+    return structs.replace(row, changes=changes)
 
 
 def _with_results(runs: Sequence[Run]) -> list[str | None]:

@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.headroom import Bottleneck, Headroom, HeadroomVerdict
@@ -118,8 +119,7 @@ def _noted(stats: RunStats) -> Iterator[Noted]:
 # Open loops
 
 
-@dataclass(frozen=True, slots=True)
-class Arrivals:
+class Arrivals(Struct, frozen=True):
     """The rate of an open loop: wanted, and achieved."""
 
     target_per_s: float  #: operations/s that fell due
@@ -199,8 +199,7 @@ def bottleneck(stats: RunStats, verdict: HeadroomVerdict) -> Bottleneck:
 # Closed loops
 
 
-@dataclass(frozen=True, slots=True)
-class Omission:
+class Omission(Struct, frozen=True):
     """Signs that the store stalled during a closed loop."""
 
     slowest_ns: float

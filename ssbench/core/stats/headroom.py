@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from math import isnan
 from statistics import fmean
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from ssbench.core.stats.host_metrics import HostSeries
@@ -66,16 +67,14 @@ class Bottleneck(Enum):
     CLOSED_LOOP = "store or users"
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
+class Who(Struct, frozen=True):
     """A worker or the master."""
 
     worker_id: str  #: "" for the master
     host: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A resource that was short for some of the time."""
 
     who: Who
@@ -90,8 +89,7 @@ class Finding:
         return self.seconds / self.of_seconds
 
 
-@dataclass(frozen=True, slots=True)
-class HostLoad:
+class HostLoad(Struct, frozen=True):
     """Use of the cores of a host of master or workers, on average over the seconds that count."""
 
     host: str
@@ -105,8 +103,7 @@ class HostLoad:
         return self.cpu_percent >= FULL_PERCENT and self.other_percent >= _OTHERS_PERCENT
 
 
-@dataclass(frozen=True, slots=True)
-class HeadroomVerdict:
+class HeadroomVerdict(Struct, frozen=True):
     """The judgement on all processes; None: not measured."""
 
     headroom: Headroom
@@ -120,8 +117,7 @@ class HeadroomVerdict:
     own_failures: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessSeries:
+class ProcessSeries(Struct, frozen=True):
     """The seconds of one process that count."""
 
     who: Who

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf, isnan, nan
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from ssbench.core.records import HostRecord
@@ -184,16 +185,14 @@ class HostSeconds:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class MeanMax:
+class MeanMax(Struct, frozen=True):
     """Mean and maximum of a figure over the seconds of a run that count."""
 
     mean: float
     max: float
 
 
-@dataclass(frozen=True, slots=True)
-class HostUse:
+class HostUse(Struct, frozen=True):
     """What a host did in the run; figures by the names of ``OF_HOST``, without unknown ones."""
 
     host: str

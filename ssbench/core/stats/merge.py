@@ -16,9 +16,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct, structs
 
 from ssbench.core.errors import UsageError
 from ssbench.core.model import SECOND_NS, Phase
@@ -47,8 +49,7 @@ _ADDED = ("user_count", "rate", "operation_count", "bandwidth")
 _ENDINGS = ("failed", "interrupted", "exhausted", "complete")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A run that is merged: what its records say, but for its results."""
 
     name: str  #: its file
@@ -265,15 +266,15 @@ class _Stream:
                 )
             elif isinstance(record, HostRecord):
                 at_s = record.at_s + self._later_s.get(record.phase, 0)
-                yield replace(record, worker=self._index(record.worker), at_s=at_s)
+                yield structs.replace(record, worker=self._index(record.worker), at_s=at_s)
             elif isinstance(record, ClockRecord | ProfileRecord):
-                yield replace(record, worker=self._index(record.worker))
+                yield structs.replace(record, worker=self._index(record.worker))
             elif isinstance(record, WorkerRecord):
                 worker_id = record.worker_id
                 if worker_id in self._ids:
                     worker_id = f"{worker_id} of {self._run_id}"
                 self._ids.add(worker_id)
-                yield replace(record, index=self._index(record.index), worker_id=worker_id)
+                yield structs.replace(record, index=self._index(record.index), worker_id=worker_id)
 
     def _index(self, worker: int) -> int:
         return self._master if worker == MASTER else worker + self._first_index
@@ -321,7 +322,7 @@ def _header(parts: Sequence[Part]) -> RunHeader:
         for key, value in first.overrides.items()
         if key not in _ADDED and all(part.header.overrides.get(key) == value for part in parts)
     }
-    return replace(
+    return structs.replace(
         first,
         overrides=overrides,
         run_id="+".join(part.header.run_id for part in parts),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import OPERATIONS, Operation, rows_of
@@ -23,8 +24,7 @@ _MOST_DAMAGE = 100  #: lines
 _NO_SCENARIO = ScenarioView.of({})
 
 
-@dataclass(frozen=True, slots=True)
-class StageUsers:
+class StageUsers(Struct, frozen=True):
     """How many users a stage of the load had."""
 
     asked: int

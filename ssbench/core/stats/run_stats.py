@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Phase
@@ -67,8 +67,7 @@ class UpToLastStart(NamedTuple):
     throughput: Throughput
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Operations per worker. The standard deviation is that of the population."""
 
     min: int

@@ -7,8 +7,9 @@ malformed is None or omitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ssbench.core.operations import CRUD
 
@@ -18,8 +19,7 @@ _YEAR_S = 366 * 86400.0
 _LEGACY_SCENARIO = "_scenario_data"  # ssbench 0.3.9 keeps the user's JSON under this key
 
 
-@dataclass(frozen=True, slots=True)
-class SizeView:
+class SizeView(Struct, frozen=True):
     """A size class; ``share`` is its part of all operations (0 to 1)."""
 
     name: str
@@ -30,8 +30,7 @@ class SizeView:
     profile: Profile | None
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioView:
+class ScenarioView(Struct, frozen=True):
     """A scenario as a report shows it; ``profile`` is the average over the classes by share."""
 
     name: str

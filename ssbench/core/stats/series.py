@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.histogram import (
@@ -38,8 +38,7 @@ _MAX_BUCKETS = 24_000_000
 _KEY_BITS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Second:
+class Second(Struct, frozen=True):
     """What completed within one second; ``count``, bytes and latencies are of the successes."""
 
     second: int  #: from the start of the run

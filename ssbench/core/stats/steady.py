@@ -7,10 +7,11 @@ numbers; ``report.notes`` puts them into words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations, groupby, pairwise
 from math import log, sqrt
 from statistics import fmean, median, pvariance
+
+from msgspec import Struct
 
 ENOUGH_SECONDS = 10
 MAX_DRIFT = 0.05  #: of the median, over the whole run
@@ -23,16 +24,14 @@ _TREND_Z = 2.58  # 1 % two-sided
 _CHANCE = 0.01  # of a stall by chance in a run
 
 
-@dataclass(frozen=True, slots=True)
-class TooShort:
+class TooShort(Struct, frozen=True):
     """Too few whole seconds to find anything but stalls."""
 
     seconds: int
     wanted: int = ENOUGH_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class Stalled:
+class Stalled(Struct, frozen=True):
     """Seconds in which almost nothing completed."""
 
     stalled: int
@@ -41,16 +40,14 @@ class Stalled:
     first: int  #: number of the first such second
 
 
-@dataclass(frozen=True, slots=True)
-class Drifted:
+class Drifted(Struct, frozen=True):
     """The rate rose or fell during the run."""
 
     what: str  #: "operations" or "bytes"
     change: float  #: over all seconds, as a share of the median; negative: it fell
 
 
-@dataclass(frozen=True, slots=True)
-class TwoLevels:
+class TwoLevels(Struct, frozen=True):
     """The rate jumped between a low and a high level."""
 
     what: str
@@ -60,8 +57,7 @@ class TwoLevels:
     seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unsteady:
+class Unsteady(Struct, frozen=True):
     """The seconds differ too widely to quote their average."""
 
     what: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ssbench.core.stats.headroom import Bottleneck, Headroom
 
@@ -20,16 +21,14 @@ if TYPE_CHECKING:
 OVER: Mapping[str, str] = {"users": "user_count", "rate": "rate"}
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """The loads of a series, in the order in which they are run."""
 
     over: str  #: a key of OVER
     loads: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One run, as a row of a table. Latencies are in nanoseconds; None: no such latency.
 
     A run that was short of users has counts, but no rate, latencies and verdicts.
@@ -55,7 +54,7 @@ class Step:
     no_store: bool = False  #: ``--noop``
     steady: bool | None = None  #: whether an average can be quoted; None: too short to tell
     #: (ErrorKind, HTTP status) -> failures.
-    causes: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    causes: Mapping[tuple[int, int], int] = {}
 
     @classmethod
     def of(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind
 from ssbench.core.operations import Body, row_of
@@ -252,8 +252,7 @@ class Tally(Counts):
                 getattr(self, name).merge(getattr(other, name))
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ErrorExample:
+class ErrorExample(Struct, frozen=True, order=True):
     """One failed operation to look up in the store's logs; the earliest is the example."""
 
     at_ns: int  #: its end, or its start if the end is unknown; wall clock
@@ -262,8 +261,7 @@ class ErrorExample:
     transaction_id: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorTally:
+class ErrorTally(Struct, frozen=True):
     """How often an error with one status occurred."""
 
     count: int

@@ -17,10 +17,11 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from msgspec import Struct
 
 from ssbench.core.errors import UsageError
 from ssbench.core.operations import OPERATIONS, Operation, operation_named
@@ -172,8 +173,7 @@ _SAME_UNIT = {"µs": "us", "μs": "us"}  # micro sign and Greek letter
 _MEANT = {"=": "==", "=<": "<=", "=>": ">=", "≤": "<=", "≥": ">="}
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Struct, frozen=True):
     """A condition that a run must meet; ``parse`` of its ``str()`` gives an equal one.
 
     ``p99``, ``mean``, ``min`` and ``max`` are of the response time (from due) in an open loop, else
@@ -305,8 +305,7 @@ class Threshold:
         return "no operation to judge by" if self.metric in METRICS else "no sample to judge by"
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdResult:
+class ThresholdResult(Struct, frozen=True):
     """Whether a run met a threshold."""
 
     threshold: Threshold

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgpack
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase
@@ -211,7 +212,7 @@ def test_results_of_other_columns_are_added_up() -> None:
             count, *columns = msgpack.unpackb(record.packed)
             packed = msgpack.packb([count, *columns[:-1], 7])
             names = (*record.names[:-1], "later_release")
-            other[at] = replace(record, names=names, packed=packed)
+            other[at] = dataclasses.replace(record, names=names, packed=packed)
     stats = merge(one, other)
     assert (stats.total().count, stats.unaccounted, stats.run.damage) == (1000, 0, [])
 
