@@ -67,18 +67,21 @@ clean: ## remove everything that make and the tools created here
 	rm -rf $(VENV) demo.html .bench .fuzz .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# By a plain path: the import hook, which is the default, costs each start of Python 10 ms of CPU.
+INSTALL = $(BIN)/pip install --quiet --config-settings editable_mode=compat --editable
+
 $(VENV)/.for-demo: $(NEEDS) | $(BIN)/pip
 	@echo "Installing ssbench and a Swift into $(VENV); this takes a minute, and only once."
-	@$(BIN)/pip install --quiet --editable '.[embedded,html]'
+	@$(INSTALL) '.[embedded,html]'
 	@touch $@
 
 $(VENV)/.for-test: $(NEEDS) | $(BIN)/pip
 	@echo "Installing ssbench, a Swift, a Keystone and the tools into $(VENV), once."
-	@$(BIN)/pip install --quiet --editable '.[clouds,embedded,html,parquet,prometheus,dev,keystone]'
+	@$(INSTALL) '.[clouds,embedded,html,parquet,prometheus,dev,keystone]'
 	@touch $@ $(VENV)/.for-demo
 
 $(VENV)/.for-fuzz: $(VENV)/.for-test
-	@$(BIN)/pip install --quiet --editable '.[fuzz]' || \
+	@$(INSTALL) '.[fuzz]' || \
 	    { echo "atheris can't be installed: there are builds for CPython 3.10 to 3.13 on x86-64" \
 	        "Linux, this is $$($(BIN)/python -VV | head -1) on $$(uname -m); elsewhere it needs" \
 	        "clang" >&2; exit 1; }
