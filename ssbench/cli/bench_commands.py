@@ -194,6 +194,7 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
                 if stop.requested:
                     reasons.setdefault(ExitStatus.INTERRUPTED, stop.reason)
                     break
+                session.start_run(step.name)
                 lines.config = step.config
                 try:
                     result, emptied = run_in(session, step.config)

@@ -44,8 +44,10 @@ def suite(tmp_path: Path, *more: str) -> int:
 def test_each_step_of_the_suite_is_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert suite(tmp_path, "--threshold", "rate > 1000000000/s") == 3
-    assert "4KBput1: missed rate" in capsys.readouterr().err
+    assert suite(tmp_path, "--threshold", "rate > 1000000000/s", "--progress", "live") == 3
+    printed = capsys.readouterr().err
+    assert "4KBput1: missed rate" in printed
+    assert "Benchmark run (2: 4KBput2)" in printed
     assert len((tmp_path / "bench4KBput2.csv").read_text().splitlines()) == 6
     assert suite(tmp_path, "--threshold", "errors < 1%") == 0
 
