@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,9 @@ import pytest
 from ssbench import statfile
 from ssbench.core.model import Phase
 from ssbench.core.operations import row_of
-from ssbench.core.records import MarkRecord, ResultBatch
+from ssbench.core.records import MarkRecord, PhaseRecord, ResultBatch
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Commands, check_all_done, login, rows_of
+from tests.e2e.commands import Commands, check_all_done, login, rows_of, until
 
 SECOND = 1_000_000_000
 
@@ -130,3 +131,43 @@ def test_a_million_users_start_as_jobs_need_them(commands: Commands) -> None:
     )
     ended = commands.run("-f", path, "--noop", "--workers", 1).fine()
     assert ended.counted() == (5000, 0, 0)
+
+
+def by_the_wall_clock(path: Path) -> tuple[float, float, list[float]]:
+    """Begin and end of the load of an open loop, and when its operations were due."""
+    marks, rows = times(path)
+    with statfile.read(str(path)) as reader:
+        phases = [each for each in reader if isinstance(each, PhaseRecord)]
+    (start_s,) = [each.started_at for each in phases if each.phase is Phase.RUN]
+    ends = [start_s + mark.at_ns / SECOND for mark in (marks[0], marks[-1])]
+    return ends[0], ends[1], [start_s + due / SECOND for due, _, _ in rows]
+
+
+def test_the_runs_of_two_masters_at_the_same_time_are_reported_as_one(commands: Commands) -> None:
+    path = commands.scenario(operation_count=None, run_seconds=90, crud_profile=[0, 1, 0, 0])
+    words = ["-f", path, "--noop", "-R", "--container-base"]
+    masters = [
+        commands.start_run(*words, base, "--rate", rate, "-u", users, workers=1)
+        for base, rate, users in (("one", 50, 3), ("two", 100, 6))
+    ]
+    for each in masters:
+        each.wait_for("Uploading initial objects")  # there is a stat file by now
+    # Once both are in the run phase they can be ended, one after the other.
+    until("operations of both", lambda: all(each.on_disk("READ") > 30 for each in masters))
+    for each in masters:
+        each.interrupt()
+    files = [each.wait().fine(5).results for each in masters]
+    merged = json.loads(commands.call("report-scenario", *files, "--json").fine(0).out)
+    begins, ends, dues = zip(*map(by_the_wall_clock, files), strict=True)
+    low, high = max(begins), min(ends)
+    total, run = merged["total"], merged["run"]
+    assert [part["users"] for part in merged["merged"]] == [3, 6]
+    assert (run["users"], run["scenario"]["rate"]) == (9, 150)
+    by_worker = merged["workers"]["requests_by_worker_id"]
+    assert sorted(by_worker.values()) == sorted(map(len, dues))
+    assert merged["phases"]["POPULATE"]["count"] == 20
+    # Only what was due while both ran counts; a due time on the edge may be on either side of it.
+    both = sum(low <= due < high for each in dues for due in each)
+    assert total["count"] == pytest.approx(both, abs=2)
+    assert total["rate_window_s"] == pytest.approx(high - low, abs=1e-3)
+    assert total["requests_per_s"] == pytest.approx(total["count"] / total["rate_window_s"])
