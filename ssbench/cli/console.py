@@ -18,6 +18,7 @@ from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.option import Option
 from ssbench.core.text import printable
 
+MASK = "********"  #: in place of a secret
 _GZIP = b"\x1f\x8b"  #: the first bytes of every stat file
 
 

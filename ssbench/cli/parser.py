@@ -6,17 +6,25 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 from ssbench.cli.console import discard, tell
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.core.text import close_matches
 
-if TYPE_CHECKING:
-    from ssbench.cli.site import SiteValue
-
 SHOW_CONFIG = "--show-config"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteValue:
+    """A default of the site. The repr does not show the value, which may be secret."""
+
+    value: Any = field(repr=False)
+    origin: str  #: a variable, or a file and its key
+    from_file: bool
+    text: str = field(repr=False)  #: as it is written there
 
 
 class HelpFormatter(argparse.HelpFormatter):

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from datetime import date, time
 from typing import Any
 
-from ssbench.cli.proctitle import MASK
+from ssbench.cli.console import MASK
+from ssbench.cli.parser import SiteValue
 from ssbench.core.errors import UsageError
 from ssbench.core.option import VARIABLE_PREFIX, Option
 from ssbench.storage.options import variables_of
@@ -26,16 +27,6 @@ WORKER_TABLE = "ssbench-worker"
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 _OFF = object()
 _MAX_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class SiteValue:
-    """A default of the site. The repr does not show the value, which may be secret."""
-
-    value: Any = field(repr=False)
-    origin: str  #: a variable, or a file and its key
-    from_file: bool
-    text: str = field(repr=False)  #: as it is written there
 
 
 @dataclass(frozen=True, slots=True)

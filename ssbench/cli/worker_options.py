@@ -8,18 +8,15 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
 from ssbench import __version__
-from ssbench.cli.parser import SHOW_CONFIG, Parser, add_options
+from ssbench.cli.parser import SHOW_CONFIG, Parser, SiteValue, add_options
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
-
-if TYPE_CHECKING:
-    from ssbench.cli.site import SiteValue
 
 MAX_WORKER_ID = 64  #: characters
 KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"

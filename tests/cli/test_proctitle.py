@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.commands import master_parser
-from ssbench.cli.proctitle import MASK, mask
+from ssbench.cli.console import MASK
+from ssbench.cli.proctitle import mask
 from ssbench.core.option import Option
 from ssbench.storage.swiftlogin import OPTIONS, LoginOptions
 
