@@ -12,7 +12,6 @@ from ssbench.cli.profile import profiled
 from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.records import Record
-from ssbench.core.stats.compare import PERCENTS, comparison
 from ssbench.core.stats.merge import Part
 from ssbench.runner.results import (
     check_thresholds,
@@ -94,13 +93,16 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     if paths.count("-") > 1:
         raise UsageError("-: standard input can be only one stat file; name the others")
     check_report_files(ns)
+    from ssbench.core.stats.compare import PERCENTS, comparison  # few processes need it
+    from ssbench.report.comparison import of_comparison
+
     found = comparison(
         [(path, read_stats(path, tell)) for path in paths],
         seed=ns.seed,
         operations=ns.operations or (),
         percents=tuple(sorted(set(ns.percentiles or PERCENTS))),
     )
-    made = report.of_comparison(found)
+    made = of_comparison(found)
     write_result([report.render(made, ns.format or "text")])
     write_report_files(ns, made)
     return ExitStatus.OK

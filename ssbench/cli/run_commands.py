@@ -255,17 +255,18 @@ def _run_series(
 ) -> ExitStatus:
     """Run a series; prints a row for each step, and the table at the end, unless -R."""
     from ssbench import report  # loads slowly
+    from ssbench.report.series import of_series
 
     settings = series.settings
     with closing(iter(series)) as steps:
         for step in steps:
             if not ns.quiet:
-                made = report.of_series(settings, [step])
+                made = of_series(settings, [step])
                 head = report.series_head(made) if len(series.steps) == 1 else ""
                 progress.message(f"{head}{report.series_row(made)}")
             progress.info(f"Scenario run results saved to {step.path}")
     if series.steps:
-        made = report.of_series(settings, series.steps, complete=series.complete)
+        made = of_series(settings, series.steps, complete=series.complete)
         if not ns.no_default_report:
             write_result([report.render(made, ns.format or "text")])
         write_report_files(ns, made)

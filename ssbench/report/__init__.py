@@ -1,6 +1,7 @@
 """Reports: statistics to a Report, and a Report to text, CSV, JSON and more.
 
-``of_run``, ``of_series`` and ``of_comparison`` build a Report, ``render`` shows it.
+``of_run`` builds a Report of a run, ``render`` shows it. ``series.of_series`` and
+``comparison.of_comparison`` are not loaded here: most processes report on single runs.
 """
 
 from __future__ import annotations
@@ -21,17 +22,14 @@ from ssbench.report.as_text import (
     series_row,
     threshold_lines,
 )
-from ssbench.report.comparison import of_comparison
 from ssbench.report.model import Report, all_percentiles
 from ssbench.report.operations import operation_json, operation_rows, over_time_rows, write_parquet
 from ssbench.report.profile import collapsed_stacks
 from ssbench.report.run import of_run
-from ssbench.report.series import SeriesSettings, of_series
 
 __all__ = [
     "FORMATS",
     "Report",
-    "SeriesSettings",
     "all_percentiles",
     "collapsed_stacks",
     "dstat_head",
@@ -39,9 +37,7 @@ __all__ = [
     "host_columns",
     "host_rows",
     "hosts_of",
-    "of_comparison",
     "of_run",
-    "of_series",
     "operation_json",
     "operation_rows",
     "over_time_rows",

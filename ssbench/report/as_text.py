@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
 from ssbench.core.stats.scenario_view import other_operations
 from ssbench.core.stats.thresholds import DURATIONS, THROUGHPUTS
 from ssbench.core.text import bytes_text, plural, printable, shortened
@@ -563,7 +562,6 @@ def _step(table: Table, row: Row, most: int | None) -> str:
 
 _MOST_SETTINGS = 20  #: that are named
 _LONGEST_VALUE = 40
-_VERDICTS = {verdict.name.lower(): verdict.value for verdict in ChangeVerdict}
 _WIDE = (-24, 14, 24, 14, 24, 10, 20)  #: widths of a figure's columns; negative: to the left
 _NARROW = (-22, 12, 12, 9, 20)  #: the same without the intervals of the runs
 
@@ -619,6 +617,8 @@ def _run_of_comparison(number: int, run: Row) -> Iterator[str]:
 
 def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
     """The figures of an operation: of the first run, of another, and the change."""
+    from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict  # runs need none of it
+
     sure = f"{CONFIDENCE:.0%} interval"
     own = [sure] if wide else []
     yield _columns(part["operation"], "Run 1", *own, f"Run {other + 1}", *own, "Change", sure)
@@ -634,7 +634,7 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
             cells += [value, _between(low, high)] if wide else [value]
         change = row["changes_against_first"][other - 1]
         ratio, low, high = (change_text(change[key]) for key in ("ratio", "low", "high"))
-        verdict = _VERDICTS[change["verdict"]]
+        verdict = ChangeVerdict[change["verdict"].upper()].value
         yield _columns(row["title"], *cells, ratio, _between(low, high), verdict)
     first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
     blank = [""] if wide else []

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ssbench.core.stats.compare import ChangeVerdict
 from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.text import plural, printable, shortened
 from ssbench.report.model import (
@@ -417,15 +416,12 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
     return _section(lines, [], _listed([run["file"] for run in runs], _ROOM))
 
 
-#: By the name that rows have.
+#: Names of core.stats.compare.ChangeVerdict in words.
 _VERDICTS = {
-    verdict.name.lower(): words
-    for verdict, words in {
-        ChangeVerdict.REAL: "more than noise",
-        ChangeVerdict.NOISE: "noise",
-        ChangeVerdict.UNKNOWN: "too little data",
-        ChangeVerdict.NOT_JUDGED: "not judged",
-    }.items()
+    "real": "more than noise",
+    "noise": "noise",
+    "unknown": "too little data",
+    "not_judged": "not judged",
 }
 
 

@@ -11,6 +11,7 @@ from ssbench import report, statfile
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.stats.compare import comparison
 from ssbench.report import Report
+from ssbench.report.comparison import of_comparison
 from ssbench.runner.results import read_stats
 
 _GZIP = b"\x1f\x8b"
@@ -92,7 +93,7 @@ class ResultsFolder:
         paths = [self._path(name) for name in names]
         with self._reading:
             runs = [(name, read_stats(path)) for name, path in zip(names, paths, strict=True)]
-            return report.of_comparison(comparison(runs, seed=1))
+            return of_comparison(comparison(runs, seed=1))
 
     def _path(self, name: str) -> str:
         for (present, _, _), path in self._present():

@@ -18,7 +18,8 @@ from ssbench.core.scenario.fields import MAX_RATE
 from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.steps import OVER, Search, Step
-from ssbench.report import SeriesSettings, all_percentiles
+from ssbench.report.model import all_percentiles
+from ssbench.report.series import SeriesSettings
 from ssbench.runner import open_session, resolve, start_session
 from ssbench.runner.config import RunConfig, SessionSettings
 from ssbench.runner.results import read_stats

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from ssbench.core.records import HostRecord
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.report import of_comparison, render
+from ssbench.report import render
+from ssbench.report.comparison import of_comparison
 from tests.golden import compare, legacy
 from tests.report import runs
 

@@ -22,15 +22,9 @@ from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import (
-    Report,
-    SeriesSettings,
-    of_comparison,
-    of_run,
-    of_series,
-    plotly_script,
-    render_html,
-)
+from ssbench.report import Report, of_run, plotly_script, render_html
+from ssbench.report.comparison import of_comparison
+from ssbench.report.series import SeriesSettings, of_series
 from tests.report import runs
 from tests.servers.browser import Browser, browser
 

@@ -9,15 +9,8 @@ from msgspec.structs import replace
 
 from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.steps import Step
-from ssbench.report import (
-    FORMATS,
-    SeriesSettings,
-    all_percentiles,
-    of_comparison,
-    of_run,
-    of_series,
-    render,
-)
+from ssbench.report import FORMATS, all_percentiles, of_run, render
+from ssbench.report.comparison import of_comparison
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -30,6 +23,7 @@ from ssbench.report.model import (
     Table,
     fact,
 )
+from ssbench.report.series import SeriesSettings, of_series
 from tests.report import runs
 
 

@@ -17,7 +17,9 @@ from ssbench.core.stats.merge import Part, end_of_load_ns, merged
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Step
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import Report, SeriesSettings, of_comparison, of_run, of_series, render
+from ssbench.report import Report, of_run, render
+from ssbench.report.comparison import of_comparison
+from ssbench.report.series import SeriesSettings, of_series
 from tests.golden import compare, legacy
 from tests.report import runs
 from tests.report.test_html import REPORTS, lasting

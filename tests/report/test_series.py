@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult
-from ssbench.report import SeriesSettings, of_series, render, series_head, series_row
+from ssbench.report import render, series_head, series_row
+from ssbench.report.series import SeriesSettings, of_series
 
 MS = 1_000_000
 PERCENTILES = (50.0, 99.9, 100.0)

@@ -16,7 +16,9 @@ from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import Report, SeriesSettings, of_comparison, of_run, of_series, render
+from ssbench.report import Report, of_run, render
+from ssbench.report.comparison import of_comparison
+from ssbench.report.series import SeriesSettings, of_series
 from tests.report import runs
 
 PATH = "/tmp/ssbench-results/Small_test_scenario.u4.o1000.r10.2026-11-22_145034.stat.gz"
