@@ -34,7 +34,8 @@ def run(rounds: int) -> Iterator[Figure]:
 
 
 def _small(verb: str, rounds: int) -> Figure:
-    mine, theirs = [], []
+    mine: list[float] = []
+    theirs: list[float] = []
     with target.serving() as server:
         for _ in range(rounds):
             for url, store, taken in ((server.s3_url, "s3", mine), (server.url, "swift", theirs)):

@@ -66,7 +66,8 @@ def _until_first_operation_s(folder: Path) -> float:
 
 def first_operation_at(path: Path) -> float:
     """Wall-clock time of the start of the run phase's first operation."""
-    started_at, starts_ns = 0.0, []
+    started_at = 0.0
+    starts_ns: list[int] = []
     with statfile.read(path) as run_records:
         for record in run_records:
             if isinstance(record, PhaseRecord) and record.phase is Phase.RUN:

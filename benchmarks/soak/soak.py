@@ -21,6 +21,7 @@ from benchmarks.soak.memory import Memory, save
 from benchmarks.soak.store import TOKEN_LIFE_S, SoakedSwift, answers
 from benchmarks.soak.verdict import HUNG_S, Accounts, accounts
 from benchmarks.soak.workers import CENTRE, SLOTS, Workers, in_namespace
+from ssbench.embedded.plan import SwiftOptions
 from ssbench.transport.key import CurveKey
 from tests.e2e.commands import MASTER, ROOT, clean_environment, free_ports
 
@@ -93,7 +94,8 @@ class Soak:
         """Run it, for at most ``seconds`` and the limits above."""
         with contextlib.ExitStack() as opened:
             host = CENTRE if in_namespace() else "127.0.0.1"
-            self.swift = opened.enter_context(SoakedSwift(host=host, token_life_s=TOKEN_LIFE_S))
+            self.swift = SoakedSwift(SwiftOptions(host=host, token_life_s=TOKEN_LIFE_S))
+            opened.enter_context(self.swift)
             self._start_master(host)
             opened.callback(self._end_master)
             ports = [*self._ports, "--zmq-host", host, *self._key_options]

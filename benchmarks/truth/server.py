@@ -166,7 +166,8 @@ class TruthServer:
         for level, kind, stamp in notes:
             if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
                 seconds, ns = _TIMESPEC.unpack(stamp)
-                return min(seconds * SECOND + ns - self._wall_ns, now)
+                arrived: int = seconds * SECOND + ns - self._wall_ns
+                return min(arrived, now)
         return now
 
     def _take(self, connection: Connection, head: bytes, body: bytes) -> None:

@@ -44,7 +44,7 @@ def install_locust() -> str:
     if (_LOCUST_PLACE / "done").exists():
         return ""
     venv.create(_LOCUST_PLACE, clear=True, with_pip=True)
-    pip = [_LOCUST_PLACE / "bin" / "pip", "install", "--quiet", _LOCUST]
+    pip: list[str | Path] = [_LOCUST_PLACE / "bin" / "pip", "install", "--quiet", _LOCUST]
     try:
         subprocess.run(pip, check=True, capture_output=True, text=True, timeout=_INSTALL_S)
     except subprocess.CalledProcessError as error:
