@@ -130,8 +130,9 @@ def _master(load: Load, folder: Path, stats: Path, ports: Sequence[object]) -> W
         "-f", scenario, "-s", stats, *shown, "--expect-workers", load.workers,
         *_ACCESS[load.store], load.url, *ports, *load.options,
     ]  # fmt: skip
-    with pinned(CLIENT), (folder / "master.log").open("w+") as log:
-        master = _start(command, log.fileno(), viewers.terminal if viewers else None)
+    with (folder / "master.log").open("w+") as log:
+        with pinned(CLIENT):  # not what looks on: threads inherit the core
+            master = _start(command, log.fileno(), viewers.terminal if viewers else None)
         try:
             if viewers:
                 viewers.watch(master)
