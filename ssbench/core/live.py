@@ -7,10 +7,14 @@ A latency's bucket is the upper part of its IEEE 754 double, with 5 bits of the 
 from __future__ import annotations
 
 import struct
+import sys
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from math import log
+from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
 
@@ -34,7 +38,7 @@ _OPERATION, _ERROR, _STATUS, _BYTES, _DUE, _START, _LAST = (
         "operation", "error", "status", "bytes_moved", "due_ns", "start_ns", "last_byte_ns",
     )
 )  # fmt: skip
-
+_counted_of = itemgetter(0, _OPERATION, _ERROR, _STATUS, _BYTES)
 
 #: States of workers that need attention, the gravest first.
 ATTENTION = ("gone", "silent", "connecting")
@@ -138,6 +142,23 @@ def above(counts: Mapping[int, int], limit_s: float) -> int:
     return sum(count for bucket, count in counts.items() if bucket > max(least))
 
 
+def _latencies(columns: Sequence[Any]) -> list[tuple[int, int]]:
+    """Series and bucket of each latency in packed results."""
+    count = columns[0]
+    lasts_ns, operations, errors = (
+        unpack_column(columns[i], count) for i in (_LAST, _OPERATION, _ERROR)
+    )
+    rows = zip(operations, errors, strict=True)
+    series = [_FAILED if error else operation for operation, error in rows]
+    found = list(zip(series, _buckets_of(lasts_ns), strict=True))
+    if columns[_DUE] != NONE_NS:
+        dues_ns, starts_ns = (unpack_column(columns[i], count) for i in (_DUE, _START))
+        times = zip(dues_ns, starts_ns, lasts_ns, strict=True)
+        response = [max(start + last - due, 0) for due, start, last in times if due != NONE_NS]
+        found += [(_RESPONSE, bucket) for bucket in _buckets_of(response)]
+    return found
+
+
 class _Mark(NamedTuple):
     """What was done by a time."""
 
@@ -165,77 +186,78 @@ class ProgressTracker:
         self._total = total
         self._run_seconds = run_seconds
         self._random = random or Random(0)  # nosec B311 # a sample for displays
-        self._sampled = 1.0  # share of batches, by the rate so far
-        self._timed = 0  # latencies since the last call of ``progress``, which bounds them
+        # Of packed results, not yet counted: columns of all, and whole batches of the sample.
+        self._batches: list[tuple[int, Any, Any, Any, Any]] = []
+        self._sample: list[Sequence[Any]] = []
+        self._share = 1.0  # of batches that are in the sample, by the rate so far
+        self._skip = 0  # batches until the next one of the sample
+        self._left = SAMPLED_PER_S  # latencies that it may have until ``progress`` is called
         self._marks: deque[_Mark] = deque([_Mark(0.0, 0, 0, {})])  # of the last seconds
-        # Counts of latencies by (series, bucket): since the last call of ``progress``; of each
-        # call in the last seconds; of all of these.
-        self._latest: Counter[tuple[int, int]] = Counter()
+        # Counts of latencies by (series, bucket): of each call of ``progress`` in the last seconds,
+        # and of all of these.
         self._latencies: deque[tuple[float, Counter[tuple[int, int]]]] = deque()
         self._recent: Counter[tuple[int, int]] = Counter()
         self._outcomes: Counter[tuple[int, int]] = Counter()  # (operation, error) -> number
         self._statuses: Counter[int] = Counter()  # of operations with ErrorKind.STATUS
         self._bytes = 0
         self._moves_bytes = moves_bytes
-        # Packed items, not yet counted: operations by their column's base, bytes by typecode.
-        self._succeeded: defaultdict[int, bytearray] = defaultdict(bytearray)
-        self._moved: defaultdict[str, bytearray] = defaultdict(bytearray)
         self._second = self._marks[0]  # the last one that the history has
         self._history: deque[tuple[float, float]] = deque(maxlen=_HISTORY_S)
 
     def add_results(self, columns: Sequence[Any]) -> None:
-        """Count packed results, which were checked: operations, errors, bytes, latencies."""
-        count, operations, errors = columns[0], columns[_OPERATION], columns[_ERROR]
-        if self._moves_bytes:
-            moved = columns[_BYTES]
-            if type(moved) is int:
-                self._bytes += moved * count
-            else:
-                self._bytes += moved[0] * count
-                self._moved[moved[1]] += moved[2]
-        if type(operations) is int and type(errors) is int:
-            self._outcomes[operations, errors] += count
-        elif errors == 0 and operations[1] == "B":
-            self._succeeded[operations[0]] += operations[2]
+        """Take packed results, which were checked: operations, errors, bytes, latencies.
+
+        They are counted together when they are needed: between two batches a fast worker has
+        filled the caches, so counting each at once takes five times as long.
+        """
+        self._batches.append(_counted_of(columns))
+        if self._skip:
+            self._skip -= 1
         else:
-            pairs = zip(unpack_column(operations, count), unpack_column(errors, count), strict=True)
-            self._outcomes.update(pairs)
-        if errors != 0:
-            failed = unpack_column(errors, count)
-            rows = zip(failed, unpack_column(columns[_STATUS], count), strict=True)
-            self._statuses.update([status for error, status in rows if error == ErrorKind.STATUS])
-        if self._timed < SAMPLED_PER_S and (
-            self._sampled == 1 or self._random.random() < self._sampled
-        ):
-            self._timed += count
-            self._add_latencies(columns)
+            self._sample.append(columns)
+            self._left -= columns[0]
+            self._skip = self._draw() if self._left > 0 else sys.maxsize
+
+    def _draw(self) -> int:
+        """How many batches to skip: each is in the sample with the same probability, whatever is
+        in it and whenever it comes."""
+        if self._share >= 1:
+            return 0
+        return int(log(1 - self._random.random()) / log(1 - self._share))
 
     def _count(self) -> None:
-        """Count what ``add_results`` has gathered: most batches are small, and counting each
-        takes ten times as long."""
-        for base, items in self._succeeded.items():
+        """Count what ``add_results`` has gathered."""
+        outcomes, statuses = self._outcomes, self._statuses
+        # Packed items: operations by their column's base, bytes by typecode.
+        succeeded: defaultdict[int, list[bytes]] = defaultdict(list)
+        moved: defaultdict[str, list[bytes]] = defaultdict(list)
+        for count, operations, errors, codes, sizes in self._batches:
+            if self._moves_bytes:
+                if type(sizes) is int:
+                    self._bytes += sizes * count
+                else:
+                    self._bytes += sizes[0] * count
+                    moved[sizes[1]].append(sizes[2])
+            if type(operations) is int and type(errors) is int:
+                outcomes[operations, errors] += count
+            elif errors == 0 and operations[1] == "B":
+                succeeded[operations[0]].append(operations[2])
+            else:
+                failed = unpack_column(errors, count)
+                outcomes.update(zip(unpack_column(operations, count), failed, strict=True))
+            if errors != 0:
+                rows = zip(unpack_column(errors, count), unpack_column(codes, count), strict=True)
+                statuses.update([status for error, status in rows if error == ErrorKind.STATUS])
+        self._batches.clear()
+        for base, found in succeeded.items():
+            items = b"".join(found)
             while items:  # few values, many items: bytes methods take 1 ns per item
                 item = items[0]
-                self._outcomes[base + item, 0] += items.count(item)
+                outcomes[base + item, 0] += items.count(item)
                 items = items.translate(None, bytes([item]))
-        for typecode, data in self._moved.items():
-            count = len(data) // WIDTHS[typecode]
-            self._bytes += sum(unpack_column([0, typecode, bytes(data)], count))
-        self._succeeded.clear()
-        self._moved.clear()
-
-    def _add_latencies(self, columns: Sequence[Any]) -> None:
-        operations, errors, dues_ns, starts_ns, lasts_ns = (
-            unpack_column(columns[i], columns[0]) for i in (_OPERATION, _ERROR, _DUE, _START, _LAST)
-        )
-        rows = zip(operations, errors, strict=True)
-        series = [_FAILED if error else operation for operation, error in rows]
-        self._latest.update(zip(series, _buckets_of(lasts_ns), strict=True))
-        if columns[_DUE] != NONE_NS:
-            times = zip(dues_ns, starts_ns, lasts_ns, strict=True)
-            response = [start + last - due for due, start, last in times if due != NONE_NS]
-            found = _buckets_of([max(each, 0) for each in response])
-            self._latest.update([(_RESPONSE, bucket) for bucket in found])
+        for typecode, found in moved.items():
+            data = b"".join(found)
+            self._bytes += sum(unpack_column([0, typecode, data], len(data) // WIDTHS[typecode]))
 
     def progress(
         self, at_s: float, done: int, errors: int, workers: int, users: int
@@ -246,16 +268,17 @@ class ProgressTracker:
         self._marks.append(mark)
         while len(self._marks) > 2 and self._marks[0].at_s < at_s - _WINDOW_S:
             self._marks.popleft()
-        self._recent.update(self._latest)
-        self._latencies.append((at_s, self._latest))
-        self._latest = Counter()
-        self._timed = 0
+        latest = Counter(chain.from_iterable(map(_latencies, self._sample)))
+        self._sample.clear()
+        self._recent.update(latest)
+        self._latencies.append((at_s, latest))
         while self._latencies[0][0] < at_s - _WINDOW_S:
             self._recent -= self._latencies.popleft()[1]  # leaves out what is 0
         before = self._marks[0]
         per_s = 1 / (at_s - before.at_s) if at_s > before.at_s else 0.0
         rate = (done - before.done) * per_s
-        self._sampled = min(SAMPLED_PER_S / rate, 1.0) if rate else 1.0
+        self._share = min(SAMPLED_PER_S / rate, 1.0) if rate else 1.0
+        self._skip, self._left = self._draw(), SAMPLED_PER_S
         spent_s = at_s - self._second.at_s
         if spent_s >= 1:
             second, self._second = self._second, mark
