@@ -254,6 +254,10 @@ class ControlState(NamedTuple):
     profile: bool = False  #: sample where the workers spend CPU time in this phase
     network: NetworkCheck | None = None  #: to be made now
 
+    def __repr__(self) -> str:
+        """Without the settings, which hold credentials."""
+        return f"<ControlState {self.serial} of {self.master}: run {self.run!r}, {self.phase}>"
+
     @property
     def is_goodbye(self) -> bool:
         """Whether the master's run is over: no phase, and no worker has users."""

@@ -37,6 +37,7 @@ from ssbench.master.worker_manager import WorkerManager
 
 WAIT_S = 0.05  #: between two steps, at most
 _SENDS_PER_STEP = 64
+_MAX_NAMED = 5  #: workers in a warning
 #: Beyond the connect timeout, until the phase begins without workers that are not ready.
 _READY_MARGIN_S = 5
 
@@ -213,11 +214,23 @@ class PhaseMachine:
         if self.dispatcher.finished and self._manager.ready(stopped=True):
             self._end(now_ns)
         elif now_ns > self._drain_until_ns:
-            self.warnings.append(
-                f"{self.dispatcher.held} operations did not end within"
-                f" {self._limits.drain_timeout_s:g} s; they count as lost"
-            )
+            self._warn_of_slow_end()
             self._end(now_ns)
+
+    def _warn_of_slow_end(self) -> None:
+        held, within = self.dispatcher.held, f"within {self._limits.drain_timeout_s:g} s"
+        if held:
+            self.warnings.append(
+                f"{plural(held, 'operation')} did not end {within}: counted as lost"
+            )
+            return
+        stopped = self._manager.settings.run_id, self._plan.phase, True
+        workers = self._manager.registry.workers.values()
+        names = [w.name for w in workers if w.users and w.ready != stopped]
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        self.warnings.append(
+            f"Workers that did not stop {within}: {', '.join(names[:_MAX_NAMED])}{more}"
+        )
 
     def _end(self, now_ns: int) -> None:
         self.state = PhaseState.OVER

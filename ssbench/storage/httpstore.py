@@ -12,6 +12,8 @@ from itertools import islice
 from time import perf_counter_ns
 from typing import Literal, TypeVar
 
+from gevent.pool import Pool
+
 from ssbench.core import operations
 from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.content import source_of
@@ -420,8 +422,6 @@ class ObjectsInParts:
 
         :raises StorageError: the first failure, when none is in flight any more.
         """
-        from gevent.pool import Pool  # takes 4 ms to load; only large objects need it
-
         failures: list[StorageError] = []
 
         def attempt(item: Item) -> Result | None:

@@ -41,6 +41,9 @@ def test_settings_round_trip() -> None:
 def test_no_repr_shows_the_token() -> None:
     assert "s3cret" not in repr(WHOLE)
     assert "s3cret" not in str(replace(WHOLE, run_id="b"))
+    state = ControlState(1, 7, 0, "b", 2, 0, {}, {}, WHOLE.to_map(), 1.0, 0.0, 2, *[False] * 3)
+    assert "s3cret" not in f"{state} {state!r}"
+    assert "7" in repr(state)
 
 
 def test_unknown_settings_of_a_newer_master_are_ignored() -> None:

@@ -259,9 +259,19 @@ def test_operations_that_never_end_are_lost_after_the_drain_timeout() -> None:
     assert here.end() == ("complete", "")
     counts = here.outcome.counts
     assert counts.lost == counts.sent > 0
-    text = f"{counts.lost} operations did not end within 2 s; they count as lost"
+    text = f"{counts.lost} operations did not end within 2 s: counted as lost"
     assert here.machine.warnings == [text]
     assert here.outcome.seconds == pytest.approx(3.0, abs=2 * WAIT_S)
+
+
+def test_a_worker_that_never_stops_is_named() -> None:
+    here = Scene(10**6, Stage(0.1, 4), drain_timeout_s=2.0)
+    here.stops_at_once = False
+    assert here.end() == ("complete", "")
+    assert here.outcome.counts.lost == 0
+    name = here.manager.registry.workers[1].name
+    text = f"Workers that did not stop within 2 s: {name}"
+    assert here.machine.warnings == [text]
 
 
 def test_it_is_not_over_before_all_workers_have_stopped() -> None:
