@@ -33,9 +33,9 @@ from ssbench.core.operations import row_of
 from ssbench.core.records import ResultBatch, WorkerRecord
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.embedded import EmbeddedSwift
+from tests.e2e.warm import ROOT, Forked
 from tests.ports import held_port
 
-ROOT = Path(__file__).resolve().parents[2]
 MASTER = ROOT / "bin" / "ssbench-master"
 WORKER = ROOT / "bin" / "ssbench-worker"
 
@@ -88,7 +88,7 @@ def port_options(work: str, results: str, control: str) -> list[str]:
 class Started:
     """A command that was started, with its output going to files."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     out: Path
     err: Path
     stat_file: Path | None = None
@@ -233,19 +233,28 @@ class Commands:
         stdin: str | None = None,
         prefix: Sequence[str] = (),
         stat_file: Path | None = None,
+        program: bool = False,
         **popen: Any,
     ) -> Started:
-        """Any command, in a clean environment."""
+        """Any command, in a clean environment.
+
+        :param program: start ours as programs, too; otherwise they are forked (``tests.e2e.warm``)
+            unless another parameter needs a program.
+        """
         number = len(self.started)
         out, err = self.place / f"{number}.out", self.place / f"{number}.err"
+        words = [*prefix, sys.executable, *map(str, command)]
+        variables = {**clean_environment(), "TMPDIR": str(self.place), **(environment or {})}
+        ours = command[0] in (MASTER, WORKER) and stdin is None
+        start = Forked if ours and not (program or prefix or popen) else subprocess.Popen
         with out.open("wb") as out_file, err.open("wb") as err_file:
-            process = subprocess.Popen(
-                [*prefix, sys.executable, *map(str, command)],
+            process = start(
+                words,
                 stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                 stdout=out_file,
                 stderr=err_file,
                 cwd=ROOT,
-                env={**clean_environment(), "TMPDIR": str(self.place), **(environment or {})},
+                env=variables,
                 **popen,
             )
         if stdin is not None:

@@ -24,8 +24,8 @@ from _pytest.mark import ParameterSet
 
 from ssbench.runner.scenarios import CANNED
 from tests.core.accesslog.test_formats import combined
-from tests.e2e import warm
-from tests.e2e.commands import WORKER, Account, clean_environment
+from tests.e2e.commands import WORKER, Account, Started, clean_environment
+from tests.e2e.warm import Forked
 from tests.ports import held_port
 from tests.servers.dictstore import DictStore
 from tests.servers.s3 import SwiftS3
@@ -122,11 +122,11 @@ def started_servers(place: Path) -> Iterator[Servers]:
             "AWS_ENDPOINT_URL": server.url, "TMPDIR": str(place),
             "SSBENCH_KEY_FILE": str(place / "ssbench.key"), "SSBENCH_EXPECT_WORKERS": "1",
         }  # fmt: skip
-        assert start("ssbench-master make-key ssbench.key", place, environment).wait() == 0
-        opened.callback(start("ssbench-worker shared", place, environment).interrupt)
+        start("ssbench-master make-key ssbench.key", place, environment).wait().fine()
+        opened.callback(interrupt, start("ssbench-worker shared", place, environment))
         (place / "some").write_text(scaled(ROOT / "scenarios/small.scenario"))
         line = "ssbench-master run-scenario -f some -s run.stat.gz"
-        assert start(line, place, environment).wait() == 0
+        start(line, place, environment).wait().fine()
         account = Account(swift)
         account("PUT", "photos", X_Container_Meta_Ssbench="1")
         assert account.put("photos", "2024/one.jpg", b"x" * 1000) == 201
@@ -139,9 +139,18 @@ def ports_of_a_master() -> dict[str, str]:
     return {f"SSBENCH_ZMQ_{name}_PORT": str(held_port()) for name in names}
 
 
-def start(line: str, place: Path, environment: dict[str, str]) -> warm.Forked:
-    words = shlex.split(line, comments=True)
-    return warm.start(words, place, environment, place / f"{len([*place.iterdir()])}.output")
+def start(line: str, place: Path, environment: dict[str, str]) -> Started:
+    program, *words = shlex.split(line, comments=True)
+    args = [sys.executable, str(ROOT / "bin" / program), *words]
+    output = place / f"{len([*place.iterdir()])}.output"
+    with output.open("ab") as file:
+        process = Forked(args, stdout=file, stderr=file, env=environment, cwd=place)
+    return Started(process, output, output)
+
+
+def interrupt(started: Started) -> int:
+    started.interrupt()
+    return started.wait().status
 
 
 def scaled(path: Path | None, text: str = "") -> str:
@@ -197,7 +206,7 @@ class Reader:
         self.place = place
         self.environment = {**environment, "TMPDIR": str(place)}
         self._number = 0
-        self._left: list[tuple[str, warm.Forked]] = []
+        self._left: list[tuple[str, Started]] = []
 
     def __enter__(self) -> Reader:
         return self
@@ -221,16 +230,16 @@ class Reader:
             return
         if re.search(r" --web\b| browse ", line):
             started.wait_for(" until Ctrl-C")
-            status = started.interrupt()
+            status = interrupt(started)
         else:
-            status = started.wait()
-        check(line, status, started.said())
+            status = started.wait().status
+        check(line, status, started.talk())
 
     def end(self) -> None:
         """End what still runs."""
         while self._left:
             line, started = self._left.pop()
-            check(line, started.interrupt(), started.said())
+            check(line, interrupt(started), started.talk())
 
 
 def check(line: str, status: int, said: str) -> None:

@@ -42,11 +42,19 @@ class Store:
         return BreakingProxy(self.port, faults, spared=INITIAL if self.populates_by_get else 0)
 
     def run(
-        self, commands: Commands, port: int, *options: object, workers: int = 1, **keys: object
+        self,
+        commands: Commands,
+        port: int,
+        *options: object,
+        workers: int = 1,
+        program: bool = False,
+        **keys: object,
     ) -> Started:
         """A run against the store at this port."""
         words = self._words(commands, port, *options, **keys)
-        return commands.start_run(*words, environment=self.environment, workers=workers)
+        return commands.start_run(
+            *words, environment=self.environment, workers=workers, program=program
+        )
 
     def call(self, commands: Commands, port: int, *options: object, **keys: object) -> Ended:
         """The same with its master in this process, until it has ended."""

@@ -144,7 +144,8 @@ def test_an_environment_with_a_password_shows_it_nowhere(
         "OS_PROJECT_DOMAIN_NAME": TESTER.domain,
     }
     path = commands.scenario(container_base="envpass")
-    started = commands.start_run("-v", "-f", path, "-r", 1, environment=environment, workers=1)
+    options = {"environment": environment, "workers": 1, "program": True}
+    started = commands.start_run("-v", "-f", path, "-r", 1, **options)
     with Watcher(started) as watcher:
         assert started.wait().fine().counted()[1] == 0
     none_has(watcher.inherited, "OS_PASSWORD")

@@ -46,7 +46,7 @@ def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
         path = scenario(commands)
         started = commands.start_run(
             "-v", "-f", path, "-r", "5", "--think-time", "0.01", "--verify", *store.options,
-            environment=environment(store),
+            environment=environment(store), program=True,
         )  # fmt: skip
         with Watcher(started) as watcher:
             ended = started.wait().fine()

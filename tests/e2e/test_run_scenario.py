@@ -82,7 +82,7 @@ op-count = 20
 def test_the_command_line_of_0_3_9(run: Run, embedded_swift: EmbeddedSwift, base: str) -> None:
     ended = run(
         "-f", "scenarios/very_small.scenario", "-u", "4", "-c", "8", "-o", "113",
-        "--pctile", "50", "--container-base", base, workers=2,
+        "--pctile", "50", "--container-base", base, workers=2, program=True,
     )  # fmt: skip
     check_all_done(ended, 113, embedded_swift, base)
     assert "50%-ile" in ended.out

@@ -77,7 +77,7 @@ def check_operations(
     options = [*server.options, *own]
     # With this seed there is each operation.
     words = ["-v", "--seed", 1, "-f", path, "--verify", "--profile", *options]
-    started = commands.start_run(*words, **given)
+    started = commands.start_run(*words, **given, program=True)
     with Watcher(started) as watcher:
         ended = started.wait().fine()
     errors = [row for row in rows_of(ended.results) if row["error"]]

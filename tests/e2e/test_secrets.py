@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import re
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -54,11 +55,15 @@ def facts(process: psutil.Process, *names: str) -> str:
 
 
 class Watcher:
-    """Looks at the process list, again and again, while a command runs. A context manager."""
+    """Looks at the process list, again and again, while a command runs. A context manager.
+
+    The command must be a program: a fork has the environment of its fork server in /proc.
+    """
 
     def __init__(self, started: Started) -> None:
         self.public: set[str] = set()  #: command lines and names, as any user sees them
         self.inherited: set[str] = set()  #: environments of the children
+        assert isinstance(started.process, subprocess.Popen)
         self._started = started
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
@@ -139,7 +144,7 @@ def test_of_a_verbose_run_in_which_things_fail(
     before = logins(swift)
     who = {"ST_AUTH": swift.auth_url, "ST_USER": swift.user, "ST_KEY": KEY}
     options = ["-v", "-r", "4", "--think-time", "0.01", "--profile"]
-    started = commands.start_run("-f", path, *options, environment=who)
+    started = commands.start_run("-f", path, *options, environment=who, program=True)
     with Watcher(started) as watcher:
         until("requests", lambda: len(requests(swift, base)) > 60)
         # Something goes wrong, and is told: the containers vanish under the run's feet.
@@ -173,7 +178,7 @@ def test_of_a_key_on_the_command_line(
     swift = keyed_swift
     options = words.format(url=swift.auth_url, user=swift.user, key=KEY).split()
     path = commands.scenario(crud_profile=[1, 1, 1, 1])
-    started = commands.start_run("-v", "-f", path, "-r", "1", *options, workers=1)
+    started = commands.start_run("-v", "-f", path, "-r", "1", *options, workers=1, program=True)
     process = psutil.Process(started.pid)
     # The moment before the command comes to itself is there for all to see.
     until("masked", lambda: "****" in facts(process, "cmdline"))
@@ -270,7 +275,7 @@ def test_of_a_store_that_repeats_requests_in_its_errors(
         return Response(403, {"X-Said": said.asked.partition("\n")[0]}, said.asked.encode())
 
     with store.broken({"echo": Lie(echo), "well": None}) as proxy:
-        started = store.run(commands, proxy.port, "-v", "--retries", 0)
+        started = store.run(commands, proxy.port, "-v", "--retries", 0, program=True)
         with Watcher(started) as watcher:
             ended = started.wait().fine()
         assert proxy.struck["echo"] == sum(error.count for error in ended.stats.errors.values()) > 0
@@ -283,7 +288,8 @@ def test_of_a_store_that_repeats_requests_in_its_errors(
 def test_of_a_throw_away_swift(commands: Commands) -> None:
     path = commands.scenario(operation_count=20, crud_profile=[1, 1, 1, 1])
     who = {"ST_KEY": KEY, "OS_PASSWORD": KEY}
-    started = commands.start_run("-v", "-f", path, "--embedded-swift", "--profile", environment=who)
+    options = ["-v", "--embedded-swift", "--profile"]
+    started = commands.start_run("-f", path, *options, environment=who, program=True)
     with Watcher(started) as watcher:
         started.wait().fine()
     none_has(watcher.public, KEY)
@@ -303,7 +309,7 @@ def test_of_the_key_between_master_and_workers(commands: Commands) -> None:
     worker = commands.worker("-v", "-p", 20, *ports, "far", environment=variable)
     started = commands.start_run(
         "-v", "-f", path, "--noop", "--profile", "--expect-workers", 2, *keyed,
-        workers=1, ports=ports,
+        workers=1, ports=ports, program=True,
     )  # fmt: skip
     with Watcher(started) as watcher:
         ended = started.wait().fine()

@@ -345,7 +345,8 @@ def _is_whole(path: Path) -> bool:
 @pytest.mark.parametrize("moment", ["the start", "the run", "the end"])
 def test_repeated_signals(commands: Commands, moment: str, row: Row) -> None:
     length = ["-o", 50] if moment == "the end" else ["-r", 60]
-    started = commands.start_run("-f", commands.scenario(), "--noop", *length, workers=1)
+    options = ["--noop", *length]
+    started = commands.start_run("-f", commands.scenario(), *options, workers=1, program=True)
     told = {"the start": "seed", "the run": "logging to", "the end": "results saved to"}
     started.wait_for(told[moment])
     if moment == "the run":

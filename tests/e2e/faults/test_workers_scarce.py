@@ -47,7 +47,7 @@ def test_a_worker_out_of_memory(
     stages = [{"seconds": 6, "users": 4}, {"seconds": 6, "users": 64}]
     path = commands.scenario(container_base=base, crud_profile=[1, 2, 0, 0], stages=stages, **keys)
     options = ["--worker-timeout", 6, *login(embedded_swift)]
-    started = commands.start_run("-f", path, *options)
+    started = commands.start_run("-f", path, *options, program=True)
     until("reads", lambda: any(r.method == "GET" for r in requests(embedded_swift, base)))
     starved = started.workers()[0]
     row.strike()
