@@ -14,6 +14,9 @@ from tests.servers.programs import PROGRAMS, left_out
 settings.register_profile("ssbench", deadline=None)
 settings.load_profile("ssbench")
 
+# As ssbench-master does; with threads of its own, a process that has loaded numpy can't be forked.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Not the options of the one who runs the tests.
 os.environ["SSBENCH_CONFIG"] = ""
 
