@@ -23,7 +23,8 @@ from benchmarks.soak.verdict import HUNG_S, Accounts, accounts
 from benchmarks.soak.workers import CENTRE, SLOTS, Workers, in_namespace
 from ssbench.embedded.plan import SwiftOptions
 from ssbench.transport.key import CurveKey
-from tests.e2e.commands import MASTER, ROOT, clean_environment, free_ports
+from tests.e2e.commands import MASTER, clean_environment, free_ports
+from tests.e2e.warm import ROOT
 
 #: As many DELETEs as CREATEs: the population stays as large as it is.
 SCENARIO = {

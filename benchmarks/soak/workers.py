@@ -13,8 +13,9 @@ from pathlib import Path
 
 from benchmarks.soak.faults import Fault
 from benchmarks.soak.memory import Memory
-from tests.e2e.commands import ROOT, WORKER, clean_environment
+from tests.e2e.commands import WORKER, clean_environment
 from tests.e2e.namespaces import Namespace
+from tests.e2e.warm import ROOT
 
 #: What may happen to each worker. The first two live from the beginning to the end, so that their
 #: memory can be judged.
