@@ -1,8 +1,8 @@
 """A real OpenStack Swift on loopback, in a process of its own, with temporary data.
 
 Swift runs on eventlet and ssbench on gevent, and the two can't share a process. The parent's side
-(``launcher``, ``workdir``, ``plan``) uses only the standard library. ``server`` imports Swift and
-runs only in the child.
+(``launcher``, ``workdir``, ``plan``) uses only the standard library. ``server`` and ``direct``
+import Swift and run only in the child.
 """
 
 from ssbench.embedded.launcher import EmbeddedSwift

@@ -41,7 +41,7 @@ class EmbeddedSwift:
         the start.
     """
 
-    #: The processes, and the roles of each.
+    #: The processes, and the roles of each; the last of them listens.
     layout: Sequence[Sequence[str]] = (ROLES,)
 
     def __init__(
@@ -220,8 +220,8 @@ class EmbeddedSwift:
             self._sleep(0.02)
 
     def _is_ready(self) -> bool:
-        """Whether all roles listen and /info returns 200."""
-        others = [self.plan.ports[role] for role in ROLES if role != "proxy"]
+        """Whether all processes listen and /info returns 200."""
+        others = [self.plan.ports[roles[-1]] for roles in self.layout if roles[-1] != "proxy"]
         try:
             for port in others:
                 socket.create_connection((self.plan.options.host, port), timeout=1).close()

@@ -134,6 +134,7 @@ def backend_conf(plan: Plan, role: str) -> Sections:
             "use": f"egg:swift#{kind}",
             **BACKEND_TIMEOUTS,
             "container_update_timeout": "60",
+            "log_requests": "false",
         },
     }
 

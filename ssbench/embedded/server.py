@@ -14,13 +14,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ssbench.embedded import workdir
 from ssbench.embedded.plan import POLICIES, Plan, conf_files, etc_dir
 from ssbench.host.process import allow_many_connections
 
-App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+if TYPE_CHECKING:
+    from ssbench.embedded.direct import App
 
 PR_SET_PDEATHSIG = 1
 
@@ -38,6 +39,8 @@ def main(arguments: list[str]) -> None:
     plan = Plan.from_json(read_line(0))
     end_with_parent(plan)
     allow_many_connections()
+    # Importing eventlet's own resolver of names would take a third of the start; libc's will do.
+    os.environ["EVENTLET_NO_GREENDNS"] = "yes"
     write_tree(plan, descriptors)
     serve(plan, descriptors)
 
@@ -103,26 +106,38 @@ def write_tree(plan: Plan, roles: Iterable[str]) -> None:
 
 
 def serve(plan: Plan, descriptors: Mapping[str, int]) -> None:
-    """Run the WSGI apps of these roles in this process; does not return."""
-    import eventlet
+    """Run the WSGI apps of these roles in this process; does not return.
+
+    Only the last of them listens. It and the others call each other without sockets.
+    """
     import eventlet.hubs
+    import eventlet.wsgi
     from swift.common import utils
 
     # Before anything imports storage_policy, or the policies of swift.conf don't exist.
     utils.set_swift_dir(etc_dir(plan, next(iter(descriptors))))
     eventlet.hubs.use_hub(utils.get_hub())
     utils.monkey_patch()
-    # A role ends only by an exception; the first one ends the process with its traceback.
-    ended = eventlet.Queue()
-    for role, fd in descriptors.items():
-        eventlet.spawn(serve_role, plan, role, fd).link(ended.put)
-    ended.get().wait()
-
-
-def serve_role(plan: Plan, role: str, fd: int) -> None:
-    import eventlet.wsgi
     from swift.common.http_protocol import SwiftHttpProtocol
-    from swift.common.utils import NullLogger, readconf
+
+    from ssbench.embedded.direct import connect_directly
+
+    apps = {plan.ports[role]: load(plan, role) for role in descriptors}
+    connect_directly(apps)
+    role, fd = list(descriptors.items())[-1]
+    eventlet.wsgi.server(
+        listener(plan, role, fd),
+        apps[plan.ports[role]],
+        utils.NullLogger(),
+        custom_pool=eventlet.GreenPool(MAX_CLIENTS),
+        protocol=SwiftHttpProtocol,
+        socket_timeout=60,
+        capitalize_response_headers=False,  # S3 clients insist on "ETag"
+    )
+
+
+def load(plan: Plan, role: str) -> App:
+    from swift.common.utils import readconf
     from swift.common.utils.logs import get_swift_logger
     from swift.common.wsgi import loadapp
 
@@ -133,15 +148,7 @@ def serve_role(plan: Plan, role: str, fd: int) -> None:
     app: App = loadapp(conf_file, global_conf={"log_name": name})
     if role == "proxy":
         app = access_logged(cached(app, Cache(time.monotonic)), plan.access_log)
-    eventlet.wsgi.server(
-        listener(plan, role, fd),
-        app,
-        NullLogger(),
-        custom_pool=eventlet.GreenPool(MAX_CLIENTS),
-        protocol=SwiftHttpProtocol,
-        socket_timeout=60,
-        capitalize_response_headers=False,  # S3 clients insist on "ETag"
-    )
+    return app
 
 
 def listener(plan: Plan, role: str, fd: int) -> Any:

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,14 @@ class Client:
         except urllib.error.HTTPError as e:
             with e:
                 return e.code, e.headers, e.read()
+
+
+def upload(swift: EmbeddedSwift, token: str, path: str, size: int, more: str = "") -> socket.socket:
+    """A connection on which an upload has begun: its headers are sent, its body is not."""
+    connection = socket.create_connection((swift.plan.options.host, swift.port), PATIENCE_S)
+    lines = f"PUT /v1/AUTH_test{path} HTTP/1.1\r\nHost: x\r\nX-Auth-Token: {token}\r\n"
+    connection.sendall(f"{lines}Content-Length: {size}\r\n{more}\r\n".encode())
+    return connection
 
 
 def until(what: str, true: Callable[[], object]) -> None:
@@ -171,6 +181,54 @@ class TestSwift:
         ]
         assert lines[1][4] == "5"
         assert lines[2][3] == headers["X-Trans-Id"]
+
+    def test_a_long_body_arrives_whole_and_in_ranges(self, embedded_swift: EmbeddedSwift) -> None:
+        client = Client(embedded_swift)
+        body = bytes(range(256)) * 4096
+        client("PUT", "/ranges")
+        assert client("PUT", "/ranges/o", body)[0] == 201
+        assert client("GET", "/ranges/o")[2] == body
+        assert client("GET", "/ranges/o", Range="bytes=-3")[2] == b"\xfd\xfe\xff"
+        status, headers, parts = client("GET", "/ranges/o", Range="bytes=65-66,70-71")
+        assert (status, headers.get_content_type()) == (206, "multipart/byteranges")
+        assert b"AB" in parts
+        assert b"FG" in parts
+
+    def test_names_and_values_pass_unchanged(self, embedded_swift: EmbeddedSwift) -> None:
+        client = Client(embedded_swift)
+        name = "/names/%C3%BC%20%3F%25/%26"
+        client("PUT", "/names")
+        assert client("PUT", name, b"x", X_Object_Meta_A="b  c")[0] == 201
+        assert client("HEAD", name)[1]["X-Object-Meta-A"] == "b  c"
+        assert client("GET", "/names?prefix=%C3%BC%20%3F%25/%26")[2].decode() == "ü ?%/&\n"
+
+    def test_an_upload_that_ends_early_leaves_nothing(self, embedded_swift: EmbeddedSwift) -> None:
+        client = Client(embedded_swift)
+        client("PUT", "/torn")
+        with closing(upload(embedded_swift, client.token, "/torn/o", 1_000_000)) as connection:
+            connection.sendall(bytes(300_000))
+        line = "PUT /v1/AUTH_test/torn/o 499"
+        until("logged", lambda: line in embedded_swift.access_log().read_text())
+        assert client("GET", "/torn/o")[0] == 404
+        assert client("GET", "/torn")[0] == 204
+
+    def test_an_upload_can_be_refused_before_its_body(self, embedded_swift: EmbeddedSwift) -> None:
+        client = Client(embedded_swift)
+        client("PUT", "/expect")
+        client("PUT", "/expect/there", b"x")
+        token = client.token
+        for name, status in (("there", b"412 Precondition Failed"), ("new", b"100 Continue")):
+            more = "If-None-Match: *\r\nExpect: 100-continue\r\n"
+            path = f"/expect/{name}"
+            with closing(upload(embedded_swift, token, path, 4096, more)) as connection:
+                assert connection.recv(4096).startswith(b"HTTP/1.1 " + status)
+
+    def test_only_the_proxy_listens(self, embedded_swift: EmbeddedSwift) -> None:
+        """The others ask nobody for a token."""
+        for role, port in embedded_swift.plan.ports.items():
+            with socket.socket() as connection:
+                refused = connection.connect_ex((embedded_swift.plan.options.host, port)) != 0
+            assert refused == (role != "proxy")
 
     def test_a_short_token_ends(self, fresh_swift: Callable[..., EmbeddedSwift]) -> None:
         swift = fresh_swift(token_life_s=2)
