@@ -63,17 +63,18 @@ def test_usable_cores_heed_affinity_and_quotas(
     assert usable_cores(own, root) == 8, "no control groups"
 
 
-def test_tuning_makes_collections_rarer_and_freezes_present_objects() -> None:
+def test_tuning_makes_collections_rarer_and_freezes_present_objects_until_restored() -> None:
     before = gc.get_threshold()
-    frozen = gc.get_freeze_count()
+    gc.unfreeze()
     try:
-        tune_garbage_collector()
+        restore = tune_garbage_collector()
         assert gc.get_threshold()[0] > 10 * 700
-        assert gc.get_freeze_count() > frozen
+        assert gc.get_freeze_count() > 0
+        restore()
+        assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
     finally:
-        gc.unfreeze()
         gc.set_threshold(*before)
-    assert gc.get_freeze_count() == 0
+        gc.freeze()  # as tests/conftest.py did
 
 
 def test_a_child_imports_the_same_ssbench(monkeypatch: pytest.MonkeyPatch) -> None:
