@@ -128,14 +128,16 @@ def literal(text: str) -> str:
     return f"``{text}``"
 
 
-def sentence(text: str) -> str:
-    """A help text as markup: options and names of variables as literals, the rest as it is."""
+def sentence(text: str, values: Iterable[object] | None = ()) -> str:
+    """A help text as markup, with options, variables and explained values as literals."""
     text = re.sub(r"([*`|\\])", r"\\\1", text)
     option = r"(?<![\w-])(--[a-z][\w-]*(?:=[\w.]*\w| [A-Z]+\b)?|-[A-Za-z](?![\w-]))"
     text = re.sub(option, r"``\1``", text)
     text = re.sub(r"\b([A-Z][A-Z0-9]+_[A-Z0-9_]+)\b(?!``)", r"``\1``", text)
     text = re.sub(r"(?<=\w)_(?=[\s,.;:)]|$)", r"\\_", text)
     text = text.replace(" ...", "...")  # three dots at the start of a line are markup
+    for value in values or ():
+        text = re.sub(rf"(?<![\w-]){re.escape(str(value))}(?=:)", f"``{value}``", text)
     return text[:1].upper() + text[1:]
 
 
@@ -193,7 +195,7 @@ def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> Row:
     if action.required or (not action.option_strings and action.nargs is None):
         default = "required"
     names = list(action.option_strings) or [str(action.metavar or action.dest)]
-    meaning = sentence(text)
+    meaning = sentence(text, action.choices)
     if others:
         meaning += f"; this or {' or '.join(others)} is required"
     see = [f"`{Path(page).stem} <{page}>`__" for page in SEE.get(names[-1], ())]
@@ -284,7 +286,7 @@ def store_options(store: str) -> str:
     for each in options_of(ROWS[store]):
         if each.hidden or (store != "swift" and each in SWIFT_OPTIONS):
             continue
-        text = sentence(re.sub(r" ?\[default: [^\]]*\]", "", each.help))
+        text = sentence(re.sub(_DEFAULT, "", each.help), each.choices)
         variables = ", ".join(map(literal, each.variables))
         if variables:
             text += f" ({variables})"
@@ -292,8 +294,11 @@ def store_options(store: str) -> str:
     return table(("Option", "Default", "Meaning (environment variables)"), rows)
 
 
+_DEFAULT = r" ?\[default: ([^\s/\]]+)\]"  #: one word; others stay in the text
+
+
 def _default_of(option: Option) -> str:
-    told = re.search(r"\[default: ([^\s/\]]+)\]", option.help)
+    told = re.search(_DEFAULT, option.help)
     return told[1] if told else "" if option.default in (None, False) else str(option.default)
 
 

@@ -337,12 +337,14 @@ OPTIONS: tuple[Option, ...] = (
         "the user's key; safer in the environment, where ps does not show it", secret=True),
     _v1("-V --auth-version --os-identity-api-version", "auth_version", "VERSION",
         "ST_AUTH_VERSION OS_AUTH_VERSION OS_IDENTITY_API_VERSION",
-        "1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; otherwise 3 if a domain is "
-        "given, else 2.0]", type=parse_version, aliases=("--os_identity_api_version",)),
+        "version of the login: 1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; "
+        "otherwise 3 if a domain is given, else 2.0]",
+        type=parse_version, aliases=("--os_identity_api_version",)),
     _CLOUD,
     _keystone("auth_url", "URL", "Keystone URL: http://host:5000/v3"),
     _keystone("auth_type", "TYPE",
-              "password, token, v1password, v2password, v3password or v3applicationcredential"),
+              "kind of login: password, token, v1password, v2password, v3password or "
+              "v3applicationcredential"),
     _keystone("username", "NAME", "user name"),
     _keystone("user_id", "ID", "user ID"),
     _keystone("password", "PASSWORD", "the user's password; safer in the environment", secret=True),
