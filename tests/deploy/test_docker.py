@@ -65,6 +65,7 @@ def copy_context(target: Path) -> None:
     assert "*" in lines
     target.mkdir()
     for name in (line[1:] for line in lines if line.startswith("!")):
+        (target / name).parent.mkdir(exist_ok=True)
         if (ROOT / name).is_dir():
             ignore = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / name, target / name, ignore=ignore)
@@ -132,6 +133,10 @@ def test_the_dockerfile_ends_without_root_and_sends_only_the_package() -> None:
     users = [text for name, text in steps() if name == "USER"]
     assert users == ["10001"]
     patterns = (DOCKERFILE.parent / "Dockerfile.dockerignore").read_text().splitlines()
-    for name in (line[1:] for line in patterns if line.startswith("!")):
+    sent = [line[1:] for line in patterns if line.startswith("!")]
+    for name in sent:
         assert (ROOT / name).exists(), name
+    for parts in re.findall(r'HERE((?: / "[^"]+")+)', (ROOT / "setup.py").read_text()):
+        needed = "/".join(re.findall(r'"([^"]+)"', parts))
+        assert needed.startswith(("build/", *sent)), f"setup.py needs {needed}"
     assert not any(fnmatch.fnmatch("ssbench.key", line[1:]) for line in patterns if line[:1] == "!")
