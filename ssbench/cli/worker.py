@@ -35,7 +35,6 @@ from ssbench.host.process import (
 from ssbench.host.sampler import Sampler
 from ssbench.storage.registry import open_store
 from ssbench.transport.key import CurveKey
-from ssbench.transport.network import NetworkListener
 from ssbench.transport.parent_pipe import MasterAddress, read_address
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
@@ -77,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(ns: argparse.Namespace) -> ExitStatus:
+    """Do what the options say: listen for check-network, or run a group of workers, or one."""
     if ns.processes is not None and (ns.network_server is not None or ns.metrics_only):
         raise UsageError("--processes is for workers with users: leave out the other option")
     if ns.network_server is not None:
@@ -100,14 +100,18 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
     if address is None:
         log.info("The master exited before it had work")
         return ExitStatus.OK
+    return _run_worker(ns, worker_id, concurrency, address)
+
+
+def _run_worker(
+    ns: argparse.Namespace, worker_id: str, concurrency: int, address: MasterAddress
+) -> ExitStatus:
+    """Run a worker in this process, until a signal, or the end of what started it."""
     host, ports, key = address
     transport = WorkerTransport(host, ports, key)
     counter = _JobProfile(ns.profile_count or 0)
     settings = local_settings(
-        worker_id,
-        concurrency=concurrency,
-        retries=ns.retries,
-        exit_with_master=ns.exit_with_master,
+        worker_id, concurrency=concurrency, retries=ns.retries, exit_with_master=ns.exit_with_master
     )
     worker = Worker(
         transport,
@@ -141,6 +145,8 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
 
 def _serve_network(ns: argparse.Namespace) -> ExitStatus:
     """Listen for check-network until it ends, or a signal comes."""
+    from ssbench.transport.network import NetworkListener  # few workers need it
+
     path = key_path(ns, os.environ)
     key = CurveKey.load(path) if path else None
     ip, port = ns.network_server

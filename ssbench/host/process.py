@@ -13,8 +13,9 @@ import resource
 import socket
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 import ssbench
 from ssbench.core.errors import UsageError
@@ -146,8 +147,7 @@ def child_environment(hidden: Collection[str] = ()) -> dict[str, str]:
     return environment
 
 
-@dataclass(frozen=True, slots=True)
-class HostLimits:
+class HostLimits(Struct, frozen=True):
     """What a host allows; None: unknown or unlimited."""
 
     descriptors: int | None = None  #: that a process may have open

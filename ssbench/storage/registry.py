@@ -7,9 +7,10 @@ class may carry its row as ``ROW``. A new store in the package is a row here and
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, cast
+
+from msgspec import Struct, structs
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.operations import parameters_of
@@ -20,8 +21,7 @@ from ssbench.storage.base import Access, CredentialsProvider, ObjectStore, Store
 from ssbench.storage.options import StoreOptions, option_values, variables_of
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRow:
+class StoreRow(Struct, frozen=True):
     """A store. Its parts are named as ``module:Name``, and imported when they are used."""
 
     name: str  #: for ``--storage``
@@ -115,7 +115,7 @@ def row_of(name: str, allowed: Collection[str] | None = None) -> StoreRow:
             " if you trust that module"
         )
     own = getattr(load(name), "ROW", None)
-    return replace(own, name=name) if isinstance(own, StoreRow) else StoreRow(name, name)
+    return structs.replace(own, name=name) if isinstance(own, StoreRow) else StoreRow(name, name)
 
 
 def load(place: str) -> Any:

@@ -11,7 +11,6 @@ from ssbench.core.messages import Message, NetworkCheck, NetworkResult, decode, 
 from ssbench.core.rejected import RejectedMessages
 from ssbench.transport.authenticator import ConnectionMonitor
 from ssbench.transport.key import CurveKey
-from ssbench.transport.network import measure
 from ssbench.transport.sockets import (
     CONTROL_HWM,
     LINGER_MS,
@@ -114,6 +113,8 @@ class WorkerTransport:
 
         :raises NetworkError: as ``network.measure``.
         """
+        from ssbench.transport.network import measure  # few runs need it
+
         return measure(
             (check.host or self._ip, check.port),
             self._key,

@@ -28,7 +28,6 @@ from ssbench.host.process import usable_cores
 from ssbench.host.sampler import Sampler
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import open_store
-from ssbench.transport.network import NetworkError
 from ssbench.transport.sockets import TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.heartbeat import HeartbeatThread
@@ -236,6 +235,8 @@ class Worker:
 
     def _check_network(self, check: NetworkCheck) -> None:
         """Measure a connection in a thread; in a greenlet of its own."""
+        from ssbench.transport.network import NetworkError  # few runs need it
+
         work = self._transport.check_network
         try:
             result = self._hub.threadpool.apply(outcome_of, (work, check))()
