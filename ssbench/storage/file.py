@@ -102,6 +102,8 @@ class FileStorage(FileClient):
     def close(self) -> None:
         self._closed = True
         super().close()
+        if self._files:
+            self._files.close()
 
     # Reading
 

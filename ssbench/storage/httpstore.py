@@ -101,6 +101,11 @@ class HttpStorage(HttpClient, ABC):
         large = self._settings.large_object
         super().connect(count * (large.parallel if large else 1))
 
+    def close(self) -> None:
+        super().close()
+        if self._bodies.files:
+            self._bodies.files.close()
+
     def moving(self) -> dict[int, int]:
         return self._bodies.files.moving() if self._bodies.files else {}
 

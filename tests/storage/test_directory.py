@@ -206,6 +206,18 @@ def test_without_a_checksum_the_kernel_sends_large_files(folder: Path, calls: li
     assert heads[1].startswith("PUT /v1/A/c/in%2Fdeep%2Fsmall HTTP/1.1")
 
 
+def test_a_store_that_is_closed_keeps_no_folder_of_files_open(folder: Path) -> None:
+    def is_open() -> bool:
+        links = [Path("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd")]
+        return any(link.is_symlink() and link.samefile(deep) for link in links if link.exists())
+
+    deep = folder / "deep"
+    with uploads(folder, [], []) as upload:
+        upload(1)
+        assert is_open()
+    assert not is_open()
+
+
 def test_while_hashing_nothing_is_sent_unseen(folder: Path, calls: list[str]) -> None:
     bodies: list[bytes] = []
     with uploads(folder, [], bodies, hashes=True) as upload:
