@@ -345,8 +345,8 @@ def _is_whole(path: Path) -> bool:
 @pytest.mark.parametrize("moment", ["the start", "the run", "the end"])
 def test_repeated_signals(commands: Commands, moment: str, row: Row) -> None:
     length = ["-o", 50] if moment == "the end" else ["-r", 60]
-    options = ["--noop", *length]
-    started = commands.start_run("-f", commands.scenario(), *options, workers=1, program=True)
+    path, options = commands.scenario(think_time=0.02), ["--noop", *length]
+    started = commands.start_run("-f", path, *options, workers=1, program=True)
     told = {"the start": "seed", "the run": "logging to", "the end": "results saved to"}
     started.wait_for(told[moment])
     if moment == "the run":

@@ -60,7 +60,7 @@ def at_work(
             "-f", path, *login, "--expect-workers", 2, *options,
             workers=None, ports=keyed, prefix=network.master.prefix,
         )  # fmt: skip
-        until("work", lambda: len(requests(swift, base)) > 100)
+        until("work", lambda: len(requests(swift, base)) > 60)
         yield started
 
 
@@ -68,7 +68,7 @@ def at_work(
 def test_a_worker_cut_off_and_reconnected(
     commands: Commands, network: Network, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
-    options = ["-r", 12, "--think-time", 0.05, "--worker-timeout", 3, "--network-timeout", 5]
+    options = ["-r", 14, "--think-time", 0.2, "--worker-timeout", 3, "--network-timeout", 5]
     with at_work(commands, network, embedded_swift, "cut", *options) as started:
         with pulled(network, 1):
             started.wait_for("Lost worker host-1")
@@ -96,7 +96,7 @@ def test_a_worker_cut_off_and_reconnected(
 def test_a_worker_cut_off_briefly(
     commands: Commands, network: Network, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
-    options = ["-r", 6, "--think-time", 0.05, "--worker-timeout", 15]
+    options = ["-r", 8, "--think-time", 0.2, "--worker-timeout", 15]
     with at_work(commands, network, embedded_swift, "blip", *options) as started:
         with pulled(network, 1):
             time.sleep(1)

@@ -19,17 +19,18 @@ from tests.fakes.paced_swift import PacedSwift
 from tests.fakes.scripted_worker import ScriptedWorker
 
 USERS = 8
+#: 40 operations a second: enough to see what a worker does, and little load on the host.
+SLOW_USERS = {"crud_profile": [1, 1, 0, 0], "user_count": USERS, "think_time": 0.2}
 
 
 @pytest.mark.fault("worker stopped (SIGSTOP) past its time-out, then SIGCONT")
 def test_a_stopped_worker_that_continues_after_it_was_lost(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
-    keys = {"crud_profile": [1, 1, 0, 0], "user_count": USERS}
-    path = commands.scenario(container_base="stopped", **keys)
+    path = commands.scenario(container_base="stopped", **SLOW_USERS)
     options = ["--worker-timeout", "4", *login(embedded_swift)]
-    started = commands.start_run("-f", path, "-r", "8", *options)
-    until("work", lambda: len(requests(embedded_swift, "stopped")) > 100)
+    started = commands.start_run("-f", path, "-r", "14", *options)
+    until("work", lambda: len(requests(embedded_swift, "stopped")) > 60)
     stopped, _ = started.workers()
     stopped.send_signal(signal.SIGSTOP)
     started.wait_for("Lost worker")
@@ -66,11 +67,10 @@ def test_a_stopped_worker_that_continues_after_it_was_lost(
 def test_a_worker_stopped_briefly_loses_nothing(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
-    keys = {"crud_profile": [1, 1, 0, 0], "user_count": USERS}
-    path = commands.scenario(container_base="paused", **keys)
+    path = commands.scenario(container_base="paused", **SLOW_USERS)
     options = ["--worker-timeout", "12", *login(embedded_swift)]
-    started = commands.start_run("-f", path, "-r", "5", "--think-time", 0.02, *options)
-    until("work", lambda: len(requests(embedded_swift, "paused")) > 100)
+    started = commands.start_run("-f", path, "-r", "7", *options)
+    until("work", lambda: len(requests(embedded_swift, "paused")) > 60)
     stopped, _ = started.workers()
     stopped.send_signal(signal.SIGSTOP)
     time.sleep(1.5)
