@@ -10,7 +10,16 @@ import pytest
 
 from ssbench.core.errors import ExitStatus
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, finished, login, requests, rows_of, until
+from tests.e2e.commands import (
+    Account,
+    Commands,
+    finished,
+    is_gone,
+    login,
+    requests,
+    rows_of,
+    until,
+)
 from tests.e2e.test_operations import done
 
 pytestmark = pytest.mark.e2e
@@ -106,7 +115,7 @@ def test_a_killed_master_leaves_no_segment_after_resumed_clean_up(
     workers = started.workers()
     started.signal(signal.SIGKILL)
     started.process.wait()
-    until("the workers' end", lambda: not any(worker.is_running() for worker in workers))
+    until("the workers' end", lambda: all(is_gone(worker.pid) for worker in workers))
     assert segments(account, "killed")
     resume = ["cleanup-containers", "--resume-cleanup", started.stat_file]
     commands.master(*resume, *login(embedded_swift)).wait().fine()

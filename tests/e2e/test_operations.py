@@ -11,7 +11,7 @@ import pytest
 from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.core.operations import BULK_DELETE, COPY, LIST, RANGE_READ
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, Started, login, rows_of, until
+from tests.e2e.commands import Account, Commands, Started, is_gone, login, rows_of, until
 
 pytestmark = pytest.mark.e2e
 
@@ -94,7 +94,7 @@ def test_what_a_killed_master_left_is_cleaned_up(
     workers = started.workers()
     started.signal(signal.SIGKILL)
     started.process.wait()
-    until("the workers' end", lambda: not any(worker.is_running() for worker in workers))
+    until("the workers' end", lambda: all(is_gone(worker.pid) for worker in workers))
     account = Account(embedded_swift)
     initial = len(account.objects("opkilled"))
     assert created(account, "opkilled")

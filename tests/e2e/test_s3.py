@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import ExitStatus, StatFileError
-from tests.e2e.commands import Commands, Started, finished, rows_of, until, workers_of
+from tests.e2e.commands import (
+    Commands,
+    Started,
+    finished,
+    is_gone,
+    rows_of,
+    until,
+    workers_of,
+)
 from tests.e2e.test_secrets import Watcher, none_has, nowhere
 from tests.servers.s3 import S3Server, SwiftS3, VersityGW
 
@@ -140,7 +148,7 @@ def test_a_lost_worker_and_a_killed_master_leave_no_object_and_no_open_upload(
     workers = started.workers()
     started.signal(signal.SIGKILL)
     started.process.wait()
-    until("the workers' end", lambda: not any(worker.is_running() for worker in workers))
+    until("the workers' end", lambda: all(is_gone(worker.pid) for worker in workers))
     others = ["left_000000/large_0123456789_000003", "left_000009/large_000003"]
     for key in others:
         client.create_multipart_upload(Bucket="bench", Key=key)

@@ -95,7 +95,7 @@ def test_a_worker_with_fewer_descriptors_than_users(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     path = commands.scenario(container_base="tight", crud_profile=[1, 1, 0, 0], user_count=80)
-    options = ["-r", 4, "--think-time", 0.2, *login(embedded_swift)]
+    options = ["-r", 4, "--think-time", 1, *login(embedded_swift)]
     prefix = ["prlimit", f"--nofile={TIGHT}:{TIGHT}"]
     started, poor = start_beside(commands, path, options, prefix)
     ended = started.wait().fine(6)
