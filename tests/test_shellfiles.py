@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from docs import shellfiles
 from ssbench.cli.commands import master_parser
 from ssbench.cli.worker_options import worker_parser
 
+ROOT = Path(__file__).resolve().parent.parent
 PAGES = dict(shellfiles.files())
 PARSERS = [
     parser
@@ -28,6 +31,17 @@ def flags(parser: argparse.ArgumentParser) -> set[str]:
 
 def man_page(parser: argparse.ArgumentParser) -> str:
     return PAGES[f"man/man1/{parser.prog.replace(' ', '-')}.1"]
+
+
+def test_they_are_made_with_what_a_build_installs(tmp_path: Path) -> None:
+    """``pip install .`` makes them in an environment that has none of ssbench's dependencies."""
+    (line,) = re.findall(r"^requires = (.*)", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    there = {*re.findall(r'"([\w-]+)', line), "ssbench"}
+    lacking = [name for name, of in packages_distributions().items() if not there & {*of}]
+    without = "import sys; sys.modules |= dict.fromkeys(sys.argv[2:]);"  # an import of None fails
+    code = f"{without} from docs import shellfiles; shellfiles.main()"
+    subprocess.run([sys.executable, "-c", code, tmp_path, *lacking], cwd=ROOT, check=True)
+    assert (tmp_path / "share/man/man1/ssbench-master.1").exists()
 
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.prog)
