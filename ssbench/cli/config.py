@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from ssbench.cli.commands import COMMANDS
 from ssbench.cli.options import FEW_ERRORS
 from ssbench.cli.store_options import given_on_command_line, store_options
 from ssbench.cli.worker_options import key_path, ports_of
@@ -126,8 +125,7 @@ def _overrides(ns: argparse.Namespace) -> dict[str, object]:
 
     :raises UsageError: one that --sweep sets as well.
     """
-    rows = COMMANDS[ns.command].rows
-    given = {row.scenario_key: getattr(ns, row.name) for row in rows if row.scenario_key}
+    given = {row.scenario_key: getattr(ns, row.name) for row in ns.rows if row.scenario_key}
     found = {key: value for key, value in given.items() if value is not None}
     if ns.command == "find-limit":
         found["run_seconds"] = ns.step_seconds + ns.warmup

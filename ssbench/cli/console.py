@@ -12,11 +12,14 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, TYPE_CHECKING, TextIO
 
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.option import Option
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
+
+if TYPE_CHECKING:
+    from ssbench.runner.access_log import LogFiles
 
 MASK = "********"  #: in place of a secret
 _GZIP = b"\x1f\x8b"  #: the first bytes of every stat file
@@ -33,6 +36,17 @@ def tell_status(reasons: Mapping[ExitStatus, str]) -> ExitStatus:
     if status is not ExitStatus.OK:
         tell(f"ssbench-master: {reasons[status]} (exit status {int(status)})")
     return status
+
+
+def tell_log(found: LogFiles) -> None:
+    """Print what of access logs is used, and what is not."""
+    tell(f"Read {plural(found.lines, 'line')}: {plural(found.used, 'request')} used")
+    for reason, count in found.left_out.items():
+        tell(f"  left out {count:,}: {reason}")
+    if found.not_understood:
+        tell(f"  not understood {found.not_understood:,}; letters and digits masked:")
+        for example in found.examples:
+            tell(f"    {example}")
 
 
 def printable_lines(text: str) -> str:

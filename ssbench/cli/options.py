@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from ssbench.cli.parser import row
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.cli.worker_options import (
     METRICS,
@@ -21,7 +22,6 @@ from ssbench.cli.worker_options import (
     RETRIES,
     TRANSPORT,
     VERBOSE,
-    row,
 )
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -124,8 +124,8 @@ class Parser(argparse.ArgumentParser):
     def _add_defaults(self, found: argparse.Namespace) -> None:
         """Add the defaults of what was not given, those of the site first.
 
-        ``given`` becomes the names that were given, each with its value as it was written, and
-        ``site`` the site's values that count.
+        ``rows`` becomes the options of the command, ``given`` the names that were given, each with
+        its value as it was written, and ``site`` the site's values that count.
         """
         given = {}
         for row in self.rows:
@@ -144,6 +144,7 @@ class Parser(argparse.ArgumentParser):
                 elif isinstance(value, str):
                     value = row.type(value)
                 setattr(found, row.name, value)
+        found.rows = [*getattr(found, "rows", ()), *self.rows]
         found.given = given | getattr(found, "given", {})
         found.site = {**getattr(found, "site", {}), **site}
 
@@ -260,6 +261,13 @@ class _ShortHelp(argparse.Action):
         assert isinstance(parser, Parser)  # nosec B101 # only that adds this action
         parser._print_message(parser.format_short_help(), sys.stdout)
         parser.exit()
+
+
+def row(
+    flags: str, name: str, type_: Callable[[str], Any], group: str, text: str, **more: Any
+) -> Option:
+    """An Option whose flags are separated by spaces; None is its default unless it is given."""
+    return Option(tuple(flags.split()), name, type_, more.pop("default", None), group, text, **more)
 
 
 def add_options(

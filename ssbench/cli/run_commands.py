@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ssbench import runner
 from ssbench.cli.config import base_config, run_config, search_config, with_local_workers
-from ssbench.cli.console import tell, tell_status, write_result
+from ssbench.cli.console import tell, tell_log, tell_status, write_result
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.report_files import check_report_files, junit_file, write_report_files
 from ssbench.cli.signals import Signals
@@ -26,7 +26,6 @@ from ssbench.runner.stop import Stop
 if TYPE_CHECKING:
     from ssbench.cli.live_page import LivePage
     from ssbench.core.observer import Observer
-    from ssbench.runner.access_log import LogFiles
     from ssbench.runner.series import Series
     from ssbench.runner.single_run import RunResult
 
@@ -114,17 +113,6 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
                 tell(f"{count} failed because an earlier upload of the object had failed")
             tell(f"Requests of the log that were never sent: {never:,} of {len(made.plan):,}")
         return tell_status(result.reasons)
-
-
-def tell_log(found: LogFiles) -> None:
-    """Print what of access logs is used, and what is not."""
-    tell(f"Read {plural(found.lines, 'line')}: {plural(found.used, 'request')} used")
-    for reason, count in found.left_out.items():
-        tell(f"  left out {count:,}: {reason}")
-    if found.not_understood:
-        tell(f"  not understood {found.not_understood:,}; letters and digits masked:")
-        for example in found.examples:
-            tell(f"    {example}")
 
 
 def _config(ns: argparse.Namespace) -> RunConfig:

@@ -6,9 +6,8 @@ import argparse
 import os
 
 from ssbench.cli.cleanup_commands import open_client
-from ssbench.cli.console import tell, write_result
+from ssbench.cli.console import tell, tell_log, write_result
 from ssbench.cli.progress import make_progress
-from ssbench.cli.run_commands import tell_log
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import bytes_text, plural

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from ssbench.cli.worker_options import row
+from ssbench.cli.parser import row
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option

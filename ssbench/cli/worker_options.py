@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from ssbench import __version__
-from ssbench.cli.parser import SHOW_CONFIG, Parser, SiteValue, add_options
+from ssbench.cli.parser import SHOW_CONFIG, Parser, SiteValue, add_options, row
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
-from ssbench.core.option import Option
 
 MAX_WORKER_ID = 64  #: characters
 KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"
@@ -49,13 +47,6 @@ def processes(text: str) -> int:
         return types.count(text)
     except UsageError:
         raise UsageError(f"{text!r}: give a whole number of 1 or more, or auto") from None
-
-
-def row(
-    flags: str, name: str, type_: Callable[[str], Any], group: str, text: str, **more: Any
-) -> Option:
-    """An Option whose flags are separated by spaces; None is its default unless it is given."""
-    return Option(tuple(flags.split()), name, type_, more.pop("default", None), group, text, **more)
 
 
 _MASTER = "master"
