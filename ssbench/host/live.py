@@ -91,7 +91,9 @@ class Sampler:
             "nics": psutil.net_io_counters(pernic=True, nowrap=False),
             "swap": psutil.swap_memory(),
             "process_cpu_percent": process.user + process.system,
-            "loop_cpu_percent": self._loop_seconds(),
+            "loop_cpu_percent": (
+                None if self._loop_clock is None else time.clock_gettime(self._loop_clock)
+            ),
             "loop_waiting_percent": waited_seconds(self._loop_schedule),
             "disk_read_bytes_per_s": disk.read_bytes if disk else None,
             "disk_written_bytes_per_s": disk.write_bytes if disk else None,
@@ -99,9 +101,6 @@ class Sampler:
             "interrupts_per_s": stats.interrupts,
             "tcp_retransmits_per_s": tcp_retransmits(),
         }
-
-    def _loop_seconds(self) -> float | None:
-        return None if self._loop_clock is None else time.clock_gettime(self._loop_clock)
 
     def _memory(self) -> dict[str, float]:
         memory = psutil.virtual_memory()._asdict()

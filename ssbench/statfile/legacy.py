@@ -172,14 +172,15 @@ class LegacyRun:
             if key not in result:
                 raise _LeftOutError(f"without {key.decode()}")
         self._learn_secrets(result.get(b"auth_kwargs"))
-        operation = _OPERATIONS.get(_hashable(result[b"type"]))
+        kind = result[b"type"]
+        operation = _OPERATIONS.get(kind) if isinstance(kind, bytes) else None
         if operation is None:
             raise _LeftOutError("of an unknown type")
         size_class = self._size_index.get(str(text_of(result[b"size_str"])))
         if size_class is None:
             raise _LeftOutError("of an unknown size class")
         worker = printable(str(text_of(result[b"worker_id"])))[:100]
-        end_ns = _wall_ns(result[b"completed_at"])
+        end_ns, found = _wall_ns(result[b"completed_at"]), result.get(b"trans_id")
         row = Result(
             number=self._number + 1,
             operation=operation,
@@ -200,7 +201,7 @@ class LegacyRun:
             status=0,
             error=ErrorKind.NONE,
             unknown=0,
-            transaction_id=_transaction_id(result.get(b"trans_id")),
+            transaction_id=found[:200].replace(b"\n", b" ") if isinstance(found, bytes) else b"",
         )
         row = self._failed(row, result) if b"exception" in result else self._done(row, result)
         self._number += 1
@@ -343,18 +344,10 @@ def _wall_ns(value: Any) -> int:
     return whole * SECOND_NS + round((seconds - whole) * SECOND_NS)
 
 
-def _hashable(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else b""
-
-
 def _object_number(name: Any) -> int:
     """``tiny_000012`` is object 12; 0 where the name tells no number."""
     digits = name.rpartition(b"_")[2] if isinstance(name, bytes) else b""
     return int(digits) if len(digits) < 18 and digits.isdigit() else 0
-
-
-def _transaction_id(value: Any) -> bytes:
-    return value[:200].replace(b"\n", b" ") if isinstance(value, bytes) else b""
 
 
 # Failed results, without secrets

@@ -232,7 +232,11 @@ class S3Client(HttpClient):
         name, of names after this one; [] at the end, and where there is no such bucket."""
         place, response = self.place(container), Xml(_UPLOADS_PAGE, self.signer.token)
         collector = StreamingCollector(LISTING_MAX, response.feed)
-        query = uploads_query(place.prefix + prefix, after and place.prefix + after, _UPLOADS_PAGE)
+        marker = f"key-marker={quote(place.prefix + after, safe='')}&" if after else ""
+        query = (  # in canonical form
+            f"encoding-type=url&{marker}max-uploads={_UPLOADS_PAGE}"
+            f"&prefix={quote(place.prefix + prefix, safe='')}&uploads="
+        )
         timing = self.request(
             "GET", 0, place.bucket_path, query, place.headers, collector, deadline_ns
         )
@@ -323,13 +327,6 @@ def listing_query(
         "list-type": "2", "max-keys": str(limit), "prefix": prefix, "start-after": after,
     }  # fmt: skip
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items() if value)
-
-
-def uploads_query(prefix: str, after: str, limit: int) -> str:
-    """The query of a page of open multipart uploads, in canonical form."""
-    marker = f"key-marker={quote(after, safe='')}&" if after else ""
-    prefix = quote(prefix, safe="")
-    return f"encoding-type=url&{marker}max-uploads={limit}&prefix={prefix}&uploads="
 
 
 def upload_metadata(settings: StorageSettings) -> str:

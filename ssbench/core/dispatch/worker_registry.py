@@ -6,7 +6,7 @@ content. Times are nanoseconds of the master's monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ssbench.core.columns import ResultLayout, layouts
@@ -318,7 +318,7 @@ def split(users: int, capacities: Mapping[int, int]) -> dict[int, int]:
         return dict.fromkeys(capacities, 0)
     shares = {key: users * capacity // total for key, capacity in capacities.items()}
     left = users - sum(shares.values())
-    for key in _by_remainder(users, total, capacities)[:left]:
+    for key in sorted(capacities, key=lambda key: -(users * capacities[key] % total))[:left]:
         shares[key] += 1
     return shares
 
@@ -337,11 +337,6 @@ def split_groups(groups: Sequence[int], capacities: Mapping[int, int]) -> list[d
         shares.append({key: 1 + more for key, more in share.items()})
         left = {key: capacity - share[key] for key, capacity in left.items()}
     return shares
-
-
-def _by_remainder(users: int, total: int, capacities: Mapping[int, int]) -> list[int]:
-    keys: Iterable[int] = capacities
-    return sorted(keys, key=lambda key: -(users * capacities[key] % total))
 
 
 class ClockSkewTracker:

@@ -75,7 +75,9 @@ class RunRecords:
             self.run_id = record.run_id
             self.headers[record.run_id] = record
             self._scenarios[record.run_id] = ScenarioView.of(record.scenario)
-            self._add_operations()
+            self.operations = rows_of(
+                entry for header in self.headers.values() for entry in header.operations
+            )
         elif isinstance(record, WorkerRecord):
             self.workers[self.run_id, record.index] = record
         elif isinstance(record, MarkRecord):
@@ -84,10 +86,6 @@ class RunRecords:
             self.profiles[self.run_id, record.worker] = record
         else:
             self.footers[self.run_id] = record
-
-    def _add_operations(self) -> None:
-        maps = (entry for header in self.headers.values() for entry in header.operations)
-        self.operations = rows_of(maps)
 
     def add_damage(self, fault: str) -> None:
         """Note a fault of the file in one line; only the first 100 are kept."""

@@ -232,22 +232,16 @@ class Search:
     def _new(self) -> float | None:
         """A load between the known ones; None if there is none left."""
         if self.broken is None:
-            return self._upwards()
-        if self.kept is None:
-            return self._downwards(self.broken)
+            if self.kept is None:
+                return self._first
+            return min(2 * self.kept, self._most) if self.kept < self._most else None
+        if self.kept is None:  # no load has met the SLO yet: halve, down to the lowest
+            lower = max(self._rounded(self.broken / 2), self._least)
+            return lower if self.broken > self._least else None
         gap = self.broken - self.kept
         if gap <= max(self._precision * self.kept, 1 if self._whole else 0):
             return None
         return self._rounded(self.kept + gap / 2)
-
-    def _upwards(self) -> float | None:
-        if self.kept is None:
-            return self._first
-        return min(2 * self.kept, self._most) if self.kept < self._most else None
-
-    def _downwards(self, broken: float) -> float | None:
-        """No load has met the SLO yet: halve, down to the lowest."""
-        return max(self._rounded(broken / 2), self._least) if broken > self._least else None
 
     def _rounded(self, load: float) -> float:
         """Rates are rounded to three digits if that is precise enough."""

@@ -374,7 +374,7 @@ class _Reader:
             return word
         if not 0 < Decimal(match[2]) <= 100:
             self._fail(begin, f"{preview(word)} is no percentile", _percentile_meant(match[2]))
-        return f"{match[1]}p{_shortest(Decimal(match[2]))}"
+        return f"{match[1]}p{Decimal(match[2]).normalize():f}"
 
     def _scope(self, metric: str) -> tuple[Operation | None, str | None]:
         begin = self._here()
@@ -455,7 +455,3 @@ def _percentile_meant(digits: str) -> str:
     if len(whole) > 2 and whole.startswith("9"):
         return f"did you mean p{whole[:2]}.{whole[2:]}?"
     return "above p0, at most p100"
-
-
-def _shortest(number: Decimal) -> str:
-    return f"{number.normalize():f}"

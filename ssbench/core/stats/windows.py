@@ -192,7 +192,9 @@ class Windows:
         """The index of each row's stage, or LEFT_OUT; None if all are of stage 0."""
         if not self._counts.edges:
             return None
-        parts = np.searchsorted(_as_bounds(self._counts.edges), results.times_ns, side="right")
+        # Limited to 64 bits, which a warm-up may exceed.
+        edges = np.array([min(max(edge, -NEVER_NS), NEVER_NS) for edge in self._counts.edges])
+        parts = np.searchsorted(edges, results.times_ns, side="right")
         stages: Ints = np.array([LEFT_OUT, *self._counts.stages])[parts]
         return stages
 
@@ -220,11 +222,6 @@ class Windows:
                 cuts.stage_of(at),
                 [(all_ << SHARE_BITS) - part for all_, part in zip(sums, given, strict=True)],
             )
-
-
-def _as_bounds(edges: Sequence[int]) -> Ints:
-    """Edges limited to 64 bits, which a warm-up may exceed."""
-    return np.array([min(max(edge, -NEVER_NS), NEVER_NS) for edge in edges])
 
 
 def _before(edge_ns: int, lows: Ints, highs: Ints, weights: Sequence[Ints]) -> list[int]:
