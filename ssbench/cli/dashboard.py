@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from math import ceil
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -83,7 +84,7 @@ class Dashboard:
             share = spent_s / (spent_s + left_s)
         times = f"  {clock_text(spent_s)} elapsed"
         if left_s is not None:
-            times += f", {clock_text(left_s)} left"
+            times += f", {clock_text(ceil(left_s))} left"
         name = printable(title)
         if share is None:
             return [(name, "bold"), (times, _PLAIN)]

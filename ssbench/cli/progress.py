@@ -13,6 +13,7 @@ import textwrap
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ssbench.cli.live_text import error_causes, latencies, phase_title, rate_text
@@ -339,7 +340,7 @@ def counts(progress: RunProgress) -> list[str]:
     if progress.late:
         parts.insert(2, f"{progress.late:,} late")
     if progress.remaining_s is not None:
-        parts.append(f"{clock_text(progress.remaining_s)} left")
+        parts.append(f"{clock_text(ceil(progress.remaining_s))} left")
     return parts
 
 
