@@ -4,7 +4,9 @@ import gc
 import os
 import resource
 import signal
+import subprocess
 from collections.abc import Generator, Iterator
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -62,6 +64,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"left out: the tests that need {', '.join(missing)} (to install: {install})"
         )
+
+
+@pytest.fixture
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Local workers of runs in this process are forks of a fork server, not programs."""
+    from tests.e2e.warm import Forked  # few tests need it
+
+    double = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
+    monkeypatch.setattr("ssbench.runner.local_workers.subprocess", double)
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from ssbench.cli.master import main
 from ssbench.runner.doctor import Finding, Verdict
 from tests.ports import held_port
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 
 def printed(
     found: list[Finding], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -20,6 +20,8 @@ from tests.cli.test_live_json import STATE, Clock
 from tests.cli.test_master import free_ports
 from tests.cli.test_run_scenario import scenario
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 TOKEN = "s3cret-token"
 
 

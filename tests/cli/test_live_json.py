@@ -17,6 +17,8 @@ from ssbench.core.operations import READ
 from tests.cli.test_master import free_ports
 from tests.cli.test_run_scenario import scenario
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 STATE = RunProgress(
     2.5, 40, 100, 3, 16.0, 0.005, 0.02, 3.75, 2, 8,
     operations={int(READ): OperationProgress(37, 3, 15.0, 0.004)},

@@ -26,6 +26,8 @@ from tests.cli.test_master import free_ports
 from tests.cli.test_run_scenario import scenario
 from tests.ports import held_port
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 READS = "ssbench_operations_total", ("READ", "run", "success")
 
 

@@ -19,6 +19,8 @@ from tests.cli.test_run_scenario import scenario
 from tests.golden import compare
 from tests.report import runs
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 STATS = compare.FOLDER / "format-1" / "stages.stat.gz"
 
 

@@ -25,6 +25,8 @@ from ssbench.storage.noop import NoopStorage
 from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_run_scenario import _own_folder, run, scenario
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 __all__ = ["_own_folder"]
 
 

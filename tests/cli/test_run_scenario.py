@@ -6,11 +6,11 @@ import io
 import json
 import os
 import re
+import signal
 import threading
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from ssbench.cli.master import main
@@ -18,11 +18,14 @@ from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Jobs, decode
 from ssbench.core.model import Phase
 from ssbench.core.operations import CRUD
+from ssbench.runner.local_workers import LocalWorkers
 from ssbench.runner.results import read_stats
 from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_master import free_ports
 from tests.fakes.hostile_swift import Behaviour, HostileSwift, of_objects, of_the_run
 from tests.fakes.server_behaviours import saying
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 @pytest.fixture(autouse=True)
@@ -141,17 +144,29 @@ def test_a_second_interrupt_during_cleanup_reports_remaining_objects(
     assert stats.run.left_behind == 0, "without a store nothing is"
 
 
+def noted_workers(monkeypatch: pytest.MonkeyPatch) -> list[LocalWorkers]:
+    """Those of each run, once there is a run."""
+    begin = LocalWorkers.begin
+    found = []
+
+    def begin_and_note(self: LocalWorkers) -> None:
+        begin(self)
+        found.append(self)
+
+    monkeypatch.setattr(LocalWorkers, "begin", begin_and_note)
+    return found
+
+
 def test_a_failed_cleanup_of_noop_reports_no_remaining_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    workers = noted_workers(monkeypatch)
     send_jobs = MasterTransport.send_jobs
-    others = psutil.Process().children()  # servers of other tests
 
     def send_and_kill(self: MasterTransport, data: bytes) -> bool:
         message = decode(data)
         if isinstance(message, Jobs) and message.phase == Phase.CLEANUP:
-            for worker in set(psutil.Process().children()).difference(others):
-                worker.kill()
+            workers[0].signal(signal.SIGKILL)
         return send_jobs(self, data)
 
     monkeypatch.setattr(MasterTransport, "send_jobs", send_and_kill)
@@ -318,14 +333,14 @@ def test_a_worker_that_leaves_before_the_end_is_reported_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = threading.Event()
+    workers = noted_workers(monkeypatch)
     send_jobs = MasterTransport.send_jobs
-    others = psutil.Process().children()  # servers of other tests
 
     def send_and_end_one(self: MasterTransport, data: bytes) -> bool:
         message = decode(data)
         if isinstance(message, Jobs) and message.phase == Phase.RUN and not sent.is_set():
             sent.set()
-            set(psutil.Process().children()).difference(others).pop().terminate()
+            os.kill(next(iter(workers[0].pids.values())), signal.SIGTERM)
         return send_jobs(self, data)
 
     monkeypatch.setattr(MasterTransport, "send_jobs", send_and_end_one)

@@ -24,6 +24,8 @@ from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_master import free_ports
 from tests.cli.test_run_scenario import scenario
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

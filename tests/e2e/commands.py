@@ -314,12 +314,10 @@ class Commands:
             (self.place / f"{number}.{name}").write_text(said.getvalue())
         return Ended(status, out.getvalue(), err.getvalue(), took_s, **options)
 
-    def call_run(self, *arguments: object, workers: int | None = None, **options: Any) -> Ended:
-        """``run-scenario`` in this process; with no worker unless it needs some."""
+    def call_run(self, *arguments: object, **options: Any) -> Ended:
+        """``run-scenario`` in this process, without a worker."""
         path = self.place / f"{secrets.token_hex(4)}.stat.gz"
-        words: list[object] = ["run-scenario", "--seed", SEED, *arguments, "-s", path]
-        words += ["--workers", workers] if workers else []
-        words += free_ports()
+        words = ["run-scenario", "--seed", SEED, *arguments, "-s", path, *free_ports()]
         return self.call(*words, stat_file=path, **options)
 
     def run(self, *arguments: object, **options: Any) -> Ended:

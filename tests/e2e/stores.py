@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.e2e.commands import Commands, Ended, Started
+from tests.e2e.commands import Commands, Started
 from tests.fakes.breaking_proxy import BreakingProxy, Lie
 from tests.fakes.hostile_swift import Behaviour
 from tests.servers.s3 import SwiftS3
@@ -51,21 +51,11 @@ class Store:
         **keys: object,
     ) -> Started:
         """A run against the store at this port."""
-        words = self._words(commands, port, *options, **keys)
+        path = commands.scenario(container_base=f"{self.name}fault", **keys)
+        words = ["-f", path, *options, *self.options(port)]
         return commands.start_run(
             *words, environment=self.environment, workers=workers, program=program
         )
-
-    def call(self, commands: Commands, port: int, *options: object, **keys: object) -> Ended:
-        """The same with its master in this process, until it has ended."""
-        words = self._words(commands, port, *options, **keys)
-        return commands.call_run(*words, environment=self.environment, workers=1)
-
-    def _words(
-        self, commands: Commands, port: int, *options: object, **keys: object
-    ) -> list[object]:
-        path = commands.scenario(container_base=f"{self.name}fault", **keys)
-        return ["-f", path, *options, *self.options(port)]
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.single_run import RunResult
 from ssbench.storage.options import StoreOptions
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

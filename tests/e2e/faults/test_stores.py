@@ -54,10 +54,10 @@ def test_broken_reads_have_a_cause(store: Store, commands: Commands, row: Row) -
     }
     behaviours = {name: fault and fault.behaviour for name, fault in faults.items()}
     with store.broken(behaviours) as proxy:
-        ended = store.call(
+        ended = store.run(
             commands, proxy.port, "--retries", 0, "--network-timeout", NETWORK_S,
             crud_profile=[0, 1, 0, 0], operation_count=28,
-        )  # fmt: skip
+        ).wait()  # fmt: skip
     account = row.accounted(ended.stats)
     judged(ended, account)
     assert (account.sent, account.done) == (28, 8)
@@ -74,7 +74,8 @@ def test_lies_are_corruption(store: Store, commands: Commands, row: Row) -> None
     }  # fmt: skip
     with store.broken(lies) as proxy:
         keys = {"crud_profile": [0, 1, 0, 0], "operation_count": 24}
-        ended = store.call(commands, proxy.port, "--verify", **keys).fine(ExitStatus.CORRUPTION)
+        ended = store.run(commands, proxy.port, "--verify", **keys).wait()
+    ended.fine(ExitStatus.CORRUPTION)
     account = row.accounted(ended.stats)
     struck = proxy.struck["bytes"] + proxy.struck["length"]
     struck += proxy.struck["etag"] if store.etag_is_md5 else 0
@@ -94,10 +95,10 @@ def test_broken_uploads_have_a_cause(store: Store, commands: Commands, row: Row)
         faults["etag"] = Fault(stall, K.CORRUPT, "the ETag is 0000", store.created)
     sizes = [{"name": "tiny", "size_min": SIZE, "size_max": SIZE}]
     with BreakingProxy(store.port, {"cut": cut.behaviour, "well": None, **lies}, "PUT") as proxy:
-        ended = store.call(
+        ended = store.run(
             commands, proxy.port, "--retries", 0, "--verify", crud_profile=[1, 0, 0, 0],
             operation_count=12, sizes=sizes, initial_files={"tiny": 1},
-        )  # fmt: skip
+        ).wait()  # fmt: skip
     account = row.accounted(ended.stats)
     assert account.sent == 12
     row.saw(all_told(ended, proxy, faults))
@@ -125,7 +126,7 @@ def test_an_outage_is_survived(store: Store, commands: Commands, row: Row) -> No
         assert account.failed == 0
         assert ended.counted()[2] > 0
         gate.shut()
-        line = store.call(commands, gate.port).one_line()
+        line = store.run(commands, gate.port).wait().one_line()
     assert "connection refused" in line.lower()
     row.saw(f"no operation failed, {ended.counted()[2]} retries; then status 1, one line")
 
@@ -142,7 +143,7 @@ def test_expired_credentials_are_renewed(store: Store, commands: Commands, row: 
     faults = {"expired": saying(store.expired, then=keep), **{f"well {n}": None for n in range(19)}}
     with store.broken(faults) as proxy:
         keys = {"crud_profile": [0, 1, 0, 0], "operation_count": 40}
-        ended = store.call(commands, proxy.port, **keys).fine()
+        ended = store.run(commands, proxy.port, **keys).wait().fine()
     account = row.accounted(ended.stats)
     assert (account.done, account.failed) == (40, 0)
     renewals = ended.stats.total().renewals
