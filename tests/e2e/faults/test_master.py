@@ -27,9 +27,10 @@ from tests.e2e.commands import (
 )
 from tests.e2e.faults.matrix import Row
 
-ORPHANS_S = 5.0
+#: Until local workers have ended after their master: by its end, not by its silence (SILENCE_S).
+ORPHANS_S, SILENCE_S = 20.0, 60
 #: Until a new master knows workers that are there; its own start is in it, on a busy machine.
-KNOWN_S = 10.0
+KNOWN_S = 20.0
 GONE = "The master is gone"
 
 
@@ -146,7 +147,7 @@ def test_local_workers_die_with_their_master(
 ) -> None:
     ports = free_ports()
     path = commands.scenario(container_base=base, crud_profile=[1, 1, 0, 0], think_time=0.02)
-    options = ["-f", path, *login(embedded_swift)]
+    options = ["-f", path, "--worker-timeout", SILENCE_S, *login(embedded_swift)]
     started = commands.start_run(*options, "-o", 10**6, ports=ports)
     until("objects", lambda: written(embedded_swift, base) > 10)
     workers = [worker.pid for worker in started.workers()]

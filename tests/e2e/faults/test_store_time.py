@@ -28,6 +28,8 @@ from tests.fakes.server_behaviours import CHUNKED, OK, START, dripping, keep, le
 
 K = ErrorKind
 READS = {"crud_profile": [0, 1, 0, 0]}
+#: 80 operations a second, for 5 s.
+LASTING = {**READS, "operation_count": 400, "think_time": 0.05}
 WELL = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 UNAVAILABLE = b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"
 UNAUTHORIZED = b"HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno"
@@ -64,7 +66,7 @@ def test_a_token_that_is_always_rejected(bench: Bench, row: Row) -> None:
 @pytest.mark.fault("store: 503 for {outage_s} s, then well")
 @pytest.mark.parametrize("outage_s", [2, pytest.param(30, marks=pytest.mark.slow)])
 def test_an_outage_within_the_retries(outage_s: int, commands: Commands, row: Row) -> None:
-    path = commands.scenario(**READS, operation_count=2000)
+    path = commands.scenario(**LASTING)
     with HostileSwift({"503": saying(UNAVAILABLE, then=keep)}) as swift:
         swift.armed = False
         options = [*options_for(swift), "--retries", "25"]
@@ -80,14 +82,14 @@ def test_an_outage_within_the_retries(outage_s: int, commands: Commands, row: Ro
         ended, _ = watch(started)
         ended.fine()
     account = row.accounted(ended.stats)
-    assert (account.done, account.failed) == (2000, 0)
+    assert (account.done, account.failed) == (400, 0)
     assert ended.counted()[2] == swift.struck["503"] > 0
     row.saw(f"no operation failed; {swift.struck['503']} retries")
 
 
 @pytest.mark.fault("store: killed in the midst of a run, and not back")
 def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
-    path = commands.scenario(**READS, operation_count=2000)
+    path = commands.scenario(**LASTING)
     with HostileSwift({}) as swift, Gate(swift.port) as gate:
         url = swift.url.replace(str(swift.port), str(gate.port))
         options = [*options_for(swift), "-S", url]
@@ -109,7 +111,7 @@ def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
 
 @pytest.mark.fault("store: killed in the midst of a run, back after 2 s")
 def test_a_server_that_comes_back(commands: Commands, row: Row) -> None:
-    path = commands.scenario(**READS, operation_count=2000)
+    path = commands.scenario(**LASTING)
     with HostileSwift({}) as swift, Gate(swift.port) as gate:
         url = swift.url.replace(str(swift.port), str(gate.port))
         options = [*options_for(swift), "--retries", "10", "-S", url]
@@ -125,7 +127,7 @@ def test_a_server_that_comes_back(commands: Commands, row: Row) -> None:
         ended, _ = watch(started)
         ended.fine()
     account = row.accounted(ended.stats)
-    assert (account.done, account.failed) == (2000, 0)
+    assert (account.done, account.failed) == (400, 0)
     assert ended.counted()[2] > 0
     row.saw(f"no operation failed; {ended.counted()[2]} retries")
 

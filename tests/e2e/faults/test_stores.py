@@ -107,14 +107,14 @@ def test_broken_uploads_have_a_cause(store: Store, commands: Commands, row: Row)
 @pytest.mark.fault("{store}: its server goes away, and comes back; and stays away")
 def test_an_outage_is_survived(store: Store, commands: Commands, row: Row) -> None:
     with Gate(store.port) as gate:
-        options = ["-r", 3, "--retries", 30]
+        options = ["-r", 7, "--retries", 30]
         started = store.run(
             commands,
             gate.port,
             *options,
             crud_profile=[0, 1, 0, 0],
             operation_count=None,
-            think_time=0.02,
+            think_time=0.1,
         )
         until("reads", lambda: reads(started) > 20)
         gate.shut()
