@@ -44,6 +44,8 @@ from ssbench.core.scenario.fields import (  # noqa: E402
     parameter_keys,
 )
 from ssbench.core.scenario.scenario import Scenario  # noqa: E402
+from ssbench.core.text import bytes_text  # noqa: E402
+from ssbench.runner.scenarios import list_canned  # noqa: E402
 from ssbench.storage.registry import ROWS, load, options_of  # noqa: E402
 from ssbench.storage.swiftlogin import OPTIONS as SWIFT_OPTIONS  # noqa: E402
 
@@ -365,6 +367,15 @@ def operation_keys() -> str:
     )
 
 
+def canned_scenarios() -> str:
+    """The canned scenarios, with the mean size of all their initial objects."""
+    rows = []
+    for name, scenario in list_canned():
+        mean = sum(s.initial_files * (s.size_min + s.size_max) / 2 for s in scenario.sizes)
+        rows.append((literal(name), bytes_text(mean), scenario.summary()))
+    return table(("Name", "Initial data", "Contents"), rows)
+
+
 def exit_statuses() -> str:
     severe = [str(int(each)) for each in GRAVITY if each not in (ExitStatus.OK, ExitStatus.USAGE)]
     text = table(("Status", "Meaning"), [(str(int(each)), each.meaning) for each in ExitStatus])
@@ -446,6 +457,7 @@ PAGES: dict[str, Callable[..., str]] = {
     "options": options,
     "scenario-keys": scenario_keys,
     "operation-keys": operation_keys,
+    "canned-scenarios": canned_scenarios,
     "exit-statuses": exit_statuses,
     "messages": messages,
     "operations": operations,
