@@ -16,7 +16,7 @@ import gevent
 import pytest
 from gevent import get_hub
 
-from ssbench.storage import rx_timestamps
+from ssbench.storage import stream
 from ssbench.storage.stream import AncillaryData, PlainStream, RxTimestamps, hub_timestamps
 
 MS = 1_000_000
@@ -41,8 +41,8 @@ def woken_at(patch: pytest.MonkeyPatch, *times_ns: int) -> RxTimestamps:
     found, ahead_ns = RxTimestamps(), wall_ahead_ns()
     for at_ns in times_ns:
         with patch.context() as clocks:
-            clocks.setattr(rx_timestamps, "perf_counter_ns", lambda now_ns=at_ns: now_ns)
-            clocks.setattr(rx_timestamps, "time_ns", lambda now_ns=at_ns: now_ns + ahead_ns)
+            clocks.setattr(stream, "perf_counter_ns", lambda now_ns=at_ns: now_ns)
+            clocks.setattr(stream, "time_ns", lambda now_ns=at_ns: now_ns + ahead_ns)
             found.wake()
     return found
 
@@ -93,8 +93,8 @@ def test_preemption_between_two_clock_reads_shortens_no_latency(
         late_ns = 3 * MS  # preempted before this clock was read
         return time_ns() + late_ns
 
-    monkeypatch.setattr(rx_timestamps, "time_ns", wall_clock)
-    monkeypatch.setattr(rx_timestamps, "perf_counter_ns", lambda: perf_counter_ns() + late_ns)
+    monkeypatch.setattr(stream, "time_ns", wall_clock)
+    monkeypatch.setattr(stream, "perf_counter_ns", lambda: perf_counter_ns() + late_ns)
     found.wake()
     assert abs(found.now()) == pytest.approx(arrived_ns, abs=MS)
 
@@ -110,8 +110,8 @@ def test_preemption_during_the_first_clock_reads_shortens_no_latency(
         late_ns = min(late_ns + 3 * MS, 6 * MS)  # preempted twice after this clock was read
         return seen_ns
 
-    monkeypatch.setattr(rx_timestamps, "time_ns", wall_clock)
-    monkeypatch.setattr(rx_timestamps, "perf_counter_ns", lambda: perf_counter_ns() + late_ns)
+    monkeypatch.setattr(stream, "time_ns", wall_clock)
+    monkeypatch.setattr(stream, "perf_counter_ns", lambda: perf_counter_ns() + late_ns)
     found = RxTimestamps()
     arrived_ns = perf_counter_ns() - 5 * MS
     found.ancillary = timestamp(arrived_ns)
