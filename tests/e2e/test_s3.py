@@ -83,8 +83,7 @@ def check_operations(
     path = scenario(commands, "all", operation_count=count, **keys)
     given = {"environment": server.environment}
     options = [*server.options, *own]
-    # With this seed there is each operation.
-    words = ["-v", "--seed", 1, "-f", path, "--verify", "--profile", *options]
+    words = ["-v", "-f", path, "--verify", "--profile", *options]
     started = commands.start_run(*words, **given, program=True)
     with Watcher(started) as watcher:
         ended = started.wait().fine()

@@ -56,8 +56,7 @@ def test_a_run_on_each_server_is_verified_cleaned_and_shows_no_secret(
         path = scenario(commands, operations=operations, operation_count=100)
         given = {"environment": server.environment}
         words = ["-f", path, "--verify", *server.options]
-        # With this seed there is each operation.
-        started = commands.start_run("-v", "--seed", 1, *words, **given, program=True)
+        started = commands.start_run("-v", *words, **given, program=True)
         with Watcher(started) as watcher:
             ended = started.wait().fine()
         assert ended.counted()[:2] == (100, 0)
