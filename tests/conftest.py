@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 from collections.abc import Generator, Iterator
+from multiprocessing import forkserver
 from types import SimpleNamespace
 
 import pytest
@@ -66,10 +67,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> None:
+    """Started before a test moves temporary files to its folder: the path of a socket is short."""
+    import tests.e2e.warm  # noqa: F401  # few tests need it
+
+    forkserver.ensure_running()
+
+
 @pytest.fixture
-def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def forked_workers(fork_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Local workers of runs in this process are forks of a fork server, not programs."""
-    from tests.e2e.warm import Forked  # few tests need it
+    from tests.e2e.warm import Forked
 
     double = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
     monkeypatch.setattr("ssbench.runner.local_workers.subprocess", double)

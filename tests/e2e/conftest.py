@@ -24,7 +24,7 @@ KEYSTONE_PYTHON = (3, 11)
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Iterator[Commands]:
+def commands(fork_server: None, tmp_path: Path) -> Iterator[Commands]:
     """The commands, run from here; none of them outlives the test."""
     made = Commands(tmp_path)
     yield made
