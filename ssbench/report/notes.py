@@ -273,8 +273,8 @@ def _sentence(finding: SteadinessFinding, span_s: float | None) -> str:
     if isinstance(finding, Drifted):
         word = "rose" if finding.change > 0 else "fell"
         return (
-            f"The rate of {finding.what} {word} by {abs(finding.change):.0%} during the run: the"
-            " average depends on when the run ended; use a longer warm-up, or find the cause."
+            f"The rate of {finding.what} {word} by {100 * abs(finding.change):.0f} % during the run"
+            ": the average depends on when the run ended; use a longer warm-up, or find the cause."
         )
     if isinstance(finding, TwoLevels):
         return (
@@ -283,7 +283,7 @@ def _sentence(finding: SteadinessFinding, span_s: float | None) -> str:
             " others; the average is neither of them."
         )
     return (
-        f"The rate of {finding.what} varied by {finding.spread:.0%} from second to second"
+        f"The rate of {finding.what} varied by {100 * finding.spread:.0f} % from second to second"
         f" ({finding.low:,.0f} to {finding.high:,.0f}/s): too much to quote an average."
     )
 

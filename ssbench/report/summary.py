@@ -160,10 +160,10 @@ def _finding(finding: Row) -> str:
     what = finding["what"]
     if kind == "drifted":
         word = "rose" if finding["change"] > 0 else "fell"
-        return f"{what}/s {word} by {abs(finding['change']):.0%} during the run"
+        return f"{what}/s {word} by {100 * abs(finding['change']):.0f} % during the run"
     if kind == "two_levels":
         return f"{what}/s had two levels: {finding['low']:,.0f} and {finding['high']:,.0f}"
-    return f"{what}/s varied by {finding['spread']:.0%} from second to second"
+    return f"{what}/s varied by {100 * finding['spread']:.0f} % from second to second"
 
 
 def _failures(run: Row, total: Row, errors: Sequence[Row], is_cut_off: bool = False) -> str:
