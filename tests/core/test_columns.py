@@ -38,6 +38,21 @@ from ssbench.core.records import ResultBatch
 from tests.corpus import recorded
 from tests.fakes.batches import unpack_results
 from tests.fakes.mutations import fuzzed
+from tests.fakes.values import (
+    Leaf,
+    Script,
+    any_of,
+    binary,
+    boolean,
+    int64,
+    integer,
+    msgpack_integer,
+    none,
+    number,
+    one_of,
+    scripted,
+    text,
+)
 
 IDS_AT = RESULT_NUMBERS
 
@@ -67,23 +82,35 @@ IDS = st.one_of(
     *[st.lists(each, min_size=1, max_size=20) for each in (UUID_IDS, SWIFT_IDS, LETTERS)],
     st.lists(UUID_IDS | SWIFT_IDS | LETTERS, min_size=1, max_size=20),
 )
-INTS = st.lists(INT64, max_size=3).map(tuple)
-ARGUMENTS = st.lists(INT64 | st.binary(max_size=9), max_size=3).map(tuple)
-NUMBERS_OF_JOB = [INT64] * 7
-JOBS = st.lists(
-    st.tuples(*NUMBERS_OF_JOB).map(lambda numbers: Job(*numbers))
-    | st.builds(Job, *NUMBERS_OF_JOB, INTS, ARGUMENTS, INT64),
-    min_size=1,
-    max_size=20,
-)
-RESULTS = st.lists(
-    st.tuples(
-        *[INT64] * RESULT_NUMBERS, UUID_IDS | LETTERS, st.just("") | st.text(max_size=9),
-        st.just(0) | INT64, st.just(()) | INTS, st.just(()) | INTS, st.just(0) | INT64,
-    ),
-    min_size=1,
-    max_size=20,
-)  # fmt: skip
+
+
+def some(script: Script, leaf: Leaf, most: int = 3) -> tuple[Any, ...]:
+    """None of these in half of the rows."""
+    return tuple(leaf(script) for _ in range(max(0, script.below(2 * most + 2) - most - 1)))
+
+
+def a_job(script: Script) -> Job:
+    numbers = [int64(script) for _ in range(7)]
+    if boolean(script):
+        return Job(*numbers)
+    arguments = some(script, any_of(int64, binary, key=none, depth=0))
+    return Job(*numbers, some(script, int64), arguments, int64(script))
+
+
+def a_result(script: Script) -> tuple[Any, ...]:
+    numbers = [int64(script) for _ in range(RESULT_NUMBERS)]
+    if boolean(script):
+        identifier = b"tx0" + script.take(16).hex()[1:].encode()
+    else:
+        identifier = binary(script).replace(b"\n", b"")
+    detail = text(script) if boolean(script) else ""
+    last = [int64(script) if boolean(script) else 0 for _ in range(2)]
+    lists = [some(script, int64) for _ in range(2)]
+    return (*numbers, identifier, detail, last[0], *lists, last[1])
+
+
+JOBS = scripted(lambda script: [a_job(script) for _ in range(1 + script.below(20))], 1000)
+RESULTS = scripted(lambda script: [a_result(script) for _ in range(1 + script.below(20))], 1500)
 
 
 def over_the_wire(packed: Any) -> Any:
@@ -252,9 +279,9 @@ def test_a_schema_without_a_required_column_is_rejected() -> None:
     schemas = [schema, schema[1:], (("number", "text"), *schema[1:]), schema[:9], schema * 2]
     found = layouts(schemas, ResultLayout)
     assert [each is not None for each in found] == [True, False, False, True, False]
-    for number in (1, 2, 5, 10**9):
+    for at in (1, 2, 5, 10**9):
         with pytest.raises(MessageError, match="unknown"):
-            layout(found, number)
+            layout(found, at)
 
 
 @given(RESULTS)
@@ -281,17 +308,12 @@ def test_a_usual_result_takes_less_than_48_bytes_uncompressed() -> None:
 
 # Hostile input ----------------------------------------------------------------------------
 
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats()
-    | st.text(max_size=4)
-    | st.sampled_from(["B", "H", "I", "Q", "b", "uuid", "swift", "plain"])
-    | st.binary(max_size=32),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.integers() | st.text(), inner),
-    max_leaves=12,
-)
+SCHEMES = ("B", "H", "I", "Q", "b", "uuid", "swift", "plain")
+any_value = any_of(
+    none, boolean, msgpack_integer, number, text, one_of(*SCHEMES), binary,
+    key=any_of(integer, text, key=none, depth=0),
+)  # fmt: skip
+VALUES = scripted(any_value)
 READERS: list[Callable[[Any], Any]] = [
     unpack_jobs,
     unpack_results,

@@ -41,6 +41,7 @@ from ssbench.core.messages import (
     unpack,
 )
 from tests.corpus import recorded
+from tests.fakes import values
 from tests.fakes.mutations import fuzz, fuzzed
 
 natural = st.integers(0, 2**63 - 1)
@@ -48,11 +49,13 @@ clock = st.integers(-(2**62) + 1, 2**62 - 1)
 span_ns = st.integers(0, 2**62 - 1)
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 naturals = st.lists(natural, max_size=5)
-plain: st.SearchStrategy[object] = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | text | st.binary(max_size=9),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
-    max_leaves=6,
-)
+plain = values.scripted(
+    values.any_of(
+        values.none, values.boolean, values.msgpack_integer, values.text, values.binary,
+        key=values.text,
+    ),
+    60,
+)  # fmt: skip
 shares = st.dictionaries(natural, st.tuples(natural, st.none() | clock), max_size=3)
 schemas = st.lists(
     st.dictionaries(text, text, max_size=4).map(lambda kinds: tuple(kinds.items())), max_size=3

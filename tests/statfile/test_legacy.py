@@ -22,6 +22,7 @@ from ssbench.statfile.legacy import LegacyRun
 from tests.corpus import recorded
 from tests.fakes.batches import result_rows
 from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
+from tests.fakes.values import any_of, binary, boolean, integer, none, number, scripted
 from tests.statfile.samples import OLD, old_result, old_scenario, write_old
 from tests.statfile.test_reader import reported
 
@@ -268,13 +269,7 @@ def test_an_invalid_scenario_is_rejected() -> None:
             LegacyRun(iter(items), [], [])
 
 
-ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.binary(max_size=9),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.binary(max_size=9), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
+ANY = scripted(any_of(none, boolean, integer, number, binary, key=binary), 40)
 FIELDS = [key.encode() for key in (*old_result(), "exception", "auth_kwargs", "noop")]
 TOP = [b"_scenario_data", b"name", b"user_count", b"operation_count", b"version"]
 GIVEN = [b"sizes", b"crud_profile", b"initial_files", b"name"]

@@ -30,17 +30,14 @@ from ssbench.statfile.records import (
 from tests.corpus import recorded
 from tests.fakes.batches import result_rows
 from tests.fakes.mutations import MSGPACK_WORDS, fuzz, fuzzed
+from tests.fakes.values import any_of, boolean, finite, int64, none, scripted, text
 from tests.statfile.samples import FOOTER, HEADER, PHASE, RECORDS, packed, result
 from tests.statfile.test_reader import reported
 
 TEXT = st.text(max_size=20)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 NUMBER = st.floats(-1e18, 1e18)
-JSON = st.recursive(
-    st.none() | st.booleans() | WHOLE | NUMBER | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=10,
-)
+JSON = scripted(any_of(none, boolean, int64, finite, text, key=text), 60)
 #: A field's annotation -> values for it.
 VALUES: dict[str, Any] = {
     "str": TEXT,

@@ -26,6 +26,7 @@ from ssbench.storage.swiftparse import (
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line
+from tests.fakes.values import any_of, boolean, integer, none, number, one_of, scripted, text
 
 LIMIT = 1000
 
@@ -53,15 +54,11 @@ PARSERS: list[Callable[[bytes], Sequence[Any]]] = [
 ]
 
 KEYS = ["name", "count", "bytes", "subdir", "Errors", "Response Status", "swift", "policies"]
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
-ANY_JSON = st.recursive(
-    LEAVES,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), inner, max_size=4)
-    ),
-    max_leaves=12,
-)
+any_json = any_of(
+    none, boolean, integer, number, text,
+    key=any_of(one_of(*KEYS), text, key=none, depth=0),
+)  # fmt: skip
+ANY_JSON = scripted(any_json)
 
 
 def outcome(call: Callable[..., list[Any]], *args: Any) -> list[Any] | None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.stats.scenario_view import ScenarioView, crud_of
+from tests.fakes.values import any_of, boolean, integer, none, number, scripted, text
 from tests.report.runs import SCENARIO
 
 
@@ -41,11 +42,7 @@ def test_warm_ups_of_stages() -> None:
     assert ScenarioView.of({**SCENARIO, "stages": stages[1:]}).stage_warmups_s == ()
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=10,
-)
+json_values = scripted(any_of(none, boolean, integer, number, text, key=text), 60)
 
 
 @given(st.dictionaries(st.sampled_from([*SCENARIO, "_scenario_data", "stages"]), json_values))
