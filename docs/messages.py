@@ -214,12 +214,17 @@ def _clean(text: str) -> str:
 
 
 @cache
+def trees() -> tuple[ast.Module, ...]:
+    """The syntax trees of all modules."""
+    return tuple(ast.parse(path.read_text("utf-8")) for path in sorted(SOURCES.glob("**/*.py")))
+
+
+@cache
 def texts_of_code() -> frozenset[str]:
     """Every text in the modules, with ``...`` for what differs; behind what the system says, where
     it is in a table by errno."""
     found: set[str] = set()
-    for path in SOURCES.glob("**/*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for tree in trees():
         known = {
             target.id: node.value
             for node in tree.body

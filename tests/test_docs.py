@@ -18,7 +18,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from docs import generate
-from docs.messages import MESSAGES, pattern_of, said
+from docs.messages import MESSAGES, pattern_of, said, trees
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.nectar import bench_words
 from ssbench.cli.profiler import upload_words
@@ -336,21 +336,10 @@ LISTED = {"AuthError", "FewerWorkersError", "NoWorkersError", "StatFileError", "
 UNLISTED = ("a batch of results is", "the file store has no credentials")
 
 
-@pytest.fixture(scope="module")
-def code() -> list[ast.AST]:
-    return [
-        node
-        for path in ROOT.glob("ssbench/**/*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-    ]
-
-
-def test_every_message_on_logins_ports_workers_and_stat_files_is_in_the_index(
-    code: list[ast.AST],
-) -> None:
+def test_every_message_on_logins_ports_workers_and_stat_files_is_in_the_index() -> None:
     patterns = [pattern_of(parts) for rows in MESSAGES.values() for parts in rows]
     lacking = []
-    for node in code:
+    for node in (each for tree in trees() for each in ast.walk(tree)):
         if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name):
             text = said(node.args[0], {})
             if node.func.id not in LISTED or not any(len(part) > 12 for part in text.split("...")):
