@@ -43,6 +43,8 @@ def main(arguments: list[str]) -> None:
     allow_many_connections()
     # Importing eventlet's own resolver of names would take a third of the start; libc's will do.
     os.environ["EVENTLET_NO_GREENDNS"] = "yes"
+    # Where it can be imported, eventlet does that, and never needs it here: ssl serves https.
+    sys.modules["OpenSSL"] = None  # type: ignore[assignment]
     write_tree(plan, descriptors)
     serve(plan, descriptors)
 

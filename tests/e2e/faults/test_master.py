@@ -6,7 +6,6 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -98,12 +97,12 @@ def _can_be_reported_on(commands: Commands, killed: Started, at_least: int) -> N
 
 @pytest.mark.fault("master killed (SIGKILL), and no other comes")
 def test_workers_notice_and_wait_or_exit_as_their_options_say(
-    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str, row: Row
 ) -> None:
     ports = free_ports()
     waiting = commands.worker(*ports, "waiting")
     ending = commands.worker(*ports, "--exit-with-master", "ending")
-    swift = fresh_swift()
+    swift = embedded_swift
     path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0], user_count=8)
     options = ["-r", 60, "--expect-workers", 2, "--worker-timeout", 2, *login(swift)]
     master = commands.start_run("-f", path, *options, workers=None, ports=ports)

@@ -10,7 +10,6 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -144,10 +143,7 @@ def test_a_signal_during_container_creation(lively: Lively, row: Row) -> None:
 
 
 @pytest.mark.fault("Ctrl-C while containers are made, and the store is silent")
-def test_a_signal_during_container_creation_at_a_silent_store(
-    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
-) -> None:
-    lively = Lively(commands, fresh_swift(), base)
+def test_a_signal_during_container_creation_at_a_silent_store(lively: Lively, row: Row) -> None:
     started = lively.start("--network-timeout", 2, container_count=2000)
     until("containers", lambda: len(requests(lively.swift, lively.base)) > 5)
     with silenced(lively.swift):
@@ -259,10 +255,7 @@ def test_a_second_signal_exits_at_once(commands: Commands, row: Row) -> None:
 
 
 @pytest.mark.fault("Ctrl-C during the run, and again while operations in flight hang")
-def test_a_second_signal_does_not_wait_for_hanging_operations(
-    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
-) -> None:
-    lively = Lively(commands, fresh_swift(), base)
+def test_a_second_signal_does_not_wait_for_hanging_operations(lively: Lively, row: Row) -> None:
     started = lively.start("--network-timeout", PATIENCE_S, "--drain-timeout", PATIENCE_S)
     lively.wait_for("PUT", 40)  # more than what is in flight, by 20 and more
     with silenced(lively.swift):
@@ -280,10 +273,7 @@ def test_a_second_signal_does_not_wait_for_hanging_operations(
 
 
 @pytest.mark.fault("operations in flight hang, --drain-timeout is over")
-def test_the_wait_for_hanging_operations_is_bounded(
-    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
-) -> None:
-    lively = Lively(commands, fresh_swift(), base)
+def test_the_wait_for_hanging_operations_is_bounded(lively: Lively, row: Row) -> None:
     run = lively.start("--network-timeout", 1, "--drain-timeout", 1, workers=1)
     lively.wait_for("PUT", 20)
     with silenced(lively.swift):
