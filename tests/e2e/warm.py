@@ -1,6 +1,6 @@
-"""Commands in processes that are forked from one that has loaded them: a start costs 20 ms of CPU.
+"""Commands in processes that are forked from one that has loaded them: a start costs 10 ms of CPU.
 
-A command that is started as a program costs 250 to 450 ms, most of it to import modules. Here a
+A command that is started as a program costs 200 to 450 ms, most of it to import modules. Here a
 fork server, one for each process of pytest, imports them once. A command is a fork of it, and a
 worker that the command starts on its own host is a fork of the command, so still its child.
 Environment, descriptors, signals and the process list are those of a program. What differs is the
