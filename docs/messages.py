@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 SOURCES = Path(__file__).resolve().parent.parent / "ssbench"
 
@@ -174,7 +175,7 @@ def rows(section: str) -> list[tuple[str, str]]:
     found = []
     for parts, advice in MESSAGES[section].items():
         pattern = pattern_of(parts)
-        hits = [hit for text in texts_of_code() if (hit := pattern.search(text))]
+        hits = [hit for text in texts_of_code().all if (hit := pattern.search(text))]
         if not hits:
             raise LookupError(f"{parts}: no text in ssbench has it")
         hit = min(hits, key=lambda hit: (len(hit.string), hit.string))
@@ -213,18 +214,21 @@ def _clean(text: str) -> str:
     return text.strip("( ") if "(" in text and ")" not in text else text
 
 
-@cache
-def trees() -> tuple[ast.Module, ...]:
-    """The syntax trees of all modules."""
-    return tuple(ast.parse(path.read_text("utf-8")) for path in sorted(SOURCES.glob("**/*.py")))
+class Texts(NamedTuple):
+    """What the modules say; ``...`` stands for what differs."""
+
+    #: Every text; behind what the system says, where it is in a table by errno.
+    all: frozenset[str]
+    #: Name of an exception, and the text that it is made with.
+    raised: frozenset[tuple[str, str]]
 
 
 @cache
-def texts_of_code() -> frozenset[str]:
-    """Every text in the modules, with ``...`` for what differs; behind what the system says, where
-    it is in a table by errno."""
+def texts_of_code() -> Texts:
     found: set[str] = set()
-    for tree in trees():
+    raised: set[tuple[str, str]] = set()
+    for path in SOURCES.glob("**/*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         known = {
             target.id: node.value
             for node in tree.body
@@ -233,7 +237,11 @@ def texts_of_code() -> frozenset[str]:
             if isinstance(target, ast.Name)
         }
         found.update(_texts(tree, known))
-    return frozenset(found)
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=ast.Name(id=name), args=[text, *_]) if name.endswith("Error"):
+                    raised.add((name, _said(text, {})))
+    return Texts(frozenset(found), frozenset(raised))
 
 
 def _texts(node: ast.AST, known: dict[str, ast.expr]) -> Iterator[str]:
@@ -249,7 +257,7 @@ def _texts(node: ast.AST, known: dict[str, ast.expr]) -> Iterator[str]:
                 mark = "" if text[:1] in ":;" else ": "
                 yield f"{error}{mark}{text}" if error else text
         return
-    text = " ".join(re.sub(r";?\n", "; ", said(node, known)).split())
+    text = " ".join(re.sub(r";?\n", "; ", _said(node, known)).split())
     text = re.sub(r"(\.{3}){2,}|\{\}|%s", "...", text)
     if text.strip(". "):
         yield text
@@ -258,17 +266,17 @@ def _texts(node: ast.AST, known: dict[str, ast.expr]) -> Iterator[str]:
             yield from _texts(child, known)
 
 
-def said(node: ast.AST, known: dict[str, ast.expr]) -> str:
+def _said(node: ast.AST, known: dict[str, ast.expr]) -> str:
     """The text of an expression; "..." for what isn't known."""
     match node:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=values):
-            return "".join(said(value, known) for value in values)
+            return "".join(_said(value, known) for value in values)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return said(left, known) + said(right, known)
+            return _said(left, known) + _said(right, known)
         case ast.FormattedValue(value=ast.Name() as name):
-            return said(name, known)
+            return _said(name, known)
         case ast.Name(id=name) if isinstance(known.get(name), ast.Constant | ast.JoinedStr):
-            return said(known[name], known)
+            return _said(known[name], known)
     return "..."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import re
 import shlex
@@ -18,7 +17,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from docs import generate
-from docs.messages import MESSAGES, pattern_of, said, trees
+from docs.messages import MESSAGES, pattern_of, texts_of_code
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.nectar import bench_words
 from ssbench.cli.profiler import upload_words
@@ -338,15 +337,13 @@ UNLISTED = ("a batch of results is", "the file store has no credentials")
 
 def test_every_message_on_logins_ports_workers_and_stat_files_is_in_the_index() -> None:
     patterns = [pattern_of(parts) for rows in MESSAGES.values() for parts in rows]
-    lacking = []
-    for node in (each for tree in trees() for each in ast.walk(tree)):
-        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name):
-            text = said(node.args[0], {})
-            if node.func.id not in LISTED or not any(len(part) > 12 for part in text.split("...")):
-                continue
-            is_indexed = any(pattern.search(text) for pattern in patterns)
-            if not is_indexed and not any(part in text for part in UNLISTED):
-                lacking.append(text)
+    lacking = [
+        text
+        for name, text in texts_of_code().raised
+        if name in LISTED and any(len(part) > 12 for part in text.split("..."))
+        if not any(pattern.search(text) for pattern in patterns)
+        if not any(part in text for part in UNLISTED)
+    ]
     assert lacking == []
 
 
