@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tests.e2e.commands import (
     free_ports,
     login,
     rows_of,
+    silenced,
     stats_of,
     until,
 )
@@ -306,7 +308,7 @@ def test_an_upload_that_is_interrupted_keeps_its_results(
 
 
 def test_files_that_a_killed_worker_held_are_named(
-    transfer: Transfer, account: Account, tmp_path: Path
+    transfer: Transfer, account: Account, embedded_swift: EmbeddedSwift, tmp_path: Path
 ) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
@@ -314,7 +316,10 @@ def test_files_that_a_killed_worker_held_are_named(
     words = ("upload", folder, "--container", "killed", "-u", 4, "--bandwidth", "1MB")
     started = transfer.start(*words, workers=2)
     until("an upload", lambda: "killed" in account.containers() and started.on_disk("CREATE") > 2)
-    started.workers()[0].send_signal(signal.SIGKILL)
+    with silenced(embedded_swift):
+        time.sleep(2)  # ten times as long as the bandwidth takes for a file: each user holds one
+        started.workers()[0].send_signal(signal.SIGKILL)
+        started.wait_for("Lost worker")
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
     assert re.search(
         r"WARNING: \d+ of 40 files failed \(\d+ lost with a worker\): large-", ended.err
