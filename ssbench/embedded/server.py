@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import io
 import os
 import signal
 import socket
@@ -129,6 +130,8 @@ def serve(plan: Plan, descriptors: Mapping[str, int]) -> None:
     apps = {plan.ports[role]: load(plan, role) for role in descriptors}
     connect_directly(apps)
     remember_methods()
+    if plan.options.in_memory:
+        read_on_their_own()
     role, fd = list(descriptors.items())[-1]
     eventlet.wsgi.server(
         listener(plan, role, fd),
@@ -154,6 +157,19 @@ def load(plan: Plan, role: str) -> App:
     if role == "proxy":
         app = access_logged(cached(app, Cache(time.monotonic)), plan.access_log)
     return app
+
+
+def read_on_their_own() -> None:
+    """Give each reader of an object in memory a position of its own; Swift's readers share one."""
+    from swift.obj.mem_diskfile import InMemoryFileSystem
+
+    shared = InMemoryFileSystem.get_object
+
+    def get_object(files: Any, name: str) -> tuple[io.BytesIO | None, dict[str, Any] | None]:
+        file, metadata = shared(files, name)
+        return file and io.BytesIO(file.getvalue()), metadata  # which copies nothing
+
+    InMemoryFileSystem.get_object = get_object
 
 
 def remember_methods() -> None:
