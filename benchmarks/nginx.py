@@ -243,7 +243,7 @@ def _make_certificates(place: Path) -> None:
 
 
 def _free_ports() -> Iterator[int]:
-    """Two that nobody listens on."""
+    """Two that no process listens on."""
     with socket.socket() as one, socket.socket() as other:
         for sock in (one, other):
             sock.bind(("127.0.0.1", 0))

@@ -70,8 +70,8 @@ def draw(
             row.shortest_s, max(row.shortest_s, min(row.longest_s, seconds / 4))
         )
         fault = Fault(at_s, kind, lasting_s, slot, rng.random() < 0.5)
-        nobody = row.hits_worker and slot is None
-        if nobody or free_s[slot] > at_s or fault.until_s > seconds:
+        no_worker = row.hits_worker and slot is None
+        if no_worker or free_s[slot] > at_s or fault.until_s > seconds:
             continue  # the kind waits for its next chance
         free_s[slot] = fault.until_s + min(REST_S, seconds / 20)
         faults.append(fault)

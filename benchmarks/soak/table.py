@@ -63,7 +63,7 @@ def _sums(sums: Accounts) -> Iterator[str]:
         f"server's log: {len(sums.done) - sums.not_logged} of {len(sums.done)} done operations are"
         f" in it; {sums.unreported} more that it did, of failed, repeated or lost ones"
     )
-    yield f"longest time in which nobody did anything: {sums.longest_silence_s} s"
+    yield f"longest time without an operation: {sums.longest_silence_s} s"
     yield f"left in the store: {run.left_behind} objects"
 
 

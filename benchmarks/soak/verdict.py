@@ -35,7 +35,7 @@ class Accounts:
     others: set[bytes] = field(default_factory=set)  #: of other phases, and of failed operations
     #: Worker id -> when (seconds into the run) its last operation ended.
     last_s: dict[str, float] = field(default_factory=dict)
-    without_id: int = 0  #: done, but nobody knows under which id
+    without_id: int = 0  #: done, but under an unknown id
     doubled: int = 0  #: ids that two operations have
     not_logged: int = 0  #: done according to the stat file, and not to the server's log
     unreported: int = 0  #: done according to the server's log, and not to the stat file
@@ -82,9 +82,9 @@ class Accounts:
             yield f"{self.not_logged} operations were done that the server's log doesn't have"
         most = run.lost + total.errors + total.retries + total.renewals
         if self.unreported > most:
-            yield f"the server did {self.unreported} operations that nobody told of, above {most}"
+            yield f"the server did {self.unreported} operations that no result has, above {most}"
         if self.longest_silence_s > HUNG_S:
-            yield f"nobody did anything for {self.longest_silence_s} s"
+            yield f"no operation for {self.longest_silence_s} s"
         if sum(self.stats.requests_per_worker().values()) != total.operations:
             yield "the sum over the workers is not the sum over the operations"
 
@@ -128,7 +128,7 @@ def _compare(found: Accounts, answers: Iterable[tuple[bytes, Answer]]) -> None:
     missing = dict(found.done)
     for identifier, answer in answers:
         method = found.done.get(identifier)
-        # A DELETE that was tried again, because nobody knew of the first, finds nothing.
+        # A DELETE that was tried again, because the first had no response, finds nothing.
         if method == answer.method and (answer.status < 300 or answer.status == 404):
             missing.pop(identifier, None)
         elif method is None and identifier not in found.others and answer.status < 300:

@@ -260,7 +260,7 @@ class TruthServer:
         except BlockingIOError:
             count = 0
         except OSError:
-            return  # nobody is there any more
+            return  # the client has gone
         now = perf_counter_ns()
         if count < len(part):
             outgoing.parts[0] = part[count:]

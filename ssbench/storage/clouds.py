@@ -47,7 +47,7 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
     files = [*filter(None, [first]), *loader.CONFIG_FILES]
     what = f"--os-cloud {name}"
     try:
-        with warnings.catch_warnings():  # of features that nobody asked for
+        with warnings.catch_warnings():  # of features that are not used
             warnings.simplefilter("ignore")
             config = loader.OpenStackConfig(
                 config_files=files,

@@ -84,7 +84,7 @@ class StreamingCollector(Collector):
 class BodyPrefix:
     """Keeps the first bytes of a body, and passes the body on.
 
-    :param add: receives each part; None: nobody does.
+    :param add: receives each part; None: the parts are not used.
     """
 
     _LIMIT = 1024  #: bytes

@@ -94,10 +94,13 @@ class JobCounts:
 
 
 class ThroughputMeter:
-    """Results per second over the last five seconds, updated every 10 ms."""
+    """Results per second over the last five seconds, updated every 10 ms.
 
-    def __init__(self) -> None:
-        self.per_s = 0.0
+    :param per_s: what to expect before there are results.
+    """
+
+    def __init__(self, per_s: float = 0.0) -> None:
+        self.per_s = per_s
         self._count = 0
         self._marks: deque[tuple[int, int]] = deque()  # (time, results so far)
         self._newest_ns = 0
@@ -140,10 +143,23 @@ class ThroughputMeter:
 class _GroupLoad:
     """The jobs of one group of users, each of which has credit of its own."""
 
+    users: int = 0
     held: int = 0
     in_transit: int = 0  #: that count against the credit
     resend: deque[Job] = field(default_factory=deque)
     throughput: ThroughputMeter = field(default_factory=ThroughputMeter)
+
+    def set_users(self, users: int, now_ns: int) -> None:
+        """Expect the throughput to change with the number of users, and measure it anew.
+
+        Workers that had no users open their sockets after the first batches of a stage are sent,
+        to others. By the rate of one user, these batches would count against the credit for long.
+        """
+        per_user = self.throughput.per_s / self.users if self.users else 0.0
+        self.throughput = ThroughputMeter(per_user * users)
+        if self.held or self.in_transit:
+            self.throughput.begin(now_ns)
+        self.users = users
 
 
 @dataclass(slots=True)
@@ -238,6 +254,8 @@ class Dispatcher:
         workers = self.registry.workers_with_users
         for group, load in enumerate(self._loads):
             users = self.registry.assigned_groups[group]
+            if users != load.users:
+                load.set_users(users, now_ns)
             in_transit = load.throughput.per_s * _IN_TRANSIT_S  # jobs, to all workers
             quick = min(int(in_transit / 2) // max(workers, 1), QUICK_BATCH, self.max_batch)
             most = max(batch_limit(self.max_batch, users, workers), quick)
@@ -498,7 +516,7 @@ class Dispatcher:
 def abort_reason(
     phase: Phase, dispatcher: Dispatcher, start_ns: int, now_ns: int, network_timeout_s: float
 ) -> str:
-    """Why to abort populate or cleanup: trying each object of a dead store helps nobody.
+    """Why to abort populate or cleanup: trying each object of a dead store is of no use.
 
     :param start_ns: when the phase began, on the clock of ``now_ns``.
     """

@@ -73,7 +73,7 @@ def test_results_that_differ_from_the_log(path: Path, answer: Answer) -> None:
 
 def test_requests_without_a_result(path: Path) -> None:
     more = (b"t9", Answer("DELETE", "tiny_000001", 204))
-    assert "did 1 operations that nobody told of, above 0" in wrong(
+    assert "did 1 operations that no result has, above 0" in wrong(
         accounts(three(path), [*LOG, more])
     )
 

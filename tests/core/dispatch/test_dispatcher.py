@@ -101,6 +101,20 @@ def test_with_a_slow_store_few_jobs_are_drawn_ahead(an_operation_s: float) -> No
     fleet.check()
 
 
+def test_workers_that_open_late_in_a_stage_are_not_starved_by_the_rate_of_the_last_one() -> None:
+    fleet = Fleet(100_000)
+    early, late = fleet.hello("early", 4), fleet.hello("late", 4)
+    fleet.set_users(1)
+    working(fleet, [early], 10, an_operation_s=1.0)
+    fleet.set_users(8)
+    assert fleet.send_all(early), "all go to the only open socket"
+    assert fleet.send(late) is None
+    fleet.wait(2.0)
+    fleet.dispatcher.tick(fleet.now_ns)
+    assert sum(len(batch.jobs) for batch in fleet.send_all(late)) >= 4
+    fleet.check()
+
+
 def test_with_a_fast_store_jobs_for_milliseconds_are_in_transit() -> None:
     fleet = Fleet(100_000)
     worker = fleet.hello("w", 4)

@@ -137,7 +137,7 @@ def test_a_stat_file_that_cannot_be_created_is_reported_before_the_run(
     line = commands.run("-f", path, *login(embedded_swift), stat_file=stat_file).one_line(2)
     assert f"-s {stat_file}: can't be written: No such file or directory; make the folder" in line
     assert embedded_swift.access_log().stat().st_size == before
-    row.saw("status 2, one line, nobody was asked")
+    row.saw("status 2, one line, no server was asked")
 
 
 @pytest.mark.fault("report into a pipe that is closed")

@@ -113,7 +113,7 @@ def test_a_run_in_which_every_operation_fails_has_a_report_and_status_1(
     row.saw("20 status 413; status 1")
 
 
-@pytest.mark.fault("authentication: nobody listens there")
+@pytest.mark.fault("authentication: no server listens there")
 def test_no_server_at_all(commands: Commands, row: Row) -> None:
     path = commands.scenario()
     line = commands.call_run(
@@ -124,7 +124,7 @@ def test_no_server_at_all(commands: Commands, row: Row) -> None:
     row.saw(f"status 1: {line.partition(': ')[2]}")
 
 
-@pytest.mark.fault("store: nobody listens at the storage URL")
+@pytest.mark.fault("store: no server listens at the storage URL")
 def test_no_server_at_the_storage_url(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:

@@ -163,7 +163,7 @@ def test_each_broken_request_is_counted(commands: Commands, row: Row) -> None:
     row.saw(f"{total.retries} retries, {account.failed} disconnected: all that was broken")
 
 
-@pytest.mark.fault("store: bytes that nobody asked for, behind an answer")
+@pytest.mark.fault("store: unrequested bytes after a response")
 def test_bytes_after_a_response(bench: Bench, row: Row) -> None:
     # The next request on that connection meets them: one failure for each.
     behaviours = {"garbage": saying(WELL, b"and more\r\n\r\n", then=keep), "well": None}
