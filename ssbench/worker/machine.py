@@ -65,6 +65,9 @@ log = logging.getLogger(__name__)
 
 _NEVER_NS = 1 << 62
 _HELLO_NS = SECOND_NS  #: between two hellos
+#: Without an answer for so long, though control states arrive, the master has given up this
+#: incarnation: it was listed while control states did not arrive.
+_UNANSWERED_NS = 5 * SECOND_NS
 #: A refused worker repeats its hello this long: the worker of the same id may be dead, and not yet
 #: lost.
 _REFUSED_NS = 15 * SECOND_NS
@@ -278,6 +281,7 @@ class WorkerMachine:
         self._next_ask_ns = 0
         self._checked = (0, 0)  # the newest check of the network: master and number
         self._next_hello_ns = 0
+        self._hello_ns = 0  # when this incarnation said hello first; 0: not yet
         self._silent_ns = 0  # since the newest control state, see ``tick``
         self._heard_any = False
         self._warned_of_no_master = False
@@ -334,6 +338,8 @@ class WorkerMachine:
             self.expire_lease("The master has dropped this worker")
         elif status is MembershipStatus.REPLACED:
             self._on_master_lost("another one has started")
+        elif 0 < self._hello_ns < now_ns - _UNANSWERED_NS:
+            self._rejoin()
 
     def _on_accepted(self, state: ControlState, now_ns: int) -> None:
         self._membership.accept(state)
@@ -611,6 +617,7 @@ class WorkerMachine:
     def hello_sent(self, now_ns: int) -> None:
         """The hello is out; it is repeated until a control state lists or refuses the worker."""
         self._next_hello_ns = now_ns + _HELLO_NS
+        self._hello_ns = self._hello_ns or now_ns
 
     # Leaving ---------------------------------------------------------------------------------
 
@@ -641,6 +648,7 @@ class WorkerMachine:
         self._cut_short = self._cut_short or self.in_phase
         self._dropped += self._leave()
         self._membership.renew(self._chance.getrandbits(63))
+        self._hello_ns = 0
 
     def _leave(self) -> int:
         """Return what was not started, and end the phase; returns how many jobs were here."""

@@ -219,7 +219,7 @@ class Scene:
     def close(self) -> None:
         self.stack.close()
         self.master.release_workers(quit_=True)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + PATIENT.worker_wait_s
 
         def is_over() -> bool:
             alive = any(thread.is_alive() for thread in self._threads)

@@ -184,6 +184,25 @@ def test_a_hello_is_repeated_once_a_second_until_a_control_state_lists_the_worke
     assert here.hello() is None
 
 
+def test_a_worker_that_was_given_up_before_it_was_told_returns_as_another() -> None:
+    """The master listed it and got no heartbeat: no control state arrived meanwhile."""
+    here = Script()
+    hello = here.hello()
+    here.wait(4)
+    here.control(workers={})
+    assert here.hello() == hello, "the master may only be slow"
+    here.wait(2)
+    assert here.hello() == hello, "nothing says that control states arrive"
+    here.control(workers={})
+    here.wait(1)
+    again = here.hello()
+    assert again is not None
+    assert (again.incarnation != hello.incarnation, again.previous) == (True, hello.incarnation)
+    here.control(workers={again.incarnation: (2, None)})
+    here.wait(2)
+    assert here.hello() is None
+
+
 def test_the_loop_is_woken_often_only_while_a_hello_is_due() -> None:
     here = Script()
     assert here.machine.pause_s < 0.01
