@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -252,6 +253,8 @@ def test_users_make_up_for_the_distance_of_a_store(commands: Commands) -> None:
             spans = [span for each in spans_by_worker(ended.results).values() for span in each]
             busy = median(in_flight(spans, min(spans)[0], max(end for _, end in spans)))
             assert busy >= 0.8 * users
+            if users == 1:  # its next operation begins when the last one ends
+                assert median(n - end for (_, end), (n, _) in pairwise(sorted(spans))) < 0.006
             rates.append(tally.rate_per_s)
     assert rates[0] <= 1 / 0.06
     assert rates[1] > 4 * rates[0]

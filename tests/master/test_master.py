@@ -219,7 +219,7 @@ class Scene:
     def close(self) -> None:
         self.stack.close()
         self.master.release_workers(quit_=True)
-        deadline = time.monotonic() + PATIENT.worker_wait_s
+        deadline = time.monotonic() + 5
 
         def is_over() -> bool:
             alive = any(thread.is_alive() for thread in self._threads)
@@ -470,6 +470,8 @@ def test_a_worker_for_metrics_only_may_leave_a_run() -> None:
         workers = here.master.registry.workers
         (metrics,) = (each for each in workers.values() if each.metrics_only)
         here.master.wait_for_workers(4, 1)
+        # Given up before it has seen that it is listed, it would return after 5 s only.
+        here.master.keep_workers(lambda: metrics.answered_serial)
         sender = WorkerTransport("127.0.0.1", here.transport.ports, None)
         here.stack.callback(sender.close)
         bye = Bye(metrics.hello.incarnation, "stopped")

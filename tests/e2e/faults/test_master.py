@@ -27,9 +27,9 @@ from tests.e2e.commands import (
 from tests.e2e.faults.matrix import Row
 
 #: Until local workers have ended after their master: by its end, not by its silence (SILENCE_S).
-ORPHANS_S, SILENCE_S = 20.0, 60
+ORPHANS_S, SILENCE_S = 5.0, 60
 #: Until a new master knows workers that are there; its own start is in it, on a busy machine.
-KNOWN_S = 20.0
+KNOWN_S = 10.0
 GONE = "The master is gone"
 
 

@@ -38,8 +38,8 @@ from tests.fakes.hostile_swift import Behaviour, HostileSwift
 
 #: How long a run may need to end after a Ctrl-C, and how long after a second one.
 IN_GOOD_ORDER_S = 15.0
-#: At once, on a host that stands still for some seconds: what is not waited for takes PATIENCE_S.
-AT_ONCE_S = 20.0
+#: What must not be waited for takes PATIENCE_S.
+AT_ONCE_S = 3.0
 #: Of a write into a full pipe.
 PIPE_BYTES = 4096
 
@@ -110,7 +110,7 @@ def test_a_signal_during_login(commands: Commands, row: Row) -> None:
             row.strike()
             started.interrupt()
             ended = started.wait().fine(5)
-    assert row.recovered() < AT_ONCE_S
+    assert row.recovered() < AT_ONCE_S + 5
     assert ended.err.splitlines()[-1] == "ssbench-master: interrupted by SIGINT"
     assert not ended.results.exists()
     assert "results saved to" not in ended.err
@@ -242,7 +242,7 @@ def test_a_second_signal_exits_at_once(commands: Commands, row: Row) -> None:
         row.strike()
         started.interrupt()
         ended = started.wait().fine(5)
-        assert row.recovered() < AT_ONCE_S
+        assert row.recovered() < AT_ONCE_S + 5  # LocalWorkers' patience
         swift.go_on.set()
         # All that was done until the first one is on disk.
         created = len(swift.created())
@@ -266,7 +266,7 @@ def test_a_second_signal_does_not_wait_for_hanging_operations(lively: Lively, ro
         row.strike()
         started.signal(signal.SIGTERM)
         ended = started.wait().fine(5)
-    assert row.recovered() < AT_ONCE_S
+    assert row.recovered() < AT_ONCE_S + 5
     stats = stats_of(ended.results, damaged=True)
     assert finished(stats)["CREATE"] >= 20
     row.saw("status 5 at once")
@@ -313,7 +313,7 @@ def test_a_signal_during_the_report(commands: Commands, first: signal.Signals, r
     row.strike()
     started.signal(first)
     ended = started.wait().fine(5)
-    assert row.recovered() < AT_ONCE_S
+    assert row.recovered() < AT_ONCE_S + 5
     assert ended.err.splitlines()[-1] == f"ssbench-master: interrupted by {first.name}"
     row.accounted(ended.stats)
     row.saw("status 5 at once, the results were whole before")

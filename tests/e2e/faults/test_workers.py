@@ -50,10 +50,11 @@ def kill_one(started: Started, row: Row) -> int:
     """Kill a local worker, and wait until the master has noticed; gives its process id."""
     victim = started.workers()[0]
     victim.send_signal(signal.SIGKILL)
+    killed_s = time.monotonic()
     row.strike()
     started.wait_for("Lost worker")
     row.recovered()
-    # Its exit was noticed, not its silence.
+    assert time.monotonic() - killed_s < 3, "its exit was to be noticed, not its silence"
     warning = r"Lost worker local-.*: it was killed by SIGKILL; its log .* ends: .*INFO:\w+ "
     assert re.search(warning, started.talk())
     return victim.pid
@@ -278,7 +279,7 @@ def test_kill_workers_names_the_workers_and_ends_them(commands: Commands) -> Non
     first, second = sorted(ended.out.splitlines())
     assert first.startswith("Ended worker anna")
     assert second.startswith("Ended worker berta")
-    until("they are gone", lambda: all(is_gone(worker.pid) for worker in started))
+    until("they are gone", lambda: all(is_gone(worker.pid) for worker in started), 1.0)
     assert [worker.wait().status for worker in started] == [0, 0]
     assert ended.took_s < 15
 
