@@ -281,7 +281,7 @@ class WorkerMachine:
         self._next_ask_ns = 0
         self._checked = (0, 0)  # the newest check of the network: master and number
         self._next_hello_ns = 0
-        self._hello_ns = 0  # when this incarnation said hello first; 0: not yet
+        self._first_hello_ns = 0  # of this incarnation; 0: not yet
         self._silent_ns = 0  # since the newest control state, see ``tick``
         self._heard_any = False
         self._warned_of_no_master = False
@@ -338,7 +338,7 @@ class WorkerMachine:
             self.expire_lease("The master has dropped this worker")
         elif status is MembershipStatus.REPLACED:
             self._on_master_lost("another one has started")
-        elif 0 < self._hello_ns < now_ns - _UNANSWERED_NS:
+        elif 0 < self._first_hello_ns < now_ns - _UNANSWERED_NS:
             self._rejoin()
 
     def _on_accepted(self, state: ControlState, now_ns: int) -> None:
@@ -617,7 +617,7 @@ class WorkerMachine:
     def hello_sent(self, now_ns: int) -> None:
         """The hello is out; it is repeated until a control state lists or refuses the worker."""
         self._next_hello_ns = now_ns + _HELLO_NS
-        self._hello_ns = self._hello_ns or now_ns
+        self._first_hello_ns = self._first_hello_ns or now_ns
 
     # Leaving ---------------------------------------------------------------------------------
 
@@ -648,7 +648,7 @@ class WorkerMachine:
         self._cut_short = self._cut_short or self.in_phase
         self._dropped += self._leave()
         self._membership.renew(self._chance.getrandbits(63))
-        self._hello_ns = 0
+        self._first_hello_ns = 0
 
     def _leave(self) -> int:
         """Return what was not started, and end the phase; returns how many jobs were here."""
