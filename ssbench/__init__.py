@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ssbench.core.errors import ExitStatus, SsbenchError
-    from ssbench.core.observer import Observer
+    from ssbench.core.live import Observer
     from ssbench.core.stats.compare import Comparison
     from ssbench.core.stats.run_stats import RunStats
     from ssbench.runner.api import compare, find_limit, read, run, sweep
@@ -44,7 +44,7 @@ __all__ = [
 #: Module -> the public names that it defines.
 _PUBLIC = {
     "ssbench.core.errors": ("ExitStatus", "SsbenchError"),
-    "ssbench.core.observer": ("Observer",),
+    "ssbench.core.live": ("Observer",),
     "ssbench.core.stats.compare": ("Comparison",),
     "ssbench.core.stats.run_stats": ("RunStats",),
     "ssbench.runner.api": ("compare", "find_limit", "read", "run", "sweep"),

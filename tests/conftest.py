@@ -10,6 +10,9 @@ from multiprocessing import forkserver
 from types import SimpleNamespace
 
 import pytest
+
+os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"  # no trio, which selenium brings: 0.2 s less to import
+
 from hypothesis import settings
 
 from tests.servers.programs import PROGRAMS, left_out

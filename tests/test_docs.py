@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 
-from docs import generate
 from docs.messages import MESSAGES, pattern_of, texts_of_code
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.nectar import bench_words
@@ -92,11 +90,6 @@ def literals(node: nodes.Element) -> list[str]:
 
 
 # --- options
-
-
-def test_what_is_made_from_the_code_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
-    assert generate.main() == 0
 
 
 def test_every_command_store_part_of_a_scenario_and_kind_of_report_has_a_table_that_is_made() -> (
@@ -361,6 +354,7 @@ def test_links_to_sections_resolve() -> None:
             assert anchor in anchors(path.parent / page_name), f"{path.name}: {page_name}#{anchor}"
 
 
+@cache
 def anchors(path: Path) -> set[str]:
     """What links to sections of a page may end with."""
     return {name for node in page(path).findall(nodes.section) for name in node["ids"]}

@@ -10,16 +10,15 @@ from dataclasses import fields
 from functools import partial
 
 from ssbench import report, statfile
-from ssbench.cli.config import base_config, with_local_workers
+from ssbench.cli.config import command_config
 from ssbench.cli.console import check_writable, tell, tell_status, write_result
 from ssbench.cli.options import BENCH_PREFIX
 from ssbench.cli.progress import make_progress
 from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
-from ssbench.core.live import RunProgress
+from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
-from ssbench.core.observer import Observer
 from ssbench.core.text import plural, printable
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner import open_session
@@ -33,7 +32,6 @@ from ssbench.runner.bench import (
     run_in,
     suite_steps,
 )
-from ssbench.runner.config import RunConfig
 from ssbench.runner.methods import METHODS
 from ssbench.runner.single_run import Aborted, RunResult
 from ssbench.runner.stop import Stop
@@ -93,14 +91,9 @@ def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchCon
         container=container,
         prefix=prefix or BENCH_PREFIX,
         headers=dict(ns.headers or ()),
-        run=_run_config(ns, environ),
+        run=command_config(ns, environ, ns.users),
         **{name: getattr(ns, name) for name in names if name in ns},
     )
-
-
-def _run_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfig:
-    """As given; without a number of workers, one per CPU of this host."""
-    return with_local_workers(RunConfig(**base_config(ns, environ)), ns.users)
 
 
 def _check_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
@@ -164,7 +157,7 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
         SuiteConfig(
             counts=(ns.count, ns.large_count),
             headers=dict(ns.headers or ()),
-            run=_run_config(ns, os.environ),
+            run=command_config(ns, os.environ, ns.users),
             **{
                 each.name: getattr(ns, each.name)
                 for each in fields(SuiteConfig)

@@ -57,7 +57,6 @@ class BrowseSite:
         self._folder = folder
 
     def get(self, path: str, query: Query) -> Page | None:
-        """A page."""
         names = [os.fsdecode(unquote_to_bytes(key)) for key in query.get("name", [])]
         try:
             if path == "/":

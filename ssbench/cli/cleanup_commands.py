@@ -15,15 +15,15 @@ from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.signals import Signals
 from ssbench.cli.store_options import store_options
 from ssbench.core.errors import ExitStatus, UsageError, gravest
+from ssbench.core.live import Observer
 from ssbench.core.model import Phase
 from ssbench.core.naming import ANY_POLICY, MARKER_HEADER, RUN_HEADER
-from ssbench.core.observer import Observer
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.runner import cleanup, resume
-from ssbench.runner.cleanup import ContainerCount, Plan
+from ssbench.runner.cleanup import CleanupPlan, ContainerCount
 from ssbench.runner.deletions import CleanupResult, KeptContainers
 from ssbench.runner.resume import OrphanedObjects, SearchResult
-from ssbench.runner.session import CountedPhase, own_hub, reach_store
+from ssbench.runner.session import counted_phase, own_hub, reach_store
 from ssbench.runner.stop import Stop
 from ssbench.storage.registry import open_admin, row_of
 from ssbench.storage.retrying_client import RetryingClient
@@ -49,7 +49,6 @@ class Cleaner:
 
     @property
     def verb(self) -> str:
-        """What is announced."""
         return "About to delete" if self.asks else "Deleting"
 
     def declined(self) -> bool:
@@ -88,7 +87,6 @@ def open_client(ns: argparse.Namespace) -> Iterator[tuple[RetryingClient, NoProg
 
 @contextmanager
 def _cleaner(ns: argparse.Namespace) -> Iterator[Cleaner]:
-    """As ``open_client``."""
     needs_mark = row_of(store_options(ns, os.environ).driver).needs_mark
     with open_client(ns) as (client, progress):
         dry_run, yes = getattr(ns, "dry_run", False), getattr(ns, "yes", False)
@@ -132,8 +130,8 @@ def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) ->
         return ExitStatus.FAILED
     entries = [replace(one.entry, object_count=_expected(one)) for one in counted]
     title = "Deleting containers and objects"
-    with CountedPhase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
-        result = cleanup.delete(cleaner.client, entries, progress.count)
+    with counted_phase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
+        result = cleanup.delete(cleaner.client, entries, progress)
     rates = (
         f"{result.rate(result.objects):,.1f} objects/s,"
         f" {result.rate(result.containers):,.1f} containers/s"
@@ -191,10 +189,8 @@ def delete_orphans(
         if cleaner.declined():
             return ExitStatus.FAILED
     title = "Looking at objects" if cleaner.dry_run else "Deleting objects"
-    with CountedPhase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
-        result = resume.delete(
-            cleaner.client, orphans, found, progress.count, dry_run=cleaner.dry_run
-        )
+    with counted_phase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
+        result = resume.delete(cleaner.client, orphans, found, progress, dry_run=cleaner.dry_run)
     done = result.objects or result.uploads
     if cleaner.dry_run and result.ok and not (done or result.interrupted):
         print(f"Nothing is left of run {orphans.run_id}.")
@@ -251,7 +247,6 @@ def _announce_containers(
 
 
 def _list(containers: Sequence[tuple[str, str]], most: int, file: TextIO) -> None:
-    """Print containers, each with its content, up to a number."""
     for name, content in containers[:most]:
         print(f"  {printable(name)}  {content}", file=file)
     if len(containers) > most:
@@ -276,7 +271,7 @@ def _expected(one: ContainerCount) -> int:
     return one.objects if one.complete else max(one.objects, one.entry.object_count)
 
 
-def _report_skipped(planned: Plan, file: TextIO) -> None:
+def _report_skipped(planned: CleanupPlan, file: TextIO) -> None:
     for reason, kept in planned.kept.items():
         _report_kept(kept, reason.value, file)
 

@@ -40,13 +40,14 @@ from ssbench.core.option import Option
 from ssbench.runner.methods import METHODS
 
 if TYPE_CHECKING:
-    from ssbench.cli.site import Site
+    from ssbench.cli.site import SiteDefaults
 
 
 class Command(Struct, frozen=True):
     """A sub-command of ssbench-master."""
 
     rows: tuple[Option, ...]
+    function: str  #: in a module of this package; "": the command becomes one of the others
     summary: str  #: in ssbench-master -h
     description: str
     stray: str = ""  #: hint for an unexpected positional argument
@@ -54,6 +55,9 @@ class Command(Struct, frozen=True):
     alias: str = ""  #: another name
     examples: tuple[str, ...] = ()  #: arguments after the name, for the short help
     is_common: bool = True  #: in the short help of ssbench-master
+    #: It computes statistics, and loads numpy late: a run must not find at its end that it is
+    #: missing, as in an environment of an earlier release.
+    has_statistics: bool = False
 
 
 _SCENARIO_WITH_F = "give the scenario with -f"
@@ -83,6 +87,7 @@ GROUPS = {"bench": "put, get or delete numbered objects; read or write files"}
 COMMANDS: Mapping[str, Command] = {
     "run-scenario": Command(
         RUN_SCENARIO,
+        "run_commands:run_scenario",
         "run a scenario, store its results and report on them",
         "Runs a scenario against a store: creates containers, uploads the initial objects, runs "
         "the operations, deletes the objects that these created, and prints a report. Containers "
@@ -93,9 +98,11 @@ COMMANDS: Mapping[str, Command] = {
             "-f very_small --embedded-swift --workers 2",
             "-f my.scenario -u 50 -r 5m --html run.html",
         ),
+        has_statistics=True,
     ),
     "find-limit": Command(
         FIND_LIMIT,
+        "run_commands:find_limit",
         "find the highest load that meets an SLO",
         "Runs a scenario repeatedly, doubling the users (or the rate) until an SLO such as p99 < "
         "50ms is missed, then bisects between the last two loads; prints a table of all steps, "
@@ -103,36 +110,45 @@ COMMANDS: Mapping[str, Command] = {
         _SCENARIO_WITH_F,
         _WORKERS_OF_RUN,
         examples=("-f my.scenario --slo 'p99 < 50ms' --workers 4",),
+        has_statistics=True,
     ),
     "report-scenario": Command(
         REPORT_SCENARIO,
+        "report_commands:report_scenario",
         "report on the results of an earlier run",
         "Prints a report on a stat file, as text unless another format is given. Several stat "
         "files are merged: those of masters that ran the same scenario at the same time.",
         examples=("run.stat.gz --html run.html", "run.stat.gz --pctile 99.9 --json"),
+        has_statistics=True,
     ),
     "compare": Command(
         COMPARE,
+        "report_commands:compare",
         "compare the results of two or more runs",
         "Compares rates and latencies of runs, each with its confidence interval, and states which "
         "differences are more than noise. Lists the settings in which the runs differ first.",
         examples=("before.stat.gz after.stat.gz --operation READ",),
+        has_statistics=True,
     ),
     "browse": Command(
         BROWSE,
+        "browse:browse",
         "list the stat files of a folder as a page, with their reports",
         "Serves a page that lists the stat files of a folder with their main figures, opens their "
         "reports, and compares those that are ticked; until Ctrl-C.",
         examples=("results",),
         is_common=False,
+        has_statistics=True,
     ),
     "list-scenarios": Command(
         (),
+        "master:list_scenarios",
         "list the canned scenarios",
         "Lists the scenarios that ship with ssbench, for run-scenario -f.",
     ),
     "kill-workers": Command(
         KILL_WORKERS,
+        "master:kill_workers",
         "tell all workers to exit",
         "Tells all workers, on any host, whose master is this host to exit, lists them, and "
         "returns when they are gone.",
@@ -140,6 +156,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "cleanup-containers": Command(
         CLEANUP_CONTAINERS,
+        "cleanup_commands:cleanup_containers",
         "delete ssbench's containers and everything in them",
         "Deletes the containers that ssbench created, with all their objects: those named by a "
         "base, an underscore and six digits. Lists them and asks for confirmation first.",
@@ -149,6 +166,7 @@ COMMANDS: Mapping[str, Command] = {
     **{
         f"bench {name}": Command(
             BENCH[name],
+            "bench_commands:suite" if name == "suite" else "bench_commands:bench",
             summary,
             _SUITE if name == "suite" else f"{summary[0].upper()}{summary[1:]}. {_NUMBERED}",
             groups=_WORKERS_OF_BENCH,
@@ -160,6 +178,7 @@ COMMANDS: Mapping[str, Command] = {
     },
     "nectar": Command(
         NECTAR,
+        "",
         "run a command line of nectar's benchmark",
         "Takes nectar's command line as it stands, with its variables AUTH_URL, AUTH_TENANT, "
         "AUTH_USER, AUTH_KEY, AUTH_PASSWORD and CONCURRENCY, and runs it as bench does.",
@@ -168,6 +187,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "bench files": Command(
         BENCH_FILES,
+        "files_commands:bench_files",
         "measure how fast files are read, written or copied",
         "Reads, writes or copies the files of a folder that gen-files made, by one user and by "
         "many, and prints a table: the time for all files, and MiB per second.",
@@ -175,6 +195,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "gen-files": Command(
         GEN_FILES,
+        "files_commands:gen_files",
         "make a folder of files, for bench files",
         "Makes a folder of files of about the same size, file_0.txt and so on, with random "
         "content.",
@@ -184,6 +205,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "diff-dirs": Command(
         DIFF_DIRS,
+        "files_commands:diff_dirs",
         "compare the files of two folders, byte by byte",
         "Compares two trees of files byte by byte. Prints the first difference, and exits with "
         "status 1, if there is one.",
@@ -192,24 +214,29 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "upload": Command(
         UPLOAD,
+        "transfer_commands:upload",
         "upload the files of a folder, and measure how fast that is",
         "Uploads the files of a folder and of the folders in it, each as an object of its name, "
         "and prints throughput and CPU time. The container is made if there is none. Nothing is "
         "ever deleted; objects of earlier uploads are replaced.",
         groups=_WORKERS_OF_BENCH,
         examples=("DIR --container mycontainer --sweep users=1,16",),
+        has_statistics=True,
     ),
     "download": Command(
         DOWNLOAD,
+        "transfer_commands:download",
         "read a container's objects, and measure how fast that is",
         "Reads each object of a container once, discards what it reads, and prints throughput and "
         "CPU time.",
         groups=_WORKERS_OF_BENCH,
         examples=("--container mycontainer -u 32",),
         stray="it saves nothing; --verify DIR compares the objects with the files of a folder",
+        has_statistics=True,
     ),
     "profiler": Command(
         PROFILER,
+        "",
         "run a command line of Swift Profiler",
         "Takes Swift Profiler's command line as it stands, and the credentials in .env, and runs "
         "it as upload does.",
@@ -218,6 +245,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "make-scenario": Command(
         MAKE_SCENARIO,
+        "scenario_commands:make_scenario",
         "make a scenario of containers' objects, or of access logs",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
         "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed. "
@@ -228,6 +256,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "replay": Command(
         REPLAY,
+        "run_commands:replay",
         "send the requests of access logs again, at their own times",
         "Reads access logs of a Swift proxy, S3 or a web server, uploads objects of the sizes that "
         "the requests need to containers of its own, and sends the requests at their own times. "
@@ -238,6 +267,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "check-network": Command(
         CHECK_NETWORK,
+        "network_commands:check",
         "measure throughput and round trip between hosts",
         "Measures TCP connections, one after the other and in both directions: from this host and "
         "from one worker of each host to each HOST, and from these workers to this host. "
@@ -247,6 +277,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "doctor": Command(
         DOCTOR,
+        "doctor_command:doctor",
         "check all that a run needs, and say what to do",
         "Logs in, compares the store's limits with the scenario, uploads, reads and deletes an "
         "object in a container of its own, waits for workers, and more. Prints a row for each "
@@ -254,6 +285,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "make-key": Command(
         MAKE_KEY,
+        "master:make_key",
         "write a key file for --zmq-key-file",
         "Writes a new key file. Master and workers with the same key file encrypt their traffic "
         "and reject all other peers.",
@@ -274,7 +306,7 @@ results were kept; 6 workers were missing or lost."""
 
 
 def master_parser(
-    words: Sequence[str] | None = None, site: Site | None = None
+    words: Sequence[str] | None = None, site: SiteDefaults | None = None
 ) -> argparse.ArgumentParser:
     """The parser of ssbench-master; it sets ``command`` to the sub-command's name.
 
@@ -292,8 +324,17 @@ def master_parser(
     parser.add_argument("--version", action="version", version=f"ssbench {__version__}")
     add_options(parser, LOUDNESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    # The parsers of the other commands would take a tenth of a start.
+    first_word = words[0] if words else None
+    of_first = {
+        name
+        for name, each in COMMANDS.items()
+        if first_word in (name.partition(" ")[0], each.alias)
+    }
     groups = {}
     for name, summary in GROUPS.items():
+        if of_first and name != first_word:
+            continue
         group = commands.add_parser(name, help=summary, description=f"Commands: {summary}.")
         group.synopsis = ["COMMAND"]
         group.briefs = [
@@ -305,7 +346,7 @@ def master_parser(
             groups[name] = group.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, each in COMMANDS.items():
         first, _, second = name.partition(" ")
-        if second and first not in groups:
+        if (of_first and name not in of_first) or (second and first not in groups):
             continue
         command = (groups[first] if second else commands).add_parser(
             second or first,

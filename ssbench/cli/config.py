@@ -60,8 +60,14 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
     }
 
 
-def with_local_workers(run: RunConfig, users: int) -> RunConfig:
-    """The run; without workers, with one per CPU core of this host, but no more than users."""
+def command_config(ns: argparse.Namespace, environ: Mapping[str, str], users: int) -> RunConfig:
+    """The run of a command that makes its own scenario.
+
+    Without a number of workers, it has one per CPU core of this host, but no more than users.
+
+    :raises UsageError: options that exclude each other.
+    """
+    run = RunConfig(**base_config(ns, environ))
     if run.least_started or run.expect_workers:
         return run
     return replace(run, workers=min(usable_cores(), users))

@@ -19,7 +19,6 @@ _READ_BUFFER, _BUFFER = 8 << 10, 4 << 20  #: as in the tables that this command 
 
 
 def gen_files(ns: argparse.Namespace) -> ExitStatus:
-    """Make a folder of files."""
     generate(ns.folder, ns.count, ns.total)
     print(f"{printable(ns.folder)}: {plural(ns.count, 'file')}, {_size(ns.total)}")
     return ExitStatus.OK

@@ -137,7 +137,7 @@ class Influx(StateObserver):
             self._connection.close()
             raise
         if response.read(1) or response.status >= 300:
-            self._connection.close()  # what is left of the response is of no use
+            self._connection.close()  # the rest of the response is not needed
         if response.status >= 300:
             said = printable(body.decode("utf-8", "replace").strip())
             if self._token:
@@ -171,7 +171,7 @@ def _lines(state: Mapping[str, Any], tags: str) -> Iterator[str]:
 
 
 def _fields(values: Mapping[str, float | None]) -> str:
-    # Its first value gives a field its type for ever: seconds and rates are no whole numbers.
+    # The first value sets a field's type permanently: seconds and rates are floats.
     return ",".join(
         f"{name}={float(value)!r}" if name.endswith("_s") else f"{name}={value}i"
         for name, value in values.items()

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ssbench.core.errors import SsbenchError
-from ssbench.core.live import RunProgress
+from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import ErrorKind, Phase
-from ssbench.core.observer import Observer
 from ssbench.core.operations import row_of
 
 _EVERY_S = 1.0
@@ -43,7 +42,7 @@ class StateObserver(Observer, ABC):
 
     @abstractmethod
     def write(self, state: Mapping[str, Any]) -> None:
-        """Pass on what ``state_of`` gives, without waiting for anybody."""
+        """Pass on what ``state_of`` gives, without waiting."""
 
     def start_run(self, number: int, name: str) -> None:
         self._run = number, name

@@ -18,9 +18,8 @@ from typing import Any
 from ssbench.cli.live_text import error_causes, phase_title
 from ssbench.cli.progress import TITLES
 from ssbench.cli.web_server import Page, Query, WebServer
-from ssbench.core.live import RunProgress, by_attention
+from ssbench.core.live import Observer, RunProgress, by_attention
 from ssbench.core.model import Phase
-from ssbench.core.observer import Observer
 from ssbench.core.operations import OPERATIONS
 from ssbench.core.text import printable
 from ssbench.runner.stop import Stop
@@ -50,7 +49,7 @@ class LivePage(Observer):
         self._title = self._wait = ""
         self._latest: RunProgress | None = None
         self._messages: deque[str] = deque(maxlen=_MESSAGES_KEPT)
-        self._report = ""
+        self.report = ""  #: the page of ``finish``
         self._ended = self._closed = False
         self._serial = 0
         self._due_s = 0.0
@@ -94,7 +93,7 @@ class LivePage(Observer):
 
     def finish(self, report: str) -> None:
         """The run is over: serve its report, a page, from now on; "" if there is none."""
-        self._report, self._ended = report, True
+        self.report, self._ended = report, True
         self._publish(at_once=True)
 
     def close(self) -> None:
@@ -104,21 +103,15 @@ class LivePage(Observer):
             self._changed.notify_all()
         self._server.close()
 
-    @property
-    def report(self) -> str:
-        """The page of ``finish``."""
-        return self._report
-
     # A site: called by the server's threads ------------------------------------------------------
 
     def get(self, path: str, query: Query) -> Page | Iterator[str] | None:
-        """The page, its events, or the report."""
         if path == "/":
             nonce = secrets.token_urlsafe(12)
             page = resources.files("ssbench.cli").joinpath("live_page.html").read_text("utf-8")
             return Page(page.replace("@NONCE@", nonce), f"'nonce-{nonce}'")
-        if path == "/report" and self._report:
-            return Page(self._report, "'unsafe-inline'")
+        if path == "/report" and self.report:
+            return Page(self.report, "'unsafe-inline'")
         return self.states() if path == "/events" else None
 
     def post(self, path: str) -> bool:
@@ -148,7 +141,7 @@ class LivePage(Observer):
             "messages": list(self._messages),
             "stopping": self._stop.requested,
             "ended": self._ended,
-            "report": bool(self._report),
+            "report": bool(self.report),
         }
         latest = self._latest
         if latest is not None:

@@ -66,10 +66,10 @@ def _command(words: Sequence[str]) -> ExitStatus:
     words = _translated(words)
     site = None
     if not {"-h", "--help", "--help-all", "--version"} & {*words}:
-        from ssbench.cli.site import WORKER_TABLE, Site
+        from ssbench.cli.site import WORKER_TABLE, SiteDefaults
 
         tables = {**{name: each.rows for name, each in COMMANDS.items()}, WORKER_TABLE: WORKER}
-        site = Site.read(os.environ)
+        site = SiteDefaults.read(os.environ)
         site.check(tables)
         for line in site.misspelt_variables(tables):
             tell(f"Warning: {line}")
@@ -82,19 +82,21 @@ def _command(words: Sequence[str]) -> ExitStatus:
         return ExitStatus.OK
     level = logging.INFO if namespace.verbose else logging.WARNING
     log_to_stderr(level, "%(levelname)s:%(message)s")
-    name = namespace.command
-    check_files(COMMANDS[name].rows, namespace)
+    command = COMMANDS[namespace.command]
+    check_files(command.rows, namespace)
+    place, needs_numpy = (
+        command.function,
+        command.has_statistics or getattr(namespace, "logs", None),
+    )
     if getattr(namespace, "resume_cleanup", None) is not None:
-        name = "resume-cleanup"
-    needs_numpy = name in _STATISTICS or getattr(namespace, "logs", None)
+        place, needs_numpy = "cleanup_commands:resume_cleanup", False
     if needs_numpy and find_spec("numpy") is None:
         raise SsbenchError(
             f"this command needs the package numpy, which {sys.executable} does not have; to"
             f" install it: {sys.executable} -m pip install numpy"
         )
-    place = _FUNCTIONS.get(name) or _FUNCTIONS[name.split()[0]]
     module, _, function = place.partition(":")
-    status: ExitStatus = getattr(import_module(module), function)(namespace)
+    status: ExitStatus = getattr(import_module(f"ssbench.cli.{module}"), function)(namespace)
     return status
 
 
@@ -121,7 +123,6 @@ def _translated(words: Sequence[str]) -> Sequence[str]:
 
 
 def list_scenarios(namespace: argparse.Namespace) -> ExitStatus:
-    """Print the canned scenarios."""
     import shutil
     import textwrap
 
@@ -158,7 +159,6 @@ def kill_workers(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def make_key(namespace: argparse.Namespace) -> ExitStatus:
-    """Write a new key file."""
     from ssbench.transport.key import CurveKey
 
     CurveKey.generate().save(namespace.new_key_file)
@@ -166,37 +166,6 @@ def make_key(namespace: argparse.Namespace) -> ExitStatus:
     print(f"Wrote {name}; copy it to all worker hosts over a secure channel")
     return ExitStatus.OK
 
-
-#: Command, or the first word of several commands -> its function.
-_FUNCTIONS = {
-    "run-scenario": "ssbench.cli.run_commands:run_scenario",
-    "find-limit": "ssbench.cli.run_commands:find_limit",
-    "report-scenario": "ssbench.cli.report_commands:report_scenario",
-    "compare": "ssbench.cli.report_commands:compare",
-    "browse": "ssbench.cli.browse:browse",
-    "list-scenarios": "ssbench.cli.master:list_scenarios",
-    "kill-workers": "ssbench.cli.master:kill_workers",
-    "cleanup-containers": "ssbench.cli.cleanup_commands:cleanup_containers",
-    "resume-cleanup": "ssbench.cli.cleanup_commands:resume_cleanup",
-    "bench": "ssbench.cli.bench_commands:bench",
-    "bench files": "ssbench.cli.files_commands:bench_files",
-    "gen-files": "ssbench.cli.files_commands:gen_files",
-    "diff-dirs": "ssbench.cli.files_commands:diff_dirs",
-    "bench suite": "ssbench.cli.bench_commands:suite",
-    "upload": "ssbench.cli.transfer_commands:upload",
-    "download": "ssbench.cli.transfer_commands:download",
-    "make-scenario": "ssbench.cli.scenario_commands:make_scenario",
-    "replay": "ssbench.cli.run_commands:replay",
-    "check-network": "ssbench.cli.network_commands:check",
-    "doctor": "ssbench.cli.doctor_command:doctor",
-    "make-key": "ssbench.cli.master:make_key",
-}
-
-#: Commands that compute statistics. They load numpy late: a run must not find at its end that
-#: it is missing, as in an environment of an earlier release.
-_STATISTICS = {
-    "run-scenario", "find-limit", "report-scenario", "compare", "browse", "upload", "download",
-}  # fmt: skip
 
 if __name__ == "__main__":
     sys.exit(main())

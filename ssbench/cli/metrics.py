@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ssbench import __version__
 from ssbench.cli.live_json import PHASES, cause_of
 from ssbench.core.errors import SsbenchError, UsageError
-from ssbench.core.live import RunProgress
+from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import ErrorKind, Phase
-from ssbench.core.observer import Observer
 from ssbench.core.operations import row_of
 from ssbench.core.stats.host_metrics import FIGURES, core_count, core_name
 
@@ -31,7 +30,7 @@ _LOOPBACK = "127.0.0.1"
 _OF_PROCESS = ("process_", "loop_")
 
 
-class Collector(Protocol):
+class MetricSource(Protocol):
     """What prometheus_client collects from, in any thread."""
 
     def collect(self) -> Iterator[Metric]:
@@ -39,7 +38,7 @@ class Collector(Protocol):
 
 
 @contextmanager
-def metrics_server(address: tuple[str, int], collector: Collector) -> Iterator[str]:
+def metrics_server(address: tuple[str, int], collector: MetricSource) -> Iterator[str]:
     """Serve a collector's figures, and those of this process; gives the URL.
 
     :param address: of this host; host "": loopback.
@@ -79,7 +78,6 @@ class _Totals(NamedTuple):
     statuses: Counter[tuple[str, str]] = Counter()  #: phase, HTTP status -> number
 
     def plus(self, phase: Phase, progress: RunProgress) -> _Totals:
-        """With those of a phase."""
         name = PHASES[phase]
         outcomes, errors = Counter(self.outcomes), Counter(self.errors)
         statuses = Counter(self.statuses)
@@ -130,7 +128,6 @@ class RunMetrics(Observer):
         self._now = _Now(Phase.IDLE, None, before, run)
 
     def collect(self) -> Iterator[Metric]:
-        """As of Collector."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         phase, progress, totals, run = self._now
@@ -223,7 +220,6 @@ class WorkerMetrics:
         self._worker = worker
 
     def collect(self) -> Iterator[Metric]:
-        """As of Collector."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         load = self._worker.load()

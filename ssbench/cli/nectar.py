@@ -48,7 +48,7 @@ def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     Leading words with two dashes are for us: ``--scale=F`` multiplies counts and times (at least 1
     object and 1 s), all others go to ``bench`` as they are.
 
-    :raises UsageError: it is none of nectar's benchmark. No value of it is shown.
+    :raises UsageError: nectar's benchmark would not accept it. The message shows no value.
     """
     leading, rest = own_words(words)
     own = [word for word in leading if not word.startswith(f"{_SCALE}=")]
@@ -144,7 +144,6 @@ def _scaled(command: str, options: Mapping[str, Sequence[str]], scale: float) ->
 
 
 def _global_words(given: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> list[str]:
-    """Login, concurrency and errors."""
     last = {name: values[-1] for name, values in given.items()}
     value = {name: last.get(name) or environ.get(_GLOBAL[name], "") for name in _GLOBAL}
     switches = {name for name in _SWITCHES if last.get(name, "").lower() in TRUE}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from ssbench.storage.filelogin import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
     from ssbench.core.hostlist import SshHost
-    from ssbench.core.stats.steps import Sweep
+    from ssbench.core.stats.steps import SweepLoads
 
 LOOPBACK = "127.0.0.1"
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
@@ -102,9 +102,9 @@ def command_words(text: str) -> tuple[str, ...]:
     return words
 
 
-def sweep(text: str) -> Sweep:
+def sweep(text: str) -> SweepLoads:
     """``users=1,20,40`` or ``rate=100,200``."""
-    from ssbench.core.stats.steps import OVER, Sweep  # lazy: few commands need it
+    from ssbench.core.stats.steps import OVER, SweepLoads  # lazy: few commands need it
 
     over, equals, values = text.partition("=")
     if over not in OVER or not equals:
@@ -114,7 +114,7 @@ def sweep(text: str) -> Sweep:
     for load in loads:
         if loads.count(load) > 1:
             raise UsageError(f"{text!r}: {load:g} is given more than once")
-    return Sweep(over, loads)
+    return SweepLoads(over, loads)
 
 
 def web_address(text: str) -> tuple[str, int]:
@@ -155,6 +155,14 @@ def _override(
     return row(flags, key, type_, group, text, scenario_key=key, **more)
 
 
+def _only(rows: Sequence[Option], *names: str) -> tuple[Option, ...]:
+    return tuple(row for row in rows if row.name in names)
+
+
+def _without(rows: Sequence[Option], *names: str) -> tuple[Option, ...]:
+    return tuple(row for row in rows if row.name not in names)
+
+
 # fmt: off
 LOUDNESS = (
     VERBOSE,
@@ -178,30 +186,28 @@ _FILE = (
 _RESUME = "delete the orphaned objects of this stat file's run"
 _RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, _WHAT,
         f"run nothing: {_RESUME}, as cleanup-containers --resume-cleanup does",
-        metavar="STATS_FILE", exclusive="scenario", required=True, command_line_only=True,
-        file="r")
+        metavar="STATS_FILE", exclusive="scenario", required=True, command_line_only=True, file="r")
 _USERS = (
     _override("-u --user-count --users", "user_count", types.count, _WHAT,
-              "concurrent users; overrides the scenario's user_count", metavar="COUNT",
-              brief="concurrent users"),
+              "concurrent users; overrides the scenario's user_count", brief="concurrent users"),
 )
 _LENGTH = (
     _override("-o --op-count", "operation_count", types.count, _WHAT,
-              "number of operations; overrides the scenario's run length", metavar="COUNT",
+              "number of operations; overrides the scenario's run length",
               rivals="length", brief="number of operations"),
     _override("-r --run-seconds --duration", "run_seconds", types.seconds, _WHAT,
               "duration of the run; overrides the scenario's run length, and -o",
-              metavar="SECONDS", rivals="length", brief="length of the run, as in 90 or 15m"),
+              rivals="length", brief="length of the run, as in 90 or 15m"),
 )
 _OBJECTS = (
     _override("-c --container-count", "container_count", types.count, _WHAT,
-              "number of containers; overrides the scenario's container_count", metavar="COUNT"),
+              "number of containers; overrides the scenario's container_count"),
     _override("--container-base", "container_base", str, _WHAT,
               "start of the containers' names; overrides the scenario's container_base",
               metavar="BASE"),
     _override("-b --block-size", "block_size", types.size, _WHAT,
               "bytes to send at a time (no effect below 1 MiB); overrides the scenario's "
-              "block_size [default: 65536]", metavar="BYTES"),
+              "block_size [default: 65536]"),
     _override("--delete-after", "delete_after", types.whole_seconds(0), _WHAT,
               "let the store expire objects after this time, 0 for never; overrides the scenario's "
               "delete_after", metavar="SECONDS"),
@@ -213,8 +219,7 @@ _OBJECTS = (
 )
 _RATE = (
     _override("--rate", "rate", types.rate, _LOAD,
-              "target arrival rate in operations/s (open loop); overrides the scenario's rate",
-              metavar="RATE"),
+              "target arrival rate in operations/s (open loop); overrides the scenario's rate"),
 )
 _ARRIVALS = (
     _override("--arrivals", "arrivals", str, _LOAD,
@@ -222,16 +227,16 @@ _ARRIVALS = (
               choices=("uniform", "poisson")),
     _override("--bandwidth", "bandwidth", types.size, _LOAD,
               "limit on the bytes per second that all users together send and receive, such as "
-              "100MB; overrides the scenario's bandwidth [default: no limit]", metavar="BYTES"),
+              "100MB; overrides the scenario's bandwidth [default: no limit]"),
     _override("--think-time", "think_time", types.think_time, _LOAD,
               "closed loop: pause of a user after each operation; MIN,MAX for a random pause",
               metavar="SECONDS"),
 )
 _WINDOW = (
     _override("--warmup", "warmup", types.seconds_or_none, _LOAD,
-              "warm-up: time at the start of the run that statistics exclude", metavar="SECONDS"),
+              "warm-up: time at the start of the run that statistics exclude"),
     _override("--cooldown", "cooldown", types.seconds_or_none, _LOAD,
-              "cool-down: time at the end of the run that statistics exclude", metavar="SECONDS"),
+              "cool-down: time at the end of the run that statistics exclude"),
     row("--sweep", "sweep", sweep, _LOAD,
         "run the scenario once for each load (users=1,20,40 or rate=100,200), with the same "
         "workers and initial objects, and print a table", metavar="LOADS"),
@@ -242,7 +247,7 @@ _WINDOW = (
         metavar="SECONDS"),
     row("--auto-stop-tolerance", "auto_stop_tolerance", types.tolerance, _LOAD,
         "with --auto-stop: difference between rates, in percent, that still counts as steady",
-        default=7.5, metavar="PERCENT"),
+        default=7.5),
 )
 _HOW = (
     _field("-k --keep-objects", "keep_objects", bool, _EXECUTION,
@@ -258,14 +263,14 @@ _HOW = (
     _field("--verify", "verify", bool, _EXECUTION,
            "verify content and length of every READ and RANGE_READ, and compare ETags with MD5"),
     _field("--operation-timeout", "operation_timeout_s", types.seconds, _EXECUTION,
-           "time limit of an operation, including retries [default: no limit]", metavar="SECONDS"),
+           "time limit of an operation, including retries [default: no limit]"),
     _field("--drain-timeout", "drain_timeout_s", types.seconds_or_none, _EXECUTION,
-           "longest wait for operations in flight at the end, or after Ctrl-C", metavar="SECONDS"),
+           "longest wait for operations in flight at the end, or after Ctrl-C"),
 )
 _ERRORS = (
     _field("--max-consecutive-errors", "max_consecutive_errors", types.count, _EXECUTION,
            "end the run when this many operations failed in a row; never by default",
-           metavar="COUNT", exclusive="errors"),
+           exclusive="errors"),
     _field("--stop-on-error", "max_consecutive_errors", bool, _EXECUTION,
            "end the run at the first failed operation", const=1, exclusive="errors"),
     row("--noop", "noop", bool, _EXECUTION,
@@ -281,8 +286,7 @@ _WIDE = row("--wide", "format", bool, "",
         "text with tables of any width instead of 100 columns, and what only fits there",
         const="wide", exclusive="format")
 _MARKDOWN = row("--markdown", "format", bool, "",
-        "the report as Markdown, for issues, wikis and chats", const="markdown",
-        exclusive="format")
+        "the report as Markdown, for issues, wikis and chats", const="markdown", exclusive="format")
 _LAYOUTS = (
     _MARKDOWN,
     _WIDE,
@@ -344,13 +348,13 @@ _RESULT_FILES = (
         "printed [default without ADDR:PORT: 127.0.0.1 and a free port]", metavar="ADDR:PORT",
         const=(LOOPBACK, 0)),
 )
-_OWN_FILE = ("stats_file", "results_dir", "force")
+_OWN_FILE = _only(_RESULT_FILES, "stats_file", "results_dir", "force")
 _BATCH_SIZE = row("--batch-size", "batch_size", types.batch_size, WORKERS,
         "most jobs in one message; auto sends what is due, at most 256; 1 is what ssbench 0.3.9 "
         "did", default="auto", metavar="COUNT")
 _WORKER_COUNTS = (
     _field("--workers", "workers", types.count, WORKERS,
-           "number of workers to start on this host, for this run", metavar="COUNT",
+           "number of workers to start on this host, for this run",
            brief="worker processes to start on this host"),
     _field("--ssh-workers", "ssh_workers", ssh_hosts, WORKERS,
            "hosts to start workers on over ssh, for this run, such as 'bench-{01..20}:4' for four "
@@ -367,14 +371,14 @@ _WORKER_COUNTS = (
            " they see ssh connect from]", metavar="HOST"),
     _field("--expect-workers", "expect_workers", types.count, WORKERS,
            "number of workers to wait for, including those of --workers and --ssh-workers",
-           metavar="COUNT", brief="workers to wait for, of all hosts"),
+           brief="workers to wait for, of all hosts"),
     _field("--worker-wait", "worker_wait_s", types.seconds_or_none, WORKERS,
-           "longest wait for workers", metavar="SECONDS"),
+           "longest wait for workers"),
     _field("--fewer-workers-ok", "fewer_workers_ok", bool, WORKERS,
            "run even if fewer workers connect than --expect-workers, --workers or --ssh-workers "
            "says [default: do not start, and exit with status 6]"),
     _field("--worker-timeout", "worker_timeout_s", types.seconds, WORKERS,
-           "time without a heartbeat after which a worker is declared lost", metavar="SECONDS"),
+           "time without a heartbeat after which a worker is declared lost"),
     _field("--source-address", "source_addresses", types.ip_address, WORKERS,
            "IP address of this host from which the workers of --workers connect to the store; "
            "several are used in turn; may be repeated", metavar="ADDRESS", repeat=True),
@@ -397,18 +401,16 @@ FIND_LIMIT = (
         "first load to try [default: 1 user, or 10 operations/s]", metavar="LOAD"),
     row("--max-users", "max_users", types.count, _SEARCH,
         "highest number of users to try [default: 1024 with --workers, else as many as the workers "
-        "can run]", metavar="COUNT"),
-    row("--max-rate", "max_rate", types.rate, _SEARCH, "with --over rate: highest rate to try",
-        metavar="RATE"),
+        "can run]"),
+    row("--max-rate", "max_rate", types.rate, _SEARCH, "with --over rate: highest rate to try"),
     row("--step-seconds", "step_seconds", types.seconds, _SEARCH,
-        "how long to measure each load, after its warm-up", default=10.0, metavar="SECONDS",
+        "how long to measure each load, after its warm-up", default=10.0,
         brief="how long to measure each load, 10"),
     _override("--warmup", "warmup", types.seconds_or_none, _SEARCH,
-              "warm-up of each step, excluded from its statistics",
-              default=3.0, metavar="SECONDS"),
+              "warm-up of each step, excluded from its statistics", default=3.0),
     row("--precision", "precision", types.tolerance, _SEARCH,
         "stop when the highest load that met the SLO and the lowest that missed it differ by at "
-        "most this", default=5.0, metavar="PERCENT"),
+        "most this", default=5.0),
     row("--confirm", "confirm", types.whole(0, 10), _SEARCH,
         "how often to run these two loads again; if runs disagree, the majority counts, and the "
         "search continues", default=1, metavar="TIMES"),
@@ -462,8 +464,7 @@ REPORT_SCENARIO = (
         metavar="FILE", file="w"),
 )
 BROWSE = (
-    row("", "folder", str, "", "a folder of stat files", metavar="DIR", required=True,
-        file="d"),
+    row("", "folder", str, "", "a folder of stat files", metavar="DIR", required=True, file="d"),
     row("--web", "web", web_address, "",
         "serve the page at this address; other addresses than 127.0.0.1 need the token of the URL "
         "that is printed [default: 127.0.0.1 and a free port]", metavar="ADDR:PORT",
@@ -490,7 +491,7 @@ COMPARE = (
 )
 KILL_WORKERS = (
     _field("--worker-wait", "worker_wait_s", types.seconds_or_none, "",
-           "longest wait for workers to connect and to exit", metavar="SECONDS",
+           "longest wait for workers to connect and to exit",
            brief="longest wait for workers to exit"),
     *_MASTER_SOCKETS,
 )
@@ -498,8 +499,7 @@ CLEANUP_CONTAINERS = (
     row("-b --container-base", "container_base", str, "",
         "delete containers named BASE_ followed by six digits", default=CONTAINER_BASE,
         metavar="BASE", brief="delete containers named BASE_ and six digits"),
-    row("-c --concurrency", "concurrency", types.count, "", "concurrent requests", default=10,
-        metavar="COUNT"),
+    row("-c --concurrency", "concurrency", types.count, "", "concurrent requests", default=10),
     row("-p --policy", "policy", str, "",
         "delete containers of this storage policy, BASE_000061_POLICY; '*' for any policy of the "
         "cluster [default: those that name none]", metavar="POLICY",
@@ -513,8 +513,7 @@ CLEANUP_CONTAINERS = (
     row("--dry-run", "dry_run", bool, "", "show what would be deleted, and delete nothing",
         default=False, command_line_only=True, brief="show what would be deleted"),
     row("--yes", "yes", bool, "", "do not ask for confirmation", default=False,
-        command_line_only=True,
-        brief="do not ask for confirmation"),
+        command_line_only=True, brief="do not ask for confirmation"),
     *STORE_OPTIONS,
 )
 _BENCH_ALL = (
@@ -524,10 +523,9 @@ _BENCH_ALL = (
     row("", "prefix", str, "", "start of the objects' names, which a number follows [default: "
         f"{BENCH_PREFIX}]", metavar="PREFIX"),
     row("--containers", "containers", types.count, _WHAT, "number of containers", default=1,
-        metavar="COUNT", brief="number of containers, 1"),
+        brief="number of containers, 1"),
     row("-u --user-count --users", "users", types.count, _WHAT,
-        "concurrent users; of mixed, of each operation", default=1, metavar="COUNT",
-        brief="concurrent users, 1"),
+        "concurrent users; of mixed, of each operation", default=1, brief="concurrent users, 1"),
     row("--csv", "csv", str, _RESULTS, "write each operation to this file, as nectar does",
         metavar="FILE", brief="each operation, as CSV", file="w"),
     row("--csv-over-time", "csv_over_time", str, _RESULTS,
@@ -536,25 +534,24 @@ _BENCH_ALL = (
     *_PAGE,
 )
 _BENCH_COUNT = row("--count", "count", types.count, _WHAT, "number of objects", default=1000,
-        metavar="COUNT", brief="number of objects, 1000")
+        brief="number of objects, 1000")
 _BENCH_ITERATIONS = row("--iterations", "iterations", types.count, _WHAT,
-        "how often each object has its turn", default=1, metavar="COUNT")
+        "how often each object has its turn", default=1)
 _BENCH_TIME = row("--time", "seconds", types.seconds, _WHAT,
-        "end after this time, even if some objects were not used", metavar="SECONDS")
+        "end after this time, even if some objects were not used")
 _BENCH_SIZES = (
-    row("--size", "size", types.size, _WHAT, "size of the objects", default=4096, metavar="BYTES",
+    row("--size", "size", types.size, _WHAT, "size of the objects", default=4096,
         brief="size of the objects, as in 4096 or 1M"),
     row("--max-size", "max_size", types.size, _WHAT,
         "sizes are random from --size up to, but not including, this; each object's size follows "
-        "from its number [default: all objects have --size]", metavar="BYTES"),
+        "from its number [default: all objects have --size]"),
 )
 _BENCH_HEADER = row("--header", "headers", types.header, _WHAT,
-        "send this header with each request; may be repeated", metavar="'NAME: VALUE'",
-        repeat=True)
+        "send this header with each request; may be repeated", metavar="'NAME: VALUE'", repeat=True)
 _BENCH_RUN = (
-    *(option for option in _HOW if option.name not in ("keep_objects", "existing", "verify")),
+    *_without(_HOW, "keep_objects", "existing", "verify"),
     _RETRIES_OF_RUN, *_ERRORS, _BENCH_HEADER,
-    *(option for option in _RESULT_FILES if option.name in _OWN_FILE),
+    *_OWN_FILE,
     row("--progress", "progress", str, _RESULTS, "also show the progress on standard error",
         default="none", choices=PROGRESS),
     replace(_THRESHOLD, brief=""), *_WORKER_COUNTS, *STORE_OPTIONS,
@@ -568,7 +565,7 @@ _VERIFY_OF_BENCH = (
     replace(_BENCH_SIZES[0], default=None,
             help="size of the objects, as given to put; required by --verify [default: unknown]"),
     _BENCH_SIZES[1],
-    next(option for option in _HOW if option.name == "verify"),
+    *_only(_HOW, "verify"),
 )
 
 
@@ -576,9 +573,8 @@ def _rows_of(method: Method) -> tuple[Option, ...]:
     """The options of a command of ``bench``, by what it does."""
     rows = [*_BENCH_ALL]
     if method.is_mixed:
-        keep = next(option for option in _HOW if option.name == "keep_objects")
-        rows += [replace(_BENCH_TIME, default=600.0, help="length of the run")]
-        rows += [_DELETE_BEHIND, keep]
+        rows += [replace(_BENCH_TIME, default=600.0, help="length of the run"), _DELETE_BEHIND]
+        rows += _only(_HOW, "keep_objects")
     else:
         rows += [_BENCH_COUNT, _BENCH_TIME]
         rows += [] if method.removes else [_BENCH_ITERATIONS]
@@ -595,24 +591,23 @@ BENCH = {
         row("", "container", str, "", "start of the containers' names", default="bench-ec-",
             metavar="PREFIX", brief="start of the containers' names, bench-ec-"),
         row("--containers", "containers", types.count, _WHAT, "number of containers of each step",
-            default=100, metavar="COUNT"),
+            default=100),
         row("-u --user-count --users", "users", types.count, _WHAT, "concurrent users", default=250,
-            metavar="COUNT", brief="concurrent users, 250"),
+            brief="concurrent users, 250"),
         row("--mixed-users", "mixed_users", types.count, _WHAT,
-            "concurrent users of each operation of mixed", default=50, metavar="COUNT"),
+            "concurrent users of each operation of mixed", default=50),
         row("--count", "count", types.count, _WHAT, "number of objects of 4 KiB",
-            default=10_000_000, metavar="COUNT", brief="number of objects of 4 KiB, 10000000"),
+            default=10_000_000, brief="number of objects of 4 KiB, 10000000"),
         row("--large-count", "large_count", types.count, _WHAT, "number of objects of 1 MiB",
-            default=1_000_000, metavar="COUNT", brief="number of objects of 1 MiB, 1000000"),
+            default=1_000_000, brief="number of objects of 1 MiB, 1000000"),
         row("--iterations", "iterations", types.count, _WHAT, "how often each object is read",
-            default=3, metavar="COUNT"),
-        row("--time", "seconds", types.seconds, _WHAT, "length of each mixed step", default=7200.0,
-            metavar="SECONDS"),
+            default=3),
+        row("--time", "seconds", types.seconds, _WHAT, "length of each mixed step", default=7200.0),
         _DELETE_BEHIND,
         row("--pause", "pause_s", types.seconds_or_none, _WHAT,
-            "pause before a step that repeats the one before", default=300.0, metavar="SECONDS"),
+            "pause before a step that repeats the one before", default=300.0),
         row("--long-pause", "long_pause_s", types.seconds_or_none, _WHAT, "pause before others",
-            default=900.0, metavar="SECONDS"),
+            default=900.0),
         row("--csv-dir", "csv_dir", str, _RESULTS,
             "folder of the CSV files, one for each step, which must exist", default=".",
             metavar="DIR", brief="folder of the CSV files, one for each step", file="d"),
@@ -639,7 +634,7 @@ def files_sweep(text: str) -> tuple[str, list[int]]:
     return what, [types.count(each) for each in values.split(",")]
 
 
-_FOLDER = row("", "folder", types.path, "", "a folder that gen-files made", metavar="DIR",
+_FOLDER = row("", "folder", types.path, "", "a folder that gen-files made",
         required=True, brief="a folder of files")
 BENCH_FILES = (
     row("", "method", str, "", "read: read all files, and discard what is read; write: write as "
@@ -647,29 +642,27 @@ BENCH_FILES = (
         metavar="METHOD", required=True, brief="read, write or copy"),
     _FOLDER,
     row("--to", "target", types.path, "", "folder to write to; its files stay. By default one "
-        "beside DIR, which is deleted at the end", metavar="DIR", brief="folder to write to"),
+        "beside DIR, which is deleted at the end", brief="folder to write to"),
     row("--sweep", "sweeps", files_sweep, "", "numbers of users, such as users=1,20,50, or of "
         "files; a step for each combination. By default one user and all files",
         metavar="WHAT=NUMBERS", repeat=True, brief="as in users=1,20,50 or files=100,1000"),
     row("--buffer", "io_buffer", types.size, "", "size of the largest read or write, in bytes or "
         "with a unit [default: 8k for read, else 4MiB]", metavar="SIZE"),
-    row("--queue", "queue", types.count, "", "most files given to a worker at once [default: auto]",
-        metavar="COUNT"),
+    row("--queue", "queue", types.count, "",
+        "most files given to a worker at once [default: auto]"),
     row("--time", "seconds", types.seconds, "",
-        "repeat each step for at least this time [default: one pass]", metavar="SECONDS"),
+        "repeat each step for at least this time [default: one pass]"),
     row("--repeat", "passes", types.count, "", "number of passes over all files in each step",
-        default=1, metavar="COUNT"),
-    *(replace(each, group="") for each in FILE_OPTIONS if each.name in ("fsync", "direct")),
-    replace(
-        next(each for each in FILE_OPTIONS if each.name == "page_cache"), group="", default="keep",
-        help="drop: drop the cached pages of a file before it is read; drop-all: those of the "
-        "host before each step (root); keep: reads may come from memory",
-    ),
+        default=1),
+    *(replace(each, group="") for each in _only(FILE_OPTIONS, "fsync", "direct")),
+    *(replace(each, group="", default="keep",
+              help="drop: drop the cached pages of a file before it is read; drop-all: those of "
+              "the host before each step (root); keep: reads may come from memory")
+      for each in _only(FILE_OPTIONS, "page_cache")),
 )
 GEN_FILES = (
     replace(_FOLDER, help="a new folder, or an empty one", file="d"),
-    row("", "count", types.count, "", "number of files", metavar="COUNT", required=True,
-        brief="number of files"),
+    row("", "count", types.count, "", "number of files", required=True, brief="number of files"),
     row("", "total", types.size, "", "size of all files; 5G is 5 GiB", metavar="TOTAL",
         required=True, brief="size of all files, as in 5G"),
 )
@@ -701,27 +694,24 @@ _TRANSFER = (
         "the container, and a folder in it that the objects' names begin with",
         metavar="CONTAINER[/FOLDER]", required=True, brief="the container"),
     row("-u --user-count --users", "users", types.count, _WHAT,
-        "concurrent users, each with one file", default=16, metavar="COUNT",
-        brief="concurrent users, 16"),
+        "concurrent users, each with one file", default=16, brief="concurrent users, 16"),
     row("--sweep", "sweep", users_sweep, _WHAT, "run once for each number of users, and print a "
         "table", metavar="users=N,N", brief="run once for each number of users"),
     row("--num-files", "limit", types.count, _WHAT, "only so many, the first by name",
-        metavar="COUNT", brief="only so many files"),
-    next(replace(each, scenario_key=None, help="limit on the bytes per second of all users "
-                 "together, such as 100MB [default: no limit]")
-         for each in _ARRIVALS if each.name == "bandwidth"),
+        brief="only so many files"),
+    *(replace(each, scenario_key=None, help="limit on the bytes per second of all users together, "
+              "such as 100MB [default: no limit]") for each in _only(_ARRIVALS, "bandwidth")),
 )
 _TRANSFER_RUN = (
-    *(each for each in _HOW if each.name in ("operation_timeout_s", "drain_timeout_s")),
-    _RETRIES_OF_RUN, *(each for each in _ERRORS if each.name != "profile"),
-    *(option for option in _RESULT_FILES if option.name in _OWN_FILE),
+    *_only(_HOW, "operation_timeout_s", "drain_timeout_s"), _RETRIES_OF_RUN,
+    *_without(_ERRORS, "profile"), *_OWN_FILE,
     row("--progress", "progress", str, _RESULTS,
         "live: a bar for all files, and one for each that takes long; without a terminal a line "
         "every few seconds. Or none", default="live", choices=("live", "none")),
     _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 UPLOAD = (
-    row("", "folder", types.path, "", "the folder of the files", metavar="DIR", required=True,
+    row("", "folder", types.path, "", "the folder of the files", required=True,
         brief="the folder of the files"),
     *_TRANSFER,
     row("--checksum", "checksum", str, _WHAT,
@@ -734,7 +724,7 @@ UPLOAD = (
         "run with each kind of checksum, and print them side by side", default=False,
         exclusive="checksum"),
     row("--worker-dir", "worker_folder", types.path, _WHAT,
-        "where workers find the folder, if not at the same path", metavar="DIR"),
+        "where workers find the folder, if not at the same path"),
     row("--overwrite", "overwrite", bool, _WHAT, "also replace objects in a container that ssbench "
         "did not make", default=False, command_line_only=True),
     _POLICY_OF_BENCH,
@@ -769,7 +759,7 @@ MAKE_SCENARIO = (
     _LOG_FORMAT,
     row("--objects", "initial", types.count, "",
         "initial objects of the scenario [default: as many as were found, at most 10000]",
-        metavar="COUNT", brief="initial objects"),
+        brief="initial objects"),
     row("--output", "output", str, "", "a new file for the scenario [default: standard output]",
         metavar="FILE", brief="a new file for the scenario", file="x"),
     *STORE_OPTIONS,
@@ -787,9 +777,9 @@ REPLAY = (
     row("--end", "end_ns", types.instant, _WHAT, "leave out requests from this time on",
         metavar="TIME", brief="leave out requests from this time on"),
     row("--max-requests", "most", types.count, _WHAT,
-        "leave out requests beyond this number, in the order of the lines", metavar="COUNT"),
+        "leave out requests beyond this number, in the order of the lines"),
     row("-u --user-count --users", "users", types.count, _WHAT, "most operations in flight",
-        default=64, metavar="COUNT", brief="most operations in flight, 64"),
+        default=64, brief="most operations in flight, 64"),
     row("-c --container-count", "container_count", types.whole(1, 128), _WHAT,
         "number of containers [default: as many as the log has, at most 128]", metavar="COUNT"),
     row("--container-base", "container_base", str, _WHAT,
@@ -798,7 +788,7 @@ REPLAY = (
     row("--seed", "seed", types.count_or_none, _WHAT,
         "seed of what a log does not say, such as the place of a part that was read", default=0,
         metavar="NUMBER"),
-    *(option for option in _HOW if option.name not in ("existing", "verify")),
+    *_without(_HOW, "existing", "verify"),
     _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, *_WORKER_COUNTS,
     *STORE_OPTIONS,
 )
@@ -807,35 +797,32 @@ CHECK_NETWORK = (
         "host where ssbench-worker --network-server runs, such as the store's; port 13583 unless "
         "given", metavar="HOST[:PORT]", repeat=True, brief="where the network server runs"),
     row("--time", "seconds", types.seconds, "", "length of each transfer", default=5.0,
-        metavar="SECONDS", exclusive="length", brief="length of each transfer, 5"),
+        exclusive="length", brief="length of each transfer, 5"),
     row("--bytes", "size_bytes", types.size, "",
         "size of each transfer instead, such as 1G, which is 1 GiB", metavar="SIZE",
         exclusive="length", brief="size of each transfer instead, as in 1G"),
     row("--connect-timeout", "connect_timeout", types.seconds, "",
-        "longest wait for a connection", default=10.0, metavar="SECONDS"),
+        "longest wait for a connection", default=10.0),
     _field("--worker-timeout", "worker_timeout_s", types.seconds, WORKERS,
-           "time without a heartbeat after which a worker is declared lost", metavar="SECONDS"),
+           "time without a heartbeat after which a worker is declared lost"),
     row("--network-port", "network_port", types.port, WORKERS,
-        "port of this host that workers connect to, to measure", default=13582, metavar="PORT"),
+        "port of this host that workers connect to, to measure", default=13582),
     _field("--expect-workers", "expect_workers", types.count, WORKERS,
            "number of workers to wait for [default: until no more connect for 2 s]",
-           metavar="COUNT", brief="workers to wait for"),
+           brief="workers to wait for"),
     _field("--worker-wait", "worker_wait_s", types.seconds_or_none, WORKERS,
-           "longest wait for workers", metavar="SECONDS"),
+           "longest wait for workers"),
     *_MASTER_SOCKETS,
 )
 DOCTOR = (
     replace(_FILE[0], required=False, exclusive="", help="scenario that is to run: its users, sizes"
             " and policy are checked, too; as for run-scenario"),
-    *_USERS, *(option for option in _OBJECTS if option.name == "policy"),
-    *(option for option in _RESULT_FILES if option.name in ("stats_file", "results_dir")),
-    *(option for option in _ERRORS if option.name in ("noop", "embedded_swift")),
-    *(option for option in _WORKER_COUNTS if option.name in (
-        "workers", "ssh_workers", "ssh_command", "ssh_worker_command", "ssh_master",
-        "expect_workers", "worker_timeout_s")),
+    *_USERS, *_only(_OBJECTS, "policy"), *_only(_RESULT_FILES, "stats_file", "results_dir"),
+    *_only(_ERRORS, "noop", "embedded_swift"),
+    *_only(_WORKER_COUNTS, "workers", "ssh_workers", "ssh_command", "ssh_worker_command",
+           "ssh_master", "expect_workers", "worker_timeout_s"),
     _field("--worker-wait", "worker_wait_s", types.seconds_or_none, WORKERS,
-           "longest wait for workers; without --expect-workers until no more connect for 2 s",
-           metavar="SECONDS"),
+           "longest wait for workers; without --expect-workers until no more connect for 2 s"),
     *_MASTER_SOCKETS, *STORE_OPTIONS,
 )
 MAKE_KEY = (

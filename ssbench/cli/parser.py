@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ssbench.cli.console import discard, tell
+from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.core.text import close_matches
@@ -256,6 +257,19 @@ class Parser(argparse.ArgumentParser):
         return "; give a command's options after its name" if self._subparsers else ""
 
 
+#: What the help calls the values of a type, unless a row says otherwise.
+_METAVARS = {
+    types.count: "COUNT",
+    types.path: "DIR",
+    types.port: "PORT",
+    types.rate: "RATE",
+    types.seconds: "SECONDS",
+    types.seconds_or_none: "SECONDS",
+    types.size: "BYTES",
+    types.tolerance: "PERCENT",
+}
+
+
 class _ShortHelp(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         assert isinstance(parser, Parser)  # nosec B101 # only that adds this action
@@ -267,7 +281,8 @@ def row(
     flags: str, name: str, type_: Callable[[str], Any], group: str, text: str, **more: Any
 ) -> Option:
     """An Option whose flags are separated by spaces; None is its default unless it is given."""
-    return Option(tuple(flags.split()), name, type_, more.pop("default", None), group, text, **more)
+    more = {"default": None, "metavar": _METAVARS.get(type_), **more}
+    return Option(tuple(flags.split()), name, type_, group=group, help=text, **more)
 
 
 def add_options(

@@ -9,7 +9,7 @@ from ssbench.cli.console import tell
 from ssbench.core.cpu_profile import CpuProfile, collapsed, hot_functions
 from ssbench.core.text import plural
 from ssbench.host.private_files import new_file
-from ssbench.host.sampler import Sampler
+from ssbench.host.sampler import StackSampler
 
 HOTTEST = 10
 
@@ -17,7 +17,7 @@ HOTTEST = 10
 @contextmanager
 def profiled(wanted: bool, what: str) -> Iterator[None]:
     """Sample the block, then say which functions took most CPU time."""
-    sampler = Sampler()
+    sampler = StackSampler()
     if wanted:
         sampler.start()
     try:

@@ -41,7 +41,7 @@ def upload_words(words: Sequence[str]) -> list[str]:
 
     Leading words with two dashes go to ``upload`` as they are.
 
-    :raises UsageError: it is none of Swift Profiler's.
+    :raises UsageError: Swift Profiler would not accept it.
     """
     own, rest = own_words(words)
     given, more = parse_flags(rest, _OPTIONS, _SWITCHES, COMMAND)

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ssbench.cli.live_text import error_causes, latencies, phase_title, rate_text
 from ssbench.cli.screen import PIECE, Screen
-from ssbench.core.live import RunProgress
+from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
-from ssbench.core.observer import Observer
 from ssbench.core.operations import FIRST_BYTE, OPERATIONS
 from ssbench.core.text import bytes_text, clock_text, plural, printable
 

@@ -13,7 +13,7 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 from ssbench import runner
-from ssbench.cli.config import base_config, run_config, search_config, with_local_workers
+from ssbench.cli.config import command_config, run_config, search_config
 from ssbench.cli.console import tell, tell_log, tell_status, write_result
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.report_files import check_report_files, junit_file, write_report_files
@@ -25,8 +25,8 @@ from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
     from ssbench.cli.live_page import LivePage
-    from ssbench.core.observer import Observer
-    from ssbench.runner.series import Series
+    from ssbench.core.live import Observer
+    from ssbench.runner.series import StepRunner
     from ssbench.runner.single_run import RunResult
 
 
@@ -81,7 +81,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     from ssbench.runner.replay import Replay, ReplayConfig
 
     config = ReplayConfig(
-        run=with_local_workers(RunConfig(**base_config(ns, os.environ)), ns.users),
+        run=command_config(ns, os.environ, ns.users),
         **{
             each.name: getattr(ns, each.name) for each in fields(ReplayConfig) if each.name != "run"
         },
@@ -239,7 +239,7 @@ def _tell_where(result: RunResult) -> None:
 
 
 def _run_series(
-    ns: argparse.Namespace, series: Series, progress: NoProgress, page: LivePage | None
+    ns: argparse.Namespace, series: StepRunner, progress: NoProgress, page: LivePage | None
 ) -> ExitStatus:
     """Run a series; prints a row for each step, and the table at the end, unless -R."""
     from ssbench import report  # loads slowly

@@ -44,8 +44,7 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
 
 def _of_logs(ns: argparse.Namespace) -> str:
     from ssbench.core.accesslog.requests import RequestLog  # loads numpy
-    from ssbench.runner.access_log import read_logs
-    from ssbench.runner.log_scenario import scenario_of_log
+    from ssbench.runner.access_log import read_logs, scenario_of_log
 
     log = RequestLog()
     stop = Stop()

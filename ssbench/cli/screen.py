@@ -78,7 +78,6 @@ class Screen:
         return self.moves_cursor
 
     def line(self, text: str) -> None:
-        """Write a line."""
         self.write(text + "\n")
 
     def _vanished(self, error: Exception) -> None:

@@ -28,9 +28,9 @@ STORE_OPTIONS: tuple[Option, ...] = (
         "an option of the store; may be repeated. Secret ones are read from the environment, or "
         "from the file that KEY_file=PATH names", metavar="KEY=VALUE", repeat=True),
     row("--connect-timeout", "connect_timeout", types.seconds, "store",
-        "longest wait for a connection", default=10.0, metavar="SECONDS"),
+        "longest wait for a connection", default=10.0),
     row("--network-timeout", "network_timeout", types.seconds, "store",
-        "idle timeout of a connection", default=20.0, metavar="SECONDS"),
+        "idle timeout of a connection", default=20.0),
     *dict.fromkeys(
         replace(option, of_store=True) for options in _OWN.values() for option in options
     ),
@@ -43,7 +43,7 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
 
     :raises UsageError: the store is unknown, or an option isn't one of its own, or is secret.
     """
-    if ns.storage and "://" in ns.storage:  # of old, a short form of --storage-url
+    if ns.storage and "://" in ns.storage:  # an earlier short form of --storage-url
         ns.storage_urls = [
             *(ns.storage_urls or ()),
             check_http_url(ns.storage, "--storage: the URL"),

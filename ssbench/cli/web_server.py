@@ -37,7 +37,7 @@ class Page(NamedTuple):
     status: int = 200
 
 
-class Site(Protocol):
+class WebSite(Protocol):
     """What a server serves; called by its threads."""
 
     def get(self, path: str, query: Query) -> Page | Iterator[str] | None:
@@ -54,7 +54,7 @@ class WebServer:
     :raises SsbenchError: the address can't be listened on.
     """
 
-    def __init__(self, address: tuple[str, int], site: Site) -> None:
+    def __init__(self, address: tuple[str, int], site: WebSite) -> None:
         ip, port = ip_address(address[0]), address[1]
         is_local = ip.is_loopback
         name = f"[{ip}]" if ip.version == 6 else str(ip)

@@ -20,7 +20,7 @@ from gevent import get_hub
 from ssbench.cli.console import log_to_stderr, tell
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import SIGNALS
-from ssbench.cli.site import WORKER_TABLE, Site, describe
+from ssbench.cli.site import WORKER_TABLE, SiteDefaults, describe
 from ssbench.cli.worker_options import WORKER, key_path, ports_of, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
@@ -32,7 +32,7 @@ from ssbench.host.process import (
     most_users,
     tune_garbage_collector,
 )
-from ssbench.host.sampler import Sampler
+from ssbench.host.sampler import StackSampler
 from ssbench.storage.registry import open_store
 from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import MasterAddress, read_address
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Workers that a master starts get from it all that they need.
         is_child = any(word.startswith("--parent-pipe") for word in words)
         is_help = not {"-h", "--help", "--help-all", "--version"}.isdisjoint(words)
-        site = Site() if is_child or is_help else Site.read(os.environ)
+        site = SiteDefaults() if is_child or is_help else SiteDefaults.read(os.environ)
         site.check({WORKER_TABLE: WORKER}, WORKER_TABLE)
         namespace = worker_parser(site.values(WORKER_TABLE, WORKER)).parse_args(words)
     except UsageError as error:
@@ -207,12 +207,11 @@ class _JobProfile:
 
     def __init__(self, jobs: int) -> None:
         self._left = jobs
-        self._sampler: Sampler | None = None  # while it runs
+        self._sampler: StackSampler | None = None  # while it runs
 
     def count(self, jobs: int) -> None:
-        """Jobs arrived."""
         if self._left > 0 and self._sampler is None:
-            self._sampler = Sampler()
+            self._sampler = StackSampler()
             self._sampler.start()
         self._left -= jobs
         if self._left <= 0:

@@ -89,7 +89,7 @@ _JOB_TYPES: Mapping[str, Any] = {
 _Count = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 
 
-class Column(NamedTuple):
+class KnownColumn(NamedTuple):
     """A column that this version knows."""
 
     kind: str
@@ -98,48 +98,48 @@ class Column(NamedTuple):
 
 
 #: By name, in the order of the fields of Result and Job.
-RESULT_COLUMNS: Mapping[str, Column] = {
-    "number": Column("int"),
-    "operation": Column("int"),
-    "size_class": Column("int"),
-    "object": Column("int"),
-    "due_ns": Column("int", False, NONE_NS),
-    "start_ns": Column("int"),
-    "headers_ns": Column("int", False, NONE_NS),
-    "first_byte_ns": Column("int", False, NONE_NS),
-    "last_byte_ns": Column("int"),
-    "bytes_moved": Column("int", False, 0),
-    "retries": Column("int", False, 0),
-    "not_found_retries": Column("int", False, 0),
-    "rate_limited": Column("int", False, 0),
-    "reconnects": Column("int", False, 0),
-    "renewals": Column("int", False, 0),
-    "url": Column("int", False, 0),
-    "status": Column("int", False, 0),
-    "error": Column("int", False, 0),
-    "unknown": Column("int", False, 0),
-    "transaction_id": Column("id", False, ["plain", b"", b""]),
-    "detail": Column("text", False, []),
-    "items": Column("int", False, 0),
-    "others": Column("ints", False, [0, 0]),
-    "statuses": Column("ints", False, [0, 0]),
-    "group": Column("int", False, 0),
+RESULT_COLUMNS: Mapping[str, KnownColumn] = {
+    "number": KnownColumn("int"),
+    "operation": KnownColumn("int"),
+    "size_class": KnownColumn("int"),
+    "object": KnownColumn("int"),
+    "due_ns": KnownColumn("int", False, NONE_NS),
+    "start_ns": KnownColumn("int"),
+    "headers_ns": KnownColumn("int", False, NONE_NS),
+    "first_byte_ns": KnownColumn("int", False, NONE_NS),
+    "last_byte_ns": KnownColumn("int"),
+    "bytes_moved": KnownColumn("int", False, 0),
+    "retries": KnownColumn("int", False, 0),
+    "not_found_retries": KnownColumn("int", False, 0),
+    "rate_limited": KnownColumn("int", False, 0),
+    "reconnects": KnownColumn("int", False, 0),
+    "renewals": KnownColumn("int", False, 0),
+    "url": KnownColumn("int", False, 0),
+    "status": KnownColumn("int", False, 0),
+    "error": KnownColumn("int", False, 0),
+    "unknown": KnownColumn("int", False, 0),
+    "transaction_id": KnownColumn("id", False, ["plain", b"", b""]),
+    "detail": KnownColumn("text", False, []),
+    "items": KnownColumn("int", False, 0),
+    "others": KnownColumn("ints", False, [0, 0]),
+    "statuses": KnownColumn("ints", False, [0, 0]),
+    "group": KnownColumn("int", False, 0),
 }
-JOB_COLUMNS: Mapping[str, Column] = {
-    "number": Column("int"),
-    "operation": Column("int"),
-    "size_class": Column("int"),
-    "object": Column("int"),
-    "version": Column("int"),
-    "size": Column("int"),
-    "due_ns": Column("int", False, NONE_NS),
-    "others": Column("ints", False, ()),
-    "arguments": Column("values", False, ()),
-    "group": Column("int", False, 0),
+JOB_COLUMNS: Mapping[str, KnownColumn] = {
+    "number": KnownColumn("int"),
+    "operation": KnownColumn("int"),
+    "size_class": KnownColumn("int"),
+    "object": KnownColumn("int"),
+    "version": KnownColumn("int"),
+    "size": KnownColumn("int"),
+    "due_ns": KnownColumn("int", False, NONE_NS),
+    "others": KnownColumn("ints", False, ()),
+    "arguments": KnownColumn("values", False, ()),
+    "group": KnownColumn("int", False, 0),
 }
 
 
-def _schema(columns: Mapping[str, Column]) -> Schema:
+def _schema(columns: Mapping[str, KnownColumn]) -> Schema:
     return tuple((name, column.kind) for name, column in columns.items())
 
 
@@ -169,8 +169,8 @@ def read_schema(value: Any) -> Schema:
 
 
 def _order(
-    schema: Schema, known: Mapping[str, Column], own: Schemas
-) -> list[tuple[int | None, Column]] | None:
+    schema: Schema, known: Mapping[str, KnownColumn], own: Schemas
+) -> list[tuple[int | None, KnownColumn]] | None:
     """Each known column with its index in a schema, None for one that is missing; None if the
     schema is one of our own, which need no reordering.
 
@@ -188,7 +188,7 @@ def _order(
 
 
 def _types(
-    schema: Schema, known: Mapping[str, Column], types: Mapping[str, Any], *before: Any
+    schema: Schema, known: Mapping[str, KnownColumn], types: Mapping[str, Any], *before: Any
 ) -> tuple[Any, ...]:
     """What each column of a schema must be, after others; unknown ones are skipped unread."""
     return *before, *(types[kind] if name in known else msgspec.Raw for name, kind in schema)
@@ -283,7 +283,7 @@ def layout(found: Sequence[_Layout | None], number: int) -> _Layout:
     return here
 
 
-def default_column(column: Column, count: int) -> Any:
+def default_column(column: KnownColumn, count: int) -> Any:
     """The packed column of a batch that has none of this name."""
     return ["plain", b"", b"\n" * count] if column.kind == "id" else column.default
 
@@ -386,15 +386,16 @@ def packed_count(packed: bytes, columns: int) -> int:
     """
     # Of msgpack: the length of an array up to 15 is in its first byte, else in two more. A number
     # below 128 is a byte of its own, else its type says how many bytes follow.
-    if packed[:1] == b"\xdc":
-        length, at = int.from_bytes(packed[1:3], "big"), 3
-    else:
-        length, at = (packed[0] - 0x90 if packed else -1), 1
-    if not (0 <= length <= 15 or at == 3) or len(packed) <= at:
+    try:
+        first = packed[0]
+        length, at = (packed[1] << 8 | packed[2], 3) if first == 0xDC else (first - 0x90, 1)
+        count = packed[at]
+    except IndexError:
+        raise MessageError("malformed results") from None
+    if at == 1 and not 0 <= length <= 15:
         raise MessageError("malformed results")
     if length != 1 + columns:
         raise MessageError("a batch of the wrong form")
-    count = packed[at]
     if count >= 0x80:
         width = {0xCC: 1, 0xCD: 2, 0xCE: 4}.get(count, 0)
         count = int.from_bytes(packed[at + 1 : at + 1 + width], "big")

@@ -106,17 +106,13 @@ def _pack_lasts(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
 
 def _row(done: Completed, origin_ns: int) -> Row:
     job, start_ns, timing = done
+    first_ns = NONE_NS
+    if job.operation in RECEIVING:
+        first_ns = duration_ns(timing.first_byte_ns, start_ns)
     return (
         job.number, job.operation, job.size_class, job.object, job.due_ns,
-        start_ns - origin_ns, duration_ns(timing.headers_ns, start_ns), _first_ns(done),
+        start_ns - origin_ns, duration_ns(timing.headers_ns, start_ns), first_ns,
         last_ns(timing.last_byte_ns, start_ns), timing.bytes_moved, 0, 0, 0,
         timing.reconnects, 0, timing.url, timing.status, 0, 0,
         timing.transaction_id, "", timing.items, job.others, timing.statuses, job.group,
     )  # fmt: skip
-
-
-def _first_ns(done: Completed) -> int:
-    job, start_ns, timing = done
-    if job.operation not in RECEIVING:
-        return NONE_NS
-    return duration_ns(timing.first_byte_ns, start_ns)

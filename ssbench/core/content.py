@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import shake_128
+from itertools import repeat
 from zlib import crc32
 
 from ssbench.core.settings import StorageSettings
@@ -22,12 +23,19 @@ PERIOD = 4_194_301
 _SEED = b"ssbench content 1"
 _VERSION_STEP = 1_500_007  #: neighbouring versions lie far apart in the block
 _LETTER = b"A"
+_STEP = 1024 * 1024
+
+
+def block() -> bytes:
+    """The block: PERIOD bytes of SHAKE-128."""
+    return shake_128(_SEED).digest(PERIOD)
 
 
 @lru_cache(maxsize=1)
-def block() -> bytes:
-    """The block: PERIOD bytes of SHAKE-128, made when first asked for."""
-    return shake_128(_SEED).digest(PERIOD)
+def repeated_block(length: int) -> bytes:
+    """The block, which goes on from its start, up to this length."""
+    whole = block()
+    return b"".join([*repeat(whole, length // PERIOD), memoryview(whole)[: length % PERIOD]])
 
 
 class SyntheticSource:
@@ -86,13 +94,9 @@ class SyntheticSource:
         if self._ready:
             return self._ready
         # The block goes on from its start for another block_size bytes, so that a piece that
-        # begins anywhere in it is in one part.
-        length = PERIOD + self.block_size
-        if self._compressible:
-            ready = _LETTER * length
-        else:
-            ready = (block() * (length // PERIOD + 1))[:length]
-        self._ready = memoryview(ready)
+        # begins anywhere in it is in one part. Whole steps: the sources of a process share it.
+        length = PERIOD + -(-self.block_size // _STEP) * _STEP
+        self._ready = memoryview(_LETTER * length if self._compressible else repeated_block(length))
         return self._ready
 
 

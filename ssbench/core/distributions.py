@@ -58,7 +58,7 @@ class LogNormal:
 
 
 @dataclass(frozen=True)
-class Histogram:
+class SizeBins:
     """Weighted bins; within a bin all sizes are equally likely."""
 
     bins: tuple[tuple[int, int, float], ...]  #: (from, to, both included; weight)
@@ -77,7 +77,7 @@ class Histogram:
         return list(accumulate(weight for _low, _high, weight in self.bins))
 
 
-Distribution = LogNormal | Histogram
+Distribution = LogNormal | SizeBins
 
 
 def distribution_of(values: dict[str, object] | None) -> Distribution | None:
@@ -89,7 +89,7 @@ def distribution_of(values: dict[str, object] | None) -> Distribution | None:
         return None
     if "bins" not in values:
         return LogNormal(**values)  # type: ignore[arg-type]
-    return Histogram(tuple((low, high, weight) for low, high, weight in values["bins"]))  # type: ignore[attr-defined]
+    return SizeBins(tuple((low, high, weight) for low, high, weight in values["bins"]))  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Data of live displays: the state of a phase, and coarse latency counts.
+"""What may watch a run, and what it sees: the state of a phase, and coarse latency counts.
 
 A latency's bucket is the upper part of its IEEE 754 double, with 5 bits of the mantissa, so it is
 3 % wide. Reports never use these counts; they use core.stats.histogram.
@@ -19,7 +19,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from ssbench.core.columns import WIDTHS, unpack_column
-from ssbench.core.model import NONE_NS, ErrorKind, Result
+from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
 
 _SHIFT = 52 - 5
 BUCKET_WIDTH = 1 / 32  #: of a bucket, as a share of its values
@@ -277,7 +277,7 @@ class ProgressTracker:
         before = self._marks[0]
         per_s = 1 / (at_s - before.at_s) if at_s > before.at_s else 0.0
         rate = (done - before.done) * per_s
-        self._share = min(SAMPLED_PER_S / rate, 1.0) if rate else 1.0
+        self._share = SAMPLED_PER_S / max(rate, SAMPLED_PER_S)
         self._skip, self._left = self._draw(), SAMPLED_PER_S
         spent_s = at_s - self._second.at_s
         if spent_s >= 1:
@@ -290,6 +290,10 @@ class ProgressTracker:
             latencies[series][bucket] = count
             if series != _RESPONSE:
                 whole[bucket] += count
+        causes: Counter[int] = Counter()
+        for (_, error), count in self._outcomes.items():
+            causes[error] += count
+        del causes[0]  # successes
         return RunProgress(
             at_s,
             done,
@@ -310,7 +314,7 @@ class ProgressTracker:
                 )
                 for each, row in outcomes.items()
             },
-            errors_by_cause=self._by_cause(),
+            errors_by_cause=causes,
             errors_by_status=dict(self._statuses),
             bytes_rate=(self._bytes - before.bytes) * per_s,
             response_p50_s=quantile_s(latencies[_RESPONSE], 50),
@@ -327,16 +331,55 @@ class ProgressTracker:
             found[operation] = (done, failed + count) if error else (done + count, failed)
         return found
 
-    def _by_cause(self) -> dict[int, int]:
-        found: Counter[int] = Counter()
-        for (_, error), count in self._outcomes.items():
-            if error:
-                found[error] += count
-        return dict(found)
-
     def _remaining_s(self, at_s: float, done: int, rate: float) -> float | None:
         if self._run_seconds is not None:
             return max(self._run_seconds - at_s, 0.0)
         if self._total is None or not rate:
             return None
         return max(self._total - done, 0) / rate
+
+
+class Observer:
+    """What may watch a run: a progress display, a live page, a program that uses ssbench.
+
+    Ignores everything; subclasses override what they need.
+
+    Called by the master's loop, which waits meanwhile: return within milliseconds, and raise
+    nothing. A run may have any number of observers, also none.
+    """
+
+    wants_results = False  #: call ``results``
+    #: Fill operations, errors by cause, bytes, latencies and workers in ``RunProgress``.
+    wants_counts = False
+
+    def start_run(self, number: int, name: str) -> None:
+        """A run of a series begins; not called for a single run.
+
+        :param number: from 1.
+        :param name: what it differs in from the others, such as ``users 8``.
+        """
+
+    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+        """A phase begins.
+
+        :param total: operations that it has; None if it ends by time.
+        :param title: what to show instead of the phase's usual name.
+        """
+
+    def results(self, columns: Sequence[Sequence[int]]) -> None:
+        """A batch of results of the run: columns operation, error, first_byte_ns, last_byte_ns."""
+
+    def update(self, progress: RunProgress) -> None:
+        """The state of the phase, about twice a second."""
+
+    def wait_for(self, text: str) -> None:
+        """What the master waits for; "" when the wait is over. Called many times per second."""
+
+    def info(self, text: str) -> None:
+        """A message on the course of the run that is no warning."""
+
+    def message(self, text: str) -> None:
+        """Something that the user should know."""
+
+    def end_phase(self) -> None:
+        """The phase is over."""

@@ -17,7 +17,7 @@ from typing import Protocol
 from zlib import compress, decompressobj
 from zlib import error as zlib_error
 
-from ssbench.core.model import SizeClass
+from ssbench.core.model import Job, SizeClass
 from ssbench.core.settings import StorageSettings
 
 MARKER_HEADER = "X-Container-Meta-Ssbench"  #: on every container that we make
@@ -247,6 +247,11 @@ class Naming(Protocol):
     def object(self, size_class: int, number: int) -> str:
         """The object's name within it."""
 
+    def path(self, job: Job) -> str:
+        """``container/object`` of a job's object."""
+        size_class, number = job.size_class, job.object
+        return f"{self.container(size_class, number)}/{self.object(size_class, number)}"
+
     def longest_object(self, size_class: int, last: int) -> str:
         """The longest name up to a number."""
         return self.object(size_class, last)
@@ -333,10 +338,6 @@ def _numbered(settings: StorageSettings, quoted: Quote) -> NumberedNaming:
     return NumberedNaming(containers, quoted(names["prefix"]), quoted(names.get("suffix", "")))
 
 
-def _hashed(settings: StorageSettings, quoted: Quote) -> HashedNaming:
-    return HashedNaming(RunNaming(settings, quoted).containers)
-
-
 def _listed(settings: StorageSettings, quoted: Quote) -> ListedNaming:
     names = settings.names
     packed = names.get("packed_names")
@@ -368,7 +369,7 @@ def unpack_names(packed: bytes) -> list[str]:
 NAMINGS: dict[str, Callable[[StorageSettings, Quote], Naming]] = {
     "run": RunNaming,
     "numbered": _numbered,
-    "hashed": _hashed,
+    "hashed": lambda settings, quoted: HashedNaming(RunNaming(settings, quoted).containers),
     "listed": _listed,
 }
 

@@ -95,7 +95,9 @@ class ResultBatch:
     count: int  #: of results, at least 1
     names: tuple[str, ...]  #: of the columns; unknown ones may be among them
     packed: bytes  #: msgpack of ``[count, column, ...]``
-    _columns: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    #: Of merged runs: how much later than theirs the phase that its offsets count from began.
+    later_ns: int = 0
+    _columns: dict[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of_rows(cls, phase: Phase, worker: int, rows: Sequence[tuple[Any, ...]]) -> ResultBatch:
@@ -105,22 +107,16 @@ class ResultBatch:
         return cls(phase, worker, len(rows), names, msgpack.packb(packed))
 
     @property
-    def later_ns(self) -> int:
-        """How much later the phase that its offsets count from began than that of all runs, where
-        several are merged."""
-        return 0
-
-    @property
     def columns(self) -> Mapping[str, Any]:
         """The packed columns, which are not checked."""
-        if not self._columns:
+        if self._columns is None:
             try:
                 found = unpacking.unpack(self.packed, MAX_ITEMS, MAX_TOTAL_ITEMS)
             except unpacking.FAULTS as error:
                 raise MessageError("malformed results") from error
             if type(found) is not list or len(found) != 1 + len(self.names):
                 raise MessageError("a batch of the wrong form")
-            self._columns.update(zip(self.names, found[1:], strict=True))
+            self._columns = dict(zip(self.names, found[1:], strict=True))
         return self._columns
 
     def column(self, name: str) -> Sequence[Any]:

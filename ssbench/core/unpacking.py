@@ -5,7 +5,7 @@ most MAX_KEY characters (bytes, where strings are read raw). Everything else is 
 costs anything: extension types, and keys whose hashes a sender can choose. A map of timestamps
 took quadratic time (256 KB: 16 s); whole numbers as keys can be chosen to do the same.
 
-A byte may unfold into 64 of memory, so whoever reads more than a few KB sets a bound to the items.
+A byte may unfold into 64 of memory, so readers of more than a few KB bound the items.
 """
 
 from __future__ import annotations

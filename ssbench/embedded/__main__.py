@@ -59,7 +59,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def token_life(text: str) -> int:
-    """Parse a duration, with or without a unit, to whole seconds."""
     try:
         return int(parse_duration(text))
     except ValueError:

@@ -34,7 +34,7 @@ def connect_directly(apps: Mapping[int, App]) -> None:
     ) -> Any:  # fmt: skip
         if app := apps.get(int(port)):
             env = environment(method, path, query_string or "", headers or {}, ip, str(port))
-            return Connection(app, env)
+            return DirectConnection(app, env)
         return connect_by_socket(ip, port, method, path, headers, query_string, ssl)
 
     bufferedhttp.http_connect_raw = connect
@@ -73,7 +73,7 @@ def environment(
     return env
 
 
-class Connection:
+class DirectConnection:
     """One request, with those methods of Swift's BufferedHTTPConnection that Swift uses.
 
     A request with a body runs in a greenlet of its own, so that its sender can go on. Any other

@@ -152,7 +152,6 @@ class EmbeddedSwift:
         return {role: p.pid for roles, p in self._processes.items() for role in roles}
 
     def is_running(self) -> bool:
-        """Whether all its processes are running."""
         return bool(self._processes) and all(p.poll() is None for p in self._processes.values())
 
     def access_log(self) -> Path:

@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from ssbench.core.errors import SsbenchError
@@ -107,9 +106,9 @@ def is_running(pid: int | None) -> bool:
     return True
 
 
-def remove(top: str, tries: Iterable[int] = range(5)) -> None:
+def remove(top: str) -> None:
     """Remove the tree, even while an ending server still writes into it."""
-    for _ in tries:
+    for _ in range(5):
         shutil.rmtree(top, ignore_errors=True)
         if not os.path.lexists(top):
             return

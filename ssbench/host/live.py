@@ -44,7 +44,7 @@ class Sample(NamedTuple):
     figures: Mapping[str, float]
 
 
-class Sampler:
+class HostSampler:
     """Computes metrics of the time since its previous sample, or since it was created.
 
     :param loop_thread: ``threading.get_ident()`` of the event loop's thread.
@@ -74,7 +74,7 @@ class Sampler:
         for name in ("sin", "sout"):
             moved = max(getattr(now["swap"], name) - getattr(swapped, name), 0)
             figures[_SWAP[name]] = moved / seconds
-        figures.update(_network(before.pop("nics"), now["nics"], self._speeds, seconds))
+        figures.update(network_figures(before.pop("nics"), now["nics"], self._speeds, seconds))
         for name, value in before.items():
             if value is not None and now[name] is not None:
                 factor = 100 if name.endswith("_percent") else 1
@@ -168,7 +168,7 @@ class HostLive(threading.Thread):
         *,
         interval_s: float = INTERVAL_S,
         clock: Callable[[], int] = time.perf_counter_ns,
-        make_sampler: Callable[[int, int], Sampler] = Sampler,
+        make_sampler: Callable[[int, int], HostSampler] = HostSampler,
     ) -> None:
         super().__init__(name="ssbench-host", daemon=True)
         self.wanted = False
@@ -263,7 +263,7 @@ def _interface_speeds() -> dict[str, float]:
 
 
 def _cpu(before: Any, now: Any) -> dict[str, float]:
-    shares = [_busy_percent(*pair) for pair in zip(before, now, strict=False)]
+    shares = [busy_percent(*pair) for pair in zip(before, now, strict=False)]
     if not shares:
         return {}
     return {
@@ -288,7 +288,7 @@ def _modes(before: Any, now: Any) -> dict[str, float]:
     return {_MODES[name]: 100 * spent[name] / total for name in _MODES if name in spent and total}
 
 
-def _busy_percent(before: Any, now: Any) -> float:
+def busy_percent(before: Any, now: Any) -> float:
     """Share of time that a core was not idle. Time stolen by a hypervisor counts as busy."""
     spent = {name: max(getattr(now, name) - getattr(before, name), 0) for name in now._fields}
     total = sum(spent.values()) - spent.get("guest", 0) - spent.get("guest_nice", 0)
@@ -296,7 +296,7 @@ def _busy_percent(before: Any, now: Any) -> float:
     return 100 * max(total - idle, 0) / total if total > 0 else 0.0
 
 
-def _network(
+def network_figures(
     before: Any, now: Any, speeds: Mapping[str, float], seconds: float
 ) -> dict[str, float]:
     received = sent = loopback = 0.0

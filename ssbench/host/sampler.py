@@ -31,10 +31,10 @@ _MAX_STACKS = 10_000  #: different ones; the time of further ones is summed
 _MAX_NAME = 100  #: characters of a function's name, or of a file's
 
 
-class Sampler:
+class StackSampler:
     """Takes samples from ``start`` to ``stop``; one at a time in a process."""
 
-    _running: ClassVar[Sampler | None] = None
+    _running: ClassVar[StackSampler | None] = None
 
     def __init__(self) -> None:
         self._stacks: Counter[tuple[int, ...]] = Counter()  # ids of code objects -> ns
@@ -47,13 +47,13 @@ class Sampler:
         self._process_ns = 0
 
     def __repr__(self) -> str:
-        return f"<Sampler {self._samples} samples, {len(self._stacks)} stacks>"
+        return f"<StackSampler {self._samples} samples, {len(self._stacks)} stacks>"
 
     def start(self) -> bool:
         """False if it can't: another one is running, or this is not the main thread."""
-        if Sampler._running or threading.current_thread() is not threading.main_thread():
+        if StackSampler._running or threading.current_thread() is not threading.main_thread():
             return False
-        Sampler._running = self
+        StackSampler._running = self
         self._threads_ns = {thread: _cpu_ns(thread) for thread in sys._current_frames()}
         self._threads_ns[self._main] = time.thread_time_ns()
         self._process_ns = time.process_time_ns()
@@ -63,11 +63,11 @@ class Sampler:
 
     def stop(self) -> CpuProfile:
         """End it, if it runs."""
-        if Sampler._running is self:
+        if StackSampler._running is self:
             signal.setitimer(signal.ITIMER_PROF, 0)
             # By default a signal that is still on its way would end the process.
             signal.signal(signal.SIGPROF, signal.SIG_IGN)
-            Sampler._running = None
+            StackSampler._running = None
             main_ns = time.thread_time_ns() - self._threads_ns[self._main]
             self._stacks[()] += main_ns
             self._other_ns += max(time.process_time_ns() - self._process_ns - main_ns, 0)

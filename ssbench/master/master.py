@@ -16,6 +16,7 @@ from typing import Any
 from ssbench import __version__
 from ssbench.core.columns import unpack_column
 from ssbench.core.dispatch.worker_registry import WorkerState
+from ssbench.core.live import Observer
 from ssbench.core.messages import (
     Ack,
     Bye,
@@ -32,16 +33,14 @@ from ssbench.core.messages import (
     Returned,
 )
 from ssbench.core.model import SECOND_NS, Phase, Result
-from ssbench.core.observer import Observer
 from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.text import printable
 from ssbench.host.live import HostLive
-from ssbench.host.sampler import Sampler
-from ssbench.master.host_metrics import HostMetricsRecorder
+from ssbench.host.sampler import StackSampler
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseState
 from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
-from ssbench.master.recorder import Recorder, SafeRecorder
+from ssbench.master.recorder import HostMetricsRecorder, Recorder, SafeRecorder
 from ssbench.master.renewal import Renewal
 from ssbench.master.worker_manager import (
     ALL_JOINED_NS,
@@ -238,7 +237,7 @@ class Master:
         self._phase = machine
         for observer in self._observers:
             observer.start_phase(plan.phase, plan.workload.total)
-        sampler = Sampler()
+        sampler = StackSampler()
         try:
             sampled = profile and sampler.start()
             now_ns = self._next_tick_ns = self._clock()
@@ -270,10 +269,10 @@ class Master:
             self._poll(WAIT_S)
 
     def _end_phase(self, machine: PhaseMachine) -> None:
-        self._drain_machines()
         self._show(self._clock())
         self._show_wait("")
         machine.close()
+        self._drain_machines()
         self._hosts.leave()
         for observer in self._observers:
             observer.end_phase()

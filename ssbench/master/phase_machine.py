@@ -239,6 +239,13 @@ class PhaseMachine:
     def close(self) -> None:
         """Wait for nothing more: jobs that workers hold are lost."""
         self.dispatcher.close()
+        doubtful = self.dispatcher.counts.doubtful
+        if doubtful:
+            self.warnings.append(
+                f"Up to {plural(doubtful, 'operation')} may have run in addition to those counted:"
+                " no worker acknowledged them, so they were sent again or withdrawn, but one that"
+                " was stopped or cut off may have started some"
+            )
 
     def outcome(self) -> PhaseOutcome:
         """How the phase went; after ``close``."""

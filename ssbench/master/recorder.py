@@ -1,14 +1,22 @@
-"""Where results are recorded, until that fails."""
+"""What is recorded of a run: results, until that fails, metrics of hosts, and clocks of workers."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from typing import Protocol
 
 from ssbench.core.columns import Schema
+from ssbench.core.dispatch.worker_registry import ClockSkewTracker, WorkerState
 from ssbench.core.errors import MessageError, StatFileError
-from ssbench.core.model import Phase
-from ssbench.core.records import Record
+from ssbench.core.messages import Host
+from ssbench.core.model import SECOND_NS, Phase
+from ssbench.core.records import MASTER, HostRecord, Record
+from ssbench.host.live import HostLive, Sample
+
+#: A worker reports each second once. Reports may be this much closer together, or ahead of the
+#: master's clock.
+_LEAST_GAP_S, _AHEAD_S = 0.5, 60.0
 
 
 class Recorder(Protocol):
@@ -69,3 +77,85 @@ class SafeRecorder:
         except StatFileError as error:
             self.error = error
             self._warn(str(error))
+
+
+class HostMetricsRecorder:
+    """Turns the reports of a phase into records.
+
+    :param live: samples the master's own machine, and is running; None: it has no metrics.
+    :param record: called with each record.
+    :param warn: called with each warning.
+    """
+
+    def __init__(
+        self,
+        live: HostLive | None,
+        record: Callable[[Record], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._live = live
+        self._record = record
+        self._warn = warn
+        self._clocks = ClockSkewTracker()
+        self._run, self._phase, self._start_ns = "", Phase.IDLE, 0
+        self._newest_s: dict[int, float] = {}  # by worker's index, of the present phase
+        self._host = platform.node()
+
+    def __repr__(self) -> str:
+        return f"<HostMetricsRecorder {self._phase.name} {self._clocks}>"
+
+    def enter(self, run: str, phase: Phase, start_ns: int) -> None:
+        """A phase begins."""
+        self._run, self._phase, self._start_ns = run, phase, start_ns
+        self._clocks.enter()
+        self._newest_s.clear()
+        self._want(True)
+
+    def leave(self) -> None:
+        """The phase is over."""
+        self.tick()
+        self._phase = Phase.IDLE
+        self._want(False)
+
+    def _want(self, wanted: bool) -> None:
+        if self._live:
+            self._live.wanted = wanted
+
+    def late(self, late_ns: int) -> None:
+        """The master's loop ran a timer so late; it counts only within phases."""
+        if self._live and self._phase is not Phase.IDLE:
+            self._live.lag.add(late_ns)
+
+    def tick(self) -> None:
+        """Record the master's own metrics since the last call."""
+        for sample in self._live.take() if self._live else ():
+            self._record_sample(MASTER, self._host, sample)
+
+    def on_host(self, worker: WorkerState, host: Host, now_ns: int) -> None:
+        """Record a second of a worker's host. Seconds that it has reported already, and future
+        ones, are ignored, so that the file grows by at most a record per second."""
+        worker.cpu_percent = host.figures.get("process_cpu_percent")
+        if worker.offset_ns is None:
+            return
+        at_s = (host.at_ns - worker.offset_ns - self._start_ns) / SECOND_NS
+        newest_s = self._newest_s.get(worker.index, -1.0)
+        if newest_s + _LEAST_GAP_S <= at_s <= (now_ns - self._start_ns) / SECOND_NS + _AHEAD_S:
+            self._newest_s[worker.index] = at_s
+            sample = Sample(host.at_ns - worker.offset_ns, host.boot_id, host.figures)
+            self._record_sample(worker.index, worker.hello.host, sample)
+
+    def check_clock(self, worker: WorkerState) -> None:
+        """A worker's clocks were measured: record a change, before its next results, and warn."""
+        if self._phase is not Phase.IDLE:
+            record = self._clocks.record(worker, self._run, self._phase, self._start_ns)
+            if record is not None:
+                self._record(record)
+        warning = self._clocks.alarm(worker)
+        if warning:
+            self._warn(warning)
+
+    def _record_sample(self, index: int, host: str, sample: Sample) -> None:
+        at_s = (sample.at_ns - self._start_ns) / SECOND_NS
+        # An earlier one is a late report of the phase before.
+        if self._phase is not Phase.IDLE and at_s >= 0:
+            self._record(HostRecord(index, at_s, sample.figures, self._phase, host, sample.boot_id))

@@ -130,9 +130,7 @@ def _rows(table: Table) -> Iterator[_Cell]:
 
 def _run(report: Report) -> Iterator[_Cell]:
     known = dict(_facts(report))
-    blocks: list[tuple[str, Row]] = [("total", report["total"].row)]
-    for row in report["operations"].tables[0].rows:
-        blocks.append((row["operation"].lower().replace(" ", "_"), row))
+    blocks = [(row["operation"].lower().replace(" ", "_"), row) for row in report.operations]
     for name in _ORDER:
         if name == "BLOCKS":
             for block, row in blocks:

@@ -60,13 +60,26 @@ def _section(section: Section) -> Any:
 def _value(value: Any, unit: Unit) -> Any:
     """A value of the model as json.dumps takes it."""
     if isinstance(value, Table):
-        return _table(value)
+        if not value.by:
+            return [_row(value.columns, row) for row in value.rows]
+        columns = [column for column in value.columns if column.key != value.by]
+        return {row[value.by]: _row(columns, row) for row in value.rows}
     if isinstance(value, Series):
         if len(value.y) == 1:
             return [row[value.y[0].key] for row in value.rows]
         return [_row((value.x, *value.y), row) for row in value.rows]
     if isinstance(value, Distribution):
-        return _distribution(value)
+        return {
+            "count": value.count,
+            "out_of_range": value.out_of_range,
+            "uncertain": value.uncertain,
+            "min_s": _seconds(value.min),
+            "max_s": _seconds(value.max),
+            "mean_s": _seconds(value.mean),
+            "std_dev_s": _seconds(value.std_dev),
+            "percentiles_s": {percent_text(p): _seconds(v) for p, v in value.percentiles.items()},
+            "worst_transaction_id": value.worst_id,
+        }
     if isinstance(value, Interval):
         scaled = (("value", value.value), ("low", value.low), ("high", value.high))
         return {
@@ -83,34 +96,11 @@ def _value(value: Any, unit: Unit) -> Any:
     return value
 
 
-def _table(table: Table) -> Any:
-    if not table.by:
-        return [_row(table.columns, row) for row in table.rows]
-    columns = [column for column in table.columns if column.key != table.by]
-    return {row[table.by]: _row(columns, row) for row in table.rows}
-
-
 def _row(columns: Iterable[Column], row: Row) -> dict[str, Any]:
     return {
         column.key: _value(row[column.key], column.unit)
         for column in columns
         if "json" in column.formats
-    }
-
-
-def _distribution(found: Distribution) -> dict[str, Any]:
-    return {
-        "count": found.count,
-        "out_of_range": found.out_of_range,
-        "uncertain": found.uncertain,
-        "min_s": _seconds(found.min),
-        "max_s": _seconds(found.max),
-        "mean_s": _seconds(found.mean),
-        "std_dev_s": _seconds(found.std_dev),
-        "percentiles_s": {
-            percent_text(percent): _seconds(value) for percent, value in found.percentiles.items()
-        },
-        "worst_transaction_id": found.worst_id,
     }
 
 

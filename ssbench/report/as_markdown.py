@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ssbench.core.text import printable
 from ssbench.report.model import Level, Report
@@ -29,18 +29,11 @@ def render_markdown(report: Report) -> str:
     ]  # fmt: skip
     for table in map(shown, filter(lambda table: table.rows, tables_of(report))):
         blocks.append([f"## {_escaped(table.title)}"])
-        blocks.append(list(_table(table.headings, table.numeric, table.rows)))
+        rule = f"|{'|'.join('---:' if each else '---' for each in table.numeric)}|"
+        blocks.append([_line(table.headings), rule, *map(_line, table.rows)])
         if table.more:
             blocks.append([f"{table.more:,} more rows are left out; `--json` has them."])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def _table(
-    headings: Sequence[str], numeric: Sequence[bool], rows: Sequence[Sequence[str]]
-) -> Iterator[str]:
-    yield _line(headings)
-    yield f"|{'|'.join('---:' if each else '---' for each in numeric)}|"
-    yield from map(_line, rows)
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -75,10 +75,7 @@ Block = Callable[[Report, Row, int | None], Iterator[str]]
 def run_text(report: Report, most: int | None, block: Block) -> str:
     """A run but for its summary, ending with a newline."""
     lines = ["", *_header(report), "", *_scenario_table(report)]
-    for row in (
-        {"operation": "TOTAL", **report["total"].row},
-        *report["operations"].tables[0].rows,
-    ):
+    for row in report.operations:
         lines += ["", row["operation"], *block(report, row, most)]
     populate, cleanup = report["phase_errors"].tables
     others = [section for section in report.sections if section.title]
@@ -572,10 +569,8 @@ def _comparison(report: Report, most: int | None) -> str:
     for number, run in enumerate(runs, 1):
         lines += _run_of_comparison(number, run)
     lines += ["", *_notes(report["changes"].notes)]
-    total = report["total"].row
-    parts = [{"operation": "TOTAL", **total}] if total else []
     for other in range(1, len(runs)):
-        for part in (*parts, *report["operations"].tables[0].rows):
+        for part in report.operations:
             lines += ["", *_changes(part, other, wide=most is None)]
     others = [section for section in report.sections if section.title]
     for section in (*others, report["remarks"], report["closing"]):

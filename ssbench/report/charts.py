@@ -53,11 +53,9 @@ class Chart(Struct, frozen=True):
 def charts_of(report: Report) -> Iterator[Chart]:
     """Those of the report that have something to draw."""
     charts = {"run": _run, "series": _series, "comparison": _comparison}[report.kind](report)
-    return (chart for chart in charts if any(_drawn(line) for line in chart.lines))
-
-
-def _drawn(line: Line) -> bool:
-    return sum(value is not None for value in line.y) > 0
+    for chart in charts:
+        if any(value is not None for line in chart.lines for value in line.y):
+            yield chart
 
 
 def _section(report: Report, key: str) -> Section | None:

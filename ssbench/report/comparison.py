@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ssbench.core.stats import compare as stats
-from ssbench.core.stats.compare import CONFIDENCE, RESAMPLES, Change, ChangeVerdict, Measure
-from ssbench.core.stats.compare import Row as Compared
+from ssbench.core.stats.compare import (
+    CONFIDENCE,
+    RESAMPLES,
+    Change,
+    ChangeVerdict,
+    ComparedFigure,
+    ComparedOperation,
+    ComparedRun,
+    Comparison,
+    Measure,
+)
 from ssbench.core.stats.findings import bottleneck
 from ssbench.report import summary
 from ssbench.report.details import distribution_section, latencies
@@ -65,7 +73,7 @@ _MEASURES = {
 }
 
 
-def of_comparison(found: stats.Comparison) -> Report:
+def of_comparison(found: Comparison) -> Report:
     """The report of a comparison."""
     facts = [
         fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),
@@ -108,7 +116,7 @@ def of_comparison(found: stats.Comparison) -> Report:
     return Report("comparison", sections, rows=Table.of("figures", lines))
 
 
-def _run(run: stats.Run) -> list[Fact]:
+def _run(run: ComparedRun) -> list[Fact]:
     of_run, header = run.stats, run.stats.run.header
     ran, short = of_run.run.users_ran, of_run.run.short_of_users
     steadiness = [note for note in steadiness_notes(of_run) if "json" in note.formats]
@@ -134,7 +142,7 @@ def _run(run: stats.Run) -> list[Fact]:
     ]
 
 
-def _figures(found: stats.Comparison, section: stats.Section) -> list[Fact]:
+def _figures(found: Comparison, section: ComparedOperation) -> list[Fact]:
     disturbed = [run.disturbed for run in found.runs]
     totals = [run.stats.total(run.number_of(section.operation)) for run in found.runs]
     figures = Table.of("figures", [_figure(row, disturbed) for row in section.rows], by="figure")
@@ -146,7 +154,7 @@ def _figures(found: stats.Comparison, section: stats.Section) -> list[Fact]:
 
 
 def _lines(
-    found: stats.Comparison, section: stats.Section, parts: Mapping[str | None, Sequence[Fact]]
+    found: Comparison, section: ComparedOperation, parts: Mapping[str | None, Sequence[Fact]]
 ) -> Iterator[list[Fact]]:
     """For CSV: each figure of each run."""
     name = section.operation or "TOTAL"
@@ -173,7 +181,7 @@ def _lines(
             ]
 
 
-def _figure(row: Compared, disturbed: Sequence[bool]) -> list[Fact]:
+def _figure(row: ComparedFigure, disturbed: Sequence[bool]) -> list[Fact]:
     measure = _MEASURES[row.measure.name]
     runs = [Interval(each.value, each.low, each.high, measure.unit) for each in row.estimates]
     changes = [
@@ -202,11 +210,11 @@ def _named(pattern: str, measure: Measure) -> str:
 # In words
 
 
-def _summary(found: stats.Comparison) -> Iterator[Note]:
+def _summary(found: Comparison) -> Iterator[Note]:
     """Of each further run the rate, and of each kind of latency the highest percentile that
     enough is known of."""
     for other in range(1, len(found.runs)):
-        shown: dict[str, Compared] = {}
+        shown: dict[str, ComparedFigure] = {}
         for row in found.sections[0].rows:
             values = [row.estimates[at].value for at in (0, other)]
             if row.measure.name == "throughput" and not any(values):
@@ -248,7 +256,7 @@ def _ratio(change: Change) -> str:
     return f" (ratio {change.ratio:.3g})" if seen else ""
 
 
-def _remarks(found: stats.Comparison) -> list[Note]:
+def _remarks(found: Comparison) -> list[Note]:
     if found.legacy:
         why = "Files of ssbench 0.3.9 do not record bytes read"
     elif found.no_store:

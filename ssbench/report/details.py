@@ -16,7 +16,7 @@ from ssbench.core.stats.breakdown import Breakdown
 from ssbench.core.stats.headroom import ProcessSeries
 from ssbench.core.stats.histogram import Buckets, Histogram
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.windows import NEVER_NS
+from ssbench.core.stats.scenario_view import NEVER_NS
 from ssbench.core.text import plural
 from ssbench.report.model import (
     BYTES,
@@ -73,7 +73,9 @@ def detail_sections(stats: RunStats) -> list[Section]:
     if stats.breakdown is None:
         return []
     return [
-        _over_time(stats),
+        section_of(Series(
+            "over_time", _SINCE_START, _OVER_TIME, LazyRows(partial(_points, stats))
+        ), formats=_HTML),
         section_of(Table.of("marks", list(_marks(stats))), formats=_HTML),
         _errors_over_time(stats, stats.breakdown),
         distribution_section("distribution", [
@@ -96,6 +98,12 @@ AT_A_TIME = (
     Column("response_p50_s", LATENCY, "median response time; open loop only", "response time p50"),
     Column("response_p99_s", LATENCY, "its 99th percentile", "response time p99"),
     Column("in_flight", COUNT, "started and not completed at the end of it", "in flight"),
+)
+_OVER_TIME = (
+    Column("operations_per_s", RATE, "successes completed", "operations/s"),
+    Column("errors_per_s", RATE, "failures completed", "errors/s"),
+    Column("moved_bytes_per_s", THROUGHPUT, "by successes", "MB/s"),
+    *AT_A_TIME,
 )
 
 
@@ -137,17 +145,6 @@ def _points(stats: RunStats) -> Iterator[Row]:
             **_quantiles("response", Buckets.merged([second.response for second in some])),
             "in_flight": some[-1].in_flight,
         }
-
-
-def _over_time(stats: RunStats) -> Section:
-    columns = [
-        Column("operations_per_s", RATE, "successes completed", "operations/s"),
-        Column("errors_per_s", RATE, "failures completed", "errors/s"),
-        Column("moved_bytes_per_s", THROUGHPUT, "by successes", "MB/s"),
-        *AT_A_TIME,
-    ]
-    rows = LazyRows(partial(_points, stats))
-    return section_of(Series("over_time", _SINCE_START, columns, rows), formats=_HTML)
 
 
 def _marks(stats: RunStats) -> Iterator[list[Fact]]:

@@ -243,6 +243,13 @@ class Report(Struct, frozen=True):
                 return section
         raise KeyError(key)
 
+    @property
+    def operations(self) -> list[Row]:
+        """The figures of all operations together, as TOTAL, where they are known; then of each."""
+        total = self["total"].row
+        both = [{"operation": "TOTAL", **total}] if total else []
+        return [*both, *self["operations"].tables[0].rows]
+
 
 MANY_TIMES = 5  #: a ratio from which on a change is a factor: "+1,190 %" is hard to read
 #: In every report, whatever else is asked for.

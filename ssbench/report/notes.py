@@ -14,10 +14,10 @@ from ssbench.core.stats.headroom import (
     MOST_OF_THE_TIME,
     Bottleneck,
     Cause,
-    Finding,
     Headroom,
     HeadroomVerdict,
     HostLoad,
+    Shortage,
     Who,
 )
 from ssbench.core.stats.histogram import SECOND_ERROR
@@ -437,7 +437,7 @@ def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:
             )
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: Shortage) -> str:
     said, helps = _CAUSES[finding.cause]
     said = said.format(value=finding.value, value_ms=1000 * finding.value)
     who = finding.who

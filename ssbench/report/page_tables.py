@@ -64,15 +64,8 @@ def title_of(report: Report) -> tuple[str, list[str]]:
 def notes_of(report: Report) -> Iterator[tuple[str, str]]:
     """(class, sentence) of what a reader should know beside the figures."""
     keys = (
-        "ending",
-        "changes",
-        "",
-        "steadiness",
-        "notes",
-        "load_generator",
-        "warnings",
-        "counters",
-    )
+        "ending", "changes", "", "steadiness", "notes", "load_generator", "warnings", "counters",
+    )  # fmt: skip
     named = [section for key in keys for section in report.sections if section.key == key]
     titled = [section for section in report.sections if section.title and section.key]
     for note in chain.from_iterable(section.notes or () for section in [*named, *titled]):
@@ -119,10 +112,7 @@ def _run(report: Report) -> Iterator[Table]:
     keys = ("threshold", "passed", "actual", "unit", "latency", "why")
     columns = [replace(c, title=c.key, formats="text") for c in thresholds.columns if c.key in keys]
     yield replace(thresholds, columns=columns, title="Thresholds")
-    operations = [
-        {"operation": "TOTAL", **report["total"].row},
-        *report["operations"].tables[0].rows,
-    ]
+    operations = report.operations
     yield _figures("Operations", [(row["operation"], row) for row in operations])
     classes = [
         (f"{row['operation']} {each['size_class']}", each)
@@ -210,11 +200,9 @@ def _comparison(report: Report) -> Iterator[Table]:
         for row in settings.rows
     ]  # fmt: skip
     yield Table.of("settings", shown, title="Settings that differ")
-    total = report["total"].row
-    parts = [{"operation": "TOTAL", **total}] if total else []
-    for part in (*parts, *report["operations"].tables[0].rows):
+    for part in report.operations:
         rows = [list(_change(row)) for row in part["figures"].rows]
-        yield Table.of(part["operation"], rows, title=f"{part['operation']}")
+        yield Table.of(part["operation"], rows, title=part["operation"])
 
 
 def _change(row: Row) -> Iterator[Fact]:

@@ -11,7 +11,7 @@ from msgspec import structs
 from ssbench.core.model import Phase
 from ssbench.core.operations import Body, row_of
 from ssbench.core.stats.findings import bottleneck
-from ssbench.core.stats.headroom import Cause, Finding, HostLoad
+from ssbench.core.stats.headroom import Cause, HostLoad, Shortage
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
@@ -478,7 +478,7 @@ def host_table(hosts: Sequence[HostLoad]) -> Table:
     return Table.of("hosts", rows)
 
 
-def _finding(finding: Finding) -> list[Fact]:
+def _finding(finding: Shortage) -> list[Fact]:
     late, value = finding.cause is Cause.LATE, _rounded(finding.value)
     return [
         fact("cause", finding.cause.value, WORD, "what there was too little of"),

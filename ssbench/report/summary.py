@@ -32,7 +32,7 @@ from ssbench.report.model import (
 WIDTH = 80  #: of a line, its topic included
 TOPIC_WIDTH = 12
 _MOST = 8  #: lines
-_ROOM = WIDTH - TOPIC_WIDTH
+_TEXT_WIDTH = WIDTH - TOPIC_WIDTH
 
 _NO_LATENCY = "none: no operation succeeded"
 
@@ -67,7 +67,7 @@ def of_run(sections: Mapping[str, Section], stats_file: str | None) -> Section:
     if missed:
         text = f"missed {len(missed)} of {len(thresholds)}: "
         names = [printable(row["threshold"]) for row in missed]
-        lines.append(("Thresholds", text + _listed(names, _ROOM - len(text))))
+        lines.append(("Thresholds", text + _listed(names, _TEXT_WIDTH - len(text))))
     elif thresholds:
         met = "met" if len(thresholds) == 1 else f"all {len(thresholds)} met"
         lines.append(("Thresholds", met))
@@ -90,7 +90,7 @@ def of_run(sections: Mapping[str, Section], stats_file: str | None) -> Section:
 def _section(
     lines: Sequence[tuple[str, str]], figures: Sequence[Fact], results: str | None
 ) -> Section:
-    rows = [(topic, shortened(printable(text), _ROOM)) for topic, text in lines]
+    rows = [(topic, shortened(printable(text), _TEXT_WIDTH)) for topic, text in lines]
     if results is not None:
         if results.startswith("/tmp/") and len(rows) < _MOST - 1:  # nosec B108 # only a message
             rows.append(("Kept", "until a reboot, which empties /tmp; --results-dir sets another"))
@@ -103,13 +103,13 @@ def _section(
     return Section("summary", facts=figures, tables=[Table.of("lines", table)], formats="text json")
 
 
-def _listed(parts: Sequence[str], room: int) -> str:
+def _listed(parts: Sequence[str], width: int) -> str:
     """As many of the parts as fit, and how many more there are."""
     shown = ""
     for at, part in enumerate(parts):
         longer = f"{shown}, {part}" if shown else part
         more = f" and {len(parts) - at} more"
-        if at and len(longer) > room - (len(more) if at + 1 < len(parts) else 0):
+        if at and len(longer) > width - (len(more) if at + 1 < len(parts) else 0):
             return f"{shown}{more}"
         shown = longer
     return shown
@@ -183,7 +183,7 @@ def _failures(run: Row, total: Row, errors: Sequence[Row], is_cut_off: bool = Fa
     rest = f"; {', '.join(others)}" if others else ""
     if counts:
         causes = [f"{count:,} {printable(cause)}" for cause, count in counts.most_common()]
-        text = f"{text}: {_listed(causes, _ROOM - len(text) - len(rest) - 2)}"
+        text = f"{text}: {_listed(causes, _TEXT_WIDTH - len(text) - len(rest) - 2)}"
     return text + rest
 
 
@@ -413,7 +413,7 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
         ("Bottleneck", _of_runs(whose if len(set(whose)) == 1 else short)),
         ("Run", f"{len(runs)} runs, {settings}: {', '.join(scenarios)}"),
     ]
-    return _section(lines, [], _listed([run["file"] for run in runs], _ROOM))
+    return _section(lines, [], _listed([run["file"] for run in runs], _TEXT_WIDTH))
 
 
 #: Names of core.stats.compare.ChangeVerdict in words.
@@ -441,10 +441,10 @@ def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], runs: int) -> 
             text = f"{', '.join(change for change, _verdict in found)}: {verdicts.pop()}"
         else:
             parts = [f"{change} ({verdict})" for change, verdict in found]
-            text = _listed(parts, _ROOM)
+            text = _listed(parts, _TEXT_WIDTH)
         prefix = f"run {other + 2}: " if runs > 2 else ""
         of_runs.append(prefix + (text or "not compared"))
-    return _listed(of_runs, _ROOM)
+    return _listed(of_runs, _TEXT_WIDTH)
 
 
 def _of_runs(texts: Iterable[str]) -> str:
@@ -452,4 +452,4 @@ def _of_runs(texts: Iterable[str]) -> str:
     texts = list(texts)
     if len(set(texts)) == 1:
         return f"{texts[0]}, in each run"
-    return _listed([f"run {at}: {text}" for at, text in enumerate(texts, 1)], _ROOM)
+    return _listed([f"run {at}: {text}" for at, text in enumerate(texts, 1)], _TEXT_WIDTH)

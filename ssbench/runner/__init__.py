@@ -13,7 +13,7 @@ from ssbench.core.errors import UsageError
 from ssbench.runner.config import RunConfig, SessionSettings
 
 if TYPE_CHECKING:
-    from ssbench.core.observer import Observer
+    from ssbench.core.live import Observer
     from ssbench.core.scenario.scenario import Scenario
     from ssbench.runner.session import Session
     from ssbench.runner.single_run import RunResult
@@ -85,9 +85,12 @@ def start_session(
     :raises UsageError: this host can't run so many users, or the stat file can't be written.
     """
     from ssbench.runner.local_workers import start_local_workers
-    from ssbench.runner.ssh_workers import start_ssh_workers
 
-    ssh = start_ssh_workers(config, stack, settings.most_users, settings.groups)
+    ssh = None
+    if config.ssh_workers:
+        from ssbench.runner.ssh_workers import start_ssh_workers  # loads slowly
+
+        ssh = start_ssh_workers(config, stack, settings.most_users, settings.groups)
     local = start_local_workers(
         config, stack, settings.most_users, settings.least_users, settings.groups
     )

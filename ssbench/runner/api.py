@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 from ssbench import runner
 from ssbench.core.errors import UsageError
 from ssbench.core.hostlist import parse_hosts
-from ssbench.core.observer import Observer
+from ssbench.core.live import Observer
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.run_stats import RunStats
@@ -157,8 +157,12 @@ def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConf
         "run_seconds": settings.get("seconds"),
     }
     overrides = {key: value for key, value in short.items() if value is not None}
+    if isinstance(scenario, Mapping):
+        text = ScenarioText(json.dumps(scenario).encode(), "scenario")
+    else:
+        text = find_scenario(scenario)
     return RunConfig(
-        scenario=_scenario_text(scenario),
+        scenario=text,
         overrides={**settings.get("overrides", {}), **overrides},
         store=store,
         is_noop=store is not None and not row_of(store.driver).is_real,
@@ -177,9 +181,3 @@ def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConf
 
 def _control(settings: Settings) -> tuple[Sequence[Observer], Stop]:
     return settings.get("observers", ()), settings.get("stop") or Stop()
-
-
-def _scenario_text(scenario: str | Mapping[str, object]) -> ScenarioText:
-    if isinstance(scenario, Mapping):
-        return ScenarioText(json.dumps(scenario).encode(), "scenario")
-    return find_scenario(scenario)

@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from gevent.pool import Pool
 
 from ssbench import statfile
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
+from ssbench.core.live import Observer
 from ssbench.core.model import Group, Profile, SizeClass
 from ssbench.core.naming import has_dot_segment, naming_of
-from ssbench.core.observer import Observer
 from ssbench.core.scenario.fields import container_base, headers, mix
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
@@ -29,7 +30,6 @@ from ssbench.runner.methods import MIXED, REPEATED, Method
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run, RunResult
 from ssbench.runner.stop import Stop
-from ssbench.storage.registry import open_admin
 from ssbench.storage.retrying_client import RetryingClient
 
 #: The largest object of any store (S3): the size of objects of unknown size.
@@ -175,21 +175,15 @@ def run_in(session: Session, config: BenchConfig) -> tuple[RunResult, EmptiedCon
 
 def delete_emptied(session: Session, config: BenchConfig) -> EmptiedContainers:
     """Delete the run's containers that carry our mark and hold nothing."""
-    store = session.store()
     settings = replace(
-        store.settings,
+        session.store().settings,
         container_base=config.container,
         container_count=config.containers,
         names=config.names,
     )
-    storage = open_admin(settings)
-    client = RetryingClient(
-        storage, _CONCURRENCY, retries=config.run.retries, renew=store.renew,
-        stopping=lambda: session.stop.requested,
-    )  # fmt: skip
     found = EmptiedContainers()
 
-    def why_kept(name: str) -> str:
+    def why_kept(client: RetryingClient, name: str) -> str:
         # Returned, not raised: gevent prints exceptions that leave a greenlet.
         try:
             return _why_kept(client, name, config)
@@ -198,15 +192,13 @@ def delete_emptied(session: Session, config: BenchConfig) -> EmptiedContainers:
         except SsbenchError as error:
             return printable(str(error))
 
-    try:
-        names = naming_of(settings).containers
-        for reason in Pool(_CONCURRENCY).imap_unordered(why_kept, names, maxsize=_CONCURRENCY):
+    with session.client(settings, _CONCURRENCY) as client:
+        work, names = partial(why_kept, client), naming_of(settings).containers
+        for reason in Pool(_CONCURRENCY).imap_unordered(work, names, maxsize=_CONCURRENCY):
             if reason:
                 found.kept[reason] += 1
             else:
                 found.deleted += 1
-    finally:
-        storage.close()
     return found
 
 
@@ -244,7 +236,7 @@ def _is_of_run(name: str, config: BenchConfig) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class PublishedRates:
     """One object size of the comparison, with the rates per second that were published.
 
     The seven rates are of put, put, get, get, delete, delete and mixed.
@@ -258,11 +250,11 @@ class Series:
 
 
 SERIES = (
-    Series(
+    PublishedRates(
         "4KB", "kb", 4096,
         (4970, 2193, 17162, 20718, 7183, 7380, 7405), (594, 470, 2909, 2913, 856, 682, 2907),
     ),
-    Series(
+    PublishedRates(
         "1MB", "mb", 1 << 20,
         (720, 719, 898, 898, 7042, 7246, 4044), (182, 184, 811, 816, 511, 542, 2897),
     ),
@@ -297,7 +289,7 @@ class SuiteStep:
     """One run of the suite."""
 
     name: str  #: ``4KBput1``
-    series: Series
+    series: PublishedRates
     number: int  #: from 0 within the series
     pause_s: float  #: before it
     config: BenchConfig

@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
-
-from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import LeftAlone, may_be_object, why_not_ours
-from ssbench.runner.deletions import (
-    PAGE,
-    CleanupResult,
-    Deletions,
-    KeptContainers,
-    page_size,
-    pages,
-)
-from ssbench.storage.base import ContainerEntry, ObjectEntry
+from ssbench.runner.deletions import CleanupResult, Deletions, KeptContainers
+from ssbench.runner.listings import PAGE, for_each, list_containers, list_objects, page_size
+from ssbench.storage.base import ContainerEntry
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Pauses before each attempt to empty a container: its listing lags behind its objects.
@@ -35,7 +26,7 @@ COUNTED_IN_ALL = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CleanupPlan:
     """The containers in the account that match the base name."""
 
     #: The containers to delete, in the listing's order, with the account's counts.
@@ -50,7 +41,7 @@ def plan(
     policy: str | None = None,
     *,
     needs_mark: bool = False,
-) -> Plan:
+) -> CleanupPlan:
     """Find the containers to delete.
 
     :param policy, needs_mark: as in ``core.naming.why_not_ours``.
@@ -59,38 +50,30 @@ def plan(
     storage = client.storage
     limits = client.call(storage.limits)
     policies = limits.policies or ()
+    reasons: dict[str, LeftAlone | None] = {}
 
-    def classify(entry: ContainerEntry) -> tuple[ContainerEntry, LeftAlone | SsbenchError | None]:
-        # Returned, not raised: gevent prints exceptions that leave a greenlet.
+    def classify(name: str) -> None:
         def marked() -> bool:
-            return client.call(storage.owns, entry.name)
+            return client.call(storage.owns, name)
 
         try:
-            reason = why_not_ours(entry.name, base, policy, policies, marked, needs_mark=needs_mark)
-            return entry, reason
-        except SsbenchError as error:
-            return entry, error
+            reason = why_not_ours(name, base, policy, policies, marked, needs_mark=needs_mark)
+        except StorageError as error:
+            if error.status != 404:  # 404: deleted meanwhile
+                raise
+        else:
+            reasons[name] = reason
 
-    def page_after(marker: str) -> list[ContainerEntry]:
-        if client.stopping():
-            return []
-        return client.call(storage.list_containers, f"{base}_", marker, page_size(limits))
-
-    planned = Plan()
-    pool = Pool(client.concurrency)
-    try:
-        for page in pages(page_after):
-            names = (entry for entry in page if entry.name.startswith(f"{base}_"))
-            similar = takewhile(lambda _: not client.stopping(), names)
-            for entry, reason in pool.imap(classify, similar, maxsize=client.concurrency):
-                if reason is None:
-                    planned.entries.append(entry)
-                elif isinstance(reason, LeftAlone):
-                    planned.kept.setdefault(reason, KeptContainers()).add(entry.name)
-                elif getattr(reason, "status", 0) != 404:  # 404: deleted meanwhile
-                    raise reason
-    finally:
-        pool.kill()
+    planned = CleanupPlan()
+    for page in list_containers(client, base, page_size(limits)):
+        reasons.clear()
+        for_each(client, classify, [e.name for e in page if e.name.startswith(f"{base}_")])
+        for entry in page:
+            reason = reasons.get(entry.name)
+            if reason is not None:
+                planned.kept.setdefault(reason, KeptContainers()).add(entry.name)
+            elif entry.name in reasons:
+                planned.entries.append(entry)
     return planned
 
 
@@ -113,36 +96,30 @@ def count(
     The account's own counts lag behind, by minutes on a busy cluster. Counts are incomplete once
     the client is stopping.
     """
-    storage = client.storage
-    limit = page_size(client.call(storage.limits)) if entries else PAGE
-    budget = [COUNTED_IN_ALL]
+    limit = page_size(client.call(client.storage.limits)) if entries else PAGE
+    counts = {entry.name: ContainerCount(entry, 0, 0, complete=False) for entry in entries}
+    left = COUNTED_IN_ALL
 
-    def count_one(entry: ContainerEntry) -> ContainerCount:
+    def count_one(entry: ContainerEntry) -> None:
+        nonlocal left
         objects = size = 0
-        if client.stopping():
-            return ContainerCount(entry, objects, size, complete=False)
-
-        def page_after(marker: str) -> list[ObjectEntry]:
-            return client.call(storage.list_objects, entry.name, marker, limit)
-
+        complete = False
         try:
-            for page in pages(page_after):
+            for page in list_objects(client, entry.name, limit):
                 objects += len(page)
                 size += sum(found.size for found in page)
-                budget[0] -= len(page)
-                enough = objects >= COUNTED or (budget[0] <= 0 and len(page) >= limit)
-                if enough or client.stopping():
-                    return ContainerCount(entry, objects, size, complete=False)
+                left -= len(page)
+                if objects >= COUNTED or (left <= 0 and len(page) >= limit):
+                    break
+            else:
+                complete = not client.stopping()
         except SsbenchError as error:
             # 404: deleted meanwhile. Deleting will report any other error.
-            return ContainerCount(entry, objects, size, complete=getattr(error, "status", 0) == 404)
-        return ContainerCount(entry, objects, size, complete=True)
+            complete = getattr(error, "status", 0) == 404
+        counts[entry.name] = ContainerCount(entry, objects, size, complete)
 
-    pool = Pool(client.concurrency)
-    try:
-        return list(pool.imap(count_one, entries, maxsize=client.concurrency))
-    finally:
-        pool.kill()
+    for_each(client, count_one, entries)
+    return [*counts.values()]
 
 
 def delete(
@@ -197,8 +174,9 @@ class _Deletion:
         """Try to delete each listed object once, and to abort open uploads of objects that may be
         ssbench's; returns the number of failures."""
         failed = 0
+        self._deletions.raise_if_stopping()
         try:
-            for page in self._deletions.listed(container):
+            for page in list_objects(self._client, container, self._deletions.page):
                 self._found += len(page) if first else 0
                 names = [entry.name for entry in page]
                 chunk = self._deletions.bulk if first else 1

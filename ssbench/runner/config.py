@@ -118,7 +118,12 @@ class RunConfig:
                 "--existing with --verify: what objects of others contain is not known"
             )
         if self.abort_window_s:
-            self._check_abort()
+            from ssbench.core.stats.auto_stop import WATCHED, can_watch  # loads slowly
+
+            if not any(map(can_watch, self.thresholds)):
+                raise UsageError(
+                    f"--abort-on-threshold needs a --threshold that it can watch: {WATCHED}"
+                )
         if self.stats_file == "-":
             raise UsageError("-s -: standard output is for the report; name a file")
         if self.verify and self.is_noop:
@@ -144,14 +149,6 @@ class RunConfig:
         :param groups: of users: no more workers take part than the smallest has users.
         """
         return -(-users // min([self.least_started, *(group.users for group in groups)]))
-
-    def _check_abort(self) -> None:
-        from ssbench.core.stats.auto_stop import WATCHED, can_watch  # loads slowly
-
-        if not any(map(can_watch, self.thresholds)):
-            raise UsageError(
-                f"--abort-on-threshold needs a --threshold that it can watch: {WATCHED}"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

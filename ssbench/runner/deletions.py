@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from time import perf_counter
-from typing import Protocol, TypeVar
 
 from gevent.pool import Pool
 
@@ -17,11 +16,10 @@ from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
-from ssbench.storage.base import ObjectEntry, OpenUpload, StoreLimits, UploadAdmin
+from ssbench.runner.listings import PAGE, page_size
+from ssbench.storage.base import OpenUpload, UploadAdmin
 from ssbench.storage.retrying_client import RetryingClient
 
-#: Maximum entries per listing page, which bounds the memory of a page.
-PAGE = 1_000
 #: Names per bulk delete. Swift accepts 10,000, but deletes two at a time within a request: smaller
 #: requests stay below our timeouts, and several run concurrently.
 BULK_NAMES = 1_000
@@ -72,15 +70,9 @@ class KeptContainers:
     examples: list[str] = field(default_factory=list)  #: the first few names
 
     def add(self, name: str) -> None:
-        """One more."""
         self.count += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append(name)
-
-
-def page_size(limits: StoreLimits) -> int:
-    """Entries per listing page to request from this store."""
-    return min(limits.listing_limit or PAGE, PAGE)
 
 
 class CleanupStopped(Exception):
@@ -127,19 +119,6 @@ class Deletions:
         self.page = page_size(limits)
         if limits.bulk_delete_max:
             self.bulk = min(limits.bulk_delete_max, BULK_NAMES)
-
-    def listed(self, container: str, marker: str = "") -> Iterator[list[ObjectEntry]]:
-        """Pages of a container's objects after the marker.
-
-        :raises SsbenchError: the container can't be listed.
-        :raises CleanupStopped: the cleanup is to end early.
-        """
-
-        def page_after(marker: str) -> list[ObjectEntry]:
-            self.raise_if_stopping()
-            return self._client.call(self._storage.list_objects, container, marker, self.page)
-
-        return pages(page_after, marker)
 
     def run(
         self,
@@ -198,8 +177,7 @@ class Deletions:
         try:
             gone = self._dry_run or self._client.call(storage.abort_upload, container, upload)
         except SsbenchError as error:
-            self.result.failed_objects += 1
-            self._add_example(f"{container}/{upload.name}", f"its upload stays open: {error}")
+            self._fail_object(container, upload.name, f"its upload stays open: {error}")
             self.record_failure(error)
             return
         self.result.uploads += gone
@@ -211,7 +189,9 @@ class Deletions:
             self.raise_if_stopping()
             names = [name for name in listed if not has_dot_segment(name)]
             for name in set(listed).difference(names):
-                self._record_unsent(container, name)
+                # Its path could be resolved to another. Not a failure of the store.
+                why = 'not sent: its name has a segment "." or ".."'
+                self._fail_object(container, name, why)
             left = names if len(names) <= 1 else self._delete_bulk(container, names)
             gone = sum(self._delete_object(container, name) for name in left)
             return len(listed) - len(names) + len(left) - gone
@@ -239,8 +219,7 @@ class Deletions:
         try:
             gone = self._delete_checked(container, name)
         except SsbenchError as error:
-            self.result.failed_objects += 1
-            self._add_example(f"{container}/{name}", str(error))
+            self._fail_object(container, name, str(error))
             self.record_failure(error)
             return False
         self.result.objects += gone is True
@@ -262,11 +241,6 @@ class Deletions:
                 return None
         return self._dry_run or self._client.call(self._storage.delete_object, container, name)
 
-    def _record_unsent(self, container: str, name: str) -> None:
-        """Count an object whose path could be resolved to another. Not a failure of the store."""
-        self.result.failed_objects += 1
-        self._add_example(f"{container}/{name}", 'not sent: its name has a segment "." or ".."')
-
     # Accounting ---------------------------------------------------------------------------
 
     def record_success(self) -> None:
@@ -287,6 +261,10 @@ class Deletions:
         self.result.failed_containers += 1
         self._add_example(name, why)
 
+    def _fail_object(self, container: str, name: str, why: str) -> None:
+        self.result.failed_objects += 1
+        self._add_example(f"{container}/{name}", why)
+
     def _add_example(self, what: str, why: str) -> None:
         if len(self.result.examples) < EXAMPLES:
             self.result.examples.append(printable(f"{what}: {why}"))
@@ -301,36 +279,6 @@ class Deletions:
         if self._client.stopping():
             self.result.interrupted = True
         return self.result.ended_early
-
-
-class Named(Protocol):
-    """An entry of a listing."""
-
-    @property
-    def name(self) -> str:
-        """The key that the listing is sorted by."""
-
-
-Entry = TypeVar("Entry", bound=Named)
-
-
-def pages(page_after: Callable[[str], list[Entry]], marker: str = "") -> Iterator[list[Entry]]:
-    """The pages of a listing after the marker, to its end.
-
-    :param page_after: fetches the page after a marker.
-    :raises SsbenchError: the names are not in ascending order (Swift sorts by the bytes in
-        UTF-8): such a listing might never end.
-    """
-    # A short page may be followed by another (sharded listings): only an empty one is the end.
-    while page := page_after(marker):
-        for entry in page:
-            if entry.name <= marker:
-                raise SsbenchError(
-                    f'the store\'s listing is not in order: "{printable(entry.name)}" comes after'
-                    f' "{printable(marker)}"'
-                )
-            marker = entry.name
-        yield page
 
 
 def open_uploads(client: RetryingClient, container: str) -> Iterator[OpenUpload]:

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter_ns
@@ -27,9 +28,9 @@ from ssbench import statfile
 from ssbench.core.columns import Schema, packed_count
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import SsbenchError, StorageError
+from ssbench.core.live import Observer
 from ssbench.core.model import Job, Phase, SizeClass, Timing
 from ssbench.core.naming import RUN_ID_BYTES, naming_of
-from ssbench.core.observer import Observer
 from ssbench.core.operations import CREATE, DELETE, HEAD, READ
 from ssbench.core.records import Record, ResultBatch
 from ssbench.core.scenario.scenario import Scenario
@@ -187,20 +188,11 @@ class Doctor:
                 self.warnings.clear()
 
 
-def _ok(result: str) -> Finding:
-    return Finding("", Verdict.OK, result)
-
-
-def _warning(result: str, advice: str = "") -> Finding:
-    return Finding("", Verdict.WARNING, result, advice)
-
-
-def _failed(result: str, advice: str = "") -> Finding:
-    return Finding("", Verdict.FAILED, result, advice)
-
-
-def _skipped(result: str) -> Finding:
-    return Finding("", Verdict.SKIPPED, result)
+#: What a check gives: ``Doctor.findings`` adds its name.
+_ok = partial(Finding, "", Verdict.OK)
+_warning = partial(Finding, "", Verdict.WARNING)
+_failed = partial(Finding, "", Verdict.FAILED)
+_skipped = partial(Finding, "", Verdict.SKIPPED)
 
 
 # This host ------------------------------------------------------------------------------------

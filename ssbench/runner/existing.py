@@ -20,12 +20,11 @@ from ssbench.core.text import plural, printable
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.population import Population
 from ssbench.runner.config import RunPlan
-from ssbench.runner.deletions import page_size, pages
-from ssbench.storage.base import ObjectEntry
+from ssbench.runner.listings import list_objects, page_size
 from ssbench.storage.retrying_client import RetryingClient
 
 MOST_OBJECTS = 100_000
-_MOST_PACKED = 2 << 20  #: bytes of their names, compressed
+MOST_PACKED = 2 << 20  #: bytes of their names, compressed: each control state carries them
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +90,13 @@ def list_existing(
     """
     container, _, prefix = place.partition("/")
     least = max((row_of(each).least_size for each in scenario.operations), default=0)
-
-    def page_after(marker: str) -> list[ObjectEntry]:
-        return [] if client.stopping() else client.call(list_page, container, marker, limit)
-
     names: list[str] = []
     sizes = array("Q")
     listed, step = 0, 1  # every ``step``th object is used
-    list_page = client.storage.list_objects
     try:
         limit = page_size(client.call(client.storage.limits))
-        for page in pages(page_after, prefix):
-            ours = [entry for entry in page if entry.name.startswith(prefix)]
-            for entry in ours:
+        for page in list_objects(client, container, limit, prefix):
+            for entry in page:
                 if entry.size < least or has_dot_segment(entry.name):
                     continue
                 if listed % step == 0:
@@ -113,12 +106,10 @@ def list_existing(
                 if len(names) > MOST_OBJECTS:
                     names, sizes, step = names[::2], sizes[::2], 2 * step
             show(f"Listing {printable(place)}: {plural(listed, 'object')}")
-            if len(ours) < len(page):
-                break
     except StorageError as error:
         reason = "no such container" if error.status == 404 else error.detail
         raise SsbenchError(f'container "{printable(container)}": {reason}') from error
-    while len(pack_names(names)) > _MOST_PACKED:
+    while len(pack_names(names)) > MOST_PACKED:
         names, sizes = names[::2], sizes[::2]
     if not names and not client.stopping():
         what = "no object" if least == 0 else f"no object of {least} byte or more"

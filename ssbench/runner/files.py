@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.live import Observer
 from ssbench.core.model import SizeClass
-from ssbench.core.observer import Observer
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
@@ -30,11 +30,9 @@ from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run
 from ssbench.runner.stop import Stop
-from ssbench.storage.base import StoreAdmin
 from ssbench.storage.directory import FileContents
 from ssbench.storage.filetree import MARKER
 from ssbench.storage.options import StoreOptions
-from ssbench.storage.registry import open_admin
 
 _PREFIX, _SUFFIX = "file_", ".txt"
 _PIECE = 1 << 20  #: bytes of a comparison, and of a write
@@ -278,8 +276,8 @@ class _Measurement:
         """Delete the files that an earlier pass wrote; only from a folder with our mark."""
         if not self.target.exists():
             return
-        storage: StoreAdmin = open_admin(session.store().settings)
-        try:
+        with session.client() as client:
+            storage = client.storage
             if not storage.owns(self.target.name):
                 return  # the run says so, if there is something in it
             names = (_name(number) for number in range(len(self.sizes)))
@@ -287,8 +285,6 @@ class _Measurement:
                 storage.bulk_delete(self.target.name, some)
             if container:
                 storage.delete_container(self.target.name)
-        finally:
-            storage.close()
 
 
 def _name(number: int) -> str:

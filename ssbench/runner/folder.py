@@ -29,11 +29,6 @@ class FileList:
     skipped_links: int = 0
     skipped_others: int = 0  #: devices, pipes, sockets
 
-    @property
-    def bytes(self) -> int:
-        """Of all of them."""
-        return sum(self.sizes)
-
 
 def list_files(folder: str, limit: int | None = None) -> FileList:
     """The files of a folder. No symbolic link in it is followed.

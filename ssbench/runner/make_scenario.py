@@ -10,8 +10,7 @@ from typing import Any
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
-from ssbench.runner.deletions import page_size, pages
-from ssbench.storage.base import ObjectEntry
+from ssbench.runner.listings import list_objects, page_size
 from ssbench.storage.retrying_client import RetryingClient
 
 MOST_INITIAL = 10_000  #: initial objects of a scenario, unless the user wants more
@@ -62,14 +61,9 @@ def sample_containers(
     """
     sizes = SizeHistogram()
     limit = page_size(client.call(client.storage.limits))
-    list_page = client.storage.list_objects
     for container in containers:
-
-        def page_after(marker: str, container: str = container) -> list[ObjectEntry]:
-            return [] if client.stopping() else client.call(list_page, container, marker, limit)
-
         try:
-            for page in pages(page_after):
+            for page in list_objects(client, container, limit):
                 for entry in page:
                     sizes.add(entry.size)
                 show(f"Listing {printable(container)}: {plural(sizes.count, 'object')} so far")

@@ -7,13 +7,14 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from math import inf
 
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import FewerWorkersError, UsageError
+from ssbench.core.live import Observer
 from ssbench.core.messages import NetworkCheck, NetworkResult
-from ssbench.core.observer import Observer
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.master.master import Master, MasterOptions
@@ -115,12 +116,8 @@ def check_network(
         for server in config.servers:
             far = _named(server)
             info(f"Measuring from {here} to {far}")
-
-            def measure_here(server: tuple[str, int] = server) -> Link:
-                return _from_here(config, key, here, server)
-
-            link = stop.run_interruptible(measure_here, master.keep_workers_once)
-            yield link
+            work = partial(_from_here, config, key, here, server)
+            yield stop.run_interruptible(work, master.keep_workers_once)
         numbers = count(1)
         for worker in workers:
             near = f"worker {worker.hello.worker_id} ({worker.hello.host})"

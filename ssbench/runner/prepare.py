@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from gevent.pool import Pool
 from msgspec import Struct
 
 from ssbench.core.errors import SsbenchError, StorageError
@@ -22,6 +21,7 @@ from ssbench.core.operations import parameters_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import bytes_text, plural, printable
+from ssbench.runner.listings import for_each
 from ssbench.storage.base import StateAdmin, StoreAdmin, StoreLimits, StoreState
 from ssbench.storage.registry import FREE_SPACE, row_of
 from ssbench.storage.retrying_client import RetryingClient
@@ -172,8 +172,7 @@ def make_containers(
     """
     storage = client.storage
 
-    def make(name: str) -> SsbenchError | None:
-        # Returned, not raised: gevent prints exceptions that leave a greenlet.
+    def make(name: str) -> None:
         try:
             if changing and storage.concurrency == "threads":
                 # Called here: what it changes belongs to this thread.
@@ -183,14 +182,11 @@ def make_containers(
             else:
                 found = client.call(storage.make_container, name, changing)
         except StorageError as error:
-            return _not_made(storage, name, policy, error)
-        except SsbenchError as error:
-            return error
-        if found is None or use_existing or found.marked or found.object_count == 0:
-            return None
-        return SsbenchError(_not_ours(name, found.object_count))
+            raise SsbenchError(_why_not_made(storage, name, policy, error)) from error
+        if not (found is None or use_existing or found.marked or found.object_count == 0):
+            raise SsbenchError(_not_ours(name, found.object_count))
 
-    _for_each(client, names, make, progress)
+    for_each(client, make, names, lambda done: progress(done, len(names)))
 
 
 def check_marks(
@@ -203,42 +199,20 @@ def check_marks(
     :raises SsbenchError: one has no mark, or that can't be seen.
     """
 
-    def check_mark(name: str) -> SsbenchError | None:
+    def check_mark(name: str) -> None:
         try:
             is_ours = client.call(client.storage.owns, name)
         except StorageError as error:
-            return None if error.status == 404 else _unknown_owner(name, error)
-        except SsbenchError as error:
-            return error
-        return None if is_ours else SsbenchError(_not_ours(name, None))
-
-    _for_each(client, names, check_mark, progress)
-
-
-def _for_each(
-    client: RetryingClient,
-    names: Sequence[str],
-    work: Callable[[str], SsbenchError | None],
-    progress: Callable[[int, int], None],
-) -> None:
-    """Call ``work`` for each container, until the client is stopping; raises the first error that
-    it returns."""
-
-    def wanted() -> Iterator[str]:
-        for name in names:
-            if client.stopping():
+            if error.status == 404:
                 return
-            yield name
+            raise SsbenchError(
+                f'container "{printable(name)}": can\'t see whether ssbench made it:'
+                f" {printable(error.detail)}; --use-existing uses it unseen"
+            ) from error
+        if not is_ours:
+            raise SsbenchError(_not_ours(name, None))
 
-    pool = Pool(client.concurrency)
-    outcomes = pool.imap_unordered(work, wanted(), maxsize=client.concurrency)
-    try:
-        for done, error in enumerate(outcomes, start=1):
-            if error is not None:
-                raise error
-            progress(done, len(names))
-    finally:
-        pool.kill()
+    for_each(client, check_mark, names, lambda done: progress(done, len(names)))
 
 
 def _is_to_change(client: RetryingClient, name: str) -> bool:
@@ -258,29 +232,14 @@ def _not_ours(name: str, object_count: int | None) -> str:
     )
 
 
-def _unknown_owner(name: str, error: StorageError) -> SsbenchError:
-    explained = SsbenchError(
-        f'container "{printable(name)}": can\'t see whether ssbench made it:'
-        f" {printable(error.detail)}; --use-existing uses it unseen"
+def _why_not_made(storage: StoreAdmin, name: str, policy: str | None, error: StorageError) -> str:
+    if error.status != 409:
+        return f'container "{printable(name)}" could not be made: {explained(error)}'
+    wanted = f'"{policy}"' if policy else "the default one"
+    return (
+        f'container "{printable(name)}" is there under {_policy_of(storage, name)}, not {wanted}:'
+        " choose another container_base, or delete it with cleanup-containers"
     )
-    explained.__cause__ = error
-    return explained
-
-
-def _not_made(
-    storage: StoreAdmin, name: str, policy: str | None, error: StorageError
-) -> SsbenchError:
-    shown = printable(name)
-    if error.status == 409:
-        wanted = f'"{policy}"' if policy else "the default one"
-        found = SsbenchError(
-            f'container "{shown}" is there under {_policy_of(storage, name)}, not {wanted}:'
-            " choose another container_base, or delete it with cleanup-containers"
-        )
-    else:
-        found = SsbenchError(f'container "{shown}" could not be made: {explained(error)}')
-    found.__cause__ = error
-    return found
 
 
 def explained(error: StorageError) -> str:

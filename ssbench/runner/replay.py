@@ -10,8 +10,8 @@ from random import Random
 from ssbench.core.accesslog.formats import UNKNOWN
 from ssbench.core.accesslog.requests import RequestLog, Requests
 from ssbench.core.errors import UsageError
+from ssbench.core.live import Observer
 from ssbench.core.model import SECOND_NS, SizeClass
-from ssbench.core.observer import Observer
 from ssbench.core.operations import row_of
 from ssbench.core.scenario.fields import MAX_RATE, container_option, profile
 from ssbench.core.scenario.scenario import Scenario

@@ -29,21 +29,19 @@ def read_stats(
     :param in_detail: whether they have a ``breakdown``, which takes longer.
     :raises StatFileError: the file is not a stat file.
     """
-    restore = tune_garbage_collector()
-    try:
-        with statfile.read(path) as reader:
-            records = iter(reader)
-            first = next(records)
-            end_ns = _end_of_load_ns(path, first)
-            stats = RunStats.of(chain([first], records), end_ns, in_detail=in_detail)
-            stats.run.damage += reader.damage
-            stats.run.unknown_records = reader.unknown_records
-            for line in [*stats.run.damage, *reader.notes]:
-                if warn is not None:
-                    warn(f"{path}: {line}")
+    with ExitStack() as stack:
+        stack.callback(tune_garbage_collector())
+        reader = stack.enter_context(statfile.read(path))
+        records = iter(reader)
+        first = next(records)
+        end_ns = _end_of_load_ns(path, first)
+        stats = RunStats.of(chain([first], records), end_ns, in_detail=in_detail)
+        stats.run.damage += reader.damage
+        stats.run.unknown_records = reader.unknown_records
+        for line in [*stats.run.damage, *reader.notes]:
+            if warn is not None:
+                warn(f"{path}: {line}")
         return stats
-    finally:
-        restore()
 
 
 def read_merged(
@@ -55,25 +53,22 @@ def read_merged(
     :raises StatFileError: one of the files is not a stat file.
     :raises UsageError: the runs do not go together.
     """
-    restore = tune_garbage_collector()
-    try:
+    with ExitStack() as stack:
+        stack.callback(tune_garbage_collector())
         parts = []
         for path in paths:
             with statfile.read(path) as reader:
                 parts.append(Part.of(path, reader.without_results()))
         check_parts(parts)
-        with ExitStack() as stack:
-            readers = [stack.enter_context(statfile.read(path)) for path in paths]
-            stats = RunStats.of(merged(parts, readers), end_of_load_ns(parts), in_detail=in_detail)
-            stats.run.damage += [f"{each.name}: {line}" for each in readers for line in each.damage]
-            stats.run.unknown_records = sum(each.unknown_records for each in readers)
-            notes = [f"{each.name}: {line}" for each in readers for line in each.notes]
-            for line in [*stats.run.damage, *notes]:
-                if warn is not None:
-                    warn(line)
+        readers = [stack.enter_context(statfile.read(path)) for path in paths]
+        stats = RunStats.of(merged(parts, readers), end_of_load_ns(parts), in_detail=in_detail)
+        stats.run.damage += [f"{each.name}: {line}" for each in readers for line in each.damage]
+        stats.run.unknown_records = sum(each.unknown_records for each in readers)
+        notes = [f"{each.name}: {line}" for each in readers for line in each.notes]
+        for line in [*stats.run.damage, *notes]:
+            if warn is not None:
+                warn(line)
         return stats, parts
-    finally:
-        restore()
 
 
 def _end_of_load_ns(path: str, first: Record) -> int | None:

@@ -17,13 +17,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat, takewhile
+from itertools import repeat
 from typing import Any
 
-from gevent.pool import Pool
-
 from ssbench import statfile
-from ssbench.core.errors import MessageError, ScenarioError, SsbenchError, StorageError, UsageError
+from ssbench.core.errors import MessageError, ScenarioError, StorageError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.naming import (
     HashedNaming,
@@ -45,10 +43,9 @@ from ssbench.runner.deletions import (
     KeptContainers,
     Work,
     open_uploads,
-    page_size,
-    pages,
 )
-from ssbench.storage.base import ContainerEntry, ObjectEntry, OpenUpload, UploadAdmin
+from ssbench.runner.listings import for_each, list_containers, list_objects, page_size
+from ssbench.storage.base import OpenUpload, UploadAdmin
 from ssbench.storage.retrying_client import RetryingClient
 
 NOOP = "noop"  #: the driver of --noop
@@ -106,7 +103,6 @@ class OrphanedObjects:
         return f"<OrphanedObjects of {self.run_id}: {sum(1 for _ in self.unlisted())}>"
 
     def add(self, batch: ResultBatch) -> None:
-        """Add results of any phase."""
         self._results += batch.count
         # Only operations on several objects have these, so most batches need no lists of them.
         lists = [
@@ -158,7 +154,6 @@ class OrphanedObjects:
         return False
 
     def container(self, size_class: int, number: int) -> str:
-        """The name of the object's container."""
         index = self.naming.container_index(size_class, number)
         return container_name(self.base, index, self.policy)
 
@@ -168,7 +163,6 @@ class OrphanedObjects:
         return parts is not None and parts[0] < self.container_count and parts[1] == self.policy
 
     def container_names(self) -> Iterator[str]:
-        """The names of all containers of the run."""
         return (
             container_name(self.base, index, self.policy) for index in range(self.container_count)
         )
@@ -359,37 +353,25 @@ def find(
     :raises SsbenchError: a container can't be listed.
     """
     limit = page_size(client.call(client.storage.limits))
+    found = SearchResult()
 
-    def search_container(container: str) -> tuple[str, tuple[int, int] | SsbenchError | None]:
-        """Numbers of the run's names and open uploads that it lists; None: it is left alone."""
-        # Returned, not raised: gevent prints exceptions that leave a greenlet.
+    def search(container: str) -> None:
         try:
             marked = use_existing or client.call(client.storage.owns, container)
             reason = why_not_ours(container, orphans.base, orphans.policy, (), lambda: marked)
             if not marked or reason is not None or client.stopping():
-                return container, None
+                found.unmarked.add(container)
+                return
             listed = _listed(client, orphans, container, limit)
             uploads = open_uploads(client, container) if orphans.in_parts else ()
             ours = sum(orphans.has_upload(container, each) for each in uploads)
-            return container, (sum(map(len, listed)), ours)
-        except SsbenchError as error:
-            return container, error
+            found.containers[container] = sum(map(len, listed))
+            found.uploads += ours
+        except StorageError as error:
+            if error.status != 404:  # 404: it does not exist, or no longer
+                raise
 
-    found = SearchResult()
-    there = _containers_there(client, orphans, limit)
-    pool = Pool(client.concurrency)
-    try:
-        searched = pool.imap_unordered(search_container, there, maxsize=client.concurrency)
-        for container, outcome in searched:
-            if isinstance(outcome, tuple):
-                found.containers[container], uploads = outcome
-                found.uploads += uploads
-            elif outcome is None:
-                found.unmarked.add(container)
-            elif getattr(outcome, "status", 0) != 404:  # 404: it does not exist, or no longer
-                raise outcome
-    finally:
-        pool.kill()
+    for_each(client, search, _containers_there(client, orphans, limit))
     found.unlisted = sum(1 for _ in _unlisted(orphans, found))
     return found
 
@@ -414,23 +396,17 @@ def _containers_there(
 ) -> Iterable[str]:
     """Names of the run's containers that the account lists; all of them if the user may not list
     the account."""
-
-    def page_after(marker: str) -> list[ContainerEntry]:
-        if client.stopping():
-            return []
-        return client.call(client.storage.list_containers, f"{orphans.base}_", marker, limit)
-
     try:
         return [
             entry.name
-            for page in pages(page_after)
+            for page in list_containers(client, orphans.base, limit)
             for entry in page
             if orphans.is_container(entry.name)
         ]
     except StorageError as error:
         if error.status != 403:
             raise
-        return takewhile(lambda _: not client.stopping(), orphans.container_names())
+        return orphans.container_names()
 
 
 def _listed(
@@ -440,22 +416,13 @@ def _listed(
     limit: int,
 ) -> Iterator[list[str]]:
     """Pages of the run's names in a container."""
-
-    def page_after(marker: str) -> list[ObjectEntry]:
-        if client.stopping():
-            return []
-        return client.call(client.storage.list_objects, container, marker, limit)
-
     classes: dict[str, list[int]] = {}  # by the prefix of their objects' names
     for size_class in range(orphans.classes):
         classes.setdefault(orphans.naming.created_prefix(size_class), []).append(size_class)
     for prefix, those in classes.items():
-        # No object is named by the prefix alone, and all names with it follow in the listing.
-        for page in pages(page_after, prefix):
-            ours = [entry.name for entry in page if entry.name.startswith(prefix)]
-            yield [n for n in ours if any(orphans.listed(each, container, n) for each in those)]
-            if len(ours) < len(page):
-                break
+        for page in list_objects(client, container, limit, prefix):
+            names = [entry.name for entry in page]
+            yield [n for n in names if any(orphans.listed(each, container, n) for each in those)]
 
 
 def _unlisted(orphans: OrphanedObjects, found: SearchResult) -> Iterator[Work]:

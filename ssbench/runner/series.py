@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
-from ssbench.core.observer import Observer
+from ssbench.core.live import Observer
 from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.fields import MAX_RATE
 from ssbench.core.scenario.jsontext import read_object
@@ -34,12 +34,14 @@ _LOWEST_RATE = 1 / 64
 _FIRST = {"users": 1.0, "rate": 10.0}
 
 
-class Series(ABC):
+class StepRunner(ABC):
     """Runs step by step. Iterate over it to run it: each step is yielded when it is over.
 
     :param over: a key of core.stats.steps.OVER.
     :raises UsageError: the scenario has errors, or a stat file exists already.
     """
+
+    name: str  #: of the scenario
 
     def __init__(
         self,
@@ -66,11 +68,6 @@ class Series(ABC):
     @abstractmethod
     def __iter__(self) -> Generator[Step, None, None]:
         """Run it. An iterator that is not exhausted must be closed."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The scenario's name."""
 
     @property
     def settings(self) -> SeriesSettings:
@@ -119,7 +116,7 @@ class Series(ABC):
         self.reasons.setdefault(error.exit_status, str(error))
 
 
-class Sweep(Series):
+class Sweep(StepRunner):
     """The scenario once for each load."""
 
     def __init__(
@@ -133,10 +130,7 @@ class Sweep(Series):
         super().__init__(config, over, observers, stop)
         self.loads = loads
         self._scenarios = [self._scenario(load) for load in loads]
-
-    @property
-    def name(self) -> str:
-        return self._scenarios[0].name
+        self.name = self._scenarios[0].name
 
     def __iter__(self) -> Generator[Step, None, None]:
         with ExitStack() as stack:
@@ -170,7 +164,7 @@ class SearchConfig:
     confirm: int = 1  #: repetitions of the two loads next to the limit
 
 
-class LimitSearch(Series):
+class LimitSearch(StepRunner):
     """Doubles the load until a threshold is missed, then bisects. A missed one is no failure."""
 
     def __init__(
@@ -195,6 +189,7 @@ class LimitSearch(Series):
         if (read_object(text, ValidationErrors(source)) or {}).get("stages"):
             raise UsageError(f"{source}: stages set their own loads; remove them")
         self._scenario_of_first = scenario = self._scenario(first)
+        self.name = scenario.name
         if by_users and scenario.rate:
             raise UsageError(
                 f"{source}: has a rate, which the number of users does not change: use --over rate"
@@ -208,10 +203,6 @@ class LimitSearch(Series):
             precision=how.precision,
             confirm=how.confirm,
         )
-
-    @property
-    def name(self) -> str:
-        return self._scenario_of_first.name
 
     def __iter__(self) -> Generator[Step, None, None]:
         first, scenario, by_users = int(self._first), self._scenario_of_first, self._by_users
@@ -249,10 +240,7 @@ class LimitSearch(Series):
                 if by_users:
                     search.limit(session.concurrency)  # workers that joined late count, too
         self.complete = search.next is None
-        self._judge()
-
-    def _judge(self) -> None:
-        if self.search.kept is None and not self.stop.requested:
+        if search.kept is None and not self.stop.requested:
             if any(step.operations for step in self.steps):
                 status, why = ExitStatus.THRESHOLD_MISSED, "no load met the SLO"
             else:

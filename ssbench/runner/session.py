@@ -20,9 +20,8 @@ import gevent
 
 from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
 from ssbench.core.errors import UsageError
-from ssbench.core.live import RunProgress
+from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
-from ssbench.core.observer import Observer
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.host.live import HostLive
 from ssbench.host.process import allow_many_connections, tune_garbage_collector
@@ -34,7 +33,8 @@ from ssbench.runner.local_workers import LocalWorkers
 from ssbench.runner.ssh_workers import UNREACHED, SshWorkers
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
-from ssbench.storage.registry import open_provider
+from ssbench.storage.registry import open_admin, open_provider
+from ssbench.storage.retrying_client import RetryingClient
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.parent_pipe import address_line
@@ -128,6 +128,29 @@ class Session:
             self._store = self._reach_store()
             self._bind_sockets()
         return self._store
+
+    @contextmanager
+    def client(
+        self,
+        settings: StorageSettings | None = None,
+        concurrency: int = 1,
+        *,
+        stoppable: bool = True,
+    ) -> Iterator[RetryingClient]:
+        """A client of the store, for requests that are no operations of a run.
+
+        :param settings: None: those of the store.
+        :param stoppable: its work ends early when the run is stopped.
+        """
+        store = self.store()
+        storage = open_admin(settings or store.settings)
+        try:
+            yield RetryingClient(
+                storage, concurrency, retries=self.config.retries, renew=store.renew,
+                stopping=lambda: stoppable and self.stop.requested,
+            )  # fmt: skip
+        finally:
+            storage.close()
 
     def master(self, settings: StorageSettings, limits: Limits, recorder: Recorder) -> Master:
         """The master, ready for a run with these settings."""
@@ -245,34 +268,30 @@ class Session:
                 self.info(f"Spawning local ssbench-worker (logging to {path}) with {command}")
 
 
-class CountedPhase:
+@contextmanager
+def counted_phase(
+    observers: Sequence[Observer], phase: Phase, total: int | None = None, title: str = ""
+) -> Iterator[Callable[[int, int], None]]:
     """Shows observers a phase that has no operations, such as making containers.
 
-    A context manager; ``count`` says how far it is.
+    It gives ``count(done, total)``, which says how far the phase is.
     """
+    started_s = time.monotonic()
 
-    def __init__(
-        self, observers: Sequence[Observer], phase: Phase, total: int | None = None, title: str = ""
-    ) -> None:
-        self._observers = observers
-        self._started_s = time.monotonic()
-        for observer in observers:
-            observer.start_phase(phase, total, title)
-
-    def count(self, done: int, total: int) -> None:
-        """``done`` of ``total`` are done."""
-        elapsed_s = max(time.monotonic() - self._started_s, 1e-9)
+    def count(done: int, total: int) -> None:
+        elapsed_s = max(time.monotonic() - started_s, 1e-9)
         rate = done / elapsed_s
         remaining_s = (total - done) / rate if rate else None
         progress = RunProgress(elapsed_s, done, total, rate=rate, remaining_s=remaining_s)
-        for observer in self._observers:
+        for observer in observers:
             observer.update(progress)
 
-    def __enter__(self) -> CountedPhase:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for observer in self._observers:
+    for observer in observers:
+        observer.start_phase(phase, total, title)
+    try:
+        yield count
+    finally:
+        for observer in observers:
             observer.end_phase()
 
 
@@ -371,7 +390,7 @@ def bind(
     warn: Callable[[str], None],
     jobs_per_message: int = 1,
 ) -> MasterTransport:
-    """The master's sockets, with a warning if strangers could connect to them.
+    """The master's sockets, with a warning if unknown peers could connect to them.
 
     :param jobs_per_message: most jobs in a batch.
     :raises TransportError: a port is not available.

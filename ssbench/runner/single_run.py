@@ -39,10 +39,9 @@ from ssbench.runner.prepare import (
     check_store,
     make_containers,
 )
-from ssbench.runner.session import CountedPhase, Session
+from ssbench.runner.session import Session, counted_phase
 from ssbench.statfile import StatFileWriter
-from ssbench.storage.registry import check_capabilities, open_admin
-from ssbench.storage.retrying_client import RetryingClient
+from ssbench.storage.registry import check_capabilities
 
 if TYPE_CHECKING:
     from ssbench.core.stats.auto_stop import ThresholdWatch
@@ -159,7 +158,7 @@ class Run:
         session.info(f"ssbench {__version__}, run {self.run_id}, seed {session.seed}")
         store = session.store()
         if self.config.existing:
-            self._use_existing(store, self.config.existing)
+            self._use_existing(self.config.existing)
         settings = self._settings(store)
         self.stop.check()
         writer.write(self._header(settings))
@@ -174,13 +173,13 @@ class Run:
             # The store is checked while workers start; containers are made once they are here.
             self._check_store(settings)
             self._wait_for_workers(master)
-            self._prepare_containers(store, settings, writer)
+            self._prepare_containers(settings, writer)
         except BaseException:
             self._release_workers(master)
             raise
         self._phases(master, writer)
 
-    def _use_existing(self, store: Store, place: str) -> None:
+    def _use_existing(self, place: str) -> None:
         """List the objects that are read, once a session, and plan the run on them.
 
         :raises UsageError: the scenario has operations that change objects.
@@ -190,17 +189,11 @@ class Run:
         check_existing(self.scenario)
         session = self.session
         if session.existing is None:
-            storage = open_admin(store.settings)
-            client = RetryingClient(
-                storage, retries=self.config.retries, renew=store.renew,
-                stopping=lambda: self.stop.requested,
-            )  # fmt: skip
             try:
-                with session.workers_kept():
+                with session.client() as client, session.workers_kept():
                     found = list_existing(client, place, self.scenario, session.wait_for)
             finally:
                 session.wait_for("")
-                storage.close()
             self.stop.check()
             session.existing = found
             used = len(found.names)
@@ -266,9 +259,9 @@ class Run:
             raise ScenarioError([f"{scenario.source}: {line}" for line in lacking])
         if session.has_containers or not self.plan.uploads:
             return
-        storage = open_admin(settings)
         try:
-            found = check_store(storage, settings, scenario)
+            with session.client(settings) as client:
+                found = check_store(client.storage, settings, scenario)
             for warning in found.warnings:
                 session.warn(warning)
             if found.faults:
@@ -277,8 +270,6 @@ class Run:
             if not self.stop.requested:
                 raise
             session.warn(str(error))  # it ends anyway, gracefully
-        finally:
-            storage.close()
 
     def _wait_for_workers(self, master: Master) -> None:
         """Wait for workers; a later run of a series continues with those that are left."""
@@ -292,9 +283,7 @@ class Run:
             raise type(error)(f"{error}{session.unreached}") from error
         session.has_workers = True
 
-    def _prepare_containers(
-        self, store: Store, settings: StorageSettings, writer: StatFileWriter
-    ) -> None:
+    def _prepare_containers(self, settings: StorageSettings, writer: StatFileWriter) -> None:
         """Make the containers, once a session. A run that only changes objects makes none; it may
         change those in containers with our mark.
 
@@ -309,7 +298,7 @@ class Run:
         if needed and not self.stop.requested and not session.has_containers:
             try:
                 with session.workers_kept():
-                    self._make_containers(store, settings, writer.release)
+                    self._make_containers(settings, writer.release)
                 session.has_containers = True
             except SsbenchError as error:
                 if not self.stop.requested:
@@ -319,27 +308,20 @@ class Run:
             self.stop.end()
         writer.release()  # the initial objects may be next
 
-    def _make_containers(
-        self, store: Store, settings: StorageSettings, changing: Callable[[], None]
-    ) -> None:
+    def _make_containers(self, settings: StorageSettings, changing: Callable[[], None]) -> None:
         scenario, session = self.scenario, self.session
         containers = naming_of(settings).containers
-        storage = open_admin(settings)
-        try:
-            with CountedPhase(session.observers, Phase.IDLE, len(containers)) as progress:
-                client = RetryingClient(
-                    storage, scenario.container_concurrency, retries=self.config.retries,
-                    renew=store.renew, stopping=lambda: self.stop.requested,
-                )  # fmt: skip
-                if not self.plan.uploads:
-                    check_marks(client, containers, progress.count)
-                    return
-                make_containers(
-                    client, containers, progress.count, policy=scenario.policy,
-                    use_existing=self.config.use_existing, changing=changing,
-                )  # fmt: skip
-        finally:
-            storage.close()
+        with (
+            session.client(settings, scenario.container_concurrency) as client,
+            counted_phase(session.observers, Phase.IDLE, len(containers)) as progress,
+        ):
+            if not self.plan.uploads:
+                check_marks(client, containers, progress)
+                return
+            make_containers(
+                client, containers, progress, policy=scenario.policy,
+                use_existing=self.config.use_existing, changing=changing,
+            )  # fmt: skip
 
     def _release_workers(self, master: Master) -> None:
         """Release the workers, unless another run of a series may need them."""
@@ -433,7 +415,6 @@ class Run:
         return None
 
     def _clean_up(self, master: Master) -> None:
-        """Delete what the run created."""
         cleanup = self._workload.cleanup()
         if self.config.keep_objects or cleanup is None:
             return
@@ -463,22 +444,16 @@ class Run:
             abort_uploads,
         )
 
-        store, warn = self.session.store(), self.session.warn
-        settings = self._settings(store)
+        session, warn = self.session, self.session.warn
+        settings = self._settings(session.store())
         if settings.names.get("kind", "run") not in KINDS:
             return
         # Stores state whole seconds.
         period = (self._started_at // 1, time.time() + WORKERS_END_S)
         orphans = OrphanedObjects(self.scenario, self.run_id, period=period)
-        storage = open_admin(settings)
-        try:
-            client = RetryingClient(
-                storage, self.scenario.container_concurrency, retries=self.config.retries,
-                renew=store.renew,
-            )  # fmt: skip
+        concurrency = self.scenario.container_concurrency
+        with session.client(settings, concurrency, stoppable=False) as client:
             found = abort_uploads(client, orphans)
-        finally:
-            storage.close()
         if found.uploads:
             warn(f"Aborted {plural(found.uploads, 'upload')} that lost workers had left open")
         if found.examples:
@@ -507,7 +482,6 @@ class Run:
         )
 
     def _judge(self, master: Master) -> None:
-        """Fill in the reasons."""
         outcome, found = self.outcome, self.reasons
         counts = outcome.counts
         if master.recorder.error:

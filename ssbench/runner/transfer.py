@@ -14,9 +14,9 @@ from typing import Any
 
 from ssbench import statfile
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
+from ssbench.core.live import Observer
 from ssbench.core.model import Failure, Job, Phase, SizeClass
 from ssbench.core.naming import has_dot_segment, pack_names
-from ssbench.core.observer import Observer
 from ssbench.core.scenario.fields import container_option
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, plural, printable
@@ -24,23 +24,21 @@ from ssbench.core.workload.numbered import NumberedWorkload
 from ssbench.runner import check_thresholds, judge, open_session
 from ssbench.runner.bench import step_path
 from ssbench.runner.config import RunConfig, RunPlan
-from ssbench.runner.deletions import page_size, pages
-from ssbench.runner.existing import list_existing
+from ssbench.runner.existing import MOST_PACKED, list_existing
 from ssbench.runner.folder import compute_md5, list_files
+from ssbench.runner.listings import list_objects, page_size
 from ssbench.runner.methods import TRANSFERS
-from ssbench.runner.session import CountedPhase, Session
+from ssbench.runner.session import Session, counted_phase
 from ssbench.runner.single_run import Run, RunResult
 from ssbench.runner.stop import Stop
-from ssbench.storage.base import ContainerInfo, ObjectEntry
+from ssbench.storage.base import ContainerInfo
 from ssbench.storage.directory import FileContents
 from ssbench.storage.registry import CHECKSUMS as STORE_CHECKSUMS
-from ssbench.storage.registry import UPLOADS, check_capabilities, open_admin
+from ssbench.storage.registry import UPLOADS, check_capabilities
 from ssbench.storage.retrying_client import RetryingClient
 
 STORE, PRECOMPUTE, NONE = "store", "precompute", "none"
 CHECKSUMS = (STORE, PRECOMPUTE, NONE)
-#: Bytes of all names, compressed: each control state carries them.
-_MOST_PACKED = 2 << 20
 #: Pages of a container's listing in which names are looked for.
 _MOST_PAGES = 1000
 _SHOWN = 3  #: names in a message
@@ -231,20 +229,12 @@ class Transfer:
             source=config.name,
         )  # fmt: skip
 
-    def _client(self) -> RetryingClient:
-        """For requests before a run; close its storage."""
-        store, run, stop = self.session.store(), self.config.run, self.session.stop
-        return RetryingClient(
-            open_admin(store.settings), retries=run.retries, renew=store.renew,
-            stopping=lambda: stop.requested,
-        )  # fmt: skip
-
     def _compute_md5(self, folder: str, names: Sequence[str]) -> tuple[bytes, float]:
         paths = [os.path.join(folder, name) for name in names]
         session = self.session
-        with CountedPhase(session.observers, Phase.IDLE, len(paths), "Computing MD5") as progress:
+        with counted_phase(session.observers, Phase.IDLE, len(paths), "Computing MD5") as count:
             return session.meanwhile(
-                lambda: compute_md5(paths, os.cpu_count() or 1, progress.count, session.stop)
+                lambda: compute_md5(paths, os.cpu_count() or 1, count, session.stop)
             )
 
     def _execute(
@@ -253,7 +243,7 @@ class Transfer:
         config, session = self.config, self.session
         workload = self.workload = TransferWorkload(config.operation, self.sizes)
         packed = pack_names(self.names)
-        if len(packed) > _MOST_PACKED:
+        if len(packed) > MOST_PACKED:
             raise UsageError(
                 f"{config.name}: the names of {plural(len(self.names), 'file')} are too long for"
                 " one run: transfer fewer at a time, with --num-files or by folders"
@@ -282,7 +272,7 @@ class Transfer:
         return self.session.meanwhile(lambda: int(result.stats.total().items))
 
 
-class Upload(Transfer):
+class FolderUpload(Transfer):
     """Uploads the files of a folder, in one run or several.
 
     :raises UsageError: the folder has no files that can be uploaded, or the store can't take them.
@@ -312,7 +302,7 @@ class Upload(Transfer):
         :raises UsageError: the store can't take a file, or an upload would overwrite what is not
             ours.
         """
-        config, files = self.config, self.files
+        config = self.config
         settings = self.session.store().settings
         lacking = check_capabilities(settings, (), {UPLOADS: True})
         if not lacking and {*config.checksums} != {NONE}:
@@ -320,49 +310,48 @@ class Upload(Transfer):
             lacking = [f"{line}; without them: --checksum none" for line in lacking]
         if lacking:
             raise UsageError("\n".join(lacking))
-        client = self._client()
         try:
-            limits = client.call(client.storage.limits)
-            size, name = max(zip(files.sizes, files.names, strict=True))
-            most = limits.max_object_size
-            if most is not None and size > most:
-                raise UsageError(
-                    f"{printable(name)}: its {bytes_text(size)} are more than the"
-                    f" {bytes_text(most)} that this store takes in one object"
-                )
-            longest = max(self.names, key=lambda each: len(each.encode()))
-            most = limits.max_object_name_length
-            if most is not None and len(longest.encode()) > most:
-                raise UsageError(
-                    f"{printable(longest)}: the name has {len(longest.encode())} bytes; this store"
-                    f" allows {most}"
-                )
-            try:
-                found = client.call(client.storage.container_info, config.container)
-            except StorageError as error:
-                if error.status == 404:
-                    return None
-                raise
-            if not (found.marked or found.object_count == 0 or config.overwrite):
-                self._check_names(client, page_size(limits))
-            return found
+            with self.session.client() as client:
+                return self._check_container(client)
         except StorageError as error:
             raise SsbenchError(
                 f'container "{printable(config.container)}": {printable(error.detail)}'
             ) from error
-        finally:
-            client.storage.close()
+
+    def _check_container(self, client: RetryingClient) -> ContainerInfo | None:
+        config, files = self.config, self.files
+        limits = client.call(client.storage.limits)
+        size, name = max(zip(files.sizes, files.names, strict=True))
+        most = limits.max_object_size
+        if most is not None and size > most:
+            raise UsageError(
+                f"{printable(name)}: its {bytes_text(size)} are more than the"
+                f" {bytes_text(most)} that this store takes in one object"
+            )
+        longest = max(self.names, key=lambda each: len(each.encode()))
+        most = limits.max_object_name_length
+        if most is not None and len(longest.encode()) > most:
+            raise UsageError(
+                f"{printable(longest)}: the name has {len(longest.encode())} bytes; this store"
+                f" allows {most}"
+            )
+        try:
+            found = client.call(client.storage.container_info, config.container)
+        except StorageError as error:
+            if error.status == 404:
+                return None
+            raise
+        if not (found.marked or found.object_count == 0 or config.overwrite):
+            self._check_names(client, page_size(limits))
+        return found
 
     def _check_names(self, client: RetryingClient, limit: int) -> None:
         """:raises UsageError: the container of others has objects with names of files."""
         wanted, last = {*self.names}, max(self.names)
-        container, list_page = self.config.container, client.storage.list_objects
-
-        def page_after(marker: str) -> list[ObjectEntry]:
-            return [] if client.stopping() else client.call(list_page, container, marker, limit)
-
+        container = self.config.container
         met: list[str] = []
-        for number, page in enumerate(pages(page_after, min(self.names)[:-1])):
+        listing = list_objects(client, container, limit, marker=min(self.names)[:-1])
+        for number, page in enumerate(listing):
             met += [entry.name for entry in page if entry.name in wanted]
             if page[-1].name > last:
                 break
@@ -400,7 +389,7 @@ class Upload(Transfer):
         return self._execute(users, checksum, asdict(contents), checksum_s)
 
 
-class Download(Transfer):
+class ContainerDownload(Transfer):
     """Reads the objects of a container once, and discards what is read.
 
     :raises SsbenchError: there are none, or the store can't be reached.
@@ -416,13 +405,12 @@ class Download(Transfer):
         files = list_files(config.folder) if config.folder is not None else None
         run = replace(config.run, verify=files is not None)
         super().__init__(replace(config, run=run), stack, observers, stop)
-        client = self._client()
         place, session = f"{config.container}/{config.before_names}", self.session
         try:
-            found = list_existing(client, place, self._scenario(1, [0]), session.wait_for)
+            with session.client() as client:
+                found = list_existing(client, place, self._scenario(1, [0]), session.wait_for)
         finally:
             session.wait_for("")
-            client.storage.close()
         session.stop.check()
         self.listed = found.listed
         self.names, self.sizes = found.names[: config.limit], found.sizes[: config.limit]

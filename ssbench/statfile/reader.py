@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, BinaryIO
@@ -98,7 +98,7 @@ class StatFileReader:
         source = Source(file)
         self._bounds = Bounds(source) if bounded else None
         with self._named_errors():
-            records = self._within_bounds(self._open(source))
+            records = self._until_footer(self._open(source))
             first = next(records, None)
             if first is None:
                 raise StatFileError("; ".join(["nothing of a run is in it", *self.damage[:1]]))
@@ -164,14 +164,20 @@ class StatFileReader:
             self.legacy = True
             items = self._counted(objects(pieces, self.add_damage, raw=True))
             run = LegacyRun(items, self.damage, self.notes)
-            return self._until_footer(run.records())
+            return run.records()
         if first[:1] in ARRAY_MARKS:  # blocks that were recompressed into one
             return self._decoded(objects(pieces, self.add_damage))
         raise StatFileError("it is gzip, but no stat file")
 
-    def _within_bounds(self, records: Iterator[Record]) -> Iterator[Record]:
+    def _until_footer(self, records: Iterator[Record]) -> Iterator[Record]:
+        """The records, up to the bounds; notes whether the footer is among them."""
         try:
-            yield from records
+            for record in records:
+                if isinstance(record, RunFooter):
+                    self._footer = True
+                yield record
+            if not self._footer:
+                self.add_damage("there is no footer: the run was cut off, or is still going on")
         except TooMuchError as error:
             self.damage.append(str(error))  # also as line 101
 
@@ -185,43 +191,30 @@ class StatFileReader:
         return items if self._bounds is None else map(self._bounds.count, items)
 
     def _decoded(self, items: Iterator[Any]) -> Iterator[Record]:
-        return self._until_footer(self._one_header(self._known(self._counted(items))))
-
-    def _known(self, items: Iterable[Any]) -> Iterator[Record]:
-        for item in items:
+        """The records of one run; of its header, of which the file has two copies, one."""
+        header, decode, bounds = None, self._decoder.decode, self._bounds
+        for item in self._counted(items):
+            if self._skip_results and is_results(item):
+                continue
             try:
-                if self._skip_results and is_results(item):
-                    continue
-                record = self._decoder.decode(item)
-                if record is None:
-                    continue
-                if self._bounds is not None and isinstance(record, ResultBatch):
-                    self._bounds.unfold(record.count)
-                yield record
+                record = decode(item)
             except UnknownRecordError:
                 self.unknown_records += 1
+                continue
             except MessageError as error:
                 self.add_damage(f"a record is malformed: {error}")
-
-    def _one_header(self, records: Iterable[Record]) -> Iterator[Record]:
-        """The records with one header, of which the file has two copies."""
-        header = None
-        for record in records:
-            if not isinstance(record, RunHeader):
-                yield record
-            elif header is None:
+                continue
+            if isinstance(record, ResultBatch):
+                if bounds is not None:
+                    bounds.unfold(record.count)
+            elif isinstance(record, RunHeader):
+                if header is not None:
+                    if record.run_id == header.run_id:
+                        continue
+                    self.add_damage(f"a second run begins, {record.run_id}: only the first is read")
+                    break
                 header = record
+            if record is not None:
                 yield record
-            elif record.run_id != header.run_id:
-                self.add_damage(f"a second run begins, {record.run_id}: only the first is read")
-                return
         if header is None:
             self.add_damage("the run's header is lost")
-
-    def _until_footer(self, records: Iterable[Record]) -> Iterator[Record]:
-        for record in records:
-            if isinstance(record, RunFooter):
-                self._footer = True
-            yield record
-        if not self._footer:
-            self.add_damage("there is no footer: the run was cut off, or is still going on")

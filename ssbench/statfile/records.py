@@ -77,7 +77,6 @@ def encode(record: Record) -> bytes:
 
 
 def encode_schema(number: int, schema: Schema) -> bytes:
-    """The record of a schema of this file."""
     return _pack([SCHEMA, number, schema])
 
 
@@ -137,8 +136,6 @@ def is_results(item: Any) -> bool:
 
 
 class Decoder:
-    """Makes records of one file's objects."""
-
     def __init__(self) -> None:
         self._schemas: dict[int, tuple[str, ...]] = {}  # number -> names
 
@@ -181,19 +178,17 @@ class Decoder:
         self._schemas[_whole(item[1])] = tuple(name for name, _kind in read_schema(item[2]))
 
     def _results(self, item: list[Any]) -> ResultBatch:
-        if item[0] == RESULTS_1 and len(item) == 4:
-            _, phase, worker, data = item
-            names: tuple[str, ...] | None = _COLUMNS_1
-        elif item[0] == RESULTS and len(item) == 5:
+        names: tuple[str, ...] | None = _COLUMNS_1
+        if item[0] == RESULTS and len(item) == 5:
             _, phase, worker, schema, data = item
-            names = self._schemas.get(_whole(schema))
+            names = self._schemas.get(schema) if type(schema) is int else None
+        elif item[0] == RESULTS_1 and len(item) == 4:
+            _, phase, worker, data = item
         else:
             raise MessageError("no record of results")
         if names is None:
             raise MessageError("results of an unknown schema")
-        if type(data) is not bytes:
-            raise MessageError("no record of results")
-        if type(worker) is not int or type(phase) is not int or phase not in _PHASES:
+        if not (type(data) is bytes and type(worker) is type(phase) is int and phase in _PHASES):
             raise MessageError("no record of results")
         return ResultBatch(_PHASES[phase], worker, packed_count(data, len(names)), names, data)
 

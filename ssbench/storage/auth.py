@@ -18,7 +18,7 @@ from keystoneauth1.session import Session
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials
-from ssbench.storage.authhttp import LoginHttp, SameHostSession, reason_of
+from ssbench.storage.authhttp import SameHostSession, reason_of
 from ssbench.storage.base import Access
 from ssbench.storage.options import INSECURE_NOTE, StoreOptions, check_http_url, http_settings
 from ssbench.storage.swiftlogin import Login, LoginOptions, login_options, plan_login
@@ -40,7 +40,6 @@ UNUSED_TOKEN_NOTE = (  # nosec B105 # a message, not a token
 
 
 def provider(options: StoreOptions) -> Authenticator:
-    """The credentials provider of the store's row."""
     return Authenticator(login_options(options))
 
 
@@ -84,7 +83,7 @@ class Authenticator:
                 options = self._options
                 if options.os_auth_token and options.os_storage_url:
                     token = _checked_token(options.os_auth_token)
-                    _check_token_accepted(token, options)
+                    self._check_accepted(token)
                     self._access = self._access_with(token, options.os_storage_url, None)
                 else:
                     self._access = self._log_in()
@@ -106,8 +105,14 @@ class Authenticator:
                 "the store rejected the given token, and there are no credentials to get "
                 "another one: give a user and a key, or a new token"
             )
-        with SameHostSession(_login_http(self._options)) as http:
-            access = _get_access(login, _keystone_session(http))
+        with self._session() as http:
+            access = _get_access(
+                login,
+                Session(
+                    session=http, verify=http.verify, cert=http.cert, redirect=False,
+                    app_name="ssbench",
+                ),
+            )  # fmt: skip
         try:
             token = _checked_token(access.auth_token)
             # With a given storage URL, the catalog needs no object store.
@@ -115,7 +120,6 @@ class Authenticator:
             if not url:
                 url = check_http_url(_storage_url(login, access, self._options), "storage URL")
                 _check_encrypted(login, url, self._options)
-            check_http_url(url, "storage URL")
             return self._access_with(token, url, _expiry(access))
         except UsageError as e:
             raise AuthError(f"{login.url}: {e}") from e
@@ -128,25 +132,32 @@ class Authenticator:
             asdict(settings), Credentials(next(self._serials), expires_at, {"token": token})
         )
 
+    def _check_accepted(self, token: str) -> None:
+        """Check that the store accepts a token that the user gave.
+
+        Ignores all other failures: the run's own requests meet them too, and are retried.
+
+        :raises AuthError: the store responds with 401.
+        """
+        url = self._options.os_storage_url
+        try:
+            with self._session() as http:
+                response = http.request("HEAD", url, headers={"X-Auth-Token": token})
+        except (OSError, LookupError, TypeError, ValueError, AuthError):
+            return
+        if response.status_code == 401:
+            raise AuthError(
+                f"{url}: the store refuses the token that was given (-T or OS_AUTH_TOKEN) (401):"
+                " give a fresh one, or none and a user and key to log in with"
+            )
+
+    def _session(self) -> SameHostSession:
+        options = self._options
+        timeouts_s = options.connect_timeout_s, options.network_timeout_s
+        return SameHostSession(self._http, options.os_cacert, timeouts_s)
+
 
 # --- Requests
-
-
-def _login_http(options: LoginOptions) -> LoginHttp:
-    return LoginHttp(
-        options.connect_timeout_s,
-        options.network_timeout_s,
-        options.insecure,
-        options.os_cacert,
-        options.os_cert,
-        options.os_key,
-    )
-
-
-def _keystone_session(http: SameHostSession) -> Session:
-    return Session(
-        session=http, verify=http.verify, cert=http.cert, redirect=False, app_name="ssbench"
-    )
 
 
 def _get_access(login: Login, session: Session) -> Any:
@@ -163,26 +174,6 @@ def _get_access(login: Login, session: Session) -> Any:
     except (OSError, LookupError, TypeError, ValueError, AttributeError) as e:
         reason = reason_of(e) if isinstance(e, OSError) else _NOT_AN_AUTH_RESPONSE
         raise AuthError(f"{login.url}: {reason}") from None
-
-
-def _check_token_accepted(token: str, options: LoginOptions) -> None:
-    """Check that the store accepts a token that the user gave.
-
-    Ignores all other failures: the run's own requests meet them too, and are retried.
-
-    :raises AuthError: the store responds with 401.
-    """
-    url = options.os_storage_url
-    try:
-        with SameHostSession(_login_http(options)) as http:
-            response = http.request("HEAD", url, headers={"X-Auth-Token": token})
-    except (OSError, LookupError, TypeError, ValueError, AuthError):
-        return
-    if response.status_code == 401:
-        raise AuthError(
-            f"{url}: the store refuses the token that was given (-T or OS_AUTH_TOKEN) (401): give a"
-            " fresh one, or none and a user and key to log in with"
-        )
 
 
 def _check_encrypted(login: Login, storage_url: str, options: LoginOptions) -> None:

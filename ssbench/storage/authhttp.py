@@ -13,8 +13,9 @@ import socket
 import ssl
 import threading
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -27,7 +28,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutError
 
 from ssbench.core.errors import AuthError
-from ssbench.storage.options import HttpSettings, StoreOptions
+from ssbench.storage.options import HttpSettings
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 #: Methods of logins. At another path, any other could change or delete what is there.
@@ -68,50 +69,33 @@ _TLS_FAULTS = {
 _TLS_FAILED = "does the server speak TLS at this port?"
 
 
-@dataclass(frozen=True, slots=True)
-class LoginHttp:
-    """Limits and TLS of the requests of a login. Paths are of this host, "": none."""
-
-    connect_timeout_s: float = 10.0
-    network_timeout_s: float = 20.0
-    insecure: bool = False  #: don't verify certificates
-    cacert: str = ""
-    cert: str = ""
-    key: str = ""  #: of the certificate, if it is in a file of its own
-
-
-def login_http(options: StoreOptions, http: HttpSettings, cacert: str) -> LoginHttp:
-    """Those of a store's options.
+class BoundedSession(requests.Session):
+    """Sends requests within limits, without proxies and .netrc, as the run itself does.
 
     :param cacert: path of the CA bundle; "": the system's.
+    :param timeouts_s: of connecting, and of a connection that is silent.
     """
-    return LoginHttp(
-        options.connect_timeout_s, options.network_timeout_s, http.insecure, cacert,
-        http.cert_path, http.cert_key_path,
-    )  # fmt: skip
 
-
-class BoundedSession(requests.Session):
-    """Sends requests within limits, without proxies and .netrc, as the run itself does."""
-
-    def __init__(self, options: LoginHttp) -> None:
+    def __init__(
+        self, http: HttpSettings, cacert: str = "", timeouts_s: tuple[float, float] = (10.0, 20.0)
+    ) -> None:
         super().__init__()
         self.trust_env = False
         # urllib3 logs the content of headers that it can't parse, which may include the token.
         logging.getLogger("urllib3.connection").disabled = True
-        self._timeouts = (options.connect_timeout_s, options.network_timeout_s)
+        self._timeouts_s = timeouts_s
         self.headers["Accept-Encoding"] = "identity"
-        if options.insecure:
+        if http.insecure:
             # urllib3 would warn for each request; INSECURE_NOTE says it once.
             warnings.filterwarnings("ignore", category=InsecureRequestWarning)
-        self.verify = False if options.insecure else options.cacert or _system_bundle()
-        cert = options.cert or None
-        self.cert = (cert, options.key) if cert and options.key else cert
+        self.verify = False if http.insecure else cacert or _system_bundle()
+        cert = http.cert_path or None
+        self.cert = (cert, http.cert_key_path) if cert and http.cert_key_path else cert
         for scheme in ("http://", "https://"):
-            self.mount(scheme, BoundedAdapter(sum(self._timeouts)))
+            self.mount(scheme, BoundedAdapter(sum(timeouts_s)))
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
-        kwargs = {**kwargs, "timeout": self._timeouts, "allow_redirects": False}
+        kwargs = {**kwargs, "timeout": self._timeouts_s, "allow_redirects": False}
         return super().request(method, url, *args, **kwargs)
 
 
@@ -130,7 +114,7 @@ class SameHostSession(BoundedSession):
             if not is_redirect or method.upper() not in _REPEATED:
                 return response
             target = urljoin(url, location)
-            if not _same_host(urlsplit(url), target):
+            if not same_host(urlsplit(url), target):
                 raise AuthError(
                     f"{url}: redirects to another host ({_host(target)}), where user and key "
                     "are not sent: give that auth URL if it is the right one"
@@ -139,7 +123,7 @@ class SameHostSession(BoundedSession):
         raise AuthError(f"{url}: redirects without end")
 
 
-def _same_host(here: SplitResult, target: str) -> bool:
+def same_host(here: SplitResult, target: str) -> bool:
     """True for the same scheme, host and port, and for an upgrade from http to https."""
     try:
         there = urlsplit(target)
@@ -223,7 +207,11 @@ class BoundedAdapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = _pool_classes(self._sockets)
+        pools: dict[str, Any] = {
+            "http": partial(_pool, HTTPConnectionPool, partial(_Connection, self._sockets)),
+            "https": partial(_pool, HTTPSConnectionPool, partial(_TlsConnection, self._sockets)),
+        }
+        self.poolmanager.pool_classes_by_scheme = pools
 
     def send(
         self, request: requests.PreparedRequest, *args: Any, **kwargs: Any
@@ -295,52 +283,26 @@ def _read(response: requests.Response) -> bytes:
     return bytes(body)
 
 
-# Defined once: classes created per login would pile up, because the garbage collector runs rarely.
+class _Connection(HTTPConnection):
+    """Notes its socket before a handshake."""
 
-
-class _HttpConnection(HTTPConnection):
-    sockets: _OpenSockets
-
-    def _new_conn(self) -> socket.socket:
-        sock = super()._new_conn()
-        self.sockets.add(sock)
-        return sock
-
-
-class _HttpsConnection(HTTPSConnection):
-    sockets: _OpenSockets
+    def __init__(self, sockets: _OpenSockets, *args: Any, **kwargs: Any) -> None:
+        self._sockets = sockets
+        super().__init__(*args, **kwargs)
 
     def _new_conn(self) -> socket.socket:
         sock = super()._new_conn()
-        self.sockets.add(sock)
+        self._sockets.add(sock)
         return sock
 
 
-class _HttpPool(HTTPConnectionPool):
-    ConnectionCls = _HttpConnection
-    sockets: _OpenSockets
-
-    def _new_conn(self) -> Any:
-        return _with_sockets(super()._new_conn(), self.sockets)
+class _TlsConnection(_Connection, HTTPSConnection): ...
 
 
-class _HttpsPool(HTTPSConnectionPool):
-    ConnectionCls = _HttpsConnection
-    sockets: _OpenSockets
-
-    def _new_conn(self) -> Any:
-        return _with_sockets(super()._new_conn(), self.sockets)
-
-
-def _with_sockets(made: Any, sockets: _OpenSockets) -> Any:
-    """Attach the registry of open sockets to a pool or connection of the classes above."""
-    made.sockets = sockets
+def _pool(
+    pool: Callable[..., Any], connection: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    """A pool of urllib3 with connections of ours."""
+    made = pool(*args, **kwargs)
+    made.ConnectionCls = connection
     return made
-
-
-def _pool_classes(sockets: _OpenSockets) -> dict[str, Any]:
-    """Factories of urllib3 pools whose connections register their sockets."""
-    return {
-        "http": lambda *args, **kwargs: _with_sockets(_HttpPool(*args, **kwargs), sockets),
-        "https": lambda *args, **kwargs: _with_sockets(_HttpsPool(*args, **kwargs), sockets),
-    }

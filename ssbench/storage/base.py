@@ -14,15 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ssbench.core import operations
+from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, Timing
 from ssbench.core.settings import Credentials
 
 #: ``action(job, deadline_ns)`` performs the job. The deadline is a perf_counter_ns time (0: none).
 #: Returns the Timing of the response, or raises StorageError and nothing else.
 Action = Callable[[Job, int], Timing]
+
+T = TypeVar("T")
 
 #: Operation -> name of the method of the drivers in this package that support it.
 METHODS: Mapping[int, str] = {
@@ -225,6 +228,16 @@ class StoreAdmin(OpenStore, Protocol):
 
         :raises StorageError: status 409 if the container isn't empty.
         """
+
+
+def unless_missing(request: Callable[[str], T], container: str) -> T | None:
+    """What a request about a container returns; None if there is no such container."""
+    try:
+        return request(container)
+    except StorageError as error:
+        if error.status != 404:
+            raise
+        return None
 
 
 class StoreState(NamedTuple):

@@ -197,5 +197,4 @@ def _hexdigest(hash_name: str, text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text of a quoted string."""
     return text.replace("\\", "\\\\").replace('"', '\\"')

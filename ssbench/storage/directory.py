@@ -153,7 +153,6 @@ class SourceFile:
         os.close(self._fd)
 
     def rewind(self) -> None:
-        """Begin again with the first byte."""
         self.sent = 0
         if self._source.contents.hashes:
             self._hash = md5(usedforsecurity=False)

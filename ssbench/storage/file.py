@@ -17,14 +17,12 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import md5
 from itertools import count
 from secrets import token_hex
 from time import perf_counter_ns
 from typing import cast
 
 from ssbench.core import operations as ops
-from ssbench.core.bodycheck import BodyCheck, expected_content
 from ssbench.core.content import source_of
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
@@ -40,6 +38,7 @@ from ssbench.storage.filetree import (
     drop_all_caches,
     failure,
 )
+from ssbench.storage.verify import verifier_of
 
 # O_NONBLOCK: opening a pipe in place of an object must not wait for its other end.
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK
@@ -62,9 +61,11 @@ class FileStorage(FileClient):
         super().__init__(settings)
         own, self._settings = self._own, settings
         self._naming = naming_of(settings)
+        self._where = self._naming.path
         self._content = source_of(replace(settings, block_size=own.io_buffer))
         #: Real files; None: contents are made up.
         self._contents = contents = file_contents(settings)
+        self._verifier = verifier_of(settings, self._naming, self._content, contents)
         self._files = DirectorySource(settings, contents) if contents and contents.path else None
         self._most = [size.size_max + _OVERLONG for size in settings.sizes]
         if own.session and not self._tree.has_session(own.session):
@@ -108,27 +109,9 @@ class FileStorage(FileClient):
     # Reading
 
     def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
-        if self._contents is not None:
-            return self._read_hashed(job, deadline_ns, self._contents.checksum(job.object))
-        size_class = self._settings.sizes[job.size_class]
-        name = self._naming.object(job.size_class, job.object)
-        check = BodyCheck(self._content, expected_content(size_class, name, job, *_range_of(job)))
-        timing = self._read(job, deadline_ns, check.add)
-        fault = check.finding({})
-        if fault:
-            text = f"{self._where(job)}: {fault.text}"
-            raise StorageError(fault.kind, text, status=timing.status, timing=timing)
-        return timing
-
-    def _read_hashed(self, job: Job, deadline_ns: int, known: str) -> Timing:
-        """Compare with the MD5 of a real file; "": there is none."""
-        digest = md5(usedforsecurity=False)
-        timing = self._read(job, deadline_ns, digest.update if known else None)
-        if known and digest.hexdigest() != known:
-            text = (
-                f"{self._where(job)}: its MD5 is {digest.hexdigest()}, and that of the file {known}"
-            )
-            raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
+        body = self._verifier.read_collector(job, *_range_of(job))
+        timing = self._read(job, deadline_ns, None if body.discards else body.add)
+        self._verifier.check_read(job, body, timing)
         return timing
 
     def _read(
@@ -316,7 +299,6 @@ class FileStorage(FileClient):
         return _now(200)
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
-        """Set an extended attribute to the job's number."""
         folder, name = self._locate(job)
         try:
             # For writing, which no folder can be opened for.
@@ -342,7 +324,6 @@ class FileStorage(FileClient):
         return _now(204)
 
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
-        """DELETE; a missing object counts as success."""
         try:
             return self._delete(job, deadline_ns)
         except StorageError as error:
@@ -367,7 +348,6 @@ class FileStorage(FileClient):
         return timing
 
     def _list(self, job: Job, deadline_ns: int) -> Timing:
-        """A page of a container's listing: objects, and prefixes up to the delimiter."""
         container = self._naming.containers[job.object]
         begin, limit, separator = cast("tuple[bytes, int, bytes]", job.arguments)
         prefix, delimiter = os.fsdecode(begin), os.fsdecode(separator)
@@ -402,10 +382,6 @@ class FileStorage(FileClient):
         if error.errno in (errno.ENOENT, errno.ESTALE):  # its folder may have been made anew
             self._tree.forget(self._naming.container(job.size_class, job.object))
         return failure(error, self._where(job), sent=sent)
-
-    def _where(self, job: Job) -> str:
-        naming, size_class, number = self._naming, job.size_class, job.object
-        return f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"
 
 
 def _range_of(job: Job) -> tuple[int, int | None]:

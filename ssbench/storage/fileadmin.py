@@ -14,7 +14,14 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.naming import run_id_in
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
-from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits, StoreState
+from ssbench.storage.base import (
+    ContainerEntry,
+    ContainerInfo,
+    ObjectEntry,
+    StoreLimits,
+    StoreState,
+    unless_missing,
+)
 from ssbench.storage.filelogin import FileClient
 from ssbench.storage.filetree import ATTRIBUTE, MARKER, Folder, check_part, failure
 
@@ -57,12 +64,7 @@ class FileAdmin(FileClient):
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
-        try:
-            found = self.container_info(container)
-        except StorageError as error:
-            if error.status != 404:
-                raise
-            found = None
+        found = unless_missing(self.container_info, container)
         if found is None or (not found.marked and found.object_count == 0):
             if changing is not None:
                 changing()
@@ -98,11 +100,8 @@ class FileAdmin(FileClient):
         return entries
 
     def delete_container(self, container: str) -> bool:
-        try:
-            folder = self._owned(container)
-        except StorageError as error:
-            if error.status != 404:
-                raise
+        folder = unless_missing(self._owned, container)
+        if folder is None:
             return False
         found = [*self._tree.walk(container)]
         if not all(each.is_folder for each in found):

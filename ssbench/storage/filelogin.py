@@ -70,7 +70,6 @@ class FileClient:
         return f"<{type(self).__name__} {self._own.path}>"
 
     def set_credentials(self, credentials: Credentials) -> None:
-        """There are none: keeps the serial."""
         self._serial = credentials.serial
 
     @property
@@ -105,7 +104,6 @@ class FileAccess:
         self._settings = settings
 
     def _check(self, settings: FileSettings) -> list[str]:
-        """Notes on the effects of the options."""
         notes = []
         kind = self._tree.file_system()
         if settings.page_cache == "drop-all":

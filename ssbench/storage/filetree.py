@@ -218,7 +218,7 @@ class FileTree:
             out.
         :raises StorageError: a folder can't be read.
         """
-        # No recursion: anybody may have made folders of any depth.
+        # No recursion: other programs can make folders of any depth.
         levels = [self._level(container, "")]
         while levels:
             found = next(levels[-1], None)

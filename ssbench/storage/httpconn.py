@@ -18,21 +18,19 @@ from gevent import Timeout
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.httpbody import (
-    HEAD_ONLY,
-    BodyPrefix,
-    BodyTooLong,
-    Collector,
-    RangeCollector,
-    check_length,
-)
-from ssbench.storage.httpparse import (
+from ssbench.storage.httpresponse import (
     CHUNKED,
+    HEAD_ONLY,
     MAX_HEAD,
     BadResponse,
+    BodyPrefix,
+    BodyTooLong,
     ChunkedBody,
+    Collector,
     Head,
     HeadPatternCache,
+    RangeCollector,
+    check_length,
     parse_head,
 )
 from ssbench.storage.stream import PlainStream
@@ -221,7 +219,6 @@ class Connection:
 
     @property
     def aborted(self) -> bool:
-        """``abort`` was called."""
         return self._abort_cause is not None
 
     @property
@@ -232,7 +229,6 @@ class Connection:
         )
 
     def close(self) -> None:
-        """Free the socket."""
         self.stream.close()
 
     def _send_rest(self, head: bytes, upload: Upload | None, sent: int) -> None:

@@ -16,9 +16,8 @@ from gevent.pool import Pool as GreenletPool
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.dial import Dialler
-from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import IDLE, Connection, Disconnected, EndpointState, Upload
-from ssbench.storage.httpparse import error_line
+from ssbench.storage.httpresponse import Collector, error_line
 
 _SWEEP_S = 0.08  #: interval of the timeout checks: the error of a timeout
 _SUSPENDED_NS = 1_000_000_000  #: a sweep this late means that our process was suspended

@@ -23,12 +23,11 @@ from ssbench.core.naming import LETTERS_HEADER, SEGMENTS_HEADER, VERSION_HEADER,
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import METHODS, Action
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
-from ssbench.storage.httpbody import Collector, HeaderCollector, RangeCollector, check_range
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import ConnectionPool
-from ssbench.storage.verify import ClaimedMd5, ContentVerifier, FileVerifier, Verifier, hash_of
+from ssbench.storage.httpresponse import Collector, HeaderCollector, RangeCollector, check_range
+from ssbench.storage.verify import ClaimedMd5, hash_of, verifier_of
 
-LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrives
 #: Deadline of an administrative request, in network timeouts: a bulk delete takes minutes, and
 #: sends blanks meanwhile.
 ADMIN_TIMEOUTS = 15
@@ -263,11 +262,7 @@ class ObjectBodies:
         contents = file_contents(settings)
         #: Real files to send; None: contents are made up, or nothing is sent.
         self.files = DirectorySource(settings, contents) if contents and contents.path else None
-        self.verifier: ContentVerifier = (
-            FileVerifier(settings, self.naming, contents)
-            if contents
-            else Verifier(settings, self.naming, self.content, claimed_md5)
-        )
+        self.verifier = verifier_of(settings, self.naming, self.content, contents, claimed_md5)
         #: Bytes of the longest object of each size class.
         self.longest = [size.size_max for size in settings.sizes]
         self.expects = settings.expect_continue
@@ -397,11 +392,9 @@ class ObjectsInParts:
         return act
 
     def _may_have_parts(self, size_class: int) -> bool:
-        """Whether the class has objects in parts."""
         return self._large.count(self._bodies.longest[size_class]) > 0
 
     def _part(self, job: Job, index: int) -> Upload:
-        """The content of a part."""
         start = index * self._large.segment
         return self._bodies.part(job, start, min(self._large.segment, job.size - start))
 

@@ -14,6 +14,7 @@ from xml.parsers import expat  # nosec B406 # see XmlReader
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
+from ssbench.storage.httpresponse import LISTING_MAX
 from ssbench.storage.xmlreader import XmlReader
 
 _DEPTH_MAX = 32
@@ -31,8 +32,8 @@ class ResponseCounter(XmlReader):
     Only ``finish`` raises.
     """
 
-    def __init__(self) -> None:
-        super().__init__(expat.ParserCreate(namespace_separator=" "))
+    def __init__(self, limit: int = LISTING_MAX) -> None:
+        super().__init__(expat.ParserCreate(namespace_separator=" "), limit)
         self.responses = 0
         self._depth = 0
         self._root = ""
@@ -75,8 +76,8 @@ class Multistatus(ResponseCounter):
     :param take: called with each member; may raise ValueError to reject the whole.
     """
 
-    def __init__(self, take: Callable[[Member], object]) -> None:
-        super().__init__()
+    def __init__(self, take: Callable[[Member], object], limit: int = LISTING_MAX) -> None:
+        super().__init__(limit)
         self._take = take
         self._path = ""
         self._size = 0

@@ -33,6 +33,11 @@ class StoreOptions:
     measures: bool = True  #: for a run; otherwise notes on what it would measure are of no use
     site: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    @property
+    def timeouts_s(self) -> tuple[float, float]:
+        """Of connecting, and of a connection that is silent."""
+        return self.connect_timeout_s, self.network_timeout_s
+
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
@@ -112,7 +117,8 @@ def option_values(
         name, given = option.name, options.given
         value = given.get(name)
         if value is None and option.secret and f"{name}{_FILE}" in given:
-            value = _secret_in(Path(given[f"{name}{_FILE}"]), name)
+            path = str(Path(given[f"{name}{_FILE}"]))  # never ""
+            value = read_text(path, f"--storage-option {name}{_FILE}").rstrip("\r\n")
         if value is None and name not in ignored:
             found = (options.environ.get(variable) for variable in variables_of(option))
             text = next(filter(None, found), None)
@@ -133,15 +139,9 @@ def _converted(option: Option, text: str) -> Any:
         value = option.type(text)
     except ValueError as error:  # its text may show a secret
         raise UsageError(f"--storage-option {option.name}: not valid; {option.help}") from error
+    if option.choices and value not in option.choices:
+        raise UsageError(f"--storage-option {option.name}: give {' or '.join(option.choices)}")
     return [value] if option.repeat else value
-
-
-def _secret_in(path: Path, name: str) -> str:
-    try:
-        return path.read_text().rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise UsageError(f"--storage-option {name}{_FILE} {path}: {reason}") from None
 
 
 def check_http_url(url: str, what: str) -> str:
@@ -172,9 +172,9 @@ def read_text(path: str, option: str) -> str:
         return ""
     try:
         return Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as e:
-        reason = e.strerror if isinstance(e, OSError) else "not a text (PEM) file"
-        raise UsageError(f"{option} {path}: {reason}") from e
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UsageError(f"{option} {path}: {reason}") from None  # it may show a secret
 
 
 def openstack_option(

@@ -14,21 +14,21 @@ from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import Action
-from ssbench.storage.httpbody import HEAD_ONLY, RESPONSE_MAX, Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import UnsignedRequest
-from ssbench.storage.httpstore import LISTING_MAX, HttpStorage, is_initial
-from ssbench.storage.s3account import (
+from ssbench.storage.httpresponse import HEAD_ONLY, Collector
+from ssbench.storage.httpstore import HttpStorage, is_initial
+from ssbench.storage.s3account import Place, S3Client
+from ssbench.storage.s3large import MultipartObjects
+from ssbench.storage.s3parse import (
     POST,
     VERSION,
-    Place,
-    S3Client,
+    ItemCounter,
+    Xml,
     listing_query,
     neutral,
     upload_metadata,
 )
-from ssbench.storage.s3large import LargeObjects
-from ssbench.storage.s3parse import ItemCounter, Xml
 
 
 class S3Storage(S3Client, HttpStorage):
@@ -73,7 +73,7 @@ class S3Storage(S3Client, HttpStorage):
         whole, large = super()._actions(), self._settings.large_object
         if large is None:
             return whole
-        return {**whole, **LargeObjects(self, self._bodies, large, whole, self._signed).actions}
+        return {**whole, **MultipartObjects(self, self._bodies, large, whole, self._signed).actions}
 
     # --- Hot path: operations on objects
 
@@ -171,11 +171,9 @@ class S3Storage(S3Client, HttpStorage):
         counter = ItemCounter()
         timing = self.request(
             "GET", url, place.bucket_path, query, place.headers,
-            StreamingCollector(LISTING_MAX, counter.feed), deadline_ns,
+            counter, deadline_ns,
         )  # fmt: skip
         timing = timing._replace(bytes_moved=0)
-        if not 200 <= timing.status < 300:
-            raise self.status_error("GET", timing)
         counter.check(limit, timing)
         return timing._replace(items=counter.items)
 
@@ -206,16 +204,13 @@ class S3Storage(S3Client, HttpStorage):
             f"{self._metadata}{more}"
         )
         copied = Xml(1, self.signer.token)
-        response = StreamingCollector(RESPONSE_MAX, copied.feed)
         timing = self.request(
-            "PUT", url, place.path + self._object(size_class, target), "", headers, response,
+            "PUT", url, place.path + self._object(size_class, target), "", headers, copied,
             deadline_ns, b"",
         )  # fmt: skip
         timing = timing._replace(bytes_moved=0)
-        if not 200 <= timing.status < 300:
-            raise self.status_error("PUT", timing)
         copied.check("CopyObjectResult", timing)
-        return timing, {**response.headers, "etag": copied.values.get("ETag", "")}
+        return timing, {**copied.headers, "etag": copied.values.get("ETag", "")}
 
     def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:
         """Delete many objects: a request for each of their buckets, one after another."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +12,18 @@ from urllib.parse import quote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, SEGMENTS_HEADER, VERSION_HEADER
 from ssbench.core.settings import Credentials, StorageSettings, typed
-from ssbench.core.text import printable
 from ssbench.storage.base import OpenUpload
-from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpparse import seconds_ahead
 from ssbench.storage.httppool import UnsignedRequest
-from ssbench.storage.httpstore import LISTING_MAX, HttpClient
+from ssbench.storage.httpresponse import Collector, seconds_ahead
+from ssbench.storage.httpstore import HttpClient
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.s3parse import (
+    REJECTED,
     S3Error,
     Xml,
+    bucket_of,
     delete_failures,
     delete_request,
     error_of,
@@ -38,23 +36,7 @@ from ssbench.storage.s3sign import UNSIGNED_PAYLOAD, Signer
 from ssbench.storage.sites import open_pools, parse_storage_url, quoted_name
 from ssbench.storage.verify import hash_of
 
-RUN_HEADER = "x-amz-meta-ssbench-run"
-_META, _NEUTRAL = "x-amz-meta-", "x-object-meta-"  # NEUTRAL: as in core.naming
-#: Metadata of an object (see core.naming), as S3 names them.
-VERSION, POST, LETTERS, SEGMENTS = (
-    name.lower().replace(_NEUTRAL, _META)
-    for name in (VERSION_HEADER, POST_HEADER, LETTERS_HEADER, SEGMENTS_HEADER)
-)
-#: Codes that new credentials may cure.
-REJECTED = frozenset(
-    {
-        "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch",
-        "TokenRefreshRequired",
-    }
-)  # fmt: skip
 _UPLOADS_PAGE = 1000  #: open uploads of a listing page: S3's maximum
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
-_ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,46 +56,6 @@ class Place(NamedTuple):
     path: str  #: quoted: what the paths of its objects begin with
     headers: str  #: the signed header lines of all requests
     source: str  #: quoted: what x-amz-copy-source begins with
-
-
-def bucket_of(container: str) -> str:
-    """The bucket of a container: ``ssbench-000061-gold`` of ``ssbench_000061_gold``.
-
-    ``_`` becomes ``-``; whatever else no bucket's name can have becomes ``--`` and two hexadecimal
-    digits for each byte. ``container_of`` is the inverse.
-
-    :raises UsageError: that is no legal name.
-    """
-    parts: list[str] = []
-    for character in container:
-        if character in "abcdefghijklmnopqrstuvwxyz0123456789":
-            parts.append(character)
-        elif character == "_" and (not parts or not parts[-1].startswith("-")):
-            parts.append("-")
-        else:
-            parts.extend(f"--{byte:02x}" for byte in character.encode())
-    bucket = "".join(parts)
-    if not _BUCKET.fullmatch(bucket):
-        raise UsageError(
-            f'container "{printable(container)}" has no legal bucket name ("{printable(bucket)}"):'
-            " those of S3 have 3 to 63 lower-case letters, digits and hyphens, and begin and end"
-            " with a letter or digit. Choose another container_base, or one bucket (--s3-bucket)"
-        )
-    return bucket
-
-
-def container_of(bucket: str) -> str | None:
-    """The container of a bucket; None if no container has this bucket."""
-    pieces = _ESCAPED.split(bucket)
-    octets = b"".join(
-        piece.encode() if index % 2 == 0 else bytes.fromhex(piece) if piece else b"_"
-        for index, piece in enumerate(part or "" for part in pieces)
-    )
-    try:
-        container = octets.decode()
-        return container if bucket_of(container) == bucket else None
-    except (UnicodeDecodeError, UsageError):
-        return None
 
 
 class S3Client(HttpClient):
@@ -181,12 +123,16 @@ class S3Client(HttpClient):
         collector: Collector,
         deadline_ns: int,
         body: Upload | bytes | None = None,
+        *,
+        missing_ok: bool = False,
     ) -> Timing:
-        """Send a request; the collector gets the response, whatever its status.
+        """Send a request; the collector gets the response.
 
         :param query: in canonical form (see ``Signer``).
         :param headers: signed lines, with Host.
         :param body: bytes are signed even where the content of objects is not.
+        :param missing_ok: a status of 404 is no error.
+        :raises StorageError: the status is not 2xx, or there was no response.
         """
         upload, others, payload_hash = None, self._agent, None
         if isinstance(body, bytes):
@@ -197,7 +143,10 @@ class S3Client(HttpClient):
         if upload is not None:
             others += f"Content-Length: {upload.size}\r\n"
         unsigned = UnsignedRequest(method, path, query, headers, payload_hash, others)
-        return self._pools[url].request_signed(unsigned, upload, deadline_ns, collector)
+        timing = self._pools[url].request_signed(unsigned, upload, deadline_ns, collector)
+        if timing.status // 100 == 2 or (missing_ok and timing.status == 404):
+            return timing
+        raise self.status_error(method, timing)
 
     def delete_keys(
         self, url: int, place: Place, keys: Sequence[str], deadline_ns: int
@@ -215,11 +164,9 @@ class S3Client(HttpClient):
         timing = self.request(
             "POST", url, place.bucket_path, "delete=",
             f"{place.headers}Content-MD5: {checksum}\r\n",
-            StreamingCollector(LISTING_MAX, response.feed), deadline_ns, body,
+            response, deadline_ns, body,
         )  # fmt: skip
         timing = timing._replace(bytes_moved=0)
-        if not 200 <= timing.status < 300:
-            raise self.status_error("POST", timing)
         failures = delete_failures(response, timing)
         if not failures.keys() <= set(keys):
             raise malformed("errors of the keys that were requested", timing)
@@ -231,19 +178,17 @@ class S3Client(HttpClient):
         """A page of the open multipart uploads of objects whose names have this prefix, sorted by
         name, of names after this one; [] at the end, and where there is no such bucket."""
         place, response = self.place(container), Xml(_UPLOADS_PAGE, self.signer.token)
-        collector = StreamingCollector(LISTING_MAX, response.feed)
         marker = f"key-marker={quote(place.prefix + after, safe='')}&" if after else ""
         query = (  # in canonical form
             f"encoding-type=url&{marker}max-uploads={_UPLOADS_PAGE}"
             f"&prefix={quote(place.prefix + prefix, safe='')}&uploads="
         )
         timing = self.request(
-            "GET", 0, place.bucket_path, query, place.headers, collector, deadline_ns
-        )
+            "GET", 0, place.bucket_path, query, place.headers, response, deadline_ns,
+            missing_ok=True,
+        )  # fmt: skip
         if timing.status == 404:
             return []
-        if not 200 <= timing.status < 300:
-            raise self.status_error("GET", timing)
         listing = response.check("ListMultipartUploadsResult", timing)
         found = [
             OpenUpload(
@@ -269,14 +214,11 @@ class S3Client(HttpClient):
         timing = self.request(
             "DELETE", 0, place.path + quoted_name(upload.name, "/"),
             f"uploadId={quote(upload.id, safe='')}", place.headers + headers,
-            Collector(), deadline_ns,
+            Collector(), deadline_ns, missing_ok=True,
         )  # fmt: skip
-        if timing.status // 100 != 2 and timing.status != 404:
-            raise self.status_error("DELETE", timing)
         return timing.status != 404
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
-        """The error for an unsuccessful response. Call it before any other wait."""
         pool = self._pools[timing.url]
         headers, body = pool.error_response
         error = error_of(body, self.signer.token)
@@ -316,25 +258,3 @@ def explained(error: S3Error, headers: Mapping[str, str], region: str = "") -> s
     if error.endpoint:
         return f"{error}; it is served at {error.endpoint}: give that with --s3-endpoint"
     return str(error)
-
-
-def listing_query(
-    prefix: str, limit: int, *, after: str = "", token: str = "", delimiter: str = ""
-) -> str:
-    """The query of a listing page, in canonical form."""
-    values = {
-        "continuation-token": token, "delimiter": delimiter, "encoding-type": "url",
-        "list-type": "2", "max-keys": str(limit), "prefix": prefix, "start-after": after,
-    }  # fmt: skip
-    return "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items() if value)
-
-
-def upload_metadata(settings: StorageSettings) -> str:
-    """The signed header lines with the metadata of all uploads."""
-    lines = f"{RUN_HEADER}: {quote(settings.run_id)}\r\n" if settings.run_id else ""
-    return f"{lines}{LETTERS}: yes\r\n" if settings.compressible else lines
-
-
-def neutral(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of a response with metadata named as in ``core.naming``."""
-    return {name.replace(_META, _NEUTRAL): text for name, text in headers.items()}

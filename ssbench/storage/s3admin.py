@@ -21,12 +21,21 @@ from ssbench.storage.base import (
     OpenUpload,
     StoreLimits,
     StoreState,
+    unless_missing,
 )
-from ssbench.storage.httpbody import Collector, StreamingCollector
-from ssbench.storage.httpparse import seconds_ahead
-from ssbench.storage.httpstore import LISTING_MAX
-from ssbench.storage.s3account import RUN_HEADER, Place, S3Client, container_of, listing_query
-from ssbench.storage.s3parse import MARK, Xml, is_truncated, malformed, name_in, size_of
+from ssbench.storage.httpresponse import Collector, seconds_ahead
+from ssbench.storage.s3account import Place, S3Client
+from ssbench.storage.s3parse import (
+    MARK,
+    RUN_HEADER,
+    Xml,
+    container_of,
+    is_truncated,
+    listing_query,
+    malformed,
+    name_in,
+    size_of,
+)
 from ssbench.storage.sites import quoted_name
 
 _PAGE = 1000  #: entries of a listing page, and names of a multi-delete: S3's maximum
@@ -95,12 +104,7 @@ class S3Admin(S3Client):
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
         place = self.place(container)
-        try:
-            found = self.container_info(container)
-        except StorageError as error:
-            if error.status != 404:
-                raise
-            found = None
+        found = unless_missing(self.container_info, container)
         if found is None or (not found.marked and found.object_count == 0):
             if changing is not None:
                 changing()
@@ -135,7 +139,6 @@ class S3Admin(S3Client):
         return [ContainerEntry(name, 0, 0) for name in found[:limit]]
 
     def _buckets(self) -> list[str]:
-        """The containers whose buckets are there."""
         site = self._sites[0]
         place = Place(site.base, "", site.base, f"Host: {site.netloc}\r\n", "")
         listing = self._xml("ListAllMyBucketsResult", place, site.base, "", _BUCKETS_MAX)
@@ -214,11 +217,8 @@ class S3Admin(S3Client):
 
     def delete_container(self, container: str) -> bool:
         place = self.place(container)
-        try:
-            found = self.container_info(container)
-        except StorageError as error:
-            if error.status != 404:
-                raise
+        found = unless_missing(self.container_info, container)
+        if found is None:
             return False
         if found.object_count != 0 or self._has_uploads(container):
             raise StorageError(ErrorKind.STATUS, f"{place.path} is not empty", status=409)
@@ -251,18 +251,12 @@ class S3Admin(S3Client):
     def _is_there(self, method: str, place: Place, path: str) -> bool:
         """False if the response was 404, else True."""
         collector = Collector(bodiless=method == "HEAD")
-        try:
-            self._request(method, place, path, collector=collector)
-        except StorageError as error:
-            if error.status != 404:
-                raise
-            return False
-        return True
+        timing = self._request(method, place, path, collector=collector, missing_ok=True)
+        return timing.status != 404
 
     def _xml(self, root: str, place: Place, path: str, query: str, limit: int) -> Xml:
         response = Xml(limit, self.signer.token)
-        collector = StreamingCollector(LISTING_MAX, response.feed)
-        self._request("GET", place, path, query, collector=collector)
+        self._request("GET", place, path, query, collector=response)
         return response.check(root)
 
     def _request(
@@ -274,15 +268,11 @@ class S3Admin(S3Client):
         headers: str = "",
         collector: Collector | None = None,
         body: bytes | None = None,
+        *,
+        missing_ok: bool = False,
     ) -> Timing:
-        """Send a request to the first endpoint, and check its status.
-
-        :raises StorageError: the status is not 2xx, or there was no response.
-        """
-        timing = self.request(
+        """As ``request``, to the first endpoint."""
+        return self.request(
             method, 0, path, query, place.headers + headers, collector or Collector(),
-            self._admin_deadline_ns(), body,
+            self._admin_deadline_ns(), body, missing_ok=missing_ok,
         )  # fmt: skip
-        if timing.status // 100 != 2:
-            raise self.status_error(method, timing)
-        return timing

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from functools import partial
 from time import perf_counter_ns
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ssbench.core import operations
@@ -18,8 +19,8 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, LargeObject, Timing
 from ssbench.core.naming import naming_of
 from ssbench.storage.base import Action, OpenUpload
-from ssbench.storage.httpbody import RESPONSE_MAX, Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpresponse import Collector
 from ssbench.storage.httpstore import (
     ObjectBodies,
     ObjectsInParts,
@@ -27,15 +28,19 @@ from ssbench.storage.httpstore import (
     store_is_changed,
     written_after,
 )
-from ssbench.storage.s3account import (
+from ssbench.storage.s3parse import (
     POST,
     SEGMENTS,
     VERSION,
-    S3Client,
+    Xml,
+    complete_request,
+    malformed,
     neutral,
     upload_metadata,
 )
-from ssbench.storage.s3parse import Xml, complete_request, malformed
+
+if TYPE_CHECKING:
+    from ssbench.storage.s3account import S3Client
 
 #: How the signed header lines begin that every request about an upload has. The others belong to
 #: the object (its storage class, say), and to the request that opens the upload.
@@ -47,7 +52,7 @@ _OF_ALL_REQUESTS = (
 _OPEN_MAX = 10_000
 
 
-class LargeObjects(ObjectsInParts):
+class MultipartObjects(ObjectsInParts):
     """Actions for objects above a size. Each passes smaller objects on.
 
     :param whole: the actions for objects that are stored as one.
@@ -87,9 +92,7 @@ class LargeObjects(ObjectsInParts):
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         found = Collector(bodiless=True)
-        probe = self._request("HEAD", job, "", deadline_ns, found)
-        if probe.status // 100 != 2 and probe.status != 404:
-            raise self._client.status_error("HEAD", probe)
+        probe = self._request("HEAD", job, "", deadline_ns, found, missing_ok=True)
         headers, compressible = neutral(found.headers), self._settings.compressible
         if probe.status != 404 and is_initial(headers, job.size, compressible, self._layout):
             return probe._replace(status=200, bytes_moved=0)
@@ -127,11 +130,8 @@ class LargeObjects(ObjectsInParts):
         """
         version = f"{VERSION}: {job.version}\r\n" if job.version else ""
         response = Xml(1, self._client.signer.token)
-        collector = StreamingCollector(RESPONSE_MAX, response.feed)
         headers = f"{self._signed}{self._metadata}{version}{more}"
-        timing = self._request("POST", job, "uploads=", deadline_ns, collector, headers, b"")
-        if not 200 <= timing.status < 300:
-            raise self._client.status_error("POST", timing)
+        timing = self._request("POST", job, "uploads=", deadline_ns, response, headers, b"")
         upload_id = response.check("InitiateMultipartUploadResult", timing).values.get("UploadId")
         if not upload_id:
             raise malformed("an upload with an id", timing)
@@ -161,15 +161,13 @@ class LargeObjects(ObjectsInParts):
         if source is None:
             response, lines, body = Collector(), self._signed_of_all, content
         else:
-            response = StreamingCollector(RESPONSE_MAX, copied.feed)
+            response = copied
             lines = f"{self._signed_of_all}x-amz-copy-source: {self._source(source)}\r\n"
             if job.size > self._large.segment:  # Amazon's S3 takes no range of a small object
                 start = index * self._large.segment
                 lines += f"x-amz-copy-source-range: bytes={start}-{start + content.size - 1}\r\n"
             body = Upload(0, b"")
         timing = self._request("PUT", job, query, deadline_ns, response, lines, body)
-        if not 200 <= timing.status < 300:
-            raise self._client.status_error("PUT", timing)
         etag = response.headers.get("etag", "")
         if source is not None:
             etag = copied.check("CopyPartResult", timing).values.get("ETag", "")
@@ -181,15 +179,12 @@ class LargeObjects(ObjectsInParts):
         return timing, etag
 
     def _complete(self, job: Job, upload_id: str, etags: list[str], deadline_ns: int) -> Timing:
-        """Make an object of the parts. The response may be an error in spite of its status."""
+        """Make an object of the parts. A response with status 200 can be an error."""
         response = Xml(1, self._client.signer.token)
         timing = self._request(
             "POST", job, f"uploadId={quote(upload_id, safe='')}", deadline_ns,
-            StreamingCollector(RESPONSE_MAX, response.feed), self._signed_of_all,
-            complete_request(etags),
+            response, self._signed_of_all, complete_request(etags),
         )  # fmt: skip
-        if not 200 <= timing.status < 300:
-            raise self._client.status_error("POST", timing)
         response.check("CompleteMultipartUploadResult", timing)
         return timing
 
@@ -208,12 +203,10 @@ class LargeObjects(ObjectsInParts):
     # Requests
 
     def _place(self, job: Job) -> tuple[str, str]:
-        """Container and name of the job's object."""
         naming, size_class, number = self._bodies.naming, job.size_class, job.object
         return naming.container(size_class, number), naming.object(size_class, number)
 
     def _source(self, job: Job) -> str:
-        """The job's object in x-amz-copy-source."""
         container, _ = self._place(job)
         return self._client.place(container).source + self._object(job.size_class, job.object)
 
@@ -226,11 +219,14 @@ class LargeObjects(ObjectsInParts):
         collector: Collector,
         headers: str = "",
         body: Upload | bytes | None = None,
+        *,
+        missing_ok: bool = False,
     ) -> Timing:
         """A request for the job's object; the arguments are those of ``S3Client.request``."""
         url = self._client.any_url()
         place = self._client.place(self._place(job)[0], url)
         path = place.path + self._object(job.size_class, job.object)
         return self._client.request(
-            method, url, path, query, place.headers + headers, collector, deadline_ns, body
-        )
+            method, url, path, query, place.headers + headers, collector, deadline_ns, body,
+            missing_ok=missing_ok,
+        )  # fmt: skip

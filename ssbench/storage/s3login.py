@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import count
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ import requests
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials
-from ssbench.storage.authhttp import BoundedSession, login_http, reason_of
+from ssbench.storage.authhttp import BoundedSession, reason_of
 from ssbench.storage.base import Access
 from ssbench.storage.options import (
     INSECURE_NOTE,
@@ -25,9 +26,9 @@ from ssbench.storage.options import (
     http_settings,
     option_values,
 )
-from ssbench.storage.s3account import REJECTED, S3Settings, explained
+from ssbench.storage.s3account import S3Settings, explained
 from ssbench.storage.s3options import DEFAULT_REGION, OPTIONS, read_keys
-from ssbench.storage.s3parse import error_of
+from ssbench.storage.s3parse import REJECTED, error_of
 from ssbench.storage.s3sign import Signer, issue
 from ssbench.storage.sites import parse_storage_url
 
@@ -58,7 +59,7 @@ class S3Login:
         urls = values.get("s3_endpoints") or (check_http_url(endpoint, "the endpoint"),)
         cacert = values.get("os_cacert") or options.environ.get("AWS_CA_BUNDLE", "")
         self._http = http_settings(urls, {**values, "os_cacert": cacert})
-        self._login = login_http(options, self._http, cacert)
+        self._session = partial(BoundedSession, self._http, cacert, options.timeouts_s)
         self._own = S3Settings(
             values.get("s3_bucket", ""),
             values.get("s3_style", "path"),
@@ -146,7 +147,7 @@ class S3Login:
         signer = Signer(self._credentials().payload)
         lines = signer("GET", path, query, f"Host: {netloc}\r\n", None, self._clock())
         headers = dict(line.split(": ", 1) for line in lines.decode().splitlines())
-        with BoundedSession(self._login) as session:
+        with self._session() as session:
             return session.get(
                 f"{scheme}://{site.netloc}{path}{'?' if query else ''}{query}",
                 headers={**headers, "Host": netloc},

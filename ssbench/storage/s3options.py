@@ -6,7 +6,7 @@ shared credentials and configuration files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,15 +35,6 @@ def _bucket(text: str) -> str:
     return text
 
 
-def _one_of(*names: str) -> Callable[[str], str]:
-    def convert(text: str) -> str:
-        if text not in names:
-            raise UsageError(f"{text!r} is unknown: give {' or '.join(names)}")
-        return text
-
-    return convert
-
-
 # fmt: off
 #: The store's options.
 OPTIONS: tuple[Option, ...] = (
@@ -59,10 +50,10 @@ OPTIONS: tuple[Option, ...] = (
     Option(("--s3-bucket",), "s3_bucket", _bucket, group=_GROUP, metavar="BUCKET",
            help="use this bucket for everything: containers are prefixes in it [default: a bucket "
            "for each container]"),
-    Option(("--s3-style",), "s3_style", _one_of("path", "virtual"), group=_GROUP, metavar="STYLE",
-           help="where the bucket's name is: path, or virtual (part of the host name) "
-           "[default: path]"),
-    Option(("--s3-payload",), "s3_payload", _one_of("signed", "unsigned"), group=_GROUP,
+    Option(("--s3-style",), "s3_style", choices=("path", "virtual"), group=_GROUP,
+           metavar="STYLE", help="where the bucket's name is: path, or virtual (part of the host "
+           "name) [default: path]"),
+    Option(("--s3-payload",), "s3_payload", choices=("signed", "unsigned"), group=_GROUP,
            metavar="HOW", help="signed: SHA-256 of each body is part of its signature; unsigned: "
            "bodies are not signed [default: signed]"),
     Option(("--s3-profile",), "s3_profile", group=_GROUP, metavar="NAME",

@@ -1,4 +1,4 @@
-"""Parsing of S3's XML responses, treated as untrusted input. Pure."""
+"""The names, metadata and XML of S3. Responses are treated as untrusted input. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,34 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html import unescape
 from typing import NamedTuple
-from urllib.parse import unquote_plus
+from urllib.parse import quote, unquote_plus
 from xml.parsers import expat  # nosec B406 # see XmlReader
 from xml.sax.saxutils import escape  # nosec B406 # only writes
 
-from ssbench.core.errors import StorageError
+from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, SEGMENTS_HEADER, VERSION_HEADER
+from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
-from ssbench.storage.httpparse import masked
+from ssbench.storage.httpresponse import LISTING_MAX, RESPONSE_MAX, StreamingCollector, masked
 from ssbench.storage.xmlreader import XmlReader
 
+RUN_HEADER = "x-amz-meta-ssbench-run"
+_META, _NEUTRAL = "x-amz-meta-", "x-object-meta-"  # NEUTRAL: as in core.naming
+#: Metadata of an object (see core.naming), as S3 names them.
+VERSION, POST, LETTERS, SEGMENTS = (
+    name.lower().replace(_NEUTRAL, _META)
+    for name in (VERSION_HEADER, POST_HEADER, LETTERS_HEADER, SEGMENTS_HEADER)
+)
+#: Codes that new credentials may cure.
+REJECTED = frozenset(
+    {
+        "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+    }
+)  # fmt: skip
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+_ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
 _DEPTH_MAX = 16
 #: Elements that hold a record, below the root.
 _RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Deleted", "Upload", "Part"})
@@ -31,6 +49,68 @@ _REST_MAX = 256  #: bytes; longer than any tag
 _ERROR_FIELDS = ("Code", "Message", "Region", "Endpoint")
 _SHOWN = 200  #: characters of an error's message
 _SIGNATURE = re.compile(r"(Signature=)\w+", re.IGNORECASE)
+
+
+def bucket_of(container: str) -> str:
+    """The bucket of a container: ``ssbench-000061-gold`` of ``ssbench_000061_gold``.
+
+    ``_`` becomes ``-``; whatever else no bucket's name can have becomes ``--`` and two hexadecimal
+    digits for each byte. ``container_of`` is the inverse.
+
+    :raises UsageError: that is no legal name.
+    """
+    parts: list[str] = []
+    for character in container:
+        if character in "abcdefghijklmnopqrstuvwxyz0123456789":
+            parts.append(character)
+        elif character == "_" and (not parts or not parts[-1].startswith("-")):
+            parts.append("-")
+        else:
+            parts.extend(f"--{byte:02x}" for byte in character.encode())
+    bucket = "".join(parts)
+    if not _BUCKET.fullmatch(bucket):
+        raise UsageError(
+            f'container "{printable(container)}" has no legal bucket name ("{printable(bucket)}"):'
+            " those of S3 have 3 to 63 lower-case letters, digits and hyphens, and begin and end"
+            " with a letter or digit. Choose another container_base, or one bucket (--s3-bucket)"
+        )
+    return bucket
+
+
+def container_of(bucket: str) -> str | None:
+    """The container of a bucket; None if no container has this bucket."""
+    pieces = _ESCAPED.split(bucket)
+    octets = b"".join(
+        piece.encode() if index % 2 == 0 else bytes.fromhex(piece) if piece else b"_"
+        for index, piece in enumerate(part or "" for part in pieces)
+    )
+    try:
+        container = octets.decode()
+        return container if bucket_of(container) == bucket else None
+    except (UnicodeDecodeError, UsageError):
+        return None
+
+
+def listing_query(
+    prefix: str, limit: int, *, after: str = "", token: str = "", delimiter: str = ""
+) -> str:
+    """The query of a listing page, in canonical form."""
+    values = {
+        "continuation-token": token, "delimiter": delimiter, "encoding-type": "url",
+        "list-type": "2", "max-keys": str(limit), "prefix": prefix, "start-after": after,
+    }  # fmt: skip
+    return "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items() if value)
+
+
+def upload_metadata(settings: StorageSettings) -> str:
+    """The signed header lines with the metadata of all uploads."""
+    lines = f"{RUN_HEADER}: {quote(settings.run_id)}\r\n" if settings.run_id else ""
+    return f"{lines}{LETTERS}: yes\r\n" if settings.compressible else lines
+
+
+def neutral(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a response with metadata named as in ``core.naming``."""
+    return {name.replace(_META, _NEUTRAL): text for name, text in headers.items()}
 
 
 class S3Error(NamedTuple):
@@ -64,17 +144,17 @@ def _shown(text: str, token: str) -> str:
     return printable(text)[:_SHOWN]
 
 
-class ItemCounter:
+class ItemCounter(StreamingCollector):
     """Counts the entries of a listing as it arrives, without marks. It parses none of them: 1,000
     would cost a hundred times the request. Buffers less than a KiB."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.items = 0
         self._rest = b""  #: what may be the beginning of a tag
         self._begun = False
 
     def feed(self, data: memoryview) -> None:
-        """Count in more data."""
         text = self._rest + bytes(data)
         self._begun = self._begun or b"<ListBucketResult" in text
         end = 0
@@ -111,7 +191,8 @@ class Xml(XmlReader):
     _TEXT_MAX = 8192  #: a name of 1,024 bytes, quoted
 
     def __init__(self, limit: int, token: str = "") -> None:  # nosec B107 # "": no token
-        super().__init__(expat.ParserCreate("UTF-8"))  # whatever the document says
+        # UTF-8, whatever the document says. What has a single record is no listing.
+        super().__init__(expat.ParserCreate("UTF-8"), RESPONSE_MAX if limit == 1 else LISTING_MAX)
         self.root = ""
         self.values: dict[str, str] = {}
         self.records: list[tuple[str, dict[str, str]]] = []
@@ -124,7 +205,7 @@ class Xml(XmlReader):
         """Itself, after all data was fed.
 
         :param timing: of the response, for the error.
-        :raises StorageError: STATUS: it is an error in spite of a status of 200; PROTOCOL: it is
+        :raises StorageError: STATUS: it is an error with status 200; PROTOCOL: it is
             not valid, longer than requested, or of another kind.
         """
         is_valid = self._is_valid()
@@ -238,7 +319,6 @@ def delete_failures(response: Xml, timing: Timing) -> dict[str, int]:
 
 
 def malformed(what: str, timing: Timing | None = None) -> StorageError:
-    """The error of a response that can't be used."""
     detail = f"the store's response is not {what} of S3's form"
     return StorageError(
         ErrorKind.PROTOCOL, detail, status=timing.status if timing else 0, timing=timing

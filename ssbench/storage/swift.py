@@ -10,11 +10,11 @@ from ssbench.core.model import Job, Timing
 from ssbench.core.naming import POST_HEADER, VERSION_HEADER, naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action
-from ssbench.storage.httpbody import HEAD_ONLY, Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpstore import LISTING_MAX, HttpStorage
+from ssbench.storage.httpresponse import HEAD_ONLY, Collector
+from ssbench.storage.httpstore import HttpStorage
 from ssbench.storage.swiftaccount import SwiftClient
-from ssbench.storage.swiftlarge import LargeObjects
+from ssbench.storage.swiftlarge import SegmentedObjects
 from ssbench.storage.swiftparse import NameCounter
 
 
@@ -28,12 +28,15 @@ class SwiftStorage(SwiftClient, HttpStorage):
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
         self._paths = naming_of(settings, partial(quote, safe=""))
+        self._path = self._paths.path
         self.actions = self._make_actions()
 
     def _actions(self) -> dict[int, Action]:
         whole, large = super()._actions(), self._settings.large_object
         return (
-            {**whole, **LargeObjects(self, self._bodies, large, whole).actions} if large else whole
+            {**whole, **SegmentedObjects(self, self._bodies, large, whole).actions}
+            if large
+            else whole
         )
 
     # --- Hot path: operations on objects
@@ -76,7 +79,6 @@ class SwiftStorage(SwiftClient, HttpStorage):
         raise self.status_error("PUT", timing)
 
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
-        """DELETE; a missing object counts as success."""
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         timing = self._pools[url].request(
             f"DELETE {self._sites[url].base}{self._path(job)}{self._suffixes[url]}\r\n".encode(),
@@ -121,16 +123,13 @@ class SwiftStorage(SwiftClient, HttpStorage):
         arguments: tuple[Any, ...] = job.arguments
         prefix, limit, delimiter = arguments
         names = NameCounter(prefix, limit)
-        body = StreamingCollector(LISTING_MAX, names.feed)
         query = f"?format=plain&limit={limit}"
         query += f"&prefix={quote(prefix, safe='')}" if prefix else ""
         query += f"&delimiter={quote(delimiter, safe='')}" if delimiter else ""
         path = self._paths.containers[job.object] + query
-        timing = self.request("GET", path, body, deadline_ns)
+        timing = self.request("GET", path, names, deadline_ns)
         timing = timing._replace(bytes_moved=0, items=names.count)
-        if not 200 <= timing.status < 300:
-            raise self.status_error("GET", timing._replace(items=0))
-        names.check(body.headers, timing)
+        names.check(timing)
         return timing
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
@@ -158,9 +157,3 @@ class SwiftStorage(SwiftClient, HttpStorage):
 
     def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:
         return self.probe(self._path(job), job.size, deadline_ns)
-
-    def _path(self, job: Job) -> str:
-        """``container/object``, quoted."""
-        paths = self._paths
-        size_class, number = job.size_class, job.object
-        return f"{paths.container(size_class, number)}/{paths.object(size_class, number)}"

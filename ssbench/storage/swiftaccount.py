@@ -11,8 +11,8 @@ from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import Timing
 from ssbench.core.naming import LETTERS_HEADER, RUN_HEADER
 from ssbench.core.settings import Credentials, StorageSettings, typed
-from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpresponse import Collector
 from ssbench.storage.httpstore import HttpClient, is_initial
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.sites import open_pools, parse_storage_url
@@ -84,8 +84,14 @@ class SwiftClient(HttpClient):
         deadline_ns: int,
         headers: str = "",
         body: bytes | None = None,
+        *,
+        missing_ok: bool = False,
     ) -> Timing:
-        """Send a request; the collector gets the response, whatever its status."""
+        """Send a request; the collector gets the response.
+
+        :param missing_ok: a status of 404 is no error.
+        :raises StorageError: the status is not 2xx, or there was no response.
+        """
         url = self.any_url()
         upload = None
         if body is not None:
@@ -95,7 +101,10 @@ class SwiftClient(HttpClient):
         if path.startswith("?"):
             base = base.rstrip("/")
         head = f"{method} {base}{path}{self._suffixes[url]}{headers}\r\n".encode()
-        return self._pools[url].request(head, upload, deadline_ns, collector)
+        timing = self._pools[url].request(head, upload, deadline_ns, collector)
+        if timing.status // 100 == 2 or (missing_ok and timing.status == 404):
+            return timing
+        raise self.status_error(method, timing)
 
     def upload(
         self, method: str, path: str, upload: Upload, deadline_ns: int, headers: str = ""
@@ -123,12 +132,11 @@ class SwiftClient(HttpClient):
         :param segments: as of ``is_initial``.
         """
         found = Collector(bodiless=True)
-        timing = self.request("HEAD", path, found, deadline_ns)
-        if timing.status == 404:
-            return timing, False
-        if timing.status // 100 != 2:
-            raise self.status_error("HEAD", timing)
-        return timing, is_initial(found.headers, size, self._settings.compressible, segments)
+        timing = self.request("HEAD", path, found, deadline_ns, missing_ok=True)
+        compressible = self._settings.compressible
+        return timing, timing.status != 404 and is_initial(
+            found.headers, size, compressible, segments
+        )
 
     def delete_paths(self, paths: Sequence[str], deadline_ns: int) -> Timing:
         """Delete many objects by one request; ``Timing.items`` counts those that were there.
@@ -141,8 +149,6 @@ class SwiftClient(HttpClient):
             "POST", BULK_DELETE, response, deadline_ns, BULK_HEADERS, "\n".join(paths).encode()
         )
         timing = timing._replace(bytes_moved=0)
-        if not 200 <= timing.status < 300:
-            raise self.status_error("POST", timing)
         try:
             result = bulk_result(bytes(response.body))
         except StorageError as error:
@@ -153,7 +159,6 @@ class SwiftClient(HttpClient):
         raise bulk_error(result, [unquote(path) for path in paths], timing)
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
-        """The error for an unsuccessful response. Call it before any other wait."""
         return self._pools[timing.url].status_error(method, timing, self._token)
 
 

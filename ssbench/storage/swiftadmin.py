@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import time
+from typing import Any
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import MARKER_HEADER, RUN_HEADER
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits, StoreState
-from ssbench.storage.httpbody import Collector, StreamingCollector
-from ssbench.storage.httpparse import seconds_ahead
-from ssbench.storage.httpstore import LISTING_MAX
+from ssbench.storage.base import (
+    ContainerEntry,
+    ContainerInfo,
+    ObjectEntry,
+    StoreLimits,
+    StoreState,
+    unless_missing,
+)
+from ssbench.storage.httpresponse import Collector, seconds_ahead
 from ssbench.storage.sites import quoted_name
 from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, SwiftClient
 from ssbench.storage.swiftparse import (
+    Entry,
     Listing,
     bulk_result,
     container_entry,
@@ -66,11 +73,8 @@ class SwiftAdmin(SwiftClient):
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
         # HEAD first: a PUT would add our mark to a container that isn't ours.
-        try:
-            found = self.container_info(container)
-        except StorageError as error:
-            if error.status != 404:
-                raise
+        found = unless_missing(self.container_info, container)
+        if found is None:
             return self._put_container(container, changing)
         policy = self._policy
         if policy and found.policy and found.policy.lower() != policy.lower():
@@ -92,22 +96,24 @@ class SwiftAdmin(SwiftClient):
         headers = f"{MARKER_HEADER}: {quote(self._run_id) or 'yes'}\r\n"
         if self._policy is not None:
             headers += f"X-Storage-Policy: {self._policy}\r\n"
-        path = quoted_name(container)
-        timing = self._request("PUT", path, Collector(), headers, b"")
+        timing = self._request("PUT", quoted_name(container), None, headers, b"")
         if timing.status == 202:
             return self.container_info(container)
         return None
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
-        listing = Listing(container_entry, limit)
-        query = f"prefix={quote(prefix, safe='')}&{_page(marker, limit)}"
-        self._request("GET", f"?{query}", StreamingCollector(LISTING_MAX, listing.feed))
-        return listing.entries()
+        path = f"?prefix={quote(prefix, safe='')}&"
+        return self._page(path, container_entry, marker, limit)
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-        listing = Listing(object_entry, limit)
-        path = f"{quoted_name(container)}?{_page(marker, limit)}"
-        self._request("GET", path, StreamingCollector(LISTING_MAX, listing.feed))
+        return self._page(f"{quoted_name(container)}?", object_entry, marker, limit)
+
+    def _page(
+        self, path: str, entry: Callable[[dict[str, Any]], Entry], marker: str, limit: int
+    ) -> list[Entry]:
+        listing = Listing(entry, limit)
+        query = f"format=json&limit={limit}&marker={quote(marker, safe='')}"
+        self._request("GET", path + query, listing)
         return listing.entries()
 
     def object_run_id(self, container: str, name: str) -> str | None:
@@ -117,7 +123,8 @@ class SwiftAdmin(SwiftClient):
         return None if run is None else unquote(run)
 
     def delete_object(self, container: str, name: str) -> bool:
-        return self._delete(f"{quoted_name(container)}/{quoted_name(name)}")
+        path = f"{quoted_name(container)}/{quoted_name(name)}"
+        return self._request("DELETE", path, missing_ok=True).status != 404
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
         prefix = quoted_name(container)
@@ -128,35 +135,20 @@ class SwiftAdmin(SwiftClient):
         return [(name.removeprefix(container + "/"), status) for name, status in failures]
 
     def delete_container(self, container: str) -> bool:
-        return self._delete(quoted_name(container))
-
-    def _delete(self, path: str) -> bool:
-        """DELETE; returns False if there was nothing to delete."""
-        try:
-            self._request("DELETE", path, Collector())
-        except StorageError as error:
-            if error.status != 404:
-                raise
-            return False
-        return True
+        return self._request("DELETE", quoted_name(container), missing_ok=True).status != 404
 
     def _request(
         self,
         method: str,
         path: str,
-        collector: Collector,
+        collector: Collector | None = None,
         headers: str = "",
         body: bytes | None = None,
+        *,
+        missing_ok: bool = False,
     ) -> Timing:
-        """Send a request and check its status.
-
-        :raises StorageError: the status is not 2xx, or there was no response.
-        """
-        timing = self.request(method, path, collector, self._admin_deadline_ns(), headers, body)
-        if timing.status // 100 != 2:
-            raise self.status_error(method, timing)
-        return timing
-
-
-def _page(marker: str, limit: int) -> str:
-    return f"format=json&limit={limit}&marker={quote(marker, safe='')}"
+        """As ``request``, within the time of an administrative one."""
+        return self.request(
+            method, path, collector or Collector(), self._admin_deadline_ns(), headers, body,
+            missing_ok=missing_ok,
+        )  # fmt: skip

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ssbench.core import operations
@@ -27,11 +28,13 @@ from ssbench.core.naming import (
 )
 from ssbench.core.text import printable
 from ssbench.storage.base import Action
-from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpresponse import Collector
 from ssbench.storage.httpstore import ObjectBodies, ObjectsInParts, store_is_changed, written_after
-from ssbench.storage.swiftaccount import SwiftClient
 from ssbench.storage.swiftparse import bulk_result
+
+if TYPE_CHECKING:
+    from ssbench.storage.swiftaccount import SwiftClient
 
 #: Names in the listing of an object's segments: as many as one version can have, by the six digits
 #: of their index.
@@ -40,7 +43,7 @@ _EMPTY = Upload(0, b"")
 _quoted = partial(quote, safe="")
 
 
-class LargeObjects(ObjectsInParts):
+class SegmentedObjects(ObjectsInParts):
     """Actions for objects above a size. Each passes smaller objects on.
 
     :param whole: the actions for objects that are stored as one.
@@ -121,8 +124,6 @@ class LargeObjects(ObjectsInParts):
             "DELETE", path, response, deadline_ns, "Accept: application/json\r\n"
         )
         timing = timing._replace(bytes_moved=0)
-        if not 200 <= timing.status < 300:
-            raise self._client.status_error("DELETE", timing)
         try:
             result = bulk_result(bytes(response.body))
         except StorageError as error:
@@ -293,9 +294,7 @@ class LargeObjects(ObjectsInParts):
         """
         page = Collector()
         query = f"format=plain&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
-        timing = self._client.request("GET", f"{_quoted(container)}?{query}", page, deadline_ns)
-        if not 200 <= timing.status < 300:
-            raise self._client.status_error("GET", timing)
+        self._client.request("GET", f"{_quoted(container)}?{query}", page, deadline_ns)
         try:
             text = page.body.decode()
         except UnicodeDecodeError as error:
@@ -316,11 +315,8 @@ class LargeObjects(ObjectsInParts):
         """Delete segments; a missing one is no failure."""
 
         def delete(path: str) -> Timing:
-            response = Collector()
-            timing = self._client.request("DELETE", path, response, deadline_ns)
-            if timing.status // 100 != 2 and timing.status != 404:
-                raise self._client.status_error("DELETE", timing)
-            return timing
+            request = self._client.request
+            return request("DELETE", path, Collector(), deadline_ns, missing_ok=True)
 
         return self._all(delete, paths)
 

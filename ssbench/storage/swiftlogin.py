@@ -198,7 +198,7 @@ def plan_login(credentials: LoginOptions) -> Login | None:
     if missing and c.os_auth_token and c.os_storage_url:
         return None
     if missing:
-        # Who gave some of -A, -U, -K and nothing of Keystone's wants to hear of -A, -U, -K.
+        # A user who gives some of -A, -U, -K and nothing of Keystone's lacks the others of these.
         is_keystone = c.auth_version or any(getattr(c, name) for name in _OF_KEYSTONE)
         if (c.auth or c.user or c.key) and not is_keystone:
             missing = _missing("v1password", values)

@@ -14,6 +14,7 @@ from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import MARKER_HEADER
 from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.httpresponse import StreamingCollector
 
 Entry = TypeVar("Entry")
 
@@ -34,7 +35,7 @@ _decode_row = json.JSONDecoder().raw_decode
 _FOLLOWING = {"[": "{]", "{": ",]", ",": "{", "]": ""}
 
 
-class Listing(Generic[Entry]):
+class Listing(StreamingCollector, Generic[Entry]):
     """Incremental parser of an account's or container's listing. Buffers at most one row, and
     keeps at most ``limit`` entries. Only ``entries`` raises errors.
 
@@ -43,6 +44,7 @@ class Listing(Generic[Entry]):
     """
 
     def __init__(self, entry: Callable[[dict[str, Any]], Entry], limit: int) -> None:
+        super().__init__()
         self._entry = entry
         self._limit = limit
         self._entries: list[Entry] = []
@@ -116,7 +118,7 @@ class Listing(Generic[Entry]):
             self._entries.append(self._entry(row))
 
 
-class NameCounter:
+class NameCounter(StreamingCollector):
     """Counts the entries of a listing in plain text: one name a line. Keeps at most one line.
 
     Plain text is a fifth of the JSON, and counting its lines costs next to nothing. A name with a
@@ -127,13 +129,13 @@ class NameCounter:
     """
 
     def __init__(self, prefix: bytes, limit: int) -> None:
+        super().__init__()
         self.count = 0
         self._prefix, self._limit = prefix, limit
         self._line = b""  #: the start of a line whose end is still to come
         self._others = 0  #: lines without the prefix
 
     def feed(self, data: memoryview) -> None:
-        """Count the lines of more data."""
         lines, end, rest = bytes(data).rpartition(b"\n")
         if not end:
             self._line = (self._line + rest)[: _NAME_MAX + 1]
@@ -144,14 +146,13 @@ class NameCounter:
         self._others += count - lines.count(b"\n" + self._prefix)
         self._line = rest[: _NAME_MAX + 1]
 
-    def check(self, headers: Mapping[str, str], timing: Timing) -> None:
+    def check(self, timing: Timing) -> None:
         """Check what was counted.
 
-        :param headers: of the response, names in lower case.
         :raises StorageError: PROTOCOL: no listing, cut off, longer than requested, or with names
             that don't begin with the prefix.
         """
-        form = headers.get("content-type", "text/plain")
+        form = self.headers.get("content-type", "text/plain")
         if not form.startswith("text/plain"):
             wrong = f"of Content-Type {form[:80]!r}, not text/plain"
         elif self._line:
@@ -190,7 +191,7 @@ def object_entry(row: Mapping[str, Any]) -> ObjectEntry:
 
 
 def container_info(headers: Mapping[str, str]) -> ContainerInfo:
-    """A container's metadata from the response to HEAD; header names are in lower case."""
+    """Of a response to HEAD; header names are in lower case."""
     count = headers.get("x-container-object-count", "")
     return ContainerInfo(
         policy=headers.get("x-storage-policy"),
@@ -223,8 +224,6 @@ _COUNT = re.compile("[0-9]{1,18}")
 
 
 class BulkResult(NamedTuple):
-    """What a bulk delete did."""
-
     deleted: int
     not_found: int
     failures: list[tuple[str, int]]  #: (container/object, status)

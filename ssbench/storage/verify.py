@@ -20,7 +20,7 @@ from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import Naming
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.directory import FileContents
-from ssbench.storage.httpbody import Collector, HeaderCollector
+from ssbench.storage.httpresponse import Collector, HeaderCollector
 
 ClaimedMd5 = Callable[[Mapping[str, str]], str | None]
 
@@ -136,7 +136,7 @@ class Verifier:
 
     def _failure(self, job: Job, kind: ErrorKind, text: str, timing: Timing) -> StorageError:
         return StorageError(
-            kind, f"{_where(self._naming, job)}: {text}", status=timing.status, timing=timing
+            kind, f"{self._naming.path(job)}: {text}", status=timing.status, timing=timing
         )
 
 
@@ -166,12 +166,29 @@ class FileVerifier:
         known = self._contents.checksum(job.object)
         if not isinstance(body, _Md5Body) or body.hash.hexdigest() == known:
             return
-        where = _where(self._naming, job)
+        where = self._naming.path(job)
         text = f"{where}: its MD5 is {body.hash.hexdigest()}, and that of the file {known}"
         raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
 
     def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
         """Nothing: uploads of files compare while the file is open."""
+
+
+def verifier_of(
+    settings: StorageSettings,
+    naming: Naming,
+    content: SyntheticSource,
+    contents: FileContents | None,
+    claimed_md5: ClaimedMd5 = lambda headers: None,
+) -> ContentVerifier:
+    """The verifier of a run.
+
+    :param contents: real files; None: contents are made up.
+    :param claimed_md5: as of Verifier.
+    """
+    if contents:
+        return FileVerifier(settings, naming, contents)
+    return Verifier(settings, naming, content, claimed_md5)
 
 
 def hash_of(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> str:
@@ -189,8 +206,3 @@ def hash_of(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> s
             gevent.sleep(0)
     found: str = digest.hexdigest()
     return found
-
-
-def _where(naming: Naming, job: Job) -> str:
-    size_class, number = job.size_class, job.object
-    return f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"

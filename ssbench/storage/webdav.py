@@ -12,12 +12,11 @@ from ssbench.core.naming import naming_of
 from ssbench.core.operations import BULK_DELETE
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import METHODS, Action
-from ssbench.storage.httpbody import HEAD_ONLY, RESPONSE_MAX, Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpstore import LISTING_MAX, HttpStorage
+from ssbench.storage.httpresponse import HEAD_ONLY, RESPONSE_MAX, Collector
+from ssbench.storage.httpstore import HttpStorage
 from ssbench.storage.multistatus import Member, Multistatus
 from ssbench.storage.webdavclient import (
-    PROPFIND,
     XML_TYPE,
     EntryCounter,
     WebdavClient,
@@ -50,6 +49,7 @@ class WebdavStorage(WebdavClient, HttpStorage):
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
         self._paths = naming_of(settings, path_of)
+        self._path = self._paths.path
         self._folders: set[str] = set()  #: those that are there
         self.actions = self._make_actions()
 
@@ -68,10 +68,7 @@ class WebdavStorage(WebdavClient, HttpStorage):
         self, job: Job, deadline_ns: int, body: Collector | None = None, lines: str = ""
     ) -> Timing:
         longest = self._longest[job.size_class]
-        timing = self._send("GET", self._path(job), deadline_ns, None, body, lines, longest)
-        if 200 <= timing.status < 300:
-            return timing
-        raise self.status_error("GET", timing)
+        return self._send("GET", self._path(job), deadline_ns, None, body, lines, longest)
 
     def checksum_lines(self, checksum: str) -> str:
         """Of ownCloud and those that follow it; WebDAV itself has none."""
@@ -88,42 +85,29 @@ class WebdavStorage(WebdavClient, HttpStorage):
         path = self._path(job)
         if path.count("/") > 1:
             self._make_folders(path, deadline_ns)
-        timing = self._send(
-            "PUT", path, deadline_ns, upload or self._upload(job), response,
-            f"{lines}Content-Length: {job.size}\r\n",
-        )  # fmt: skip
-        if 200 <= timing.status < 300:
-            return timing
-        if timing.status in _NO_FOLDER:
-            self._folders.clear()
-        raise self.status_error("PUT", timing)
+        try:
+            return self._send(
+                "PUT", path, deadline_ns, upload or self._upload(job), response, lines
+            )
+        except StorageError as error:
+            if error.status in _NO_FOLDER:
+                self._folders.clear()
+            raise
 
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
-        """DELETE; a missing object counts as success."""
-        timing = self._send("DELETE", self._path(job), deadline_ns)
-        if 200 <= timing.status < 300 or timing.status == 404:
-            return timing._replace(bytes_moved=0)  # what the body says is no object data
-        raise self.status_error("DELETE", timing)
+        timing = self._send("DELETE", self._path(job), deadline_ns, accepted=(404,))
+        return timing._replace(bytes_moved=0)  # what the body says is no object data
 
     def _head(self, job: Job, deadline_ns: int) -> Timing:
-        timing = self._send("HEAD", self._path(job), deadline_ns, None, HEAD_ONLY)
-        if 200 <= timing.status < 300:
-            return timing
-        raise self.status_error("HEAD", timing)
+        return self._send("HEAD", self._path(job), deadline_ns, None, HEAD_ONLY)
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """Set a property. The response has a status for each, inside of a 207."""
         body = (_PROPPATCH % job.number).encode()
         members: list[Member] = []
-        response = Multistatus(members.append)
-        timing = self._send(
-            "PROPPATCH", self._path(job), deadline_ns, Upload(len(body), body),
-            StreamingCollector(RESPONSE_MAX, response.feed),
-            f"{XML_TYPE}Content-Length: {len(body)}\r\n",
-        )  # fmt: skip
+        response, upload = Multistatus(members.append, RESPONSE_MAX), Upload(len(body), body)
+        timing = self._send("PROPPATCH", self._path(job), deadline_ns, upload, response, XML_TYPE)
         timing = timing._replace(bytes_moved=0)
-        if not 200 <= timing.status < 300:
-            raise self.status_error("PROPPATCH", timing)
         if timing.status == 207:
             response.finish()
             status = max((each for member in members for each in member.statuses), default=500)
@@ -150,12 +134,7 @@ class WebdavStorage(WebdavClient, HttpStorage):
         # Counting costs a third of parsing.
         counter = EntryCounter()
         response = self._members(path, take) if beginning else counter
-        timing = self._send(
-            "PROPFIND", path, deadline_ns, Upload(len(PROPFIND), PROPFIND),
-            StreamingCollector(LISTING_MAX, response.feed),
-            f"Depth: 1\r\n{XML_TYPE}Content-Length: {len(PROPFIND)}\r\n",
-        )  # fmt: skip
-        timing = timing._replace(bytes_moved=0)
+        timing = self._propfind(path, response, deadline_ns)._replace(bytes_moved=0)
         if timing.status != 207:
             raise self.status_error("PROPFIND", timing)
         try:
@@ -171,34 +150,24 @@ class WebdavStorage(WebdavClient, HttpStorage):
         if made.count("/") > 1:
             self._make_folders(made, deadline_ns)
         timing = self._send("COPY", self._path(job), deadline_ns, destination=made)
-        if 200 <= timing.status < 300:
-            return timing._replace(bytes_moved=0)
-        raise self.status_error("COPY", timing)
+        return timing._replace(bytes_moved=0)
 
     def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:
         """By length and first bytes: WebDAV keeps no metadata of a PUT."""
         body = _Beginning(max(self._longest[job.size_class], RESPONSE_MAX))
         probe = self._send(
-            "GET", self._path(job), deadline_ns, None, body, f"Range: bytes=0-{_PROBE - 1}\r\n"
-        )
-        if probe.status // 100 != 2 and probe.status not in (404, 416):
-            raise self.status_error("GET", probe)
+            "GET", self._path(job), deadline_ns, None, body, f"Range: bytes=0-{_PROBE - 1}\r\n",
+            accepted=(404, 416),
+        )  # fmt: skip
         return probe, probe.status != 404 and self._is_initial(job, probe.status, body)
 
     def _is_initial(self, job: Job, status: int, body: _Beginning) -> bool:
-        """Whether a response to the probe shows the unmodified initial object."""
         size = body.length
         if status != 200:  # 200: all of it; it is empty, or the server knows no ranges
             stated = _RANGE.fullmatch(body.headers.get("content-range", ""))
             size = int(stated[1]) if stated else -1
         beginning = bytes(self._upload(job).first[:_PROBE])
         return size == job.size and (size == 0 or body.body == beginning)
-
-    def _path(self, job: Job) -> str:
-        """``container/object``, quoted."""
-        paths = self._paths
-        size_class, number = job.size_class, job.object
-        return f"{paths.container(size_class, number)}/{paths.object(size_class, number)}"
 
     def _make_folders(self, path: str, deadline_ns: int) -> None:
         """Make the folders between the container and an object, unless they are known."""

@@ -18,15 +18,20 @@ from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import run_id_in
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
-from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits, StoreState
-from ssbench.storage.httpbody import Collector, StreamingCollector
+from ssbench.storage.base import (
+    ContainerEntry,
+    ContainerInfo,
+    ObjectEntry,
+    StoreLimits,
+    StoreState,
+    unless_missing,
+)
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpparse import seconds_ahead
+from ssbench.storage.httpresponse import Collector, seconds_ahead
 from ssbench.storage.sites import quoted_name
 from ssbench.storage.webdavclient import (
     MARKER,
     PROPFIND,
-    XML_TYPE,
     EntryCounter,
     WebdavClient,
     path_of,
@@ -64,10 +69,8 @@ class WebdavAdmin(WebdavClient):
 
     @under_fresh_nonce
     def state(self) -> StoreState:
-        headers = f"Depth: 0\r\n{XML_TYPE}Content-Length: {len(_QUOTA)}\r\n"
         response = Collector()
-        upload = Upload(len(_QUOTA), _QUOTA)
-        timing = self._send("PROPFIND", "", self._admin_deadline_ns(), upload, response, headers)
+        timing = self._propfind("", response, self._admin_deadline_ns(), 0, _QUOTA)
         if timing.status != 207:
             raise self.status_error("PROPFIND", timing)
         found = _AVAILABLE.search(response.body)
@@ -95,12 +98,8 @@ class WebdavAdmin(WebdavClient):
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
-        found = None
-        try:
-            found = self.container_info(container)
-        except StorageError as error:
-            if error.status != 404:
-                raise
+        found = unless_missing(self.container_info, container)
+        if found is None:
             self._unmarked.discard(container)
         # One that we made is unmarked if the mark could not be uploaded: this is a second attempt.
         if found is not None and (found.marked or container not in self._unmarked):
@@ -161,11 +160,8 @@ class WebdavAdmin(WebdavClient):
         return failures
 
     def delete_container(self, container: str) -> bool:
-        try:
-            marked = self.owns(container)
-        except StorageError as error:
-            if error.status != 404:
-                raise
+        marked = unless_missing(self.owns, container)
+        if marked is None:
             return False
         shown = printable(container)
         if not marked:
@@ -214,10 +210,9 @@ class WebdavAdmin(WebdavClient):
 
     @under_fresh_nonce
     def _each_member(self, path: str, take: Callable[[str, int], None]) -> None:
-        """Call ``take`` as WebdavClient._members."""
         path = _path(path) if path else ""
-        response = self._members(path, take)
-        self._propfind(path, StreamingCollector(_LISTING_MAX, response.feed))
+        response = self._members(path, take, _LISTING_MAX)
+        self._propfind(path, response, self._admin_deadline_ns())
         response.finish()
 
     @under_fresh_nonce
@@ -226,19 +221,12 @@ class WebdavAdmin(WebdavClient):
 
         :raises StorageError: OVERLONG: there are too many to count.
         """
-        response = EntryCounter()
-        self._propfind(f"{path}/", StreamingCollector(_COUNTED_MAX, response.feed))
+        response = EntryCounter(_COUNTED_MAX)
+        self._propfind(f"{path}/", response, self._admin_deadline_ns())
         response.finish()
         return response.entries
 
     # --- Requests
-
-    def _propfind(self, path: str, collector: Collector) -> None:
-        headers = f"Depth: 1\r\n{XML_TYPE}Content-Length: {len(PROPFIND)}\r\n"
-        upload = Upload(len(PROPFIND), PROPFIND)
-        timing = self._send("PROPFIND", path, self._admin_deadline_ns(), upload, collector, headers)
-        if timing.status // 100 != 2:
-            raise self.status_error("PROPFIND", timing)
 
     @under_fresh_nonce
     def _make_folder(self, path: str) -> Timing:
@@ -254,20 +242,16 @@ class WebdavAdmin(WebdavClient):
         *,
         missing_ok: bool = False,
     ) -> Timing:
-        """Send a request and check its status.
+        """As ``_send``, within the time of an administrative request.
 
         :param missing_ok: a status of 404 is no error.
-        :raises StorageError: the status is not 2xx, or there was no response.
         """
-        upload = None
-        if body is not None:
-            headers += f"Content-Length: {len(body)}\r\n"
-            upload = Upload(len(body), body)
+        upload = None if body is None else Upload(len(body), body)
         collector = Collector(bodiless=method == "HEAD")
-        timing = self._send(method, path, self._admin_deadline_ns(), upload, collector, headers)
-        if timing.status // 100 == 2 or (missing_ok and timing.status == 404):
-            return timing
-        raise self.status_error(method, timing)
+        return self._send(
+            method, path, self._admin_deadline_ns(), upload, collector, headers,
+            accepted=(404,) if missing_ok else (),
+        )  # fmt: skip
 
 
 class _Page:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
@@ -25,9 +25,9 @@ from ssbench.core.operations import COPY, POST, row_of
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import printable
 from ssbench.storage.digest import DigestCredentials, DigestSigner, digest_challenge
-from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import ConnectionPool, UnsignedRequest
+from ssbench.storage.httpresponse import LISTING_MAX, Collector
 from ssbench.storage.httpstore import HttpClient
 from ssbench.storage.multistatus import Member, Multistatus, ResponseCounter
 from ssbench.storage.options import HttpSettings
@@ -52,8 +52,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WebdavSettings(HttpSettings):
-    """The driver's settings."""
-
     methods: tuple[str, ...] = ()  #: that all servers allow; empty: they don't say
 
 
@@ -121,8 +119,8 @@ class EntryCounter(ResponseCounter):
 
     _MARKER = f"/{MARKER}<".encode()
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, limit: int = LISTING_MAX) -> None:
+        super().__init__(limit)
         self._has_marker = False  #: nginx, for one, lists no names with a dot in front
         self._rest = b""
 
@@ -174,52 +172,71 @@ class WebdavClient(HttpClient):
         headers: str = "",
         longest: int = 0,
         destination: str = "",
+        accepted: Collection[int] = (),
     ) -> Timing:
-        """Send a request; the Timing of the response, whatever its status.
+        """Send a request; the Timing of the response.
 
         :param headers: further lines, each with its CRLF.
         :param longest: bytes of the longest object that the response may carry.
         :param destination: path of what a COPY makes; "": there is none.
+        :param accepted: statuses beside 2xx that are no error.
         :raises StaleNonce: it must be sent again.
+        :raises StorageError: any other status, or there was no response.
         """
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         site, pool = self._sites[url], self._pools[url]
+        if upload is not None:
+            headers += f"Content-Length: {upload.size}\r\n"
         if destination:
             headers += f"Destination: {site.root}{destination}\r\nOverwrite: F\r\n"
         if site.digest is None:
-            return pool.request(
+            timing = pool.request(
                 f"{method} {site.base}{path} HTTP/1.1\r\n{site.headers}{self._extra}{headers}\r\n"
                 .encode(),
                 upload, deadline_ns, collector, longest,
             )  # fmt: skip
-        if site.signer is None:  # a body would have to be sent twice
-            self._take_nonce(site, pool)
-        used = site.signer
-        lines = f"{site.headers}{self._extra}{headers}"
-        unsigned = UnsignedRequest(method, f"{site.base}{path}", "", lines)
-        timing = pool.request_signed(unsigned, upload, deadline_ns, collector, longest)
-        if timing.status == 401:
-            challenge = pool.error_response[0].get("www-authenticate", "")
-            if site.renew_nonce(used, challenge):
-                raise StaleNonce(
-                    ErrorKind.UNAUTHORIZED,
-                    f"{pool.name}: {method} returned {timing.status} {_NONCES} times, each with a"
-                    " new nonce",
-                    status=401,
-                    timing=timing._replace(bytes_moved=0),
-                )
-        return timing
+        else:
+            if site.signer is None:  # a body would have to be sent twice
+                self._take_nonce(site, pool)
+            used = site.signer
+            lines = f"{site.headers}{self._extra}{headers}"
+            unsigned = UnsignedRequest(method, f"{site.base}{path}", "", lines)
+            timing = pool.request_signed(unsigned, upload, deadline_ns, collector, longest)
+            if timing.status == 401:
+                challenge = pool.error_response[0].get("www-authenticate", "")
+                if site.renew_nonce(used, challenge):
+                    raise StaleNonce(
+                        ErrorKind.UNAUTHORIZED,
+                        f"{pool.name}: {method} returned 401 {_NONCES} times, each with a new"
+                        " nonce",
+                        status=401,
+                        timing=timing._replace(bytes_moved=0),
+                    )
+        if 200 <= timing.status < 300 or timing.status in accepted:
+            return timing
+        raise self.status_error(method, timing)
+
+    def _propfind(
+        self, path: str, response: Collector, deadline_ns: int, depth: int = 1,
+        properties: bytes = PROPFIND,
+    ) -> Timing:  # fmt: skip
+        return self._send(
+            "PROPFIND", path, deadline_ns, Upload(len(properties), properties), response,
+            f"Depth: {depth}\r\n{XML_TYPE}",
+        )  # fmt: skip
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
-        """The error of an unsuccessful response. Call it before any other wait."""
         return self._pools[timing.url].status_error(method, timing, self._sites[timing.url].secret)
 
-    def _members(self, path: str, take: Callable[[str, int], None]) -> Multistatus:
+    def _members(
+        self, path: str, take: Callable[[str, int], None], limit: int = LISTING_MAX
+    ) -> Multistatus:
         """A parser of a collection's listing.
 
         :param path: of the collection, quoted; "" or with a slash at its end.
         :param take: called with name and size of each entry but our marker; names of folders end
             with a slash.
+        :param limit: maximum length of the listing in bytes.
         """
         bases = tuple({unquote(site.base + path) for site in self._sites})
 
@@ -233,7 +250,7 @@ class WebdavClient(HttpClient):
             if name and name != MARKER:
                 take(name_of(name) + "/" * member.is_collection, member.size)
 
-        return Multistatus(take_member)
+        return Multistatus(take_member, limit)
 
     def _take_nonce(self, site: Site, pool: ConnectionPool) -> None:
         """Ask a server for a nonce. Raises nothing."""
@@ -248,12 +265,12 @@ class WebdavClient(HttpClient):
         Servers may fail if another client makes it at this moment (wsgidav does, with 500). So a
         failure counts if a second request fails, too.
         """
-        timing = self._send("MKCOL", f"{path}/", deadline_ns)
-        if timing.status >= 500:
-            timing = self._send("MKCOL", f"{path}/", deadline_ns)
-        if timing.status // 100 != 2 and timing.status != 405:
-            raise self.status_error("MKCOL", timing)
-        return timing
+        try:
+            return self._send("MKCOL", f"{path}/", deadline_ns, accepted=(405,))
+        except StorageError as error:
+            if error.status < 500:
+                raise
+        return self._send("MKCOL", f"{path}/", deadline_ns, accepted=(405,))
 
 
 def _check(settings: StorageSettings, methods: tuple[str, ...]) -> None:

@@ -11,6 +11,7 @@ import threading
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from ipaddress import ip_address
 from itertools import count
 from typing import Any
@@ -21,7 +22,7 @@ import requests
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials
 from ssbench.core.text import printable
-from ssbench.storage.authhttp import SameHostSession, login_http, reason_of
+from ssbench.storage.authhttp import SameHostSession, reason_of
 from ssbench.storage.base import Access
 from ssbench.storage.digest import (
     DigestSigner,
@@ -57,7 +58,8 @@ class WebdavLogin:
             raise UsageError("--storage webdav: give the URL of a collection with --url")
         self._http = http_settings(urls, values)
         self._users = [user_of(url, values, options.environ) for url in urls]
-        self._login = login_http(options, self._http, values.get("os_cacert", ""))
+        cacert = values.get("os_cacert", "")
+        self._session = partial(SameHostSession, self._http, cacert, options.timeouts_s)
         self.notes = [INSECURE_NOTE] if self._http.insecure else []
         self.where = urls[0]
         self._serials = count(1)
@@ -87,7 +89,7 @@ class WebdavLogin:
         return Credentials(next(self._serials), None, {"access": issued})
 
     def _meet(self) -> list[Meeting]:
-        with SameHostSession(self._login) as http:
+        with self._session() as http:
             return [
                 _meet_server(http, url, *user)
                 for url, user in zip(self._http.urls, self._users, strict=True)
@@ -103,7 +105,7 @@ def _meet_server(http: requests.Session, url: str, user: str, password: str) -> 
     issued: dict[str, Any] = {}
     signer: DigestSigner | None = None
     headers: dict[str, str] = {}
-    # PROPPATCH: servers that let anybody read demand the user of it, and it can't delete anything.
+    # PROPPATCH: servers with public reads demand a user for it, and it can't delete anything.
     response = _ask(http, "PROPPATCH", url, {}, name=nowhere())
     if response.status_code == 401:
         offered = response.headers.get("WWW-Authenticate", "")

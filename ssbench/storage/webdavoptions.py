@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import netrc
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,6 +55,8 @@ def user_of(url: str, values: Mapping[str, Any], environ: Mapping[str, str]) -> 
 def _from_netrc(
     host: str, user: str, values: Mapping[str, Any], environ: Mapping[str, str]
 ) -> tuple[str, str]:
+    import netrc  # few runs need it
+
     given = values.get("netrc", "")
     if not given and not environ.get("HOME"):
         return user, ""

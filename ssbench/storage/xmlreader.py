@@ -5,21 +5,27 @@ Document types are refused, and with them all entities but XML's own.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from xml.parsers import expat  # nosec B406 # declarations, and with them entities, are refused
+
+from ssbench.storage.httpresponse import LISTING_MAX, StreamingCollector
 
 _FEED = 1 << 16  #: bytes that are parsed at a time
 _TOKEN_MAX = 1 << 20  #: bytes of a tag, which expat keeps until it is complete
 _NAMES_MAX = 1000  #: names of elements, attributes and namespaces, which expat keeps forever
 
 
-class XmlReader(ABC):
-    """Base of a parser, which takes the elements. An error is kept until all data was fed."""
+class XmlReader(StreamingCollector):
+    """Base of a parser, which takes the elements. An error is kept until all data was fed.
+
+    :param limit: maximum length of the body in bytes.
+    """
 
     _TEXT_MAX = 16_384  #: characters of one value
 
-    def __init__(self, parser: expat.XMLParserType) -> None:
+    def __init__(self, parser: expat.XMLParserType, limit: int = LISTING_MAX) -> None:
+        super().__init__(limit)
         self._failed = False
         self._text: list[str] = []  #: of the current value
         self._length = 0

@@ -31,7 +31,6 @@ class CurveKey:
 
     @classmethod
     def generate(cls) -> CurveKey:
-        """A fresh key."""
         server_public, server_secret = zmq.curve_keypair()
         client_public, client_secret = zmq.curve_keypair()
         return cls(*(k.decode() for k in (server_public, server_secret)),

@@ -78,6 +78,7 @@ class MasterTransport:
         self._authenticator.begin(self.ports)
         self._poller = zmq.Poller()
         self._poller.register(self._results, zmq.POLLIN)
+        self._poller.register(self._work, zmq.POLLOUT)
 
     def _bind(self, kind: int, port: int) -> zmq.Socket[bytes]:
         sock = make_socket(self._context, kind, self.ip)
@@ -105,7 +106,6 @@ class MasterTransport:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only workers of this host can connect."""
         return self.ip.startswith(_LOOPBACK)
 
     def send_jobs(self, data: bytes) -> bool:
@@ -125,9 +125,10 @@ class MasterTransport:
 
         :param or_writable: also return as soon as a worker's pipe is not full.
         """
-        data = self._next_result()
-        if data is None and self._wait(timeout_s, or_writable=or_writable):
-            data = self._next_result()
+        if or_writable:
+            self._wait(timeout_s)
+            timeout_s = 0
+        data = self._next_result(int(timeout_s * 1000))
         left = RECEIVED_AT_ONCE
         while data is not None:
             try:
@@ -137,26 +138,25 @@ class MasterTransport:
             left -= 1
             data = self._next_result() if left else None
 
-    def _next_result(self) -> bytes | None:
+    def _next_result(self, wait_ms: int = 0) -> bytes | None:
+        """The next message; None if none arrives within that time."""
+        if wait_ms > 0:  # cheaper than to try, to poll and to try again
+            self._results.setsockopt(zmq.RCVTIMEO, wait_ms)
         try:
-            return self._results.recv(zmq.NOBLOCK)
+            return self._results.recv(0 if wait_ms > 0 else zmq.NOBLOCK)
         except zmq.Again:
             return None
 
-    def _wait(self, timeout_s: float, *, or_writable: bool) -> bool:
-        """Wait for a message; False if a signal came instead."""
-        self._poller.register(self._work, zmq.POLLOUT if or_writable else 0)
+    def _wait(self, timeout_s: float) -> None:
+        """Wait for a message, or until a worker's pipe is not full. A signal ends the wait."""
         try:
             self._poller.poll(int(max(timeout_s, 0) * 1000))
         except zmq.ZMQError as error:
             if error.errno != zmq.EINTR:  # type: ignore[attr-defined]
                 raise
-            return False
-        return True
 
     @property
     def refused(self) -> int:
-        """How many messages were rejected."""
         return self._rejected.count
 
     def rejected_peers(self, *, last: bool = False) -> list[str]:

@@ -73,7 +73,7 @@ class NetworkError(SsbenchError):
     """A connection could not be measured; the text says why."""
 
 
-class Request(NamedTuple):
+class MeasureRequest(NamedTuple):
     """What a client asks a listener for."""
 
     mode: str
@@ -197,7 +197,7 @@ class NetworkListener:
         self.close()
 
 
-def _parse(text: str) -> tuple[Request, str]:
+def _parse(text: str) -> tuple[MeasureRequest, str]:
     """Request and nonce of a client's line.
 
     :raises ValueError: it is not valid.
@@ -205,7 +205,7 @@ def _parse(text: str) -> tuple[Request, str]:
     words = text.split(" ")
     if len(words) == 4 and words[0] in _MODES:
         with suppress(ValueError):
-            request = Request(words[0], int(words[1]), float(words[2]))
+            request = MeasureRequest(words[0], int(words[1]), float(words[2]))
             if 0 <= request.size_bytes <= MAX_BYTES and 0 <= request.seconds <= MAX_SECONDS:
                 return request, words[3]
     raise ValueError("not a valid request")
@@ -228,14 +228,14 @@ def measure(
     :param size_bytes: to send in each direction instead; 0: no such limit.
     :raises NetworkError: the listener can't be reached, rejects us, or a connection broke.
     """
-    with _open(address, key, Request("echo", 0, 0.0), connect_timeout_s) as connection:
+    with _open(address, key, MeasureRequest("echo", 0, 0.0), connect_timeout_s) as connection:
         round_trips_s = _ping(connection)
-    request = Request("send", size_bytes, seconds)
+    request = MeasureRequest("send", size_bytes, seconds)
     with _open(address, key, request, connect_timeout_s) as connection:
         tcp_s = _send_body(connection, request)
         line = _read_report(connection, b"", time.monotonic() + 3 * IDLE_S)
         sent = _with_round_trips(_decoded(_INTERVALS, line), tcp_s)
-    request = Request("receive", size_bytes, seconds)
+    request = MeasureRequest("receive", size_bytes, seconds)
     with _open(address, key, request, connect_timeout_s) as connection:
         received = _with_round_trips(*receive_body(connection, request))
     return NetworkResult(round_trips_s, sent, received)
@@ -246,13 +246,16 @@ def end(address: tuple[str, int], key: CurveKey | None, connect_timeout_s: float
 
     :raises NetworkError: as ``measure``.
     """
-    with _open(address, key, Request("end", 0, 0.0), connect_timeout_s):
+    with _open(address, key, MeasureRequest("end", 0, 0.0), connect_timeout_s):
         pass
 
 
 @contextmanager
 def _open(
-    address: tuple[str, int], key: CurveKey | None, request: Request, connect_timeout_s: float
+    address: tuple[str, int],
+    key: CurveKey | None,
+    request: MeasureRequest,
+    connect_timeout_s: float,
 ) -> Iterator[socket.socket]:
     """A connection whose request was accepted. Translates errors, also of what uses it."""
     host, port = address
@@ -270,7 +273,7 @@ def _open(
         raise NetworkError(f"{host}, port {port}: {why or type(error).__name__}") from error
 
 
-def _request(connection: socket.socket, key: CurveKey | None, request: Request) -> None:
+def _request(connection: socket.socket, key: CurveKey | None, request: MeasureRequest) -> None:
     deadline_s = time.monotonic() + HANDSHAKE_S
     greeting, _, nonce = _read_line(connection, deadline_s).rpartition(" ")
     if greeting != _VERSION:
@@ -327,7 +330,7 @@ def _ping(connection: socket.socket) -> list[float]:
     return found
 
 
-def _send_body(connection: socket.socket, request: Request) -> list[float | None]:
+def _send_body(connection: socket.socket, request: MeasureRequest) -> list[float | None]:
     """Send a body; returns the round trips of its last line."""
     connection.settimeout(IDLE_S)
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # else megabytes may wait here when the time is over
@@ -350,7 +353,7 @@ def _send_body(connection: socket.socket, request: Request) -> list[float | None
 
 
 def receive_body(
-    connection: socket.socket, request: Request
+    connection: socket.socket, request: MeasureRequest
 ) -> tuple[list[NetworkInterval], list[float | None]]:
     """Receive a body: what arrived in each second, and the round trips of its last line.
 

@@ -40,8 +40,6 @@ _MOST = 4096  #: workers of a group
 
 
 class MasterAddress(NamedTuple):
-    """Host, ports and key of a master."""
-
     host: str
     ports: Ports
     key: CurveKey | None

@@ -36,8 +36,6 @@ class TransportError(SsbenchError):
 
 
 class Ports(NamedTuple):
-    """The master's three ports."""
-
     work: int = 13579
     results: int = 13580
     control: int = 13581
@@ -58,7 +56,6 @@ def resolve(host: str) -> str:
 
 
 def endpoint(ip: str, port: int | str) -> str:
-    """The address in ZeroMQ's form."""
     return f"tcp://[{ip}]:{port}" if ":" in ip else f"tcp://{ip}:{port}"
 
 

@@ -65,8 +65,9 @@ log = logging.getLogger(__name__)
 
 _NEVER_NS = 1 << 62
 _HELLO_NS = SECOND_NS  #: between two hellos
-#: Without an answer for so long, though control states arrive, the master has given up this
-#: incarnation: it was listed while control states did not arrive.
+#: So long after the first control state that does not list it, the master has given up this
+#: incarnation: it was listed while control states did not arrive. The hello is no start for this: a
+#: master that checks the store first reads it late.
 _UNANSWERED_NS = 5 * SECOND_NS
 #: A refused worker repeats its hello this long: the worker of the same id may be dead, and not yet
 #: lost.
@@ -75,8 +76,8 @@ NO_MASTER_WARNING_S = 10
 #: Credentials are asked for once a second, and waited for so long.
 _ASK_NS, _RENEWAL_NS = SECOND_NS, 60 * SECOND_NS
 #: Pauses of the shell between two ticks: until the hello is out (connections take a moment), while
-#: operations in flight end, and else.
-_HELLO_PAUSE_S, _DRAIN_PAUSE_S, TICK_S = 0.005, 0.02, 0.25
+#: there is no master to take it, while operations in flight end, and else.
+_HELLO_PAUSE_S, _ALONE_PAUSE_S, _DRAIN_PAUSE_S, TICK_S = 0.005, 0.05, 0.02, 0.25
 #: Freed when memory runs out: an orderly exit needs some. More than malloc keeps for itself.
 _RESERVE_BYTES = 1 << 20
 
@@ -281,7 +282,7 @@ class WorkerMachine:
         self._next_ask_ns = 0
         self._checked = (0, 0)  # the newest check of the network: master and number
         self._next_hello_ns = 0
-        self._first_hello_ns = 0  # of this incarnation; 0: not yet
+        self._unlisted_since_ns = 0  # first control state without this incarnation; 0: none yet
         self._silent_ns = 0  # since the newest control state, see ``tick``
         self._heard_any = False
         self._warned_of_no_master = False
@@ -308,9 +309,11 @@ class WorkerMachine:
         """When the next ``tick`` is due, at the latest."""
         if self._exit:
             return _DRAIN_PAUSE_S
-        # Waking so often costs as much as some operations: only while there is a hello to send.
-        joins_fast = self.settings.concurrency and not self._membership.known
-        return _HELLO_PAUSE_S if joins_fast else TICK_S
+        if not self.settings.concurrency or self._membership.known:
+            return TICK_S
+        # Waking so often costs 4 % of a core: only for a second from the start, or from a master's
+        # last control state.
+        return _HELLO_PAUSE_S if self._silent_ns < SECOND_NS else _ALONE_PAUSE_S
 
     # Control states ------------------------------------------------------------------------
 
@@ -338,7 +341,9 @@ class WorkerMachine:
             self.expire_lease("The master has dropped this worker")
         elif status is MembershipStatus.REPLACED:
             self._on_master_lost("another one has started")
-        elif 0 < self._first_hello_ns < now_ns - _UNANSWERED_NS:
+        elif not self._unlisted_since_ns:
+            self._unlisted_since_ns = now_ns
+        elif now_ns - self._unlisted_since_ns > _UNANSWERED_NS:
             self._rejoin()
 
     def _on_accepted(self, state: ControlState, now_ns: int) -> None:
@@ -617,7 +622,6 @@ class WorkerMachine:
     def hello_sent(self, now_ns: int) -> None:
         """The hello is out; it is repeated until a control state lists or refuses the worker."""
         self._next_hello_ns = now_ns + _HELLO_NS
-        self._first_hello_ns = self._first_hello_ns or now_ns
 
     # Leaving ---------------------------------------------------------------------------------
 
@@ -648,7 +652,7 @@ class WorkerMachine:
         self._cut_short = self._cut_short or self.in_phase
         self._dropped += self._leave()
         self._membership.renew(self._chance.getrandbits(63))
-        self._first_hello_ns = 0
+        self._unlisted_since_ns = 0
 
     def _leave(self) -> int:
         """Return what was not started, and end the phase; returns how many jobs were here."""

@@ -199,8 +199,12 @@ class UserPool:
 
     def flush(self) -> None:
         """Report the completed operations, if there are any."""
-        if not self.closed and self._held.finished:
-            self._idle_watcher.stop()
+        if self.closed:
+            return
+        # Always: an acknowledgement may have taken the results along, and the event loop does not
+        # sleep while the watcher runs.
+        self._idle_watcher.stop()
+        if self._held.finished:
             self._channel.report()
 
     def _release_due(self) -> None:

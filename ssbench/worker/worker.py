@@ -25,7 +25,7 @@ from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
 from ssbench.host.process import usable_cores
-from ssbench.host.sampler import Sampler
+from ssbench.host.sampler import StackSampler
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import open_store
 from ssbench.transport.sockets import TransportError
@@ -85,7 +85,7 @@ class Worker:
         self._channel = JobChannel(self._machine, transport, clock, on_jobs)
         self._store = WorkerStore(self._machine, self._channel, open_driver)
         self._pool: UserPool | None = None
-        self._sampled: tuple[WorkerPhase, Sampler] | None = None  # of a phase with a profile
+        self._sampled: tuple[WorkerPhase, StackSampler] | None = None  # of a phase with a profile
         self._newest: tuple[ControlState, int] | None = None  # that the machine has
         self._wake = Event()
         self._hub = get_hub()
@@ -221,7 +221,7 @@ class Worker:
             if phase is machine.phase and not phase.ready:
                 kind = ThreadUserPool if storage.concurrency == "threads" else UserPool
                 self._pool = kind(machine, phase, storage, self._channel, self._store, self._wake)
-                sampler = Sampler()
+                sampler = StackSampler()
                 if phase.profile and sampler.start():
                     self._sampled = phase, sampler
                 elif phase.profile:

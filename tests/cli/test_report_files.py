@@ -10,7 +10,6 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from pyarrow import parquet
 
 from ssbench.cli.master import main
 from ssbench.statfile import StatFileWriter
@@ -120,6 +119,8 @@ def test_operations_are_written_as_json_lines_and_parquet(
     assert main(["report-scenario", "-s", str(stats), *words]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(lines) > 100
+    from pyarrow import parquet  # has a thread of its own
+
     assert parquet.read_table(table).to_pylist() == lines
 
 

@@ -24,6 +24,7 @@ from ssbench.storage.base import ContainerInfo, StoreLimits
 from ssbench.storage.noop import NoopStorage
 from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_run_scenario import _own_folder, run, scenario
+from tests.fakes.full_disk import fill_disk
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -33,12 +34,9 @@ __all__ = ["_own_folder"]
 def _full_disk_at(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
     """From the first record of this kind on, nothing can be written any more."""
 
-    def full(file: int, data: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
     def write(self: StatFileWriter, record: Record) -> None:
         if isinstance(record, kind):
-            monkeypatch.setattr("ssbench.statfile.writer._write_all", full)
+            fill_disk(monkeypatch)
         really(self, record)
 
     really = StatFileWriter.write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.commands import COMMANDS, master_parser
-from ssbench.cli.site import Site, describe
+from ssbench.cli.site import SiteDefaults, describe
 from ssbench.cli.store_options import store_options
 from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.core.errors import UsageError
@@ -30,7 +31,7 @@ def parse(tmp_path: Path) -> Parse:
         path = tmp_path / "config.toml"
         path.write_text(file)
         path.chmod(mode)
-        site = Site.read({"SSBENCH_CONFIG": str(path), **environ})
+        site = SiteDefaults.read({"SSBENCH_CONFIG": str(path), **environ})
         site.check(TABLES)
         words = shlex.split(line)
         return master_parser(words, site).parse_args(words)
@@ -153,7 +154,9 @@ def test_faults_of_variables_name_the_variable(parse: Parse) -> None:
 
 
 def test_misspelt_variables_are_named() -> None:
-    site = Site({"SSBENCH_USRS": "3", "SSBENCH_USERS": "3", "SSBENCH_ALL_SERVERS": "1", "X": ""})
+    site = SiteDefaults(
+        {"SSBENCH_USRS": "3", "SSBENCH_USERS": "3", "SSBENCH_ALL_SERVERS": "1", "X": ""}
+    )
     assert list(site.misspelt_variables(TABLES)) == [
         "SSBENCH_USRS: no such variable; did you mean SSBENCH_USERS or SSBENCH_USER?"
     ]
@@ -244,7 +247,7 @@ verify = true
 def test_a_worker_takes_its_own_table_and_what_it_knows(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("users = 3\nretries = 2\n[ssbench-worker]\nmaster = 'bench1'")
-    site = Site.read({"SSBENCH_CONFIG": str(path)})
+    site = SiteDefaults.read({"SSBENCH_CONFIG": str(path)})
     site.check({"ssbench-worker": WORKER}, "ssbench-worker")
     ns = worker_parser(site.values("ssbench-worker", WORKER)).parse_args([])
     assert (ns.address, ns.retries) == ("bench1", 2)
@@ -256,12 +259,16 @@ def test_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (folder / "ssbench").mkdir(parents=True)
         (folder / "ssbench/config.toml").write_text(f"scenario = '{folder.name}'")
     monkeypatch.setenv("HOME", str(home))
-    assert Site.read({}).content == {"scenario": ".config"}
-    assert Site.read({"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).content == {"scenario": "xdg"}
-    assert Site.read({"XDG_CONFIG_HOME": str(tmp_path)}).content == {}
-    assert Site.read({"SSBENCH_CONFIG": ""}).content == {}
+    assert SiteDefaults.read({}).content == {"scenario": ".config"}
+    assert SiteDefaults.read({"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).content == {
+        "scenario": "xdg"
+    }
+    assert SiteDefaults.read({"XDG_CONFIG_HOME": str(tmp_path)}).content == {}
+    for ignored in ("", os.path.relpath(tmp_path / "xdg")):
+        assert SiteDefaults.read({"XDG_CONFIG_HOME": ignored}).content == {"scenario": ".config"}
+    assert SiteDefaults.read({"SSBENCH_CONFIG": ""}).content == {}
     with pytest.raises(UsageError, match="nowhere: can't be read: No such file"):
-        Site.read({"SSBENCH_CONFIG": str(tmp_path / "nowhere")})
+        SiteDefaults.read({"SSBENCH_CONFIG": str(tmp_path / "nowhere")})
 
 
 @pytest.mark.parametrize("command", sorted(TABLES))

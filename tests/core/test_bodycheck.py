@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.bodycheck import BodyCheck, BodyFault, Expected, claimed_md5
+from ssbench.core.bodycheck import BodyCheck, BodyFault, Expected, claimed_md5, expected_content
 from ssbench.core.content import PERIOD, SyntheticSource
-from ssbench.core.model import ErrorKind
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.naming import initial_size
+from ssbench.core.operations import RANGE_READ, READ, Operation
 
 CORRUPT, STALE = ErrorKind.CORRUPT, ErrorKind.STALE
 BLOCK_SIZE = 1000  #: less than what is received at a time
@@ -144,6 +146,52 @@ def test_the_first_version_of_an_initial_object_has_one_size() -> None:
     assert kind(judged([body(0, 700)], 1, first_size=700)) is STALE
     assert kind(judged([body(0, 700)], 1, first_size=701)) is CORRUPT
     assert kind(judged([body(1, 700)], 2, first_size=701)) is STALE
+
+
+SIZE_CLASS = SizeClass("tiny", 100, 900, ((int(READ), 1.0),), 5)
+
+
+def read_back(
+    data: bytes, operation: Operation, number: int, offset: int = 0, length: int | None = None
+) -> ErrorKind:
+    """What is wrong with the content that a READ of version 2, of 500 bytes, returns."""
+    job = Job(1, operation, 0, number, 2, 500)
+    check = BodyCheck(RANDOM, expected_content(SIZE_CLASS, NAME.decode(), job, offset, length))
+    check.add(memoryview(data))
+    return kind(check.finding({}))
+
+
+def test_an_earlier_version_has_a_size_of_its_class() -> None:
+    assert read_back(body(2, 500), READ, 7) is ErrorKind.NONE
+    for size, found in ((99, CORRUPT), (100, STALE), (900, STALE), (901, CORRUPT)):
+        assert read_back(body(1, size), READ, 7) is found
+
+
+def test_an_initial_object_had_the_size_that_it_was_uploaded_with() -> None:
+    size = initial_size(SIZE_CLASS, 4)
+    for number, other in ((4, CORRUPT), (5, STALE)):  # the first five are initial
+        assert read_back(body(0, size), READ, number) is STALE
+        assert read_back(body(0, size - 1), READ, number) is other
+    assert read_back(body(1, size - 1), READ, 4) is STALE
+
+
+def test_a_part_of_an_earlier_version_has_the_length_that_was_requested() -> None:
+    assert read_back(body(2)[100:150], RANGE_READ, 7, 100, 50) is ErrorKind.NONE
+    for length, found in ((49, CORRUPT), (50, STALE), (51, CORRUPT)):
+        assert read_back(body(1)[100 : 100 + length], RANGE_READ, 7, 100, 50) is found
+    assert read_back(body(2)[101:151], RANGE_READ, 7, 100, 50) is CORRUPT
+
+
+@pytest.mark.parametrize("offset", [0, 100])
+def test_an_old_version_is_found_behind_a_byte_that_both_versions_have(offset: int) -> None:
+    newest, size = 1000, offset + 50
+    first = body(newest, size)[offset]
+    older = next(version for version in range(newest) if body(version, size)[offset] == first)
+    data = body(older, size)[offset:]
+    check = BodyCheck(RANDOM, Expected(NAME, newest, 50, range(50, 51), None, offset))
+    for part in (data[:1], data[1:]):
+        check.add(memoryview(part))
+    assert check.finding({}) == (STALE, f"version {older} of it, not {newest}")
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ from zlib import compress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.content import PERIOD, SyntheticSource, block, source_of
+from ssbench.core.content import PERIOD, SyntheticSource, block, repeated_block, source_of
 from ssbench.core.settings import StorageSettings
 from tests.fakes.drivers import pieces
 
 #: The first 100,000 bytes of tiny_000000.
 GOLDEN = "f3cb3e4c5d45d57063b3ea98f956e000bca9c4a2ab6af6e7c7e5d31f2834ec0f"
 
+TWICE = block() * 2
 SIZES = st.integers(0, 300_000)
 BLOCK_SIZES = st.integers(200, 100_000)
 
@@ -88,7 +89,7 @@ def test_pieces_are_no_copies() -> None:
 
 
 def test_making_the_block_is_fast() -> None:
-    block.cache_clear()
+    repeated_block.cache_clear()
     started = time.process_time()
     SyntheticSource(65536).piece(b"x", 0, 1)
     assert time.process_time() - started < 0.1
@@ -100,7 +101,7 @@ def test_agreement_ends_at_the_first_byte_that_differs(
     at: int, size: int, wrong: int, compressible: bool
 ) -> None:
     content = SyntheticSource(300, compressible=compressible)
-    whole = b"A" * 5000 if compressible else (block() * 2)[at % PERIOD :][:size]
+    whole = b"A" * 5000 if compressible else TWICE[at % PERIOD :][:size]
     part = bytearray(whole[:size])
     assert content.agreement(at, memoryview(part)) == size
     part[wrong % size] ^= 1

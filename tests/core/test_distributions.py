@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.distributions import Distribution, Histogram, LogNormal, zipf
+from ssbench.core.distributions import Distribution, LogNormal, SizeBins, zipf
 
 N = 50_000
 UNIT = st.floats(0, 1, exclude_max=True)
@@ -52,12 +52,12 @@ def test_a_size_of_a_histogram_is_in_one_of_its_bins(
     for width, weight in widths:
         bins.append((at, at + width, weight))
         at += width + 5
-    size = Histogram(tuple(bins)).at(u)
+    size = SizeBins(tuple(bins)).at(u)
     assert any(low <= size <= high for low, high, _ in bins)
 
 
 def test_sizes_follow_the_weights_of_a_histogram_and_are_uniform_within_a_bin() -> None:
-    chance, sizes = Random(2), Histogram(((10, 10, 5.0), (100, 109, 2.0), (20, 20, 1.0)))
+    chance, sizes = Random(2), SizeBins(((10, 10, 5.0), (100, 109, 2.0), (20, 20, 1.0)))
     counts = Counter(sizes.at(chance.random()) for _ in range(N))
     assert near(counts[10], 5 / 8)
     assert near(counts[20], 1 / 8)
@@ -101,7 +101,7 @@ def test_ten_million_ranks_cost_no_more_than_ten() -> None:
         assert drawn < 1.3 * 10_000
 
 
-@pytest.mark.parametrize("sizes", [LogNormal(1000, 1, 0, 10**6), Histogram(((5, 9, 1), (1, 2, 1)))])
+@pytest.mark.parametrize("sizes", [LogNormal(1000, 1, 0, 10**6), SizeBins(((5, 9, 1), (1, 2, 1)))])
 def test_the_mean_of_all_quantiles_is_that_of_draws(sizes: Distribution) -> None:
     chance = Random(5)
     drawn = fmean(sizes.at(chance.random()) for _ in range(N))

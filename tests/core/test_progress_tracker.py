@@ -32,6 +32,16 @@ def test_the_rate_covers_the_last_seconds() -> None:
     assert shown.remaining_s == pytest.approx(890)
 
 
+def test_the_rate_is_of_five_seconds_or_since_the_figure_before() -> None:
+    tracker = ProgressTracker(None, None)
+    rates = {at_s: tracker.progress(at_s, at_s**2, 0, 1, 1).rate for at_s in (*range(1, 13), 30)}
+    assert rates[4] == 4**2 / 4
+    assert rates[5] == 5**2 / 5
+    assert rates[6] == (6**2 - 1) / 5
+    assert rates[12] == (12**2 - 7**2) / 5
+    assert rates[30] == (30**2 - 12**2) / 18
+
+
 def test_the_first_figure_has_a_rate() -> None:
     assert ProgressTracker(None, None).progress(0.5, 50, 0, 1, 1).rate == 100
 
@@ -63,7 +73,7 @@ def test_results_are_counted_by_operation_and_by_cause() -> None:
 
 
 rows = st.tuples(st.sampled_from([0, 1, 2, 200, 300]), st.sampled_from([0, 0, 0, 1, 2]),
-                 st.sampled_from([0, 1000, 70_000, 2**40]))  # fmt: skip
+                 st.sampled_from([0, 1000, 1200, 70_000, 2**40]))  # fmt: skip
 
 
 @given(st.lists(st.lists(rows, min_size=1, max_size=5), max_size=8))
@@ -100,7 +110,7 @@ def test_the_bytes_and_operations_of_each_second_are_its_history(
 ) -> None:
     tracker = ProgressTracker(None, None, moves_bytes=moves_bytes)
     for quarter in range(1, 13):
-        rows = [BLANK._replace(operation=int(READ), bytes_moved=size) for size in (1000, 3000)]
+        rows = [BLANK._replace(operation=int(READ), bytes_moved=size) for size in (1900, 2100)]
         tracker.add_results(pack_results(rows))
         shown = tracker.progress(quarter / 4, 2 * quarter, 0, 1, 1)
     assert shown.history == ((8.0, rate),) * 3

@@ -165,6 +165,19 @@ def test_a_mutation_repeated_by_the_driver_stays_unknown() -> None:
     assert attempts.unknown == 1
 
 
+@pytest.mark.parametrize(("operation", "unknown"), [(CREATE, 1), (READ, 0)])
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_mutation_that_was_done_in_part_stays_unknown(
+    operation: Operation, unknown: int, status: int
+) -> None:
+    error = failed(status)
+    error.partly_done = True
+    attempts = Attempts(operation, 0)
+    attempts.after(error)
+    assert attempts.unknown == unknown
+    assert Attempts(operation, 0).anew(error).unknown == unknown
+
+
 def test_renewals_keep_the_counts() -> None:
     attempts = Attempts(READ, 2)
     for what in (503, 503):
@@ -211,7 +224,19 @@ def test_the_pause_after_a_404_does_not_grow() -> None:
 
 @pytest.mark.parametrize(
     ("status", "unknown"),
-    [(503, True), (499, True), (201, True), (403, False), (404, False), (0, True)],
+    [
+        (0, True),
+        (201, True),
+        (299, True),
+        (300, False),
+        (403, False),
+        (404, False),
+        (408, True),
+        (498, False),
+        (499, True),
+        (500, True),
+        (503, True),
+    ],
 )
 def test_statuses_that_leave_an_object_unknown(status: int, unknown: bool) -> None:
     assert leaves_unknown(status) is unknown

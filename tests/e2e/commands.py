@@ -58,8 +58,8 @@ def until(what: str, true: Callable[[], object], patience_s: float = PATIENCE_S)
         if true():
             return
         assert time.monotonic() < deadline, f"did not happen within {patience_s:g} s: {what}"
-        # The cores are for what is waited for: at most a fifth of one goes into asking.
-        time.sleep(max(POLL_S, 4 * (time.thread_time() - asked_s)))
+        # The cores are for what is waited for: at most a tenth of one goes into asking.
+        time.sleep(max(POLL_S, 9 * (time.thread_time() - asked_s)))
 
 
 def is_gone(pid: int) -> bool:
@@ -234,33 +234,36 @@ class Commands:
         prefix: Sequence[str] = (),
         stat_file: Path | None = None,
         program: bool = False,
+        preexec_fn: Callable[[], object] | None = None,
         **popen: Any,
     ) -> Started:
         """Any command, in a clean environment.
 
         :param program: start ours as programs, too; otherwise they are forked (``tests.e2e.warm``)
             unless another parameter needs a program.
+        :param preexec_fn: called in the new process before the command, as ``Forked`` has it.
         """
         number = len(self.started)
         out, err = self.place / f"{number}.out", self.place / f"{number}.err"
         words = [*prefix, sys.executable, *map(str, command)]
         variables = {**clean_environment(), "TMPDIR": str(self.place), **(environment or {})}
-        ours = command[0] in (MASTER, WORKER) and stdin is None
+        ours = command[0] in (MASTER, WORKER)
         start = Forked if ours and not (program or prefix or popen) else subprocess.Popen
-        with out.open("wb") as out_file, err.open("wb") as err_file:
+        given = Path(os.devnull)
+        if stdin is not None:
+            given = self.place / f"{number}.in"
+            given.write_text(stdin)
+        with given.open("rb") as in_file, out.open("wb") as out_file, err.open("wb") as err_file:
             process = start(
                 words,
-                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                stdin=in_file,
                 stdout=out_file,
                 stderr=err_file,
                 cwd=ROOT,
                 env=variables,
+                preexec_fn=preexec_fn,
                 **popen,
             )
-        if stdin is not None:
-            assert process.stdin is not None
-            process.stdin.write(stdin.encode())
-            process.stdin.close()
         started = Started(process, out, err, stat_file)
         self.started.append(started)
         return started
@@ -392,6 +395,12 @@ def finished(stats: RunStats) -> dict[str, int]:
     return {row_of(op).name: stats.total(op).operations for op in stats.operations}
 
 
+def results_of(worker: str, path: Path | None) -> int:
+    """How many results of a worker's run are in a stat file that may still grow."""
+    assert path is not None
+    return stats_of(path, damaged=True).requests_per_worker().get(worker, 0)
+
+
 class Request(NamedTuple):
     """A line of the server's log."""
 
@@ -516,9 +525,9 @@ class Account:
         """The status of an upload; the name may hold anything."""
         return self("PUT", f"{container}/{name}", body, safe="/")[0]
 
-    def contents(self) -> dict[str, list[str]]:
-        """Container -> names of its objects."""
-        listings = {c: self("GET", f"{c}?format=json")[2] for c in self.containers()}
+    def contents(self, base: str = "") -> dict[str, list[str]]:
+        """Container -> names of its objects, of containers that begin with the base."""
+        listings = {c: self("GET", f"{c}?format=json")[2] for c in self.containers(base)}
         return {c: [e["name"] for e in json.loads(body)] for c, body in listings.items()}
 
     def containers(self, base: str = "") -> list[str]:

@@ -17,8 +17,6 @@ from tests.servers.four_process import FourProcessSwift
 from tests.servers.keystone import KeystoneSwift
 from tests.servers.swift import swift_options
 
-HERE = Path(__file__).parent
-
 #: Keystone's releases that run without a patch ask for it.
 KEYSTONE_PYTHON = (3, 11)
 
@@ -91,7 +89,7 @@ def keystone() -> Iterator[KeystoneSwift]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Every test here is an end-to-end test; Keystone's exist where Keystone does."""
     for item in items:
-        if HERE in item.path.parents:
+        if item.nodeid.startswith("tests/e2e/"):
             item.add_marker(pytest.mark.e2e)
     if sys.version_info >= KEYSTONE_PYTHON:
         return

@@ -24,7 +24,7 @@ from _pytest.mark import ParameterSet
 
 from ssbench.runner.scenarios import CANNED
 from tests.core.accesslog.test_formats import combined
-from tests.e2e.commands import WORKER, Account, Started, clean_environment
+from tests.e2e.commands import WORKER, Account, Started, clean_environment, until
 from tests.e2e.warm import Forked
 from tests.ports import held_port
 from tests.servers.dictstore import DictStore
@@ -37,7 +37,7 @@ from tests.test_docs import ROOT, command_lines, page
 ELSEWHERE = {
     r"make ": "tests/test_docs.py::test_command_lines_are_accepted_by_the_parsers",
     r"python -m ssbench.embedded": "tests/embedded/test___main__.py",
-    r".* nectar .*/v3/": "tests/e2e/test_nectar.py",
+    r".* nectar .*/v3/": "tests/e2e/test_keystone.py",
     r".* -V 2 ": "tests/storage/test_auth.py",
     r".* bench suite --count 100000 ": "tests/e2e/test_bench.py",
     r".* --influx ": "tests/e2e/test_influx.py",
@@ -225,6 +225,8 @@ class Reader:
         started = start(line, self.place, {**self.environment, "SSBENCH_RESULTS_DIR": results})
         if re.search(r"^ssbench-worker ", line):
             self._left.append((line, started))
+            # A signal before its first words would end the start.
+            until("its first words", started.talk)
             if "--network-server" in line:
                 started.wait_for("istening")
             return

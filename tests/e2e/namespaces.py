@@ -5,13 +5,15 @@ Root makes them as they are; anybody else within a user namespace, which Debian 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "mount": "mount"}
@@ -23,6 +25,10 @@ _LISTEN = """if True:
     socket.send_fds(there, [b"x"], [made.fileno()])
 """
 IS_ROOT = os.geteuid() == 0
+#: From the kernel's headers; the module os has it from Python 3.12 on.
+_CLONE_NEWUTS = 0x04000000
+#: Flag of unshare -> file in /proc.
+_KINDS = {"--net": "net", "--mount": "mnt"}
 
 
 class Namespace:
@@ -69,6 +75,14 @@ class Namespace:
         user = [] if IS_ROOT else ["--user", "--preserve-credentials"]
         return ["nsenter", "-t", str(self.pid), *user, *self._flags]
 
+    def enter(self, hostname: str = "") -> Callable[[], None]:
+        """As ``preexec_fn``, moves a command in here.
+
+        :param hostname: the command's host gets this name.
+        """
+        kinds = [*([] if IS_ROOT else ["user"]), *(_KINDS[flag] for flag in self._flags)]
+        return partial(_enter, [f"/proc/{self.pid}/ns/{kind}" for kind in kinds], hostname)
+
     def run(self, *command: str) -> None:
         """Run a command in here, which must succeed."""
         done = subprocess.run([*self.prefix, *command], capture_output=True, check=False)
@@ -86,6 +100,24 @@ class Namespace:
     def path(self, path: Path) -> Path:
         """From out here, the path as it is in here."""
         return Path(f"/proc/{self.pid}/root{path}")
+
+
+def _enter(namespaces: Sequence[str], hostname: str) -> None:
+    # All are opened first: in another mount namespace they may be missing.
+    descriptors = [os.open(path, os.O_RDONLY) for path in namespaces]
+    for fd in descriptors:
+        _call("setns", fd, 0)
+        os.close(fd)
+    if hostname:
+        _call("unshare", _CLONE_NEWUTS)
+        socket.sethostname(hostname)
+
+
+def _call(name: str, *arguments: int) -> None:
+    """Call a function of the C library that the module os has from Python 3.12 on."""
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments):
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
 class Network:

@@ -45,7 +45,7 @@ def test_expired_objects_are_not_requested(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
     path = commands.scenario(container_base="expired", delete_after=3, user_count=8)
-    options = ["-r", 7, "--think-time", 0.05, *login(embedded_swift)]
+    options = ["-r", 7, "--think-time", 0.2, *login(embedded_swift)]
     ended = commands.run("-f", path, *options, workers=1).fine()
     count, errors, _ = ended.counted()
     assert count > 100

@@ -121,7 +121,7 @@ def test_a_file_system_without_direct_access_is_refused(
 ) -> None:
     disks.run("mount", "-t", "ramfs", "none", str(folder))
     words = ["-f", scenario(commands), *store(folder, "--direct")]
-    ended = commands.run(*words, workers=1, prefix=disks.prefix)
+    ended = commands.run(*words, workers=1, preexec_fn=disks.enter())
     assert f"--direct: {folder} (ramfs) has no O_DIRECT" in ended.one_line(2)
 
 
@@ -130,7 +130,7 @@ def test_a_worker_that_sees_another_directory_is_refused(
 ) -> None:
     disks.run("mount", "-t", "tmpfs", "none", str(folder))
     ports = free_ports()
-    worker = commands.worker(*ports, "far", prefix=disks.prefix)
+    worker = commands.worker(*ports, "far", preexec_fn=disks.enter())
     ended = commands.run(
         "-f", scenario(commands), "--expect-workers", 1, *store(folder), workers=None, ports=ports
     )
@@ -143,7 +143,7 @@ def test_a_worker_that_sees_the_same_directory_takes_part(
     commands: Commands, folder: Path, disks: Namespace
 ) -> None:
     ports = free_ports()
-    commands.worker("--exit-with-master", *ports, "far", prefix=disks.prefix)
+    commands.worker("--exit-with-master", *ports, "far", preexec_fn=disks.enter())
     ended = commands.run(
         "-f", scenario(commands), "--expect-workers", 2, "--zmq-bind-ip", "127.0.0.1",
         *store(folder), workers=1, ports=ports,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +18,21 @@ from ssbench import statfile
 from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS, Operation, rows_of
 from ssbench.core.records import RunFooter, RunHeader
-from tests.e2e.commands import free_ports
+from tests.e2e.commands import ROOT, Commands, free_ports
 
-ROOT = Path(__file__).parents[2]
 DRIVER = "tests.fakes.forty_operations:FortyStore"
 COUNT = 1000
 
 
-def ssbench(*arguments: str | Path, status: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, ROOT / "bin" / "ssbench-master", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout
+@pytest.fixture(scope="module")
+def ssbench(fork_server: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """``ssbench(*words, status=0)``: what a command in a process of its own prints."""
+    commands = Commands(tmp_path_factory.mktemp("forty"))
+
+    def run(*words: str | Path, status: int = 0) -> str:
+        return commands.master(*words).wait().fine(status).out
+
+    return run
 
 
 def table() -> list[Operation]:
@@ -53,7 +53,9 @@ def rows() -> list[Operation]:
 
 
 @pytest.fixture(scope="module")
-def runs(rows: list[Operation], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def runs(
+    ssbench: Callable[..., str], rows: list[Operation], tmp_path_factory: pytest.TempPathFactory
+) -> list[Path]:
     """Stat files of two runs with two workers each."""
     folder = tmp_path_factory.mktemp("forty")
     scenario = folder / "forty.scenario"
@@ -82,7 +84,7 @@ def test_forty_rows_are_registered_by_the_driver_only(rows: list[Operation]) -> 
 
 
 @pytest.fixture(scope="module")
-def report(runs: list[Path]) -> dict[str, Any]:
+def report(ssbench: Callable[..., str], runs: list[Path]) -> dict[str, Any]:
     """The JSON report of the first run."""
     found: dict[str, Any] = json.loads(ssbench("report-scenario", "-s", runs[0], "--json"))
     return found
@@ -105,7 +107,7 @@ def test_each_operation_has_results_and_nothing_is_left_behind(
 
 
 def test_text_csv_and_json_report_them_in_a_process_without_their_rows(
-    rows: list[Operation], runs: list[Path]
+    ssbench: Callable[..., str], rows: list[Operation], runs: list[Path]
 ) -> None:
     text = ssbench("report-scenario", "-s", runs[0])
     blocks = re.findall(r"^([A-Z_]+)\n +Count: ", text, re.MULTILINE)
@@ -116,7 +118,9 @@ def test_text_csv_and_json_report_them_in_a_process_without_their_rows(
     assert all(counts[f"{row.name.lower()}_count"] > 0 for row in rows)
 
 
-def test_a_threshold_names_one_operation(rows: list[Operation], runs: list[Path]) -> None:
+def test_a_threshold_names_one_operation(
+    ssbench: Callable[..., str], rows: list[Operation], runs: list[Path]
+) -> None:
     name = rows[0].name.lower()
     met, missed = f"p99({name}, tiny) < 50s", f"p99({name}) < 0.000001ms"
     ssbench("report-scenario", "-s", runs[0], "--threshold", met)
@@ -124,7 +128,9 @@ def test_a_threshold_names_one_operation(rows: list[Operation], runs: list[Path]
     assert rows[0].name in said
 
 
-def test_two_runs_compare_by_operation(rows: list[Operation], runs: list[Path]) -> None:
+def test_two_runs_compare_by_operation(
+    ssbench: Callable[..., str], rows: list[Operation], runs: list[Path]
+) -> None:
     found = json.loads(ssbench("compare", *runs, "--json"))
     assert {row.name for row in rows} <= found["operations"].keys()
     one = rows[0].name

@@ -33,9 +33,8 @@ def start_worker(
     commands: Commands, network: Network, index: int, *options: object, name: str = ""
 ) -> Started:
     words = ["-c", 1000, "--zmq-host", network.master_address(index), *PORTS, *options]
-    return commands.worker(
-        *words, name or f"host-{index}", prefix=network.workers[index].prefix
-    )  # fmt: skip
+    host = network.workers[index]
+    return commands.worker(*words, name or f"host-{index}", preexec_fn=host.enter())
 
 
 def test_four_hosts_with_a_key_in_any_order(
@@ -49,7 +48,7 @@ def test_four_hosts_with_a_key_in_any_order(
     path = commands.scenario()
     options = ["--noop", "-u", 2000, "-o", 40000, "--expect-workers", 4, *keyed]
     master = commands.start_run(
-        "-f", path, *options, workers=None, ports=PORTS, prefix=network.master.prefix
+        "-f", path, *options, workers=None, ports=PORTS, preexec_fn=network.master.enter()
     )
     time.sleep(0.5)
     # One each on a host where a worker with the right key is to come later.
@@ -84,7 +83,7 @@ def test_four_hosts_with_a_key_in_any_order(
         assert "populate" not in started.talk()
         assert started.talk().count("WARNING") == 1, started.talk()
     killer = ["kill-workers", *PORTS, *keyed]
-    gone = commands.master(*killer, prefix=network.master.prefix).wait().fine()
+    gone = commands.master(*killer, preexec_fn=network.master.enter()).wait().fine()
     assert len(gone.out.splitlines()) == 4
     assert [worker.wait().status for worker in workers] == [0] * 4
     assert stranger.process.poll() is wrong.process.poll() is None
@@ -96,7 +95,7 @@ def test_running_without_a_key_prints_a_warning(commands: Commands, network: Net
     start_worker(commands, network, 1)
     options = ["--noop", "--zmq-bind-ip", "0.0.0.0", "--expect-workers", 2]
     ended = commands.run(
-        "-f", path, *options, workers=None, ports=PORTS, prefix=network.master.prefix
+        "-f", path, *options, workers=None, ports=PORTS, preexec_fn=network.master.enter()
     ).fine()
     assert ended.counted() == (500, 0, 0)
     warnings = [line for line in ended.err.splitlines() if line.startswith("WARNING")]
@@ -112,7 +111,7 @@ def test_without_key_and_address_only_loopback_is_served(
     start_worker(commands, network, 0)
     options = ["--noop", "--worker-wait", 2]
     ended = commands.run(
-        "-f", path, *options, workers=None, ports=PORTS, prefix=network.master.prefix
+        "-f", path, *options, workers=None, ports=PORTS, preexec_fn=network.master.enter()
     )
     assert "no worker joined" in ended.one_line()
 

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import re
+import shlex
+import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
 
-from tests.e2e.commands import Commands, requests, unavailable
+from tests.e2e.commands import (
+    LONGEST_S,
+    MASTER,
+    ROOT,
+    Commands,
+    clean_environment,
+    requests,
+    unavailable,
+)
+from tests.e2e.test_nectar import own_options
 from tests.e2e.test_secrets import Watcher, none_has, nowhere
+from tests.e2e.warm import Forked
 from tests.servers.keystone import STRANGER, TESTER, Account, KeystoneSwift
 
 
@@ -27,10 +42,10 @@ def test_a_password_and_domains(
     commands: Commands, keystone: KeystoneSwift, account: Account
 ) -> None:
     base = f"whose{account.domain}"
-    path = commands.scenario(container_base=base)
+    path = commands.scenario(container_base=base, operation_count=20)
     options = password_options(keystone.auth_url, account)
     ended = commands.run("-f", path, *options, workers=1).fine()
-    assert ended.counted() == (60, 0, unavailable(keystone.swift, base))
+    assert ended.counted() == (20, 0, unavailable(keystone.swift, base))
     accounts = {
         line.split(" ")[1].split("/")[2]
         for line in keystone.swift.access_log().read_text().splitlines()
@@ -38,7 +53,7 @@ def test_a_password_and_domains(
     }
     (its_own,) = accounts  # the containers are in the account of the project
     assert its_own.startswith("KEY_")
-    assert len(requests(keystone.swift, base)) > 60
+    assert len(requests(keystone.swift, base)) > 20
 
 
 def test_an_application_credential(commands: Commands, keystone: KeystoneSwift) -> None:
@@ -67,9 +82,9 @@ def test_the_environment_of_an_openrc(commands: Commands, keystone: KeystoneSwif
         "OS_PROJECT_DOMAIN_NAME": STRANGER.domain,
         "OS_REGION_NAME": "RegionOne",
     }
-    path = commands.scenario(container_base="openrc")
+    path = commands.scenario(container_base="openrc", operation_count=20)
     assert commands.run("-f", path, environment=environment, workers=1).fine().counted() == (
-        60,
+        20,
         0,
         unavailable(keystone.swift, "openrc"),
     )
@@ -143,9 +158,9 @@ def test_an_environment_with_a_password_shows_it_nowhere(
         "OS_USER_DOMAIN_NAME": TESTER.domain,
         "OS_PROJECT_DOMAIN_NAME": TESTER.domain,
     }
-    path = commands.scenario(container_base="envpass")
+    path = commands.scenario(container_base="envpass", operation_count=20)
     options = {"environment": environment, "workers": 1, "program": True}
-    started = commands.start_run("-v", "-f", path, "-r", 1, **options)
+    started = commands.start_run("-v", "-f", path, **options)
     with Watcher(started) as watcher:
         assert started.wait().fine().counted()[1] == 0
     none_has(watcher.inherited, "OS_PASSWORD")
@@ -153,6 +168,71 @@ def test_an_environment_with_a_password_shows_it_nowhere(
     wrong = {**environment, "OS_PASSWORD": WRONG}
     commands.call_run("-v", "-f", path, environment=wrong).fine(1)
     nowhere(commands.place, WRONG)
+
+
+# Command lines of nectar's benchmark as they stand
+
+LINES = ROOT / "tests/corpus/nectar"
+#: Of 10,000,000 and 1,000,000 objects, and two hours.
+SCALE = "0.000005"
+WRITE = ["completion_time_unix_nano", "object_name", "transaction_id", "status"]
+HEADS = {
+    "put": [*WRITE, "elapsed_nanoseconds"],
+    "get": [*WRITE, "headers_elapsed_nanoseconds", "elapsed_nanoseconds"],
+    "delete": [*WRITE, "elapsed_nanoseconds"],
+    "mixed": [WRITE[0], "method", *WRITE[1:], "elapsed_nanoseconds"],
+}
+
+
+def run_line(line: str, place: Path, keystone: KeystoneSwift) -> str:
+    """Run it in a folder of its own; its output also goes where the line sends it."""
+    command, name = line.split(" 2>&1 | tee ")
+    _, *words = shlex.split(command.replace("${KEYSTONE}", urlsplit(keystone.auth_url).netloc))
+    own = [f"--scale={SCALE}", *own_options("--containers", "3")]
+    environment = {**clean_environment(), "TMPDIR": str(place)}
+    with (place / name).open("wb") as output:
+        args = [sys.executable, str(MASTER), "nectar", *own, *words]
+        process = Forked(args, stdout=output, stderr=output, env=environment, cwd=place)
+        status = process.wait(LONGEST_S)
+    said = (place / name).read_text()
+    assert status == 0, said
+    assert "Traceback" not in said, said
+    return said
+
+
+@pytest.mark.parametrize(("series", "objects"), [("4KB", 50), ("1MB", 5)])
+def test_nectars_lines_of_a_series_run_as_they_stand(
+    tmp_path: Path, fork_server: None, keystone: KeystoneSwift, series: str, objects: int
+) -> None:
+    """The mixed one, and of the two turns the first: the lines of the second have other names."""
+    lines = (LINES / f"{series}.sh").read_text().splitlines()
+    lines = [line for line in lines if line.startswith("nectar ")]
+    assert len(lines) == 7
+    second = [line for line in lines if "-2- " in line and "mixed" not in line]
+    as_first = {re.sub(r"2(-|\.csv)", r"1\1", line) for line in second}
+    assert len(as_first) == 3
+    lines = [line for line in lines if line not in second]
+    assert as_first < {*lines}
+    said = {line.split()[-1]: run_line(line, tmp_path, keystone) for line in lines}
+    kind = {"4KB": "kb", "1MB": "mb"}[series]
+    for method, unit in (("put", "PUT"), ("get", "GET"), ("delete", "DELETE")):
+        text = said[f"big-test-ec-{kind}-{method}-1-"]
+        assert "total time, " in text
+        assert f" {unit}s per second." in text
+        head, *rows = csv.reader(
+            (tmp_path / f"bench{series}{method}1.csv").read_text().splitlines()
+        )
+        assert head == HEADS[method]
+        assert len(rows) == objects * (3 if method == "get" else 1)
+        assert {row[1].split("/")[0].rstrip("0123456789") for row in rows} == {
+            f"bench-ec-{kind}-1-"
+        }
+        assert all(row[3].startswith("20") for row in rows)
+    assert " requests per second." in said[f"big-test-ec-{kind}-mixed-1-"]
+    head, *rows = csv.reader((tmp_path / f"bench{series}mixed1.csv").read_text().splitlines())
+    assert head == HEADS["mixed"]
+    # A second may be too short for an upload of 1 MiB, and so for all that follows it.
+    assert {"PUT"} <= {row[1] for row in rows} <= {"PUT", "GET", "HEAD", "POST", "DELETE"}
 
 
 # The server itself, by a client that isn't ours

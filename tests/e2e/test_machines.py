@@ -86,7 +86,7 @@ def test_every_process_records_metrics_once_a_second(commands: Commands) -> None
     assert max(record.figures["context_switches_per_s"] for record in seconds) > 20
     # 50 operations a second are nothing. Where a neighbour takes the cores, that is said instead.
     verdict = ended.stats.verdict()
-    assert verdict.headroom is not Headroom.NONE
+    assert verdict.findings or verdict.headroom is Headroom.ENOUGH
     assert {finding.cause for finding in verdict.findings} <= {Cause.CORES, Cause.LATE}
     assert verdict.findings or "The load generator had cores left: ssbench used" in ended.out
     assert_csv(commands, ended.results, len(records_of(ended.results)))
@@ -125,7 +125,7 @@ def test_a_noop_run_at_full_speed_is_marked_as_limited_by_the_load_generator(
     commands: Commands,
 ) -> None:
     path = commands.scenario(operation_count=None, run_seconds=4, user_count=256)
-    ended = commands.run("-f", path, "--noop", "-R").fine()
+    ended = commands.run("-f", path, "--noop", "-R", workers=1).fine()
     assert ended.stats.verdict().headroom in (Headroom.NONE, Headroom.AT_TIMES)
 
 

@@ -7,7 +7,7 @@ import json
 import re
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -20,12 +20,10 @@ from ssbench.core.errors import StatFileError
 from ssbench.core.operations import READ
 from ssbench.core.records import HostRecord
 from ssbench.core.stats.tally import Tally
-from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import (
     Commands,
     Ended,
     free_ports,
-    login,
     port_options,
     until,
     workers_of,
@@ -38,8 +36,6 @@ from tests.ports import held_port
 
 #: Nobody else is in these namespaces.
 PORTS = port_options("13579", "13580", "13581")
-#: Gives a command's host a name.
-NAMED = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"']
 STORE_ADDRESS = "198.18.1.2"
 
 
@@ -60,24 +56,23 @@ def keyed(commands: Commands) -> list[str]:
     return ["--zmq-key-file", str(path)]
 
 
-def on(network: Network, name: str) -> list[str]:
-    """What to put before a command for this host."""
-    index = ["bench-02", "store-01"].index(name)
-    return [*network.workers[index].prefix, *NAMED, name]
+def on(network: Network, name: str) -> Callable[[], None]:
+    """Moves a command to this host."""
+    return network.workers[["bench-02", "store-01"].index(name)].enter(name)
 
 
 def test_each_pair_of_three_hosts_is_measured_in_both_directions(
     commands: Commands, network: Network, keyed: list[str]
 ) -> None:
-    server = commands.worker("--network-server", *keyed, prefix=on(network, "store-01"))
+    server = commands.worker("--network-server", *keyed, preexec_fn=on(network, "store-01"))
     server.wait_for("Listening at 0.0.0.0, port 13583, for")
     to_master = ["--zmq-host", network.master_address(0), *PORTS, *keyed]
     workers = [
-        commands.worker(*to_master, *words, prefix=on(network, "bench-02"))
+        commands.worker(*to_master, *words, preexec_fn=on(network, "bench-02"))
         for words in (["one"], ["--exit-with-master", "two"])
     ]
     words = ["check-network", STORE_ADDRESS, "--bytes", "4M", "--expect-workers", 2]
-    master = commands.master(*words, *PORTS, *keyed, prefix=network.master.prefix)
+    master = commands.master(*words, *PORTS, *keyed, preexec_fn=network.master.enter())
     ended = master.wait().fine()
     assert server.wait().status == 0  # with the command
     assert workers[1].wait().status == 0
@@ -157,12 +152,12 @@ def test_metrics_of_the_stores_host_are_recorded_and_a_run_does_not_need_them(
     commands: Commands, network: Network, keyed: list[str]
 ) -> None:
     words = ["--metrics-only", "--zmq-host", network.master_address(1), *PORTS, *keyed]
-    metrics = commands.worker(*words, "metrics", prefix=on(network, "store-01"))
+    metrics = commands.worker(*words, "metrics", preexec_fn=on(network, "store-01"))
     metrics.wait_for("Worker metrics for metrics only")
     path = commands.scenario(operation_count=None, run_seconds=9, user_count=4)
     options = ["--noop", "--rate", 40, "--worker-timeout", 1, *keyed]
     master = commands.start_run(
-        "-f", path, *options, workers=2, ports=PORTS, prefix=network.master.prefix
+        "-f", path, *options, workers=2, ports=PORTS, preexec_fn=network.master.enter()
     )
     assert master.stat_file is not None
     stat_file = master.stat_file
@@ -210,16 +205,14 @@ def reads(commands: Commands, users: int, operations: int, *options: str) -> Tal
     return run_reads(commands, users, operations, *options).stats.total(READ)
 
 
-def test_latencies_of_a_store_50_ms_away_are_50_ms_longer(
-    commands: Commands, embedded_swift: EmbeddedSwift
-) -> None:
-    account = embedded_swift.storage_url.partition("/v1/")[2]
-    # 30 operations of a near store may all be in one busy moment of this host, on either side.
-    before = reads(commands, 1, 300, *login(embedded_swift)).last_byte.histogram.min
-    with far_away(embedded_swift.port) as port:
-        there = f"http://127.0.0.1:{port}/v1/{account}"
-        tally = reads(commands, 1, 30, *login(embedded_swift), "-S", there)
-    after = reads(commands, 1, 300, *login(embedded_swift)).last_byte.histogram.min
+def test_latencies_of_a_store_50_ms_away_are_50_ms_longer(commands: Commands) -> None:
+    with PacedSwift(1000, 0).listening() as swift, far_away(swift.server_port) as port:
+        here = ["-S", swift.url, "-T", "token"]
+        there = ["-S", swift.url.replace(str(swift.server_port), str(port)), "-T", "token"]
+        # 30 operations of a near store may all be in one busy moment of this host, on either side.
+        before = reads(commands, 1, 300, *here).last_byte.histogram.min
+        tally = reads(commands, 1, 30, *there)
+        after = reads(commands, 1, 300, *here).last_byte.histogram.min
     far, first_byte = tally.last_byte.histogram.min, tally.first_byte.histogram.min
     assert before is not None
     assert after is not None

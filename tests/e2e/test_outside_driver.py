@@ -45,7 +45,7 @@ def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
     with DictStore(token_life_s=2) as store:
         path = scenario(commands)
         started = commands.start_run(
-            "-v", "-f", path, "-r", "5", "--think-time", "0.01", "--verify", *store.options,
+            "-v", "-f", path, "-r", "5", "--think-time", "0.1", "--verify", *store.options,
             environment=environment(store), program=True,
         )  # fmt: skip
         with Watcher(started) as watcher:

@@ -6,7 +6,6 @@ With ten objects and as many CREATEs as DELETEs the population touches zero agai
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 
@@ -14,7 +13,7 @@ from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Commands, finished, login, requests
 
 USERS = 64
-OPERATIONS = 500
+OPERATIONS = 250
 MANY = 20_000  #: 70 to 100 s: `make test-long`
 SEED = 1  #: of chance itself, three standard deviations would be exceeded once in a hundred runs
 
@@ -24,17 +23,17 @@ SEED = 1  #: of chance itself, three standard deviations would be exceeded once 
     "operations", [OPERATIONS, pytest.param(MANY, marks=pytest.mark.slow)], ids="{}".format
 )
 def test_a_run_has_no_own_errors(
-    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], operations: int
+    commands: Commands, embedded_swift: EmbeddedSwift, operations: int
 ) -> None:
-    swift = fresh_swift(in_memory=True)
-    path = commands.scenario(user_count=USERS, operation_count=operations)
-    ended = commands.start_run("-f", path, "--seed", SEED, *login(swift)).wait(600).fine()
+    base = f"ownerrors{operations}"
+    path = commands.scenario(user_count=USERS, operation_count=operations, container_base=base)
+    ended = commands.start_run("-f", path, "--seed", SEED, *login(embedded_swift)).wait(600).fine()
     assert ended.counted() == (operations, 0, 0)
     stats = ended.stats
     total = stats.total()
     assert (total.not_found_retries, total.rate_limited, total.renewals) == (0, 0, 0)
     assert stats.run.lost == stats.run.left_behind == 0
-    seen = [r for r in requests(swift, "ssbench") if r.object]
+    seen = [r for r in requests(embedded_swift, base) if r.object]
     # HEAD: populate looks for what isn't there yet.
     assert [r for r in seen if r.status >= 400 and r.method != "HEAD"] == []
     counted = finished(stats)

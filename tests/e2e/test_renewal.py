@@ -25,7 +25,7 @@ def test_an_expiring_token_is_renewed_for_all_workers(
 ) -> None:
     path = commands.scenario(user_count=8, container_base="renewed")
     before = logins(swift)
-    ended = commands.run("-f", path, "-r", RUN_S, "--think-time", 0.1, *login(swift)).fine()
+    ended = commands.run("-f", path, "-r", RUN_S, "--think-time", 0.25, *login(swift)).fine()
     count, errors, retries = ended.counted()
     assert count > 50
     assert (errors, retries) == (0, 0)
@@ -59,7 +59,7 @@ def test_an_expired_given_token_is_reported(
     commands.worker(*ports).wait_for("master expected")
     account = Account(swift)  # last: its token is short-lived
     options = ["--os-auth-token", account.token, "--os-storage-url", account.url]
-    options += ["-r", "7", "--think-time", "0.02", "--expect-workers", "1"]
+    options += ["-r", "7", "--think-time", "0.2", "--expect-workers", "1"]
     ended = commands.run("-f", path, *options, workers=None, ports=ports)
     assert ended.err.count("rejected the given token") == 1
     assert ended.counted()[0] > 0

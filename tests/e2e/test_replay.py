@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ssbench.core.accesslog.formats import LineParser, Request
+from ssbench.core.accesslog.formats import LineParser, LoggedRequest
 from tests.e2e.commands import (
     Account,
     Commands,
@@ -79,7 +79,7 @@ def logged(log: Path) -> Counter[str]:
     parser = LineParser()
     found = [parser.parse(line) for line in log.read_bytes().splitlines()]
     assert None not in found
-    requests = (each.request for each in found if isinstance(each, Request))
+    requests = (each.request for each in found if isinstance(each, LoggedRequest))
     return Counter(each for each in requests if "MULTI" not in each)
 
 
@@ -118,7 +118,7 @@ def test_a_log_is_replayed_by_two_workers_in_containers_of_its_own(
     first = ended.results.rename(commands.place / "first.stat.gz")
     again = replay(commands, recorded.log, "--speed", 3, *login(swift), workers=1).fine()
     assert sum(finished(again.stats).values()) == sum(did.values())
-    compared = commands.master("compare", first, again.results).wait().fine()
+    compared = commands.call("compare", first, again.results).fine()
     assert "replay at speed 2" in compared.out
     assert "replay at speed 3" in compared.out
     cleaned = commands.master("cleanup-containers", "-b", "ssbench_replay", "--yes", *login(swift))
@@ -150,9 +150,7 @@ def test_parts_of_a_log_and_the_scenario_of_one_run_without_a_store(
     assert sum(finished(few.stats).values()) <= 20
     assert re.search(r"left out \d+: beyond --max-requests", few.err)
     made = commands.place / "made.scenario"
-    commands.master(
-        "make-scenario", "--from-access-log", recorded.log, "--output", made
-    ).wait().fine()
+    commands.call("make-scenario", "--from-access-log", recorded.log, "--output", made).fine()
     nowhere(commands.place, "holiday", "beach", ADDRESS)
     ended = commands.run("-f", made, "-o", 60, "--noop", workers=1).fine()
     assert ended.counted()[0] == 60

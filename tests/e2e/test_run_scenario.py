@@ -321,7 +321,7 @@ def test_a_given_token_and_storage_url_need_no_login(
 def test_a_profile_shows_where_master_and_workers_spend_cpu_time(
     commands: Commands,
 ) -> None:
-    path = commands.scenario(operation_count=100_000)  # a second, for samples of 10 ms
+    path = commands.scenario(operation_count=40_000)  # half a second, for samples of 10 ms
     ended = commands.run("-f", path, "--noop", "--profile").fine()
     section = ended.out[ended.out.index("PROFILE") :]
     assert "reported no profile" not in section

@@ -17,6 +17,7 @@ from tests.e2e.commands import (
     finished,
     is_gone,
     rows_of,
+    stats_of,
     until,
     workers_of,
 )
@@ -77,25 +78,16 @@ def done(started: Started, operation: str) -> int:
 
 
 def check_operations(
-    commands: Commands, server: S3Server, *own: str, count: int = 80, **keys: object
+    commands: Commands, server: S3Server, started: Started, count: int, *options: str
 ) -> None:
     """A run that leaves no secret and, after clean-up, nothing else."""
-    path = scenario(commands, "all", operation_count=count, **keys)
-    given = {"environment": server.environment}
-    options = [*server.options, *own]
-    words = ["-v", "-f", path, "--verify", "--profile", *options]
-    started = commands.start_run(*words, **given, program=True)
-    with Watcher(started) as watcher:
-        ended = started.wait().fine()
+    ended = started.wait().fine()
     errors = [row for row in rows_of(ended.results) if row["error"]]
     assert ended.counted()[:2] == (count, 0), errors
-    if keys:
-        assert set(finished(ended.stats)) == {name.upper() for name in OPERATIONS}
     assert len(workers_of(ended.results)) == 2
-    none_has(watcher.public, server.secret_key)
-    none_has(watcher.inherited, server.secret_key, "AWS_SECRET_ACCESS_KEY")
     nowhere(commands.place, server.secret_key)
-    cleaned = commands.master("cleanup-containers", "-b", "all", *options, **given)
+    words = ["cleanup-containers", "-b", "all", *server.options, *options]
+    cleaned = commands.master(*words, environment=server.environment)
     assert "3 containers" in cleaned.wait().fine().out
     kept = server.contents()
     assert not kept["bench"]
@@ -105,7 +97,15 @@ def check_operations(
 def test_two_workers_run_all_operations_on_objects_in_parts_and_show_no_secret(
     commands: Commands, each_s3: S3Server
 ) -> None:
-    check_operations(commands, each_s3, "--s3-bucket", "bench", **LARGE)
+    path = scenario(commands, "all", operation_count=50, **LARGE)
+    words = ["-v", "-f", path, "--verify", "--profile", *each_s3.options, "--s3-bucket", "bench"]
+    started = commands.start_run(*words, environment=each_s3.environment, program=True)
+    with Watcher(started) as watcher:
+        check_operations(commands, each_s3, started, 50, "--s3-bucket", "bench")
+    none_has(watcher.public, each_s3.secret_key)
+    none_has(watcher.inherited, each_s3.secret_key, "AWS_SECRET_ACCESS_KEY")
+    assert started.stat_file is not None
+    assert set(finished(stats_of(started.stat_file))) == {name.upper() for name in OPERATIONS}
 
 
 @pytest.mark.parametrize("own", [
@@ -114,7 +114,10 @@ def test_two_workers_run_all_operations_on_objects_in_parts_and_show_no_secret(
 def test_containers_can_be_buckets_and_buckets_part_of_the_host_name(
     commands: Commands, s3: S3Server, own: list[str]
 ) -> None:
-    check_operations(commands, s3, *own, count=20)
+    path = scenario(commands, "all", operation_count=20)
+    words = ["-v", "-f", path, "--verify", *s3.options, *own]
+    started = commands.start_run(*words, environment=s3.environment)
+    check_operations(commands, s3, started, 20, *own)
 
 
 def test_a_lost_worker_and_a_killed_master_leave_no_object_and_no_open_upload(

@@ -30,12 +30,12 @@ def test_sizes_and_picks_are_those_of_the_scenario(
         {"name": "bins", "size": {"histogram": [[0, 10, 1], [100, 120, 1]]}, "pick": "zipf"},
     ]  # fmt: skip
     path = commands.scenario(
-        sizes=sizes, initial_files={"log": 12, "two": 12, "bins": 12}, operation_count=100,
+        sizes=sizes, initial_files={"log": 12, "two": 12, "bins": 12}, operation_count=60,
         operations={"create": 1, "read": 6, "update": 1, "delete": 1}, crud_profile=None,
         container_base=base,
     )  # fmt: skip
     given = ("-f", path, "--verify", *login(embedded_swift))
-    check_all_done(commands.run(*given, workers=1), 100, embedded_swift, base)
+    check_all_done(commands.run(*given, workers=1), 60, embedded_swift, base)
     stored = {r.object: int(r.size) for r in requests(embedded_swift, base) if r.method == "PUT"
               and r.object}  # fmt: skip
     assert {size for name, size in stored.items() if name.startswith("two_")} == {7, 3000}
@@ -100,7 +100,8 @@ def test_swift_takes_expect_newest_and_new_connections(
 
 def test_a_source_address_must_be_one_of_the_host(commands: Commands) -> None:
     path = commands.scenario()
-    ended = commands.run("-f", path, "--noop", "--source-address", "192.0.2.7")
+    words = ["-f", path, "--noop", "--workers", 1, "--source-address", "192.0.2.7"]
+    ended = commands.call_run(*words)
     line = ended.one_line(2)
     assert "--source-address 192.0.2.7: cannot assign requested address on this host" in line
 
@@ -113,7 +114,7 @@ def test_existing_objects_are_read_and_nothing_is_changed(
     for number in range(10):
         account.put(container, f"in/{number} ä?", b"x" * (10 + number))
         account.put(container, f"out/{number}", b"x")
-    before = account.contents()[container]
+    before = account.contents(container)[container]
     path = commands.scenario(
         crud_profile=None, operations={"read": 4, "head": 1, "range_read": 1, "list": 1},
         range_bytes=4, operation_count=60, container_base=base, pick="round_robin",
@@ -127,7 +128,7 @@ def test_existing_objects_are_read_and_nothing_is_changed(
     names = {r.object for r in asked if r.method in ("GET", "HEAD") and r.object}
     assert all(name.startswith("in/") for name in names)
     assert len(names) == 10
-    assert account.contents()[container] == before
+    assert account.contents(container)[container] == before
     assert account.containers(f"{base}_0") == []
     swept = commands.run(*given, "--sweep", "users=1,3", "-o", "10", workers=1).fine()
     assert "users" in swept.out
@@ -135,12 +136,11 @@ def test_existing_objects_are_read_and_nothing_is_changed(
 
 def test_existing_rejects_what_changes_objects(commands: Commands) -> None:
     path = commands.scenario()
-    line = commands.run("-f", path, "--existing", "c", "-S", "http://x/v1/a", "-T", "t").one_line(2)
+    store = ["-S", "http://x/v1/a", "-T", "t"]
+    line = commands.call_run("-f", path, "--existing", "c", *store).one_line(2)
     assert "--existing never changes objects" in line
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
-    line = commands.run(
-        "-f", path, "--existing", "c", "--verify", "-S", "http://x/v1/a", "-T", "t"
-    ).one_line(2)
+    line = commands.call_run("-f", path, "--existing", "c", "--verify", *store).one_line(2)
     assert "--existing with --verify" in line
 
 
@@ -180,7 +180,8 @@ def test_a_run_that_misses_a_threshold_ends_early(
 def test_a_threshold_that_no_run_can_be_watched_for_is_rejected(commands: Commands) -> None:
     path = commands.scenario()
     for given in ([], ["--threshold", "mean < 5s"]):
-        line = commands.run("-f", path, "--noop", "--abort-on-threshold", "5", *given).one_line(2)
+        words = ["-f", path, "--noop", "--abort-on-threshold", "5", *given]
+        line = commands.call_run(*words).one_line(2)
         assert "--abort-on-threshold needs a --threshold that it can watch: errors and rate" in line
 
 

@@ -104,7 +104,7 @@ def test_a_tree_of_files_is_uploaded_under_its_names_with_each_checksum(
     ])  # fmt: skip
     assert "Left out: 1 symbolic link" in ended.err
     assert "Left out: 1 special file" in ended.err
-    assert account.contents()["tree"] == sorted(f"in/{name}" for name in SIZES)
+    assert account.contents("tree")["tree"] == sorted(f"in/{name}" for name in SIZES)
     for name in SIZES:
         found = account("GET", f"tree/in/{name}", safe="/")[2]
         assert hashlib.md5(found).digest() == hashlib.md5((folder / name).read_bytes()).digest()
@@ -127,12 +127,12 @@ def test_objects_of_others_are_replaced_on_request_only(
     account.put("theirs", "empty", b"precious")
     text = transfer("upload", folder, "--container", "theirs").one_line(ExitStatus.USAGE)
     assert "1 object with names of files: empty; --overwrite replaces them" in text
-    assert account.contents()["theirs"] == ["empty", "other"]
+    assert account.contents("theirs")["theirs"] == ["empty", "other"]
     assert account("GET", "theirs/empty")[2] == b"precious"
     ended = transfer("upload", folder, "--container", "theirs", "--overwrite").fine()
     assert "not made by ssbench, 2 objects" in ended.out
     assert account("GET", "theirs/empty")[2] == b""
-    assert account.contents()["theirs"] == sorted([*SIZES, "other"])
+    assert account.contents("theirs")["theirs"] == sorted([*SIZES, "other"])
 
 
 def test_a_download_is_compared_with_the_files(
@@ -185,7 +185,7 @@ def test_what_is_wrong_with_a_file_is_said_by_name(
     assert sorted(row["detail"] for row in rows) == sorted(
         f"{tmp_path}/seen/{name}: {why}" for name, why in wrong.items()
     )
-    assert account.contents()["wrong"] == []
+    assert account.contents("wrong")["wrong"] == []
 
 
 def two_trees(tmp_path: Path) -> tuple[Path, Path]:
@@ -205,7 +205,7 @@ def test_a_store_refuses_another_content_than_was_hashed(
     ended = transfer("upload", listed, "--container", "refused", *words)
     ended.fine(ExitStatus.CORRUPTION)
     assert "other: the store received another MD5 than" in ended.err
-    assert account.contents()["refused"] == ["alike"]
+    assert account.contents("refused")["refused"] == ["alike"]
 
 
 def test_other_stores_take_files_too(commands: Commands, folder: Path, tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_an_upload_that_is_interrupted_keeps_its_results(
     assert "Not begun: " in ended.err
     done = ended.stats.total().count
     assert 2 < done < 60
-    assert len(account.contents()["stopped"]) == done
+    assert len(account.contents("stopped")["stopped"]) == done
 
 
 def test_files_that_a_killed_worker_held_are_named(

@@ -87,7 +87,7 @@ def test_there_is_nothing_to_verify_without_a_store(commands: Commands) -> None:
 
 @pytest.mark.parametrize(
     ("count", "more"),
-    [(200, []), (200, ["--compressible"]), pytest.param(3000, [], marks=pytest.mark.slow)],
+    [(100, []), (100, ["--compressible"]), pytest.param(3000, [], marks=pytest.mark.slow)],
 )
 def test_an_intact_store_passes(
     embedded_swift: EmbeddedSwift, commands: Commands, count: int, more: list[str]

@@ -53,13 +53,13 @@ def test_a_run_on_each_server_is_verified_cleaned_and_shows_no_secret(
 ) -> None:
     with server:
         operations = {**OPERATIONS, **MORE[type(server)]}
-        path = scenario(commands, operations=operations, operation_count=100)
+        path = scenario(commands, operations=operations, operation_count=60)
         given = {"environment": server.environment}
         words = ["-f", path, "--verify", *server.options]
         started = commands.start_run("-v", *words, **given, program=True)
         with Watcher(started) as watcher:
             ended = started.wait().fine()
-        assert ended.counted()[:2] == (100, 0)
+        assert ended.counted()[:2] == (60, 0)
         assert len(workers_of(ended.results)) == 2
         assert {name for name, count in finished(ended.stats).items() if count} == {
             name.upper() for name in operations

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
@@ -41,7 +41,7 @@ _SSBENCH = [
 ]
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload([
-    __name__, *_SSBENCH,
+    __name__, *_SSBENCH, "tests.e2e.namespaces",
     "encodings.ascii", "keystoneauth1.identity", "swiftclient.authv1",
     "pytest",  # the main module of this process, which each fork imports
 ])  # fmt: skip
@@ -56,6 +56,7 @@ class Forked:
 
     :param args: the command line of a program in ``bin``, with the interpreter first, or of a local
         worker.
+    :param preexec_fn: of a module that is loaded here.
     """
 
     def __init__(
@@ -65,17 +66,18 @@ class Forked:
         stdout: int | IO[bytes],
         stderr: int | IO[bytes],
         env: Mapping[str, str],
-        stdin: int = subprocess.DEVNULL,
+        stdin: int | IO[bytes] = subprocess.DEVNULL,
         cwd: str | Path | None = None,
         pass_fds: Collection[int] = (),
         start_new_session: bool = False,
+        preexec_fn: Callable[[], object] | None = None,
     ) -> None:
-        assert stdin == subprocess.DEVNULL
         self.args = [*args]
-        fds = {1: _Sent(stdout), 2: _Sent(stderr), **{fd: _Sent(fd) for fd in pass_fds}}
+        fds = {0: stdin, 1: stdout, 2: stderr, **{fd: fd for fd in pass_fds}}
+        sent = {number: _Sent(fd) for number, fd in fds.items() if fd != subprocess.DEVNULL}
         self._process = _FORKS.Process(
             target=_command,
-            args=(self.args, fds, {**env}, cwd or os.getcwd(), start_new_session),
+            args=(self.args, sent, {**env}, cwd or os.getcwd(), start_new_session, preexec_fn),
             daemon=True,
         )
         self._process.start()
@@ -134,10 +136,13 @@ def _command(
     environment: Mapping[str, str],
     cwd: str,
     start_new_session: bool,
+    preexec_fn: Callable[[], object] | None,
 ) -> NoReturn:
     """In the new process: run the command."""
     if start_new_session:
         os.setsid()
+    if preexec_fn:
+        preexec_fn()
     os.chdir(cwd)
     subprocess.Popen = _Popen  # type: ignore[misc]
     _run(args, {0: os.open(os.devnull, os.O_RDONLY), **fds}, environment)

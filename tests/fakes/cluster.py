@@ -73,6 +73,7 @@ class SimWorker:
         self.operation_s = 0.03
         self.connected = True  #: its links are up
         self.running = True  #: False: SIGSTOP
+        self.sends = True  #: False: ZeroMQ keeps its messages
         self.alive = True
         #: Messages with jobs that it has not read, and when each arrives.
         self.pipe: deque[tuple[int, bytes]] = deque()
@@ -94,7 +95,7 @@ class SimWorker:
         self.pipe.clear()
         self._in_flight.clear()
         self._state = None
-        self.alive = self.running = self.connected = True
+        self.alive = self.running = self.sends = self.connected = True
         self.takes_jobs = False
 
     def kill(self) -> None:
@@ -194,7 +195,7 @@ class SimWorker:
 
     def _send(self) -> None:
         outbox = self.machine.outbox
-        while outbox and self.connected:
+        while outbox and self.connected and self.sends:
             self.cluster.send(self, outbox.popleft())
 
 
@@ -276,6 +277,11 @@ class Cluster:
         until_ns = self.now_ns + int(seconds * SECOND)
         self.master.keep_workers(lambda: self.now_ns >= until_ns)
         return [worker.machine.status for worker in self.workers]
+
+    @property
+    def started_twice(self) -> int:
+        """Starts of operations beyond the first one."""
+        return sum(self.begun.values()) - len(self.begun)
 
     def note_start(self, job: Job) -> None:
         """A user starts a job; the master must not have given it up before."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from ssbench.core.live import RunProgress
+from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
-from ssbench.core.observer import Observer
 
 
 class Recorder(Observer):

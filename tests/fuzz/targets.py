@@ -65,10 +65,12 @@ TARGETS: dict[str, Target] = {
     "access-log": Target(
         "core.accesslog.test_formats:parsed_or_not_understood", "core.accesslog.test_formats:SEEDS"
     ),
-    "http-head": Target("storage.test_httpparse:head_or_refused", "answers"),
-    "http-layouts": Target("storage.test_httpparse:read_alike", "storage.test_httpparse:TWO_HEADS"),
+    "http-head": Target("storage.test_httpresponse:head_or_refused", "answers"),
+    "http-layouts": Target(
+        "storage.test_httpresponse:read_alike", "storage.test_httpresponse:TWO_HEADS"
+    ),
     "http-chunks": Target(
-        "storage.test_httpparse:chunks_or_refused", "storage.test_httpparse:CHUNKED_BODIES"
+        "storage.test_httpresponse:chunks_or_refused", "storage.test_httpresponse:CHUNKED_BODIES"
     ),
     "http-pieces": Target("storage.test_httpconn:same_in_pieces", "storage.test_httpconn:ANSWERS"),
     "swift-json": Target("storage.test_swiftparse:parsed", "swift-json"),

@@ -13,10 +13,10 @@ import pytest
 from ssbench.core.stats.host_metrics import DSTAT, FIGURES, core_name
 from ssbench.host.live import (
     HostLive,
-    Sampler,
-    _busy_percent,
-    _network,
+    HostSampler,
     boot_id,
+    busy_percent,
+    network_figures,
     tcp_retransmits,
     waited_seconds,
 )
@@ -38,8 +38,8 @@ class Nic(NamedTuple):
     bytes_sent: int
 
 
-def sampler() -> Sampler:
-    return Sampler(threading.get_ident(), threading.get_native_id())
+def sampler() -> HostSampler:
+    return HostSampler(threading.get_ident(), threading.get_native_id())
 
 
 def burn(seconds: float) -> None:
@@ -111,22 +111,22 @@ def test_a_sample_costs_less_than_two_milliseconds() -> None:
 
 def test_stolen_time_is_busy_and_iowait_is_idle() -> None:
     now = Times(user=2, idle=3, iowait=1, steal=4, guest=1)
-    assert _busy_percent(Times(), now) == 60
-    assert _busy_percent(now, now) == 0
-    assert _busy_percent(now, Times()) == 0  # a counter that went back
+    assert busy_percent(Times(), now) == 60
+    assert busy_percent(now, now) == 0
+    assert busy_percent(now, Times()) == 0  # a counter that went back
 
 
 def test_loopback_is_separate_and_the_busiest_interface_counts() -> None:
     before = {"lo": Nic(0, 0), "eth0": Nic(100, 0), "eth1": Nic(0, 0), "gone": Nic(5, 5)}
     now = {"lo": Nic(900, 900), "eth0": Nic(300, 10), "eth1": Nic(20, 60), "new": Nic(7, 7)}
-    figures = _network(before, now, {"eth0": 1000.0, "eth1": 60.0}, 2.0)
+    figures = network_figures(before, now, {"eth0": 1000.0, "eth1": 60.0}, 2.0)
     assert figures == {
         "network_received_bytes_per_s": 110,
         "network_sent_bytes_per_s": 35,
         "network_busiest_percent": 50,
         "loopback_bytes_per_s": 450,
     }
-    assert "network_busiest_percent" not in _network(before, now, {}, 2.0)
+    assert "network_busiest_percent" not in network_figures(before, now, {}, 2.0)
 
 
 def test_tcp_retransmissions_may_be_unknown(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_samples_that_are_not_taken_use_bounded_memory() -> None:
 
 
 def test_a_host_without_metrics_is_no_error() -> None:
-    def none_here(*_thread: int) -> Sampler:
+    def none_here(*_thread: int) -> HostSampler:
         raise psutil.AccessDenied(1)
 
     with HostLive(make_sampler=none_here) as live:

@@ -15,11 +15,11 @@ import gevent
 import pytest
 
 from ssbench.core.cpu_profile import OTHER_STACKS, CpuProfile, hot_functions
-from ssbench.host.sampler import Sampler
+from ssbench.host.sampler import StackSampler
 
 
 def sampled(work: Callable[[], object]) -> CpuProfile:
-    sampler = Sampler()
+    sampler = StackSampler()
     assert sampler.start()
     try:
         work()
@@ -109,13 +109,13 @@ def test_it_takes_the_cpu_time_that_there_was_and_little_of_its_own() -> None:
 
 
 def test_one_runs_at_a_time_and_only_in_the_main_thread() -> None:
-    first, second, elsewhere = Sampler(), Sampler(), list[bool]()
+    first, second, elsewhere = StackSampler(), StackSampler(), list[bool]()
     assert first.start()
     assert not second.start()
     second.stop()
     burn(0.4)  # a busy host may hold the timer back for 50 ms and more
     assert first.stop().samples > 0
-    thread = threading.Thread(target=lambda: elsewhere.append(Sampler().start()))
+    thread = threading.Thread(target=lambda: elsewhere.append(StackSampler().start()))
     thread.start()
     thread.join()
     assert elsewhere == [False]

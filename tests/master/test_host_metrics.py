@@ -9,7 +9,7 @@ from ssbench.core.messages import Hello, Host
 from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.records import MASTER, ClockRecord, HostRecord, Record
 from ssbench.host.live import HostLive, Sample
-from ssbench.master.host_metrics import HostMetricsRecorder
+from ssbench.master.recorder import HostMetricsRecorder
 
 MS = SECOND_NS // 1000
 

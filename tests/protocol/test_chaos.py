@@ -43,7 +43,7 @@ def test_whatever_happens_to_workers_no_job_runs_twice(
     script: list[tuple[float, int, str]],
 ) -> None:
     """Invariants: the run ends; each job has one outcome; none is started after the master gave it
-    up, and none twice, unless the link broke while its acknowledgement was on the way;
+    up; none is started twice but those that are in doubt, as their acknowledgement did not arrive;
     operation_count is reached, or a reason given.
     """
     cluster = Cluster(drain_timeout_s=5.0)
@@ -55,8 +55,7 @@ def test_whatever_happens_to_workers_no_job_runs_twice(
     if outcome.ended == "complete":
         assert outcome.counts.sent == 1500
     assert cluster.too_late == []
-    if not any(fault == "cut" for _, _, fault in script):
-        assert max(cluster.begun.values(), default=0) <= 1
+    assert cluster.started_twice <= outcome.counts.doubtful
 
 
 @settings(max_examples=40, deadline=None)
@@ -72,8 +71,7 @@ def test_whatever_users_there_are_in_each_stage_no_job_runs_twice(
     except SsbenchError:
         return
     assert cluster.too_late == []
-    if not any(fault == "cut" for _, _, fault in script):
-        assert max(cluster.begun.values(), default=0) <= 1
+    assert cluster.started_twice <= outcome.counts.doubtful
     if not script:
         assert outcome.counts.lost == outcome.counts.failed == 0
         assert sum(cluster.begun.values()) == outcome.counts.done

@@ -115,6 +115,24 @@ def test_a_stopped_and_cut_off_worker_starts_no_lost_job() -> None:
     assert cluster.too_late == []
 
 
+def test_an_operation_whose_acknowledgement_is_too_late_may_run_twice() -> None:
+    """The worker starts jobs, and is stopped before ZeroMQ has sent that it has them."""
+    cluster = Cluster()
+    worker = cluster.workers[0]
+    cluster.at(3.0, lambda: setattr(worker, "sends", False))
+    cluster.at(3.04, lambda: stop(cluster))
+    cluster.at(8.0, lambda: setattr(worker, "running", True))
+    cluster.at(8.0, lambda: setattr(worker, "sends", True))
+    outcome = cluster.run(6000)
+    counts = outcome.counts
+    assert (outcome.ended, counts.sent) == ("complete", 6000)
+    assert cluster.started_twice > 0
+    assert cluster.started_twice <= counts.doubtful <= 16
+    told = f"Up to {counts.doubtful} operations may have run in addition to those counted: "
+    assert any(text.startswith(told) for text in cluster.messages)
+    assert counts.done + counts.lost == 6000
+
+
 def test_a_short_interruption_loses_no_worker() -> None:
     cluster = Cluster()
     worker = cluster.workers[0]

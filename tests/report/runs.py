@@ -7,6 +7,7 @@ import io
 import json
 import random
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
@@ -139,8 +140,10 @@ def host(index: int, second: int, **figures: float) -> HostRecord:
     return HostRecord(index, second + 1.0, {**values, **figures}, Phase.RUN, "bench-01", "b007")
 
 
-def some_rows(count: int, rng: random.Random) -> list[Result]:
+@cache
+def some_rows(count: int, seed: int) -> tuple[Result, ...]:
     """All operations and classes, every tenth a failure of one of three kinds."""
+    rng = random.Random(seed)
     rows = []
     for number in range(1, count + 1):
         operation = row_of(rng.choices(range(4), [3, 4, 2, 1])[0])
@@ -155,12 +158,12 @@ def some_rows(count: int, rng: random.Random) -> list[Result]:
             if number % 20 == 0:
                 times |= {"error": ErrorKind.NETWORK_TIMEOUT, "status": 0}
         rows.append(make(number, operation, **times))
-    return rows
+    return tuple(rows)
 
 
 def normal() -> list[Record]:
     """Two workers, all phases, a few of everything that a run can have."""
-    rows = some_rows(200, random.Random(7))
+    rows = [*some_rows(200, 7)]
     rows[0] = rows[0]._replace(retries=1, rate_limited=1, reconnects=2, renewals=1)
     uploads = [result(n, ENSURE) for n in range(1, 111)]
     removals = [result(n, REMOVE, bytes_moved=0) for n in range(1, 31)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -53,7 +52,7 @@ def of_records(records: Sequence[Record], *thresholds: str) -> Report:
 def parts() -> Report:
     """Two size classes, two storage URLs, and more workers than bars can have names."""
     sizes = [{"name": HOSTILE}, {"name": "small"}]
-    rows = [row._replace(url=n % 2) for n, row in enumerate(runs.some_rows(300, random.Random(7)))]
+    rows = [row._replace(url=n % 2) for n, row in enumerate(runs.some_rows(300, 7))]
     workers = [runs.worker(index, f"bench-{index:02}-of-many") for index in range(20)]
     batches = [runs.batch(rows[at::20], worker_index=at) for at in range(20)]
     header = runs.header(scenario={**runs.SCENARIO, "sizes": sizes})
@@ -179,6 +178,18 @@ def test_without_plotly_each_line_of_a_chart_is_a_small_drawing(name: str) -> No
     assert "With plotly (the extra html of ssbench) this page has charts." in html
     assert page.count("polyline") >= page.count("figure")
     assert len(html) < 300_000
+
+
+@pytest.mark.usefixtures("no_plotly")
+def test_without_plotly_bars_are_outlines_from_zero() -> None:
+    page = Page(render_html(REPORTS["parts"]()))
+    lines = [(given["points"] or "").split() for tag, given in page.elements if tag == "polyline"]
+    [rates] = (line for line in lines if len(line) == 4 * 20)  # four corners of each worker's
+    x, y = zip(*(map(float, point.split(",")) for point in rates), strict=True)
+    assert (x[0], x[-1], list(x)) == (0, 320, sorted(x))
+    assert {*y[::4], *y[3::4]} == {38}
+    assert y[1::4] == y[2::4]
+    assert min(y) == 2
 
 
 def hostile(name: str) -> list[Record]:

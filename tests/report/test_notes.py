@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.records import RunFooter, RunHeader
-from ssbench.core.stats.headroom import Cause, Finding, Headroom, HeadroomVerdict, HostLoad, Who
+from ssbench.core.stats.headroom import Cause, Headroom, HeadroomVerdict, HostLoad, Shortage, Who
 from ssbench.core.stats.run_stats import RunStats
 from tests.core.stats.test_findings import closed_run, open_run
 from tests.golden import legacy
@@ -237,7 +237,7 @@ def verdict_map(verdict: HeadroomVerdict) -> Any:
     return runs.as_json(judged(verdict))["load_generator"]
 
 
-def sentences(*findings: Finding) -> list[str]:
+def sentences(*findings: Shortage) -> list[str]:
     return verdict_lines(HeadroomVerdict(Headroom.NONE, findings))
 
 
@@ -278,19 +278,19 @@ def sentences(*findings: Finding) -> list[str]:
     ],
 )  # fmt: skip
 def test_each_cause_is_a_sentence(who: Who, cause: Cause, value: float, sentence: str) -> None:
-    assert sentences(Finding(who, cause, value, 41, 60)) == [sentence]
+    assert sentences(Shortage(who, cause, value, 41, 60)) == [sentence]
 
 
 def test_a_bottleneck_at_times_is_named_so() -> None:
     most, sentence = sentences(
-        Finding(MASTER, Cause.CORE, 98, 30, 60), Finding(WORKER, Cause.CORE, 98, 6, 60)
+        Shortage(MASTER, Cause.CORE, 98, 30, 60), Shortage(WORKER, Cause.CORE, 98, 6, 60)
     )
     assert "30 of 60 s: the load generator was the bottleneck; give" in most
     assert "6 of 60 s: the load generator was the bottleneck at times; add workers" in sentence
 
 
 def test_only_the_first_findings_are_listed() -> None:
-    found = [Finding(Who(f"w{n}", "h"), Cause.CORE, 98, 9, 9) for n in range(64)]
+    found = [Shortage(Who(f"w{n}", "h"), Cause.CORE, 98, 9, 9) for n in range(64)]
     sentence = sentences(*found)
     assert len(sentence) == 5
     assert sentence[-1] == "60 more findings of this kind (--json has all)"
@@ -343,12 +343,12 @@ def test_without_metrics_the_verdict_is_unknown() -> None:
 
 
 def test_names_of_workers_are_escaped() -> None:
-    (sentence,) = sentences(Finding(Who("w\x1b[2J", "h\n"), Cause.CORE, 98, 9, 9))
+    (sentence,) = sentences(Shortage(Who("w\x1b[2J", "h\n"), Cause.CORE, 98, 9, 9))
     assert sentence.isprintable()
 
 
 def test_json_has_words_and_figures() -> None:
-    finding = Finding(WORKER, Cause.LATE, 0.03, 41, 60)
+    finding = Shortage(WORKER, Cause.LATE, 0.03, 41, 60)
     found = verdict_map(HeadroomVerdict(Headroom.NONE, (finding,), MASTER, 12.3, None, 0.5))
     assert found["verdict"] == "limit"
     assert found["sentences"][0].startswith("Worker w2")

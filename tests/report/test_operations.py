@@ -7,12 +7,11 @@ import dataclasses
 import io
 import json
 import zlib
+from typing import Any
 
 import msgpack
-import pyarrow
 import pytest
 from msgspec.structs import replace
-from pyarrow import parquet
 
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
@@ -74,7 +73,10 @@ def test_each_operation_has_a_line_with_its_completion_and_name() -> None:
     assert lines(records, *WRITE_COLUMNS)[1] == f"{START_NS + 15},c0/x-0,tx1,200,10"
 
 
-def parquet_of(records: list[Record]) -> pyarrow.Table:
+def parquet_of(records: list[Record]) -> Any:
+    import pyarrow  # has a thread of its own, which processes of tests must not be forked beside
+    from pyarrow import parquet
+
     file = io.BytesIO()
     write_parquet(records, file)
     return parquet.read_table(pyarrow.BufferReader(file.getvalue()))
@@ -95,6 +97,8 @@ def test_json_lines_and_parquet_have_the_values_of_the_csv() -> None:
 
 
 def test_parquet_of_a_run_without_operations_has_the_columns() -> None:
+    import pyarrow
+
     table = parquet_of([HEADER, RUN])
     assert (table.num_rows, tuple(table.column_names)) == (0, ALL_COLUMNS)
     assert table.schema.field("elapsed_nanoseconds").type == pyarrow.int64()
@@ -102,6 +106,9 @@ def test_parquet_of_a_run_without_operations_has_the_columns() -> None:
 
 
 def test_parquet_is_written_in_row_groups() -> None:
+    import pyarrow
+    from pyarrow import parquet
+
     rows = [result(0, n, 10) for n in range(40_000)]
     file = io.BytesIO()
     write_parquet([HEADER, RUN, batch(*rows), batch(*rows)], file)

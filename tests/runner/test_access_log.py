@@ -14,8 +14,7 @@ from ssbench.core.accesslog.formats import MAX_LINE
 from ssbench.core.accesslog.requests import RequestLog
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.runner.access_log import LogFiles, read_logs
-from ssbench.runner.log_scenario import LogScenario, scenario_of_log
+from ssbench.runner.access_log import LogFiles, LogScenario, read_logs, scenario_of_log
 from ssbench.runner.stop import Stop
 from tests.core.accesslog.test_formats import combined, s3, swift
 

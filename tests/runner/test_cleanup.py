@@ -13,7 +13,7 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.naming import LeftAlone, container_name
 from ssbench.core.settings import Credentials
 from ssbench.runner import cleanup
-from ssbench.runner.cleanup import Plan, count, delete, plan
+from ssbench.runner.cleanup import CleanupPlan, count, delete, plan
 from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult
 from ssbench.storage.base import ContainerEntry, OpenUpload, StoreLimits
 from tests.fakes.drivers import with_token
@@ -44,7 +44,7 @@ NEIGHBOURS = {
 }
 
 
-def names_of(found: Plan) -> dict[LeftAlone, list[str]]:
+def names_of(found: CleanupPlan) -> dict[LeftAlone, list[str]]:
     return {reason: neighbours.examples for reason, neighbours in found.kept.items()}
 
 
@@ -107,7 +107,7 @@ def test_a_failed_check_of_a_mark_ends_cleanup_and_a_missing_container_does_not(
     store = MemoryStore()
     store.add("ssbench_000001_backup", "precious")
     store.refuse("container_facts", "ssbench_000001_backup", status_error(404))
-    assert plan(client(MemoryStorage(store), 10), "ssbench", "*") == Plan()
+    assert plan(client(MemoryStorage(store), 10), "ssbench", "*") == CleanupPlan()
     store.refuse("container_facts", "ssbench_000001_backup", status_error(403))
     with pytest.raises(StorageError, match="403"):
         plan(client(MemoryStorage(store), 10), "ssbench", "*")

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from contextlib import suppress
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ssbench.core.errors import SsbenchError
 from ssbench.runner.deletions import (
     BULK_NAMES,
     EXAMPLES,
     GIVE_UP_AFTER,
-    PAGE,
     CleanupStopped,
     Deletions,
-    page_size,
-    pages,
 )
-from ssbench.storage.base import ObjectEntry, StoreLimits
+from ssbench.runner.listings import PAGE, page_size
+from ssbench.storage.base import StoreLimits
 from ssbench.storage.retrying_client import RetryingClient
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
@@ -128,42 +120,3 @@ def test_unsent_names_are_no_consecutive_failures() -> None:
     dotted = [f"../{number}" for number in range(GIVE_UP_AFTER + 50)]
     assert found.delete_all([("c", [*dotted, *"abcdef"])]) == len(dotted)
     assert (found.result.abort_reason, found.result.objects) == ("", 6)
-
-
-def paged(*names_of_pages: str) -> list[str]:
-    """The names of all pages that are got, each page a text of one-letter names."""
-    script = iter([*names_of_pages, ""])
-    found = pages(lambda marker: [ObjectEntry(name, 0) for name in next(script)])
-    return [entry.name for page in found for entry in page]
-
-
-def test_pages_are_read_until_an_empty_one() -> None:
-    assert paged("ab", "c", "df") == [*"abcdf"]
-    assert paged() == []
-
-
-@pytest.mark.parametrize("script", [("a", "a"), ("a", "b", "a"), ("ba",), ("aa",), ("ac", "b")])
-def test_an_unordered_listing_ends(script: tuple[str, ...]) -> None:
-    with pytest.raises(SsbenchError, match=r'listing is not in order: "[ab]" comes after "[abc]"'):
-        paged(*script)
-
-
-def test_a_listing_before_its_marker_is_rejected() -> None:
-    with pytest.raises(SsbenchError, match='"a" comes after "b"'):
-        next(pages(lambda marker: [ObjectEntry("a", 0)], "b"))
-
-
-@given(st.lists(st.lists(st.text(max_size=3), max_size=4), max_size=6))
-def test_any_listing_ends(script: list[list[str]]) -> None:
-    """A store that begins again at its end: each name comes once and in order, or an error."""
-    pages_in_turn = itertools.cycle(script) if any(script) else iter([])
-    seen: list[str] = []
-
-    def page_after(marker: str) -> list[ObjectEntry]:
-        return [ObjectEntry(name, 0) for name in next(pages_in_turn, [])]
-
-    with suppress(SsbenchError):
-        for page in pages(page_after):
-            seen += [entry.name for entry in page]
-    assert seen == sorted(set(seen))
-    assert len(seen) <= sum(map(len, script))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import psutil
@@ -201,17 +202,18 @@ def test_a_worker_without_a_run_leaves_nothing(told: bool) -> None:
 
 
 def test_if_one_worker_cannot_start_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    workers = local()
-    start = workers._start
+    started: list[Popen[bytes]] = []
 
-    def fail_at_the_second(name: str) -> None:
-        if name.startswith("local-1"):
+    def fail_at_the_second(*arguments: Any, **more: Any) -> Popen[bytes]:
+        if started:
             raise OSError("no more processes")
-        start(name)
+        started.append(Popen(*arguments, **more))
+        return started[0]
 
-    monkeypatch.setattr(workers, "_start", fail_at_the_second)
-    with pytest.raises(OSError, match="no more"), workers:
+    monkeypatch.setattr("ssbench.runner.local_workers.subprocess.Popen", fail_at_the_second)
+    with pytest.raises(OSError, match="no more"), local():
         pass
+    assert len(started) == 1
     assert children() == []
 
 

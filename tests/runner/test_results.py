@@ -75,8 +75,9 @@ def test_a_crafted_file_with_impossible_values_is_reported(
         writer.write(FOOTER)
     stats = read_stats(str(path))
     made = report.of_run(stats, [50, 99.9])
-    for form in FORMATS:
+    for form in FORMATS.keys() - {"html"}:
         assert report.render(made, form)
+    assert report.render_html(made, "plotly.js")  # 4 MB of script in each page take 20 ms
     assert report.rps_csv(made)
     assert stats.total().operations == len(rows) + 1
     if field in ("start_ns", "last_byte_ns") and abs(value) >= 2**61:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.live import Observer
 from ssbench.core.model import Phase
-from ssbench.core.observer import Observer
 from ssbench.runner.config import RunConfig, TransportConfig
 from ssbench.runner.folder import compute_md5
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.stop import Stop
-from ssbench.runner.transfer import Download, TransferConfig, Upload
+from ssbench.runner.transfer import ContainerDownload, FolderUpload, TransferConfig
 from ssbench.storage.options import StoreOptions
 
 
@@ -43,7 +43,7 @@ def test_what_a_store_can_not_take_is_refused_before_the_run(
 ) -> None:
     store = StoreOptions("file", {"path": str(tmp_path)})
     with pytest.raises(UsageError) as caught, ExitStack() as stack:
-        Upload(config(folder, store, **changes), stack)
+        FolderUpload(config(folder, store, **changes), stack)
     assert says in str(caught.value)
     assert not (tmp_path / "c").exists()
 
@@ -57,10 +57,10 @@ def test_an_upload_names_objects_of_others_that_it_would_replace(
     (tmp_path / "c/other").touch()
     names = "1 object with names of files: b; --overwrite"
     with pytest.raises(UsageError, match=names), ExitStack() as stack:
-        Upload(config(folder, store), stack)
+        FolderUpload(config(folder, store), stack)
     for changes in ({"overwrite": True}, {"prefix": "apart"}, {"container": "new"}):
         with ExitStack() as stack:
-            Upload(config(folder, store, **changes), stack)
+            FolderUpload(config(folder, store, **changes), stack)
 
 
 def test_a_download_is_compared_with_listed_files_only(folder: Path, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_download_is_compared_with_listed_files_only(folder: Path, tmp_path: P
     (folder / "link").symlink_to(".")
     store = StoreOptions("file", {"path": str(tmp_path)})
     with ExitStack() as stack:
-        download = Download(config(folder, store, checksums=[]), stack)
+        download = ContainerDownload(config(folder, store, checksums=[]), stack)
         assert list(download.names) == ["a.txt", "b", "link/b", "more"]
         assert download.unknown == ["link/b", "more"]
         assert download.missing == ["a/.hidden", "a/z"]
@@ -88,7 +88,7 @@ def test_a_download_names_the_files_that_it_can_not_read(folder: Path, tmp_path:
         (tmp_path / "c" / name).write_bytes(b"xxx")
     store = StoreOptions("file", {"path": str(tmp_path)})
     with ExitStack() as stack:
-        download = Download(config(folder, store, checksums=[]), stack, [Removal()])
+        download = ContainerDownload(config(folder, store, checksums=[]), stack, [Removal()])
         assert download.unreadable == ["b"]
         assert download.unknown == ["more"]
 
@@ -98,7 +98,7 @@ def test_a_download_of_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     for container, says in (("c", "there is no object in c/"), ("none", "no such container")):
         with pytest.raises(SsbenchError, match=says), ExitStack() as stack:
-            Download(config(None, store, container=container, checksums=[]), stack)
+            ContainerDownload(config(None, store, container=container, checksums=[]), stack)
 
 
 def test_only_regular_files_are_read_for_their_md5(tmp_path: Path) -> None:

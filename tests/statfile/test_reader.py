@@ -4,10 +4,12 @@ import gzip
 import io
 import json
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +23,7 @@ from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import FORMATS, of_run, render, render_html, rps_csv
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.blocks import FORMAT, BlockBuilder, Source, read_blocks
+from ssbench.statfile.records import encode
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzz, fuzzed
 from tests.fakes.terminal import must_be_line, steering
@@ -306,6 +309,28 @@ def test_a_batch_of_the_maximum_number_of_failures_is_read(tmp_path: Path) -> No
         found = [r for r in run if isinstance(r, ResultBatch)]
         assert [list(each.column("detail")) for each in found] == [["why"] * MAX_ROWS]
         assert run.complete
+
+
+def test_the_results_in_a_bounded_file_are_counted(tmp_path: Path) -> None:
+    """A file of some KB that holds 327,680 results which are all alike."""
+    path, two = tmp_path / "a.stat.gz", batch([result(1)] * 2)
+    packed = msgpack.packb([MAX_ROWS, *two.columns.values()])
+    many = replace(two, count=MAX_ROWS, packed=packed)
+    write_run(path, [HEADER, PHASE, *[many] * 5, FOOTER])
+    with read(path) as run:
+        assert sum(r.count for r in run if isinstance(r, ResultBatch)) == 5 * MAX_ROWS
+        assert run.damage == []
+    with read(path, bounded=True) as run:
+        assert sum(r.count for r in run if isinstance(r, ResultBatch)) == 4 * MAX_ROWS
+        assert run.damage == ["it holds far more than a run writes: the rest is not read"]
+        assert not run.complete
+
+
+def test_the_empty_members_of_a_bounded_file_are_counted() -> None:
+    data = gzip.compress(encode(HEADER)) + gzip.compress(b"") * 11_000
+    with read(io.BytesIO(data), bounded=True) as run:
+        assert list(run) == [HEADER]
+        assert run.damage == ["it inflates to far more than a run writes: the rest is not read"]
 
 
 def test_records_other_than_results_can_be_read_alone(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import gzip
 import os
 import resource
@@ -20,6 +19,7 @@ from ssbench.core.model import Phase
 from ssbench.statfile import StatFileWriter, is_being_written, read
 from ssbench.statfile import writer as writer_module
 from ssbench.statfile.blocks import BlockBuilder
+from tests.fakes.full_disk import fill_disk
 from tests.statfile.samples import (
     FOOTER,
     HEADER,
@@ -94,10 +94,7 @@ def test_released_blocks_are_on_disk(path: Path) -> None:
 def test_a_full_disk_at_the_release_is_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(file: int, data: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(writer_module, "_write_all", full)
+    fill_disk(monkeypatch)
     with StatFileWriter.create(path, hold=True) as writer:
         writer.write(HEADER)
         for _ in ("the first to change the store", "another at the same time"):
@@ -281,10 +278,7 @@ def test_a_pipe_takes_a_file_that_can_be_read_at_its_end(tmp_path: Path) -> None
 def test_a_full_disk_at_the_start_leaves_no_empty_file(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(file: int, data: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(writer_module, "_write_all", full)
+    fill_disk(monkeypatch)
     writer = StatFileWriter.create(path)
     with pytest.raises(StatFileError, match="No space left on device; nothing was kept"):
         writer.write(HEADER)

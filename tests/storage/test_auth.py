@@ -18,7 +18,7 @@ from urllib3.connection import HTTPConnection
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage import auth, authhttp
 from ssbench.storage.auth import Authenticator
-from ssbench.storage.authhttp import BoundedAdapter, LoginHttp, SameHostSession
+from ssbench.storage.authhttp import BoundedAdapter, SameHostSession
 from ssbench.storage.base import Access
 from ssbench.storage.swiftlogin import LoginOptions
 from tests.corpus import recorded
@@ -675,10 +675,8 @@ def logged_in_or_refused(data: bytes) -> None:
     """Invariant: a token and URL that fit a request, or AuthError of one line without a secret."""
     for credentials in LOGINS:
 
-        def session(
-            given: LoginHttp, plain: type[SameHostSession] = SameHostSession
-        ) -> SameHostSession:
-            made = plain(given)
+        def session(*given: Any, plain: type[SameHostSession] = SameHostSession) -> SameHostSession:
+            made = plain(*given)
             made.mount("http://", _Adapter(data))
             return made
 

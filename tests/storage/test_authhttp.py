@@ -12,7 +12,7 @@ import requests
 from urllib3 import HTTPConnectionPool
 
 from ssbench.core.errors import AuthError
-from ssbench.storage.authhttp import MAX_RESPONSE, BoundedAdapter, _same_host, reason_of
+from ssbench.storage.authhttp import MAX_RESPONSE, BoundedAdapter, reason_of, same_host
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
 from tests.fakes.served_pool import CHUNKED, START, dripping, endless, silent_after
 
@@ -36,7 +36,7 @@ from tests.fakes.served_pool import CHUNKED, START, dripping, endless, silent_af
     ],
 )
 def test_redirects_that_may_be_followed(here: str, there: str, same: bool) -> None:
-    assert _same_host(urlsplit(here), there) is same
+    assert same_host(urlsplit(here), there) is same
 
 
 def nested(*chain: BaseException) -> BaseException:

@@ -17,9 +17,14 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.storage.httpbody import HEAD_ONLY, Collector, RangeCollector
 from ssbench.storage.httpconn import Connection, EndpointState, Upload
-from ssbench.storage.httpparse import BadResponse, HeadPatternCache
+from ssbench.storage.httpresponse import (
+    HEAD_ONLY,
+    BadResponse,
+    Collector,
+    HeadPatternCache,
+    RangeCollector,
+)
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 from tests.fakes.piecewise_stream import PiecewiseStream

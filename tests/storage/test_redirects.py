@@ -14,7 +14,8 @@ from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CRUD, Operation
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.storage.auth import Authenticator
-from ssbench.storage.authhttp import LoginHttp, SameHostSession
+from ssbench.storage.authhttp import SameHostSession
+from ssbench.storage.options import HttpSettings
 from ssbench.storage.swiftlogin import LoginOptions
 from tests.fakes.drivers import WholeDriver, driver_settings
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
@@ -157,7 +158,7 @@ def test_a_request_that_could_change_something_is_not_repeated_elsewhere(
     elsewhere: StorageUrl, method: str
 ) -> None:
     elsewhere.location = "/other"
-    with SameHostSession(LoginHttp()) as http:
+    with SameHostSession(HttpSettings()) as http:
         for times, elsewhere.status in enumerate(STATUSES, 1):
             response = http.request(method, f"{elsewhere.url}/x")
             assert response.status_code == elsewhere.status

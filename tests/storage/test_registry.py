@@ -11,6 +11,7 @@ from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.operations import COPY, LIST, READ
 from ssbench.core.option import Option, whole
 from ssbench.core.settings import StorageSettings
+from ssbench.storage.filelogin import OPTIONS as FILE_OPTIONS
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.options import StoreOptions, parse_storage_options
 from ssbench.storage.registry import (
@@ -120,6 +121,12 @@ def test_unknown_storage_options_are_rejected_without_their_value(text: str, say
         parsed(text)
     assert says in str(caught.value)
     assert "s3cret" not in str(caught.value)
+
+
+def test_a_storage_option_with_choices_takes_no_other_value() -> None:
+    assert parse_storage_options(["page-cache=keep"], FILE_OPTIONS) == {"page_cache": "keep"}
+    with pytest.raises(UsageError, match="page_cache: give drop or keep or drop-all"):
+        parse_storage_options(["page-cache=none"], FILE_OPTIONS)
 
 
 def test_secrets_come_from_files_and_the_environment(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import ObjectEntry, StoreAdmin
 from ssbench.storage.registry import open_admin, open_store
-from ssbench.storage.s3account import bucket_of, container_of
+from ssbench.storage.s3parse import bucket_of, container_of
 from ssbench.storage.s3sign import AwsKeys, issue
 from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
 from tests.storage.test_s3sign import recomputed

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.httpparse import seconds_ahead
+from ssbench.storage.httpresponse import seconds_ahead
 from ssbench.storage.s3parse import (
     ItemCounter,
     Xml,

@@ -36,7 +36,8 @@ def ends() -> Iterator[tuple[PlainStream, socket.socket]]:
 
 def low_water(stream: PlainStream) -> int:
     """Bytes that must be readable before a wait ends."""
-    with socket.socket(fileno=os.dup(stream.descriptor or 0)) as same:
+    descriptor = int(repr(stream).strip("<>").split()[-1])  # over TLS ``descriptor`` is None
+    with socket.socket(fileno=os.dup(descriptor)) as same:
         return same.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
 
 
@@ -184,10 +185,16 @@ def served(certificates: Certificates, serve: Server) -> Iterator[TlsStream]:
 
 
 def received(tls: ssl.SSLSocket, count: int) -> bytes:
-    """Receive at least ``count`` bytes from the client."""
+    """Receive at least ``count`` bytes from the client.
+
+    :raises ConnectionError: it closed the connection before.
+    """
     data = b""
     while len(data) < count:
-        data += tls.recv(65536)
+        more = tls.recv(65536)
+        if not more:
+            raise ConnectionError("the client has left")
+        data += more
     return data
 
 
@@ -240,6 +247,19 @@ def test_discard_drops_all_received_records_at_once(certificates: Certificates) 
         buffer = bytearray(10)
         assert buffer[: stream.recv_into(buffer)] == b"end"
         assert turns < size / 16384, "not record by record"
+
+
+@on_linux
+def test_a_wait_over_tls_is_for_a_record_less_than_remains(certificates: Certificates) -> None:
+    def serve(tls: ssl.SSLSocket) -> None:
+        tls.sendall(b"x")
+        received(tls, 1)
+
+    with served(certificates, serve) as stream:
+        assert low_water(stream) == 1
+        assert stream.discard(100_000) == 1
+        assert low_water(stream) == 99_999 - (16_384 + 512)  # RFC 8446, 5.2
+        stream.send(b"x")
 
 
 def test_recv_now_does_not_wait(certificates: Certificates) -> None:

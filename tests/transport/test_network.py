@@ -230,7 +230,7 @@ def test_a_listener_that_stops_in_a_transfer_is_given_up(monkeypatch: pytest.Mon
     monkeypatch.setattr(network, "IDLE_S", 0.1)
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(TimeoutError):
-        network.receive_body(ours, network.Request("receive", 0, 1.0))
+        network.receive_body(ours, network.MeasureRequest("receive", 0, 1.0))
 
 
 def harmless(data: bytes) -> None:
@@ -240,7 +240,9 @@ def harmless(data: bytes) -> None:
         theirs.sendall(data)
         theirs.shutdown(socket.SHUT_WR)
         with suppress(NetworkError):
-            intervals, round_trips_s = network.receive_body(ours, network.Request("send", 0, 1.0))
+            intervals, round_trips_s = network.receive_body(
+                ours, network.MeasureRequest("send", 0, 1.0)
+            )
             assert sum(each.size_bytes for each in intervals) <= len(data)
             json.dumps(round_trips_s, allow_nan=False)
 

@@ -188,9 +188,11 @@ def test_a_worker_that_was_given_up_before_it_was_told_returns_as_another() -> N
     """The master listed it and got no heartbeat: no control state arrived meanwhile."""
     here = Script()
     hello = here.hello()
+    here.wait(6)
+    here.control(workers={})
+    assert here.hello() == hello, "the master may have begun to read only now"
     here.wait(4)
     here.control(workers={})
-    assert here.hello() == hello, "the master may only be slow"
     here.wait(2)
     assert here.hello() == hello, "nothing says that control states arrive"
     here.control(workers={})
@@ -206,6 +208,8 @@ def test_a_worker_that_was_given_up_before_it_was_told_returns_as_another() -> N
 def test_the_loop_is_woken_often_only_while_a_hello_is_due() -> None:
     here = Script()
     assert here.machine.pause_s < 0.01
+    here.wait(1.5)  # no master: it may come in hours
+    assert here.machine.pause_s >= 0.05
     here.join()
     assert here.machine.pause_s == 0.25
     here.control(workers={})

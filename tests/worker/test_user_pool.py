@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import random
 import time
 from collections import deque
@@ -402,10 +403,16 @@ def test_failures_leave_no_garbage_cycles() -> None:
     driver.always = broken
     team = Team(driver, retries=2)
     gc.collect()
+    before = frames()  # of users of other tests
     (row,) = team.do(job())
     assert (row.error, row.retries) == (ErrorKind.RESET, 2)
-    ours = {UserPool._recover.__code__, UserPool._attempt.__code__, broken.__code__}
-    assert not [f for f in gc.get_objects() if isinstance(f, FrameType) and f.f_code in ours]
+    assert [each for each in frames() if each not in before] == []
+
+
+def frames() -> list[FrameType]:
+    ours = {user_pool.__file__, __file__}
+    found = (each for each in gc.get_objects() if isinstance(each, FrameType))
+    return [each for each in found if each.f_code.co_filename in ours]
 
 
 def broken() -> None:
@@ -673,6 +680,7 @@ def test_ticks_fetch_jobs(
     with gevent.Timeout(5):
         while team.channel.fetches == before:
             gevent.sleep(0.001)
+    team.user_pool.close()
 
 
 def test_results_gather_while_jobs_wait_for_their_time() -> None:
@@ -697,6 +705,29 @@ def test_results_are_reported_at_once_in_an_idle_loop() -> None:
     team.wait_until_busy(1)
     driver.gate.set()
     team.settle(1)  # there are no ticks here
+
+
+def test_the_loop_sleeps_after_an_acknowledgement_took_the_results_along() -> None:
+    driver = Driver()
+    team = Team(driver)
+    gate = gevent.event.Event()
+
+    def acknowledge() -> None:
+        team.channel.report()
+        gate.wait()
+
+    driver.script.extend([None, acknowledge])
+    team.add([job(1), job(2)])
+    team.settle(1)
+    iterations = itertools.count()
+    watcher: Any = gevent.get_hub().loop.prepare()
+    watcher.start(lambda: next(iterations))
+    gevent.sleep(0.05)
+    watcher.stop()
+    watcher.close()
+    assert next(iterations) < 10  # thousands, if it did not sleep
+    gate.set()
+    team.settle(2)
 
 
 def test_a_job_starts_when_it_is_due() -> None:

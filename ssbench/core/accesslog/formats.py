@@ -25,7 +25,7 @@ UNKNOWN = -1  #: bytes of an object, or nanoseconds, that a log does not say
 MAX_LINE = 1 << 16  #: bytes; longer lines are not understood
 
 
-class Request(NamedTuple):
+class LoggedRequest(NamedTuple):
     """A request that is an operation."""
 
     request: str  #: a key of operations.LOGGED
@@ -44,7 +44,7 @@ class LeftOut(NamedTuple):
     at_ns: int
 
 
-Parsed = Request | LeftOut
+Parsed = LoggedRequest | LeftOut
 
 _CONTAINERS = "accounts and containers"
 _PARTS = "parts of multipart uploads"
@@ -164,7 +164,7 @@ def _http(
         size, moved = (UNKNOWN if status == b"206" else sent), sent
     else:
         size = moved = UNKNOWN
-    return Request(request, container, name, at_ns, size, moved, duration_ns)
+    return LoggedRequest(request, container, name, at_ns, size, moved, duration_ns)
 
 
 def _requests_with(body: str) -> tuple[str, ...]:
@@ -325,7 +325,7 @@ def _s3_request(
         moved = content
     else:
         moved = UNKNOWN
-    return Request(request, bucket, unquote_to_bytes(key), at_ns, content, moved, duration_ns)
+    return LoggedRequest(request, bucket, unquote_to_bytes(key), at_ns, content, moved, duration_ns)
 
 
 # The combined log of web servers ----------------------------------------------------------

@@ -253,7 +253,10 @@ def _decide(
     last = np.r_[np.int32(-1), np.maximum.accumulate(changing)[:-1]]
     del changing
     is_there = np.where(last >= first, making[last], ~making[first])
-    _replace(operations, order[making & is_there])
+    rows = order[making & is_there]
+    for created, *replaced in LOGGED.values():
+        if replaced:
+            operations[rows[operations[rows] == created]] = replaced[0]
 
     # A new content begins with each upload; its size is the largest that the log shows of it.
     contents = np.flatnonzero(making | (at == first))
@@ -272,14 +275,6 @@ def _decide(
     from_start = ~making[begins] & ~no_object[order[begins]]
     initial[slot[begins][from_start]] = sizes[order[begins]][from_start]
     return keep, initial
-
-
-def _replace(operations: npt.NDArray[np.uint16], rows: npt.NDArray[np.uint32]) -> None:
-    """These requests are for objects that exist."""
-    for created, *replaced in LOGGED.values():
-        if replaced:
-            some = rows[operations[rows] == created]
-            operations[some] = replaced[0]
 
 
 def _of_effect(operations: npt.NDArray[np.uint16], *effects: Effect) -> npt.NDArray[np.bool_]:

@@ -85,24 +85,21 @@ class ValidationErrors:
 
     def check(self, place: str, check: Check[T], raw: object) -> T | None:
         """The checked value; None after an error, which is added at this place of the source."""
-        return self._checked(f"{self.source}: {place}", check, raw)
+        return self.check_option(f"{self.source}: {place}", check, raw)
 
     def check_option(self, option: str, check: Check[T], raw: object) -> T | None:
         """As ``check``, for a value of the command line: the option is the place."""
-        return self._checked(option, check, raw)
+        try:
+            return check(raw)
+        except ValidationError as fault:
+            self._note(f"{option}: {fault}")
+            return None
 
     def raise_any(self) -> None:
         """:raises ScenarioError: with all lines, if there are any."""
         if self.lines:
             more = [f"{self.source}: and {self._left_out:,} more errors"] if self._left_out else []
             raise ScenarioError(self.lines + more)
-
-    def _checked(self, prefix: str, check: Check[T], raw: object) -> T | None:
-        try:
-            return check(raw)
-        except ValidationError as fault:
-            self._note(f"{prefix}: {fault}")
-            return None
 
     def _note(self, line: str) -> None:
         if self.full:

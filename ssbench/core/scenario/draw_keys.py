@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ssbench.core.distributions import UNIFORM, Distribution, Histogram, LogNormal, Pick
+from ssbench.core.distributions import UNIFORM, Distribution, LogNormal, Pick, SizeBins
 from ssbench.core.scenario.checks import (
     Check,
     ValidationError,
@@ -60,10 +60,6 @@ def size_key(raw: object) -> ReadSize:
     return _SIZES[name](value)
 
 
-def _fixed(raw: object) -> ReadSize:
-    return size_key(_BYTES(raw))
-
-
 def _uniform(raw: object) -> ReadSize:
     low, high = _row(raw, "uniform", _BYTES, _BYTES)
     if low > high:
@@ -115,7 +111,7 @@ def _bins(bins: list[tuple[int, int, float]]) -> ReadSize:
     if not used:
         raise ValidationError("all weights are 0", "at least one above 0")
     low, high = min(each[0] for each in used), max(each[1] for each in used)
-    made = Histogram(used) if low < high else None
+    made = SizeBins(used) if low < high else None
     return ReadSize(low, high, lambda low, high: made)
 
 
@@ -137,7 +133,7 @@ def _row(raw: object, place: str, *checks: Check[Any]) -> list[Any]:
 
 
 _SIZES: Mapping[str, Callable[[object], ReadSize]] = {
-    "fixed": _fixed,
+    "fixed": lambda raw: size_key(_BYTES(raw)),
     "uniform": _uniform,
     "log_normal": _log_normal,
     "list": _list,

@@ -46,7 +46,7 @@ NO_PROFILE: Profile = ()
 PROFILE_KEYS = ("crud_profile", "operations")
 
 #: Bytes that naming appends to a class's name: "_", a run's id, "_", a number.
-OBJECT_SUFFIX_ROOM = 1 + 32 + 1 + 19
+OBJECT_SUFFIX_LENGTH = 1 + 32 + 1 + 19
 MAX_OBJECT_NAME = 1024  #: Swift's default of max_object_name_length, in bytes
 MAX_CONTAINER_NAME = 256  #: Swift's default of max_container_name_length, in bytes
 MAX_CONTAINERS = 10_000_000  #: every process has all names in memory
@@ -135,10 +135,10 @@ def profile_keys(shares: Profile) -> dict[str, object]:
 def size_name(raw: object) -> str:
     """A class's name, with which the names of its objects begin."""
     name = text(raw)
-    room = MAX_OBJECT_NAME - OBJECT_SUFFIX_ROOM
-    if len(name.encode()) > room:
+    most = MAX_OBJECT_NAME - OBJECT_SUFFIX_LENGTH
+    if len(name.encode()) > most:
         raise ValidationError(
-            f"the name has {len(name.encode())} bytes", f"at most {room} bytes of UTF-8"
+            f"the name has {len(name.encode())} bytes", f"at most {most} bytes of UTF-8"
         )
     # Clients and proxies rewrite such paths.
     if any(part in ("", ".", "..") for part in name.split("/")[:-1]):
@@ -319,7 +319,7 @@ SIZE_KEYS: dict[str, KeyRule] = {
     "name": KeyRule(
         size_name,
         "The unique name of the class. Object names begin with it: ``tiny_000012``. At most "
-        f"{MAX_OBJECT_NAME - OBJECT_SUFFIX_ROOM} bytes, which leaves room for the rest of an "
+        f"{MAX_OBJECT_NAME - OBJECT_SUFFIX_LENGTH} bytes, which leaves room for the rest of an "
         "object name.",
         required=True,
         example='"tiny"',
@@ -618,7 +618,11 @@ def read_sizes(
         return ()
     rows = [_read_size(item, f"sizes[{i}]", faults) for i, item in enumerate(raw)]
     names = [row.get("name") for row in rows]
-    _refuse_twins(names, faults)
+    first: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if name is not None and first.setdefault(name, i) != i:
+            wrong = f"{preview(name)} is the name of sizes[{first[name]}] as well"
+            faults.add(f"sizes[{i}].name", wrong, "a unique name")
     counts = read_initial_files(initial_files, names, faults)
     if default is None:
         _want_profiles(raw, rows, counts, faults)
@@ -746,14 +750,6 @@ def check_groups(
             if item.get(key) is not None:
                 wrong = "the groups have operations of their own"
                 faults.add(member(place, key), wrong, "leave it out")
-
-
-def _refuse_twins(names: Sequence[str | None], faults: ValidationErrors) -> None:
-    first: dict[str, int] = {}
-    for i, name in enumerate(names):
-        if name is not None and first.setdefault(name, i) != i:
-            wrong = f"{preview(name)} is the name of sizes[{first[name]}] as well"
-            faults.add(f"sizes[{i}].name", wrong, "a unique name")
 
 
 def _want_profiles(

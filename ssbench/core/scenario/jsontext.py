@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from ssbench.core.scenario.checks import ValidationErrors, clipped, kind, member
@@ -33,43 +34,21 @@ class _Hint(NamedTuple):
 
 
 _HINTS = [
-    _Hint("Unterminated", "", "invalid JSON: a string is not closed", 'a " at its end'),
-    _Hint(
-        "",
-        r"\s*\Z",
-        "invalid JSON: the text ends too early",
-        "close every bracket, brace and quote",
-    ),
-    _Hint("", "[‘’“”'`]", "invalid JSON: not a JSON quote", 'double quotes: "name"'),
-    _Hint("", r"#|//|/\*", "invalid JSON: a comment", "leave it out"),
-    _Hint("", r"(True|False|None)\b", "invalid JSON: a Python constant", "true, false or null"),
-    _Hint(
-        "Extra data",
-        "",
-        "invalid JSON: text after the end of the object",
-        "one object and nothing else",
-    ),
-    _Hint(
-        "Expecting ','",
-        "",
-        "invalid JSON: expected a comma before this",
-        "a comma between two entries",
-    ),
-    _Hint("Expecting ':'", "", "invalid JSON: expected a colon before this", '"key": value'),
-    _Hint(
-        "Expecting property", ",", "invalid JSON: an extra comma", "one comma between two entries"
-    ),
-    _Hint(
-        "Expecting property", "", "invalid JSON: expected a key", 'a key in double quotes: "name"'
-    ),
-    _Hint("Expecting value", ",", "invalid JSON: an extra comma", "one comma between two entries"),
-    _Hint("Expecting value", r"[+.\d]", "invalid JSON: not a JSON number", "as in 5, 0.5, 1e3"),
-    _Hint(
-        "Expecting value", "", "invalid JSON: expected a value", "a number, string, list or object"
-    ),
-    _Hint("Invalid control", "", "invalid JSON: a line break or tab in a string", 'a " at its end'),
-    _Hint("Invalid", "", "invalid JSON: not a JSON escape", r"\\ for a backslash"),
-    _Hint("", "", "invalid JSON", "JSON as in RFC 8259"),
+    _Hint("Unterminated", "", "a string is not closed", 'a " at its end'),
+    _Hint("", r"\s*\Z", "the text ends too early", "close every bracket, brace and quote"),
+    _Hint("", "[‘’“”'`]", "not a JSON quote", 'double quotes: "name"'),
+    _Hint("", r"#|//|/\*", "a comment", "leave it out"),
+    _Hint("", r"(True|False|None)\b", "a Python constant", "true, false or null"),
+    _Hint("Extra data", "", "text after the end of the object", "one object and nothing else"),
+    _Hint("Expecting ','", "", "expected a comma before this", "a comma between two entries"),
+    _Hint("Expecting ':'", "", "expected a colon before this", '"key": value'),
+    _Hint("Expecting property", ",", "an extra comma", "one comma between two entries"),
+    _Hint("Expecting property", "", "expected a key", 'a key in double quotes: "name"'),
+    _Hint("Expecting value", ",", "an extra comma", "one comma between two entries"),
+    _Hint("Expecting value", r"[+.\d]", "not a JSON number", "as in 5, 0.5, 1e3"),
+    _Hint("Expecting value", "", "expected a value", "a number, string, list or object"),
+    _Hint("Invalid control", "", "a line break or tab in a string", 'a " at its end'),
+    _Hint("Invalid", "", "not a JSON escape", r"\\ for a backslash"),
 ]
 
 
@@ -166,8 +145,8 @@ def _trailing_comma(text: str, pos: int) -> int | None:
 def _words(text: str, error: json.JSONDecodeError) -> tuple[str, str]:
     for hint in _HINTS:
         if error.msg.startswith(hint.message) and re.compile(hint.rest).match(text, error.pos):
-            return hint.wrong, hint.right
-    raise AssertionError("the last hint matches everything")
+            return f"invalid JSON: {hint.wrong}", hint.right
+    return "invalid JSON", "JSON as in RFC 8259"
 
 
 def _line_column(text: str, pos: int) -> str:
@@ -178,9 +157,8 @@ def _line_column(text: str, pos: int) -> str:
 def _object(pairs: list[tuple[str, object]]) -> _Object:
     value = _Object(pairs)
     if len(value) < len(pairs):
-        seen: set[str] = set()
-        repeated = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
-        value.repeated = tuple(dict.fromkeys(repeated))
+        counts = Counter(key for key, _ in pairs)
+        value.repeated = tuple(key for key, count in counts.items() if count > 1)
     return value
 
 

@@ -149,7 +149,9 @@ class Scenario:
         values["sizes"] = [_size_to_dict(size) for size in self.sizes]
         values["initial_files"] = {size.name: size.initial_files for size in self.sizes}
         if self.stages:
-            values["stages"] = [_stage_to_dict(stage) for stage in self.stages]
+            values["stages"] = [
+                {k: v for k, v in asdict(stage).items() if v} for stage in self.stages
+            ]
         if self.groups:
             values["sizes"] = [_size_to_dict(replace(size, profile=())) for size in self.sizes]
             values["groups"] = {
@@ -162,11 +164,9 @@ class Scenario:
             values["think_time"] = [*self.think_time]
         if not self.load[0].rate:
             del values["arrivals"]
-        for key in ("key_names", "headers", "keep_alive", "expect_continue"):
+        rare = ("key_names", "headers", "keep_alive", "expect_continue", "warmup", "cooldown")
+        for key in rare:
             if values[key] == _DEFAULTS[key]:
-                del values[key]
-        for key in ("warmup", "cooldown"):
-            if not values[key]:
                 del values[key]
         return values
 
@@ -320,12 +320,6 @@ def _size_to_dict(size: SizeClass) -> dict[str, object]:
     if size.pick != UNIFORM:
         row["pick"] = pick_to_json(size.pick)
     return row if size.profile == NO_PROFILE else {**row, **profile_keys(size.profile)}
-
-
-def _stage_to_dict(stage: Stage) -> dict[str, object]:
-    row = {"seconds": stage.seconds, "users": stage.users, "rate": stage.rate}
-    row["warmup"] = stage.warmup or None
-    return {key: value for key, value in row.items() if value is not None}
 
 
 def _size_range(size: SizeClass) -> str:

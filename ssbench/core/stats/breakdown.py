@@ -11,7 +11,7 @@ import numpy as np
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.histogram import Histogram
-from ssbench.core.stats.results import Group
+from ssbench.core.stats.results import ResultGroup
 from ssbench.core.stats.series import MAX_SECONDS
 from ssbench.core.stats.tally import possible_statuses
 
@@ -44,7 +44,7 @@ class Breakdown:
     def __repr__(self) -> str:
         return f"<Breakdown of {len(self.sources)} sources>"
 
-    def add(self, group: Group, run_id: str) -> None:
+    def add(self, group: ResultGroup, run_id: str) -> None:
         """Count the rows of a group that counts."""
         for source in SOURCES:
             numbers = group.column(source)
@@ -63,7 +63,7 @@ class Breakdown:
         if group.failed:
             self._add_errors(group)
 
-    def _add_errors(self, group: Group) -> None:
+    def _add_errors(self, group: ResultGroup) -> None:
         seconds = group.ends_ns // SECOND_NS
         rows = np.stack([group.column("error"), possible_statuses(group), seconds], axis=1)
         rows = rows[(seconds >= 0) & (seconds < MAX_SECONDS)].astype(np.int64)

@@ -72,7 +72,7 @@ class Change(Struct, frozen=True):
     verdict: ChangeVerdict
 
 
-class Row(Struct, frozen=True):
+class ComparedFigure(Struct, frozen=True):
     """One measure of all runs."""
 
     measure: Measure
@@ -88,7 +88,7 @@ class SettingDifference(Struct, frozen=True):
     of_scenario: bool
 
 
-class Run(Struct, frozen=True):
+class ComparedRun(Struct, frozen=True):
     """One of the runs."""
 
     name: str  #: path of its stat file
@@ -120,22 +120,22 @@ class Run(Struct, frozen=True):
         return any(host.taken for host in self.hosts)
 
 
-class Section(Struct, frozen=True):
+class ComparedOperation(Struct, frozen=True):
     """The figures of one operation, None for all together.
 
     Runs have it by its name: two drivers may give the same operation different numbers.
     """
 
     operation: str | None
-    rows: Sequence[Row]
+    rows: Sequence[ComparedFigure]
 
 
 class Comparison(Struct, frozen=True):
     """Runs side by side, each against the first."""
 
-    runs: Sequence[Run]
+    runs: Sequence[ComparedRun]
     unlike: Sequence[SettingDifference]
-    sections: Sequence[Section]
+    sections: Sequence[ComparedOperation]
     seed: int  #: of the resamples
 
     @property
@@ -166,7 +166,8 @@ def comparison(
     :raises UsageError: an operation that no run knows.
     """
     runs = [
-        Run(name, stats, len(whole(counted(stats))), stats.verdict().hosts) for name, stats in named
+        ComparedRun(name, stats, len(whole(counted(stats))), stats.verdict().hosts)
+        for name, stats in named
     ]
     headers = [run.stats.run.header or _NO_HEADER for run in runs]
     no_bytes = any(run.stats.run.legacy or run.stats.run.no_store for run in runs)
@@ -183,7 +184,7 @@ def comparison(
         rows = compare(sides, rng, tallies=tallies, percents=percents)
         if no_bytes:
             rows = [row for row in rows if row.measure.name != "throughput"]
-        sections.append(Section(operation, [_judged(row, runs) for row in rows]))
+        sections.append(ComparedOperation(operation, [_judged(row, runs) for row in rows]))
     return Comparison(runs, unlike(headers), sections, seed)
 
 
@@ -193,9 +194,8 @@ def compare(
     *,
     tallies: Sequence[Tally] = (),
     percents: Sequence[float] = PERCENTS,
-    confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
-) -> list[Row]:
+) -> list[ComparedFigure]:
     """The figures of the runs, each compared with the first.
 
     A second counts what completed in it, which is not what the rate of a report counts. So the rate
@@ -219,10 +219,10 @@ def compare(
     for measure in measures:
         figures = [run.figure(measure) for run in runs]
         rows.append(
-            Row(
+            ComparedFigure(
                 measure,
-                tuple(figure.estimate(confidence) for figure in figures),
-                tuple(_change(figures[0], each, confidence) for each in figures[1:]),
+                tuple(figure.estimate for figure in figures),
+                tuple(_change(figures[0], each) for each in figures[1:]),
             )
         )
     return rows
@@ -257,11 +257,12 @@ class _Figure(Struct, frozen=True):
     wider: float  #: factor by which the figure varies more than its draws
     enough: bool  #: whether there are enough values for a verdict
 
-    def estimate(self, confidence: float) -> Estimate:
+    @property
+    def estimate(self) -> Estimate:
         known = [draw for draw in self.draws if draw is not None]
         if self.value is None or not known:
             return Estimate(self.value)
-        return Estimate(self.value, *interval(known, confidence, self.blocks, self.wider))
+        return Estimate(self.value, *interval(known, CONFIDENCE, self.blocks, self.wider))
 
 
 class _Side:
@@ -346,7 +347,7 @@ def _histogram(tally: Tally, name: str) -> Histogram:
     return (tally.last_byte if name == "service" else tally.response).histogram
 
 
-def _change(first: _Figure, other: _Figure, confidence: float) -> Change:
+def _change(first: _Figure, other: _Figure) -> Change:
     ratios = [
         mine / base
         for base, mine in zip(first.draws, other.draws, strict=False)
@@ -357,7 +358,7 @@ def _change(first: _Figure, other: _Figure, confidence: float) -> Change:
         return Change(ratio, None, None, ChangeVerdict.UNKNOWN)
     # Each run has one degree of freedom less than it has blocks.
     blocks, wider = first.blocks + other.blocks - 1, max(first.wider, other.wider)
-    low, high = interval(ratios, confidence, blocks, wider)
+    low, high = interval(ratios, CONFIDENCE, blocks, wider)
     verdict = ChangeVerdict.REAL
     if not (first.enough and other.enough):
         verdict = ChangeVerdict.UNKNOWN
@@ -366,7 +367,7 @@ def _change(first: _Figure, other: _Figure, confidence: float) -> Change:
     return Change(ratio, low, high, verdict)
 
 
-def _judged(row: Row, runs: Sequence[Run]) -> Row:
+def _judged(row: ComparedFigure, runs: Sequence[ComparedRun]) -> ComparedFigure:
     """The row without verdicts on runs that were short of users."""
     changes = tuple(
         structs.replace(change, verdict=ChangeVerdict.NOT_JUDGED)
@@ -377,7 +378,7 @@ def _judged(row: Row, runs: Sequence[Run]) -> Row:
     return structs.replace(row, changes=changes)
 
 
-def _with_results(runs: Sequence[Run]) -> list[str | None]:
+def _with_results(runs: Sequence[ComparedRun]) -> list[str | None]:
     found = dict.fromkeys(
         run.stats.operation_name(number)
         for run in runs
@@ -387,7 +388,7 @@ def _with_results(runs: Sequence[Run]) -> list[str | None]:
     return [None, *(n for n in usual if n in found), *(n for n in found if n not in usual)]
 
 
-def _chosen(runs: Sequence[Run], names: Sequence[str | None]) -> list[str | None]:
+def _chosen(runs: Sequence[ComparedRun], names: Sequence[str | None]) -> list[str | None]:
     """These operations, each once, by the names that the runs' files have for them.
 
     :raises UsageError: one that no run knows.

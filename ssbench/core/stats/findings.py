@@ -13,18 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.headroom import Bottleneck, Headroom, HeadroomVerdict
 from ssbench.core.stats.histogram import Buckets
-from ssbench.core.stats.run_records import RunRecords
-from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.scenario_view import joined
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.steady import Stalled, SteadinessFinding, TooShort, check
-from ssbench.core.stats.windows import joined
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.run_records import RunRecords
+    from ssbench.core.stats.run_stats import RunStats
 
 #: Longest silence after the last completion, and longest run, in seconds: a damaged file that says
 #: more must cost neither time nor memory.

@@ -74,7 +74,7 @@ class Who(Struct, frozen=True):
     host: str
 
 
-class Finding(Struct, frozen=True):
+class Shortage(Struct, frozen=True):
     """A resource that was short for some of the time."""
 
     who: Who
@@ -107,7 +107,7 @@ class HeadroomVerdict(Struct, frozen=True):
     """The judgement on all processes; None: not measured."""
 
     headroom: Headroom
-    findings: Sequence[Finding] = ()  #: the gravest first
+    findings: Sequence[Shortage] = ()  #: the gravest first
     busiest: Who | None = None  #: the process whose event loop used most of a core
     busiest_loop_percent: float | None = None  #: of a core, on average
     busiest_core_percent: float | None = None  #: the busiest core of each second, on average
@@ -169,15 +169,13 @@ def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else 0.0
 
 
-def _or_zero(value: float) -> float:
-    return 0.0 if isnan(value) else value
-
-
-def _of_process(process: ProcessSeries) -> Iterator[Finding]:
+def _of_process(process: ProcessSeries) -> Iterator[Shortage]:
     seconds = 0
     found: defaultdict[Cause, list[float]] = defaultdict(list)
     for row in process.series.rows(_OF_PROCESS, process.spans_s):
-        loop, whole_process, waited_percent, late_s = (_or_zero(value) for value in row)
+        loop, whole_process, waited_percent, late_s = (
+            0.0 if isnan(value) else value for value in row
+        )
         seconds += 1
         used_percent = whole_process if isnan(row[0]) else loop
         if waited_percent >= _WAITING_PERCENT:
@@ -187,10 +185,10 @@ def _of_process(process: ProcessSeries) -> Iterator[Finding]:
         elif late_s >= _LATE_S:
             found[Cause.LATE].append(late_s)
     for cause, values in found.items():
-        yield Finding(process.who, cause, _mean(values), len(values), seconds)
+        yield Shortage(process.who, cause, _mean(values), len(values), seconds)
 
 
-def _of_machine(process: ProcessSeries) -> Iterator[Finding]:
+def _of_machine(process: ProcessSeries) -> Iterator[Shortage]:
     rows: Mapping[Cause, tuple[str, float, float]] = {
         Cause.NETWORK: ("network_busiest_percent", _FULL_NETWORK_PERCENT, float("inf")),
         Cause.MEMORY: ("memory_available_percent", 0.0, _SHORT_PERCENT),
@@ -199,7 +197,7 @@ def _of_machine(process: ProcessSeries) -> Iterator[Finding]:
         known = process.values(name)
         values = [value for value in known if low <= value < high]
         if values:
-            yield Finding(process.who, cause, _mean(values), len(values), len(known))
+            yield Shortage(process.who, cause, _mean(values), len(values), len(known))
 
 
 def _machines(

@@ -16,7 +16,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -99,13 +98,6 @@ class Part(Struct, frozen=True):
     def end_ns(self) -> int:
         """Wall clock: the end of the load."""
         return self.origin_ns + (self.facts.end_ns or 0)
-
-
-@dataclass(slots=True)
-class _ShiftedBatch(ResultBatch):
-    """A batch whose offsets count from the start of its own run's phase."""
-
-    later_ns: int = 0  #: how much later than the merged run's phase that was
 
 
 def check(parts: Sequence[Part]) -> None:
@@ -261,7 +253,7 @@ class _Stream:
             if isinstance(record, ResultBatch):
                 later_ns = round(self._later_s.get(record.phase, 0) * SECOND_NS)
                 worker = self._index(record.worker)
-                yield _ShiftedBatch(
+                yield ResultBatch(
                     record.phase, worker, record.count, record.names, record.packed, later_ns
                 )
             elif isinstance(record, HostRecord):

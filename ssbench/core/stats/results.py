@@ -6,11 +6,10 @@ whatever a damaged file holds is added up exactly, by the same code.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, compress, groupby, islice
+from itertools import compress, groupby
 from operator import attrgetter, mul
 from typing import Any
 
@@ -31,6 +30,7 @@ from ssbench.core.columns import (
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS
 from ssbench.core.records import ResultBatch
+from ssbench.core.stats.stacks import Stack, divided
 
 Ints = npt.NDArray[Any]  #: whole numbers: int64, or Python's
 
@@ -120,7 +120,7 @@ def exact_sums(values: Ints, places: npt.NDArray[np.int64]) -> list[int]:
     return [(int(a) << _HALF) + int(b) for a, b in zip(high, low, strict=True)]
 
 
-class Results:
+class PhaseResults:
     """The rows of several batches of one phase, by column.
 
     :param shifts_ns: by worker: what is added to its offsets, because its clock was wrong.
@@ -136,39 +136,58 @@ class Results:
         open_loop: bool = False,
     ) -> None:
         self.open_loop = open_loop
-        self._workers = [batch.worker for batch in batches]
-        self._counts: list[int] = []
-        self._ids: list[Any] = []  # packed, of each batch
-        self._details: list[Any] = []
+        self._batches: list[ResultBatch] = []
+        self._ids: dict[int, Sequence[Any]] = {}  # packed, of batches that were asked for
+        self._details: dict[int, list[str]] = {}  # of batches that have any
         parts: dict[str, list[Ints]] = {name: [] for name in _COLUMNS}
         for names, alike in groupby(batches, key=attrgetter("names")):
-            while some := list(islice(alike, _AT_A_TIME)):
-                self._add(parts, names, some)
+            self._add(parts, names, list(alike))
         self._columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
-        self._starts = list(accumulate(self._counts, initial=0))
-        shifts = [shifts_ns.get(batch.worker, 0) + batch.later_ns for batch in batches]
+        self._workers = as_ints([batch.worker for batch in self._batches])
+        self._counts = np.array([batch.count for batch in self._batches])
+        self._ends = self._counts.cumsum()  # after the last row of each batch
+        shifts = [shifts_ns.get(batch.worker, 0) + batch.later_ns for batch in self._batches]
         if any(shifts):
             self._shift(shifts)
 
     def _add(
         self, parts: dict[str, list[Ints]], names: tuple[str, ...], batches: Sequence[ResultBatch]
     ) -> None:
-        """Decode some batches of one schema, a column of all of them at once."""
-        counts, *packed = zip(*_unpacked(names, batches), strict=True)
-        columns = dict(zip(names, packed, strict=True))
-        if list(counts) != [batch.count for batch in batches]:
-            raise MessageError("malformed results")
-        rows = sum(counts)
+        """Decode batches of one schema."""
+        for some in divided(batches, lambda batch: _unpacked(names, [batch])[0]):
+            if isinstance(some, Stack):
+                columns = {name: _of_stack(*some.column(name), some.count) for name in some.names}
+                self._add_columns(parts, columns, some.count * len(some.batches))
+                self._batches += some.batches
+                continue
+            for at in range(0, len(some), _AT_A_TIME):
+                part = some[at : at + _AT_A_TIME]
+                counts, *packed = zip(*_unpacked(names, part), strict=True)
+                if list(counts) != [batch.count for batch in part]:
+                    raise MessageError("malformed results")
+                pieces = dict(zip(names, packed, strict=True))
+                if "transaction_id" in pieces:
+                    _check_ids(pieces["transaction_id"], counts)
+                for index, piece in enumerate(pieces.get("detail", ())):
+                    if piece:
+                        details = unpack_details(piece, counts[index])
+                        self._details[len(self._batches) + index] = details
+                known = [name for name in _COLUMNS if name in pieces]
+                columns = {name: decoded(pieces[name], counts) for name in known}
+                self._add_columns(parts, columns, sum(counts))
+                self._batches += part
+
+    def _add_columns(
+        self, parts: dict[str, list[Ints]], columns: Mapping[str, Ints], rows: int
+    ) -> None:
+        """Add so many rows, with the defaults of missing columns."""
         for name, arrays in parts.items():
             if name in columns:
-                arrays.append(decoded(columns[name], counts))
+                arrays.append(columns[name])
             elif RESULT_COLUMNS[name].required:
                 raise MessageError(f"results without {name}")
             else:
                 arrays.append(np.broadcast_to(np.int64(RESULT_COLUMNS[name].default), rows))
-        self._counts += counts
-        self._ids += _checked_ids(columns.get("transaction_id"), counts)
-        self._details += _checked_details(columns.get("detail"), counts)
 
     def _shift(self, of_batches_ns: Sequence[int]) -> None:
         shifts = np.repeat(as_ints(of_batches_ns), self._counts)
@@ -177,10 +196,10 @@ class Results:
         self._columns["due_ns"] = np.where(dues == NONE_NS, NONE_NS, dues + shifts)
 
     def __len__(self) -> int:
-        return self._starts[-1]
+        return int(self._ends[-1])
 
     def __repr__(self) -> str:
-        return f"<Results {len(self)} rows of {len(self._counts)} batches>"
+        return f"<PhaseResults {len(self)} rows of {len(self._counts)} batches>"
 
     def column(self, name: str) -> Ints:
         """A column of whole numbers, by the name of Result's field; offsets are corrected."""
@@ -189,14 +208,13 @@ class Results:
     @cached_property
     def workers(self) -> Ints:
         """The index of each row's worker."""
-        return np.repeat(as_ints(self._workers), self._counts)
+        return np.repeat(self._workers, self._counts)
 
     def by_worker(self) -> Counter[int]:
         """The number of rows of each worker."""
-        found: Counter[int] = Counter()
-        for worker, count in zip(self._workers, self._counts, strict=True):
-            found[worker] += count
-        return found
+        workers, places = np.unique(self._workers, return_inverse=True)
+        counts = exact_sums(self._counts, places)
+        return Counter(dict(zip(workers.tolist(), counts, strict=True)))
 
     @cached_property
     def ends_ns(self) -> Ints:
@@ -227,27 +245,35 @@ class Results:
     def ids(self, rows: npt.NDArray[np.int64]) -> list[bytes]:
         """The transaction ids of these rows: next to none are ever unpacked."""
         found: list[bytes] = []
-        for row in rows.tolist():
-            at = bisect_right(self._starts, row) - 1
-            shape, suffix, data = self._ids[at]
-            at_row = row - self._starts[at]
+        for at, row in self._places(rows):
+            shape, suffix, data = self._ids_of(at)
             if shape in HEX_SHAPES:
-                raw = data[at_row * ID_BYTES : (at_row + 1) * ID_BYTES]
+                raw = data[row * ID_BYTES : (row + 1) * ID_BYTES]
                 found += unpack_ids([shape, suffix, raw], 1)
             else:
-                found.append(_plain_ids(data)[at_row])
+                found.append(_plain_ids(data)[row])
         return found
+
+    def _places(self, rows: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+        """The index of each row's batch, and that of the row in it."""
+        at = np.searchsorted(self._ends, rows, side="right")
+        return zip(at.tolist(), (rows - self._ends[at] + self._counts[at]).tolist(), strict=True)
+
+    def _ids_of(self, at: int) -> Sequence[Any]:
+        """The packed transaction ids of a batch."""
+        if at not in self._ids:
+            batch = self._batches[at]
+            _, *columns = _unpacked(batch.names, [batch])[0]
+            found = dict(zip(batch.names, columns, strict=True)).get("transaction_id")
+            self._ids[at] = found or ("plain", b"", b"\n" * batch.count)
+        return self._ids[at]
 
     def details(self, rows: npt.NDArray[np.int64]) -> list[str]:
         """The details of the errors of these rows."""
-        found: list[str] = []
-        for row in rows.tolist():
-            at = bisect_right(self._starts, row) - 1
-            details = self._details[at]
-            found.append(details[row - self._starts[at]] if details else "")
-        return found
+        found = ((self._details.get(at), row) for at, row in self._places(rows))
+        return [details[row] if details else "" for details, row in found]
 
-    def groups(self, stages: npt.NDArray[np.int64] | None = None) -> Iterator[Group]:
+    def groups(self, stages: npt.NDArray[np.int64] | None = None) -> Iterator[ResultGroup]:
         """The rows by stage, operation, size class and whether they failed.
 
         :param stages: of each row; None: 0.
@@ -257,12 +283,12 @@ class Results:
             columns.append(stages)
         kinds = _numbered(columns)
         if kinds is None:
-            yield Group(self, None, 0 if stages is None else int(stages[0]))
+            yield ResultGroup(self, None, 0 if stages is None else int(stages[0]))
             return
         order = np.argsort(kinds, kind="stable")
         sorted_kinds = kinds[order]
         for rows in np.split(order, np.flatnonzero(np.diff(sorted_kinds)) + 1):
-            yield Group(self, rows, 0 if stages is None else int(stages[rows[0]]))
+            yield ResultGroup(self, rows, 0 if stages is None else int(stages[rows[0]]))
 
 
 @lru_cache(maxsize=64)
@@ -282,31 +308,25 @@ def _unpacked(names: tuple[str, ...], batches: Sequence[ResultBatch]) -> list[tu
         raise MessageError("malformed results") from error
 
 
-def _checked_ids(pieces: Sequence[Any] | None, counts: Sequence[int]) -> Sequence[Any]:
-    """The packed transaction ids of each batch.
+def _of_stack(bases: npt.NDArray[Any], items: npt.NDArray[Any] | None, count: int) -> Ints:
+    """The values of a column of a stack of batches, with so many rows each."""
+    if items is not None:
+        values = as_ints(items)
+        return (values + as_ints(bases)[:, None] if bases.any() else values).reshape(-1)
+    if (bases == bases[0]).all():
+        return np.broadcast_to(as_ints(bases[:1]), len(bases) * count)
+    return np.repeat(as_ints(bases), count)
+
+
+def _check_ids(pieces: Sequence[Any], counts: Sequence[int]) -> None:
+    """Check the packed transaction ids of each batch.
 
     :raises MessageError: if they are malformed.
     """
-    if pieces is None:
-        return [["plain", b"", b"\n" * count] for count in counts]
-    shapes, _, data = zip(*pieces, strict=True)
-    if "plain" in shapes or list(map(len, data)) != [ID_BYTES * count for count in counts]:
+    shapes, sizes = {piece[0] for piece in pieces}, [len(piece[2]) for piece in pieces]
+    if "plain" in shapes or sizes != [ID_BYTES * count for count in counts]:
         for piece, count in zip(pieces, counts, strict=True):
             check_ids(piece, count)
-    return pieces
-
-
-def _checked_details(pieces: Sequence[Any] | None, counts: Sequence[int]) -> Sequence[Any]:
-    """The details of each batch, nothing where no row has any.
-
-    :raises MessageError: if they are malformed.
-    """
-    if pieces is None:
-        return [None] * len(counts)
-    return [
-        unpack_details(piece, count) if piece else None
-        for piece, count in zip(pieces, counts, strict=True)
-    ]
 
 
 @lru_cache(maxsize=4)
@@ -333,10 +353,12 @@ def _numbered(columns: Sequence[Ints]) -> npt.NDArray[Any] | None:
     return kinds.astype(np.uint16) if size <= 1 << 16 else kinds
 
 
-class Group:
+class ResultGroup:
     """The rows of one stage, operation and size class that are all failures or all successes."""
 
-    def __init__(self, results: Results, rows: npt.NDArray[np.int64] | None, stage: int) -> None:
+    def __init__(
+        self, results: PhaseResults, rows: npt.NDArray[np.int64] | None, stage: int
+    ) -> None:
         self._results = results
         self._rows = rows  # None: all
         self._columns: dict[str, Ints] = {}
@@ -350,7 +372,7 @@ class Group:
         return len(self._results) if self._rows is None else len(self._rows)
 
     def __repr__(self) -> str:
-        return f"<Group {self.operation}, {self.size_class}: {len(self)} rows>"
+        return f"<ResultGroup {self.operation}, {self.size_class}: {len(self)} rows>"
 
     def _picked(self, column: Ints) -> Ints:
         return column if self._rows is None else column[self._rows]

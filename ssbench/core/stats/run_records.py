@@ -17,8 +17,7 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.core.stats.scenario_view import ScenarioView
-from ssbench.core.stats.windows import Span, joined, load_end_ns, spans
+from ssbench.core.stats.scenario_view import ScenarioView, Span, joined
 
 _MOST_DAMAGE = 100  #: lines
 _NO_SCENARIO = ScenarioView.of({})
@@ -172,7 +171,7 @@ class RunRecords:
         if self.header is None:
             return None
         run_id = self.header.run_id
-        return load_end_ns(self.marks.get(run_id, []), self._scenarios[run_id])
+        return self._scenarios[run_id].load_end_ns(self.marks.get(run_id, []))
 
     @property
     def spans(self) -> list[Span]:
@@ -190,7 +189,7 @@ class RunRecords:
         marks = self.marks.get(run_id, [])
         begins = [mark.at_ns for mark in marks if mark.name == "stage"]
         view = self.scenario_of(run_id)
-        return spans(begins, load_end_ns(marks, view), view) if begins else []
+        return view.spans(begins, view.load_end_ns(marks)) if begins else []
 
     @property
     def ending(self) -> str:

@@ -41,12 +41,12 @@ from ssbench.core.stats.host_metrics import (
     HostUse,
     MeanMax,
 )
-from ssbench.core.stats.results import Group, Results
+from ssbench.core.stats.results import PhaseResults, ResultGroup
 from ssbench.core.stats.run_records import RunRecords
-from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.scenario_view import ScenarioView, Span, gaps_ns
 from ssbench.core.stats.series import TimeSeries
 from ssbench.core.stats.tally import Basis, Counts, Errors, Tallies, Tally, Throughput, Verified
-from ssbench.core.stats.windows import LEFT_OUT, LastStart, Span, Windows, gaps_ns
+from ssbench.core.stats.windows import LEFT_OUT, LastStart, Windows
 from ssbench.core.text import plural
 
 _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
@@ -455,7 +455,7 @@ class RunStats:
 
     def _add_results(self, phase: Phase, batches: Sequence[ResultBatch]) -> None:
         try:
-            results = Results(batches, self._shifts, open_loop=self._windows.open_loop)
+            results = PhaseResults(batches, self._shifts, open_loop=self._windows.open_loop)
         except MessageError as error:
             if len(batches) == 1:
                 self.run.add_damage(f"a record is malformed: {error}")
@@ -474,7 +474,7 @@ class RunStats:
             if group.failed:
                 self._phase_errors.setdefault(phase, Errors()).add(group, origin_ns)
 
-    def _add_run(self, results: Results, origin_ns: int) -> None:
+    def _add_run(self, results: PhaseResults, origin_ns: int) -> None:
         """Count results of the run; those of a warm-up only in the time series."""
         for worker, count in results.by_worker().items():
             if worker >= 0:
@@ -514,7 +514,7 @@ class RunStats:
         if self._last_start:
             self._last_start.add([group for group in groups if group.stage != LEFT_OUT])
 
-    def _count(self, counts: Counts, group: Group, origin_ns: int) -> None:
+    def _count(self, counts: Counts, group: ResultGroup, origin_ns: int) -> None:
         # 0.3.9 records only the end of failed operations, and excludes them from the span.
         counts.add(group, origin_ns, timed=not (group.failed and self.run.legacy))
 

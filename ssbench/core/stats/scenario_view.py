@@ -1,4 +1,5 @@
-"""The keys of a scenario that reports use, read from a stat file's header of any version.
+"""The keys of a scenario that reports use, read from a stat file's header of any version, and which
+parts of a run count by them.
 
 The file may be old, damaged or from another program, so nothing here raises: what is missing or
 malformed is None or omitted.
@@ -7,16 +8,53 @@ malformed is None or omitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import CRUD
+from ssbench.core.records import MarkRecord
 
 Profile = Mapping[str, float]  #: operation's name in capitals -> share; they sum to 1
 
+NEVER_NS = (1 << 63) - 1
+
 _YEAR_S = 366 * 86400.0
 _LEGACY_SCENARIO = "_scenario_data"  # ssbench 0.3.9 keeps the user's JSON under this key
+
+
+class Span(NamedTuple):
+    """A part of the run, in ns from its start; both are the same if nothing of a stage counts."""
+
+    low_ns: int
+    high_ns: int  #: NEVER_NS: the end is unknown
+
+    @property
+    def seconds(self) -> float | None:
+        """Its length; None: unknown."""
+        return None if self.high_ns == NEVER_NS else (self.high_ns - self.low_ns) / SECOND_NS
+
+
+def joined(parts: Sequence[Span]) -> list[Span]:
+    """The same time, with adjacent spans joined and empty ones dropped."""
+    found: list[Span] = []
+    for part in parts:
+        if part.low_ns == part.high_ns:
+            continue
+        if found and found[-1].high_ns == part.low_ns:
+            part = Span(found.pop().low_ns, part.high_ns)
+        found.append(part)
+    return found
+
+
+def gaps_ns(parts: Sequence[Span], low_ns: int, high_ns: int) -> int:
+    """The time from low to high that lies between the spans."""
+    return sum(
+        max(0, min(after.low_ns, high_ns) - max(before.high_ns, low_ns))
+        for before, after in pairwise(joined(parts))
+    )
 
 
 class SizeView(Struct, frozen=True):
@@ -55,10 +93,49 @@ class ScenarioView(Struct, frozen=True):
         """Seconds excluded from a stage's beginning."""
         return self.stage_warmups_s[stage] if stage < len(self.stage_warmups_s) else 0.0
 
-    @property
-    def initial_files(self) -> int:
-        """Initial objects of all classes."""
-        return sum(size.initial_files for size in self.sizes)
+    def planned_end_ns(self, begin_ns: int) -> int:
+        """The planned end of a load that begins then; NEVER_NS if its operations end it."""
+        seconds = self.run_seconds
+        if seconds is None or not 0 <= seconds < NEVER_NS / SECOND_NS:
+            return NEVER_NS
+        return begin_ns + round(seconds * SECOND_NS)
+
+    def load_end_ns(self, marks: Sequence[MarkRecord]) -> int | None:
+        """The end of a load: its first ``end`` mark, but not later than planned.
+
+        :param marks: of one run.
+        :returns: None without an ``end`` mark.
+        """
+        marked_ns = next((mark.at_ns for mark in marks if mark.name == "end"), None)
+        begin_ns = next((mark.at_ns for mark in marks if mark.name == "stage"), None)
+        if marked_ns is None or begin_ns is None:
+            return marked_ns
+        return min(marked_ns, self.planned_end_ns(begin_ns))
+
+    def counts_from_ns(self, stage: int, begin_ns: int, first_ns: int) -> int:
+        """The end of a stage's warm-up: its own, or the run's, which may extend into it.
+
+        :param begin_ns: when the stage began; ``first_ns``: when the first stage began.
+        """
+        own_ns = begin_ns + round(self.stage_warmup_s(stage) * SECOND_NS)
+        return max(own_ns, first_ns + round(self.warmup_s * SECOND_NS))
+
+    def counts_until_ns(self, end_ns: int | None) -> int:
+        """The start of the cool-down; NEVER_NS if the load's end is unknown."""
+        return NEVER_NS if end_ns is None else end_ns - round(self.cooldown_s * SECOND_NS)
+
+    def spans(self, begins_ns: Sequence[int], end_ns: int | None) -> list[Span]:
+        """The part of each stage that counts.
+
+        :param begins_ns: of each stage.
+        :param end_ns: when the load ended; None: unknown.
+        """
+        last_ns = self.counts_until_ns(end_ns)
+        found = []
+        for stage, (begin_ns, after_ns) in enumerate(pairwise([*begins_ns, last_ns])):
+            low_ns = self.counts_from_ns(stage, begin_ns, begins_ns[0])
+            found.append(Span(low_ns, max(low_ns, min(after_ns, last_ns))))
+        return found
 
     @classmethod
     def of(cls, scenario: Mapping[str, Any]) -> ScenarioView:

@@ -26,7 +26,7 @@ from ssbench.core.stats.histogram import (
     second_keys,
     summed,
 )
-from ssbench.core.stats.results import Group, Ints, exact_sums
+from ssbench.core.stats.results import Ints, ResultGroup, exact_sums
 
 #: Completions later than this after the run's start (115 days) can't be true: they are counted
 #: apart, so that a damaged file can't ask for a row for each second up to them.
@@ -169,7 +169,7 @@ class TimeSeries:
         seconds = sum(len(lane.cells) for lane in self._lanes.values())
         return f"<TimeSeries {seconds} seconds of {len(self._lanes)} kinds, {self.untimed} untimed>"
 
-    def add(self, group: Group, origin_ns: int) -> None:
+    def add(self, group: ResultGroup, origin_ns: int) -> None:
         """Count the rows of a group.
 
         :param origin_ns: wall clock; the seconds count from it.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OVER: Mapping[str, str] = {"users": "user_count", "rate": "rate"}
 
 
-class Sweep(Struct, frozen=True):
+class SweepLoads(Struct, frozen=True):
     """The loads of a series, in the order in which they are run."""
 
     over: str  #: a key of OVER
@@ -201,14 +201,11 @@ class Search:
         """The highest load to try."""
         return self._most
 
-    def limit(self, most: float, bound_by: str = "workers") -> None:
-        """Lower the highest load to try.
-
-        :param bound_by: what allows no more.
-        """
+    def limit(self, most: float) -> None:
+        """Lower the highest load to try: the workers allow no more."""
         most = self._rounded(max(most, self._least))
         if most < self._most:
-            self._most, self.bound_by = most, bound_by
+            self._most, self.bound_by = most, "workers"
             self._first = min(self._first, most)
 
     @property

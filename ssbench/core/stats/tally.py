@@ -12,7 +12,7 @@ from msgspec import Struct
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind
 from ssbench.core.operations import Body, row_of
 from ssbench.core.stats.histogram import Histogram
-from ssbench.core.stats.results import Group, Ints, exact_sum
+from ssbench.core.stats.results import Ints, ResultGroup, exact_sum
 
 #: Columns of results that are added up as they are, failed operations included.
 COUNTERS = ("retries", "not_found_retries", "rate_limited", "reconnects", "renewals")
@@ -78,7 +78,7 @@ class Latency:
     def __repr__(self) -> str:
         return f"<Latency {self.histogram!r}, worst {self.worst}>"
 
-    def add(self, durations_ns: Ints, group: Group) -> None:
+    def add(self, durations_ns: Ints, group: ResultGroup) -> None:
         """Record a duration for each row of a group.
 
         NONE_NS is ignored, UNCERTAIN_NS is counted as such, lower values are out of range.
@@ -136,7 +136,7 @@ class Counts:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.count} done, {self.errors} errors>"
 
-    def add(self, group: Group, origin_ns: int, *, timed: bool = True) -> None:
+    def add(self, group: ResultGroup, origin_ns: int, *, timed: bool = True) -> None:
         """Count the rows of a group.
 
         :param origin_ns: wall clock; offsets count from it.
@@ -237,7 +237,7 @@ class Tally(Counts):
         self.last_byte = Latency()  #: the service time: from start to last byte
         self.response = Latency()  #: from due to last byte; empty in a closed loop
 
-    def add_latencies(self, group: Group) -> None:
+    def add_latencies(self, group: ResultGroup) -> None:
         """Record the latencies of a group of successes."""
         for name in LATENCIES:
             getattr(self, name).add(group.column(f"{name}_ns"), group)
@@ -275,7 +275,7 @@ class ErrorTally(Struct, frozen=True):
 class Errors(dict[tuple[int, int], ErrorTally]):
     """How often each error occurred, by (ErrorKind, status)."""
 
-    def add(self, group: Group, origin_ns: int) -> None:
+    def add(self, group: ResultGroup, origin_ns: int) -> None:
         """Count a group of failures; offsets count from ``origin_ns`` of the wall clock."""
         statuses, kinds = possible_statuses(group), group.column("error")
         for kind in np.unique(kinds):
@@ -286,14 +286,14 @@ class Errors(dict[tuple[int, int], ErrorTally]):
                 self[key] = self[key].plus(more) if key in self else more
 
 
-def possible_statuses(group: Group) -> Ints:
+def possible_statuses(group: ResultGroup) -> Ints:
     """The HTTP status of each row of a group; 0 for impossible ones, each of which would be another
     row of a report."""
     statuses = group.column("status")
     return np.where((statuses >= 0) & (statuses <= _HIGHEST_STATUS), statuses, 0)
 
 
-def _earliest(group: Group, chosen: Ints, origin_ns: int) -> ErrorExample:
+def _earliest(group: ResultGroup, chosen: Ints, origin_ns: int) -> ErrorExample:
     """The example of some rows of a group, at least one."""
     rows = np.flatnonzero(chosen)
     ends_ns = group.ends_ns[rows]
@@ -316,7 +316,7 @@ class Verified:
     def __repr__(self) -> str:
         return f"<Verified {self.reads} READs, {self.corrupt} corrupt, {self.stale} stale>"
 
-    def add(self, group: Group, origin_ns: int) -> None:
+    def add(self, group: ResultGroup, origin_ns: int) -> None:
         """Count some rows; offsets count from ``origin_ns`` of the wall clock."""
         received = row_of(group.operation).body is Body.RECEIVED
         if not group.failed:

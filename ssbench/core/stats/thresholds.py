@@ -57,10 +57,6 @@ class Metric(NamedTuple):
     scoped: bool = True
 
 
-def _errors(_stats: RunStats, tally: Tally, unit: str) -> Number | None:
-    return _share(tally.errors, tally.operations, unit) if tally.operations else None
-
-
 def _retries(_stats: RunStats, tally: Tally, unit: str) -> Number | None:
     # In percent of the successes, as in the report.
     return _share(tally.retries, tally.count, unit) if tally.operations else None
@@ -102,7 +98,7 @@ def _share(part: int, whole: int, unit: str) -> Number | None:
 METRICS: dict[str, Metric] = {
     "rate": Metric(_RATES, "1000/s", lambda _stats, tally, _unit: tally.rate_per_s),
     "throughput": Metric(THROUGHPUTS, "100MB/s", lambda _stats, tally, _unit: tally.bytes_per_s),
-    "errors": Metric(_COUNTS, "0.1%", _errors),
+    "errors": Metric(_COUNTS, "0.1%", _counter("errors")),
     "retries": Metric(_COUNTS, "1%", _retries),
     "rate_limited": Metric(_COUNTS, "1%", _counter("rate_limited")),
     "lost": Metric(_COUNTS, "1", _of_footer("lost"), scoped=False),

@@ -14,103 +14,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from operator import sub
-from typing import NamedTuple
 
 import numpy as np
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.records import MarkRecord
-from ssbench.core.stats.results import Group, Ints, Results, exact_sum
-from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.results import Ints, PhaseResults, ResultGroup, exact_sum
+from ssbench.core.stats.scenario_view import NEVER_NS, ScenarioView
 from ssbench.core.stats.tally import SHARE, SHARE_BITS, Throughput
 
-NEVER_NS = (1 << 63) - 1
 LEFT_OUT = -1  #: in place of a stage's index
 
 _MOST_IN_FLIGHT = 1 << 16  #: operations at the last start; in a damaged file it may be all
-
-
-class Span(NamedTuple):
-    """A part of the run; low and high are the same if nothing of a stage counts."""
-
-    low_ns: int
-    high_ns: int  #: NEVER_NS: the end is unknown
-
-    @property
-    def seconds(self) -> float | None:
-        """Its length; None: unknown."""
-        return None if self.high_ns == NEVER_NS else (self.high_ns - self.low_ns) / SECOND_NS
-
-
-def planned_end_ns(begin_ns: int, view: ScenarioView) -> int:
-    """The planned end of a load that begins then; NEVER_NS if its operations end it."""
-    seconds = view.run_seconds
-    if seconds is None or not 0 <= seconds < NEVER_NS / SECOND_NS:
-        return NEVER_NS
-    return begin_ns + round(seconds * SECOND_NS)
-
-
-def load_end_ns(marks: Sequence[MarkRecord], view: ScenarioView) -> int | None:
-    """The end of a load: its first ``end`` mark, but not later than planned.
-
-    :param marks: of one run.
-    :returns: None without an ``end`` mark.
-    """
-    marked_ns = next((mark.at_ns for mark in marks if mark.name == "end"), None)
-    begin_ns = next((mark.at_ns for mark in marks if mark.name == "stage"), None)
-    if marked_ns is None or begin_ns is None:
-        return marked_ns
-    return min(marked_ns, planned_end_ns(begin_ns, view))
-
-
-def _counts_from_ns(stage: int, begin_ns: int, first_ns: int, view: ScenarioView) -> int:
-    """The end of a stage's warm-up: its own, or the run's, which may extend into it.
-
-    :param begin_ns: when the stage began; ``first_ns``: when the first stage began.
-    """
-    own_ns = begin_ns + round(view.stage_warmup_s(stage) * SECOND_NS)
-    return max(own_ns, first_ns + round(view.warmup_s * SECOND_NS))
-
-
-def _counts_until_ns(end_ns: int | None, view: ScenarioView) -> int:
-    """The start of the cool-down; NEVER_NS if the load's end is unknown."""
-    return NEVER_NS if end_ns is None else end_ns - round(view.cooldown_s * SECOND_NS)
-
-
-def spans(begins_ns: Sequence[int], end_ns: int | None, view: ScenarioView) -> list[Span]:
-    """The part of each stage that counts.
-
-    :param begins_ns: of each stage.
-    :param end_ns: when the load ended; None: unknown.
-    """
-    last_ns = _counts_until_ns(end_ns, view)
-    found = []
-    for stage, (begin_ns, after_ns) in enumerate(pairwise([*begins_ns, last_ns])):
-        low_ns = _counts_from_ns(stage, begin_ns, begins_ns[0], view)
-        found.append(Span(low_ns, max(low_ns, min(after_ns, last_ns))))
-    return found
-
-
-def joined(parts: Sequence[Span]) -> list[Span]:
-    """The same time, with adjacent spans joined and empty ones dropped."""
-    found: list[Span] = []
-    for part in parts:
-        if part.low_ns == part.high_ns:
-            continue
-        if found and found[-1].high_ns == part.low_ns:
-            part = Span(found.pop().low_ns, part.high_ns)
-        found.append(part)
-    return found
-
-
-def gaps_ns(parts: Sequence[Span], low_ns: int, high_ns: int) -> int:
-    """The time from low to high that lies between the spans."""
-    return sum(
-        max(0, min(after.low_ns, high_ns) - max(before.high_ns, low_ns))
-        for before, after in pairwise(joined(parts))
-    )
 
 
 class _Cuts:
@@ -169,26 +85,26 @@ class Windows:
         self.open_loop = self.open_loop or bool(mark.rate)
         if self._first_ns is None:
             self._first_ns = begin_ns
-        low_ns = _counts_from_ns(stage, begin_ns, self._first_ns, self._view)
+        low_ns = self._view.counts_from_ns(stage, begin_ns, self._first_ns)
         for cuts in (self._counts, self._rates):
             if low_ns > begin_ns:
                 cuts.cut(begin_ns, LEFT_OUT)
             # Without a warm-up nothing precedes the first stage, although the error of a worker's
             # clock may say so.
             cuts.cut(low_ns if stage or low_ns > begin_ns else -NEVER_NS, stage)
-        planned_ns = planned_end_ns(self._first_ns, self._view)
+        planned_ns = self._view.planned_end_ns(self._first_ns)
         if self._marked_ns is not None and self._view.cooldown_s:
             # Without a cool-down, operations that began after the mark of the end count as well.
             end_ns = min(self._marked_ns, planned_ns)
-            self._counts.cut(_counts_until_ns(end_ns, self._view), LEFT_OUT)
+            self._counts.cut(self._view.counts_until_ns(end_ns), LEFT_OUT)
         self._ends(planned_ns)
 
     def _ends(self, at_ns: int) -> None:
         self.load_end_ns = min(self.load_end_ns, at_ns)
         if self._rates.edges and self.load_end_ns != NEVER_NS:
-            self._rates.cut(_counts_until_ns(self.load_end_ns, self._view), LEFT_OUT)
+            self._rates.cut(self._view.counts_until_ns(self.load_end_ns), LEFT_OUT)
 
-    def stages(self, results: Results) -> Ints | None:
+    def stages(self, results: PhaseResults) -> Ints | None:
         """The index of each row's stage, or LEFT_OUT; None if all are of stage 0."""
         if not self._counts.edges:
             return None
@@ -198,7 +114,7 @@ class Windows:
         stages: Ints = np.array([LEFT_OUT, *self._counts.stages])[parts]
         return stages
 
-    def shares(self, group: Group) -> Iterator[tuple[int, list[int]]]:
+    def shares(self, group: ResultGroup) -> Iterator[tuple[int, list[int]]]:
         """(stage, [operations, bytes]) of successes in the window of its rate, in units of
         1 / SHARE; [operations, bytes, items] if results have items.
 
@@ -258,7 +174,7 @@ class LastStart:
     def __repr__(self) -> str:
         return f"<LastStart at {self.at_ns} ns, {len(self._rows)} rows in flight>"
 
-    def add(self, groups: Sequence[Group]) -> None:
+    def add(self, groups: Sequence[ResultGroup]) -> None:
         """Add operations that count."""
         if not groups:
             return

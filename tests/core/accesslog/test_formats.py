@@ -13,8 +13,8 @@ from ssbench.core.accesslog.formats import (
     UNKNOWN,
     LeftOut,
     LineParser,
+    LoggedRequest,
     Parsed,
-    Request,
     masked,
 )
 
@@ -77,9 +77,9 @@ def parsed(line: str) -> Parsed | None:
     return found
 
 
-def request(line: str) -> Request:
+def request(line: str) -> LoggedRequest:
     found = parsed(line)
-    assert isinstance(found, Request), found
+    assert isinstance(found, LoggedRequest), found
     return found
 
 
@@ -91,7 +91,7 @@ def reason(line: str) -> str:
 
 def test_a_line_of_swift_s_proxy_with_and_without_syslog() -> None:
     line = swift("GET", "/v1/AUTH_a/photos/2026/%2520x.jpg%3Fformat%3Djson", sent=1024)
-    expected = Request(
+    expected = LoggedRequest(
         "GET OBJECT", b"photos", b"2026/ x.jpg", 1795359032_250000000, 1024, 1024, 12_300_000
     )
     assert request(line) == expected
@@ -242,7 +242,9 @@ def test_lines_of_versitygw(line: str, expected: tuple[str, bytes, int, int]) ->
 
 @pytest.mark.parametrize("line", [COMMON, COMBINED])
 def test_common_and_combined_lines(line: str) -> None:
-    expected = Request("GET OBJECT", b"", b"apache_pb.gif", 971211336 * SECOND, 2326, 2326, UNKNOWN)
+    expected = LoggedRequest(
+        "GET OBJECT", b"", b"apache_pb.gif", 971211336 * SECOND, 2326, 2326, UNKNOWN
+    )
     assert request(line) == expected
 
 
@@ -315,7 +317,7 @@ def parsed_or_not_understood(line: bytes) -> None:
         start_s = time.process_time()
         found = LineParser(name).parse(line)
         assert time.process_time() - start_s < 1 + len(line) / 10_000
-        if isinstance(found, Request):
+        if isinstance(found, LoggedRequest):
             assert found.size >= UNKNOWN
             assert found.moved >= UNKNOWN
             assert abs(found.at_ns) < 1 << 62

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.accesslog.formats import UNKNOWN, LeftOut, Request
+from ssbench.core.accesslog.formats import UNKNOWN, LeftOut, LoggedRequest
 from ssbench.core.accesslog.requests import DELETED_BEFORE, NO_NAMES, RequestLog, Requests
 from ssbench.core.naming import HASHED_CONTAINERS
 from ssbench.core.operations import COPY, CREATE, DELETE, HEAD, LIST, RANGE_READ, READ, UPDATE
@@ -19,19 +19,19 @@ REMOVE, STAT = "DELETE OBJECT", "HEAD OBJECT"
 Row = tuple[str, str, float, int]  #: request, object, time in s, bytes moved
 
 
-def request(what: str, name: str = "o", at_s: float = 0.0, moved: int = UNKNOWN) -> Request:
+def request(what: str, name: str = "o", at_s: float = 0.0, moved: int = UNKNOWN) -> LoggedRequest:
     size = UNKNOWN if what == PART else moved
-    return Request(what, b"c", name.encode(), round(at_s * SECOND), size, moved, UNKNOWN)
+    return LoggedRequest(what, b"c", name.encode(), round(at_s * SECOND), size, moved, UNKNOWN)
 
 
-def log_of(*rows: Request) -> RequestLog:
+def log_of(*rows: LoggedRequest) -> RequestLog:
     log = RequestLog()
     for row in rows:
         log.add(row)
     return log
 
 
-def arranged(*rows: Request) -> Requests:
+def arranged(*rows: LoggedRequest) -> Requests:
     return log_of(*rows).arrange()
 
 
@@ -93,7 +93,7 @@ def test_requests_for_deleted_objects_are_left_out() -> None:
 
 
 def test_requests_on_containers_have_no_object() -> None:
-    found = arranged(Request("GET BUCKET", b"c", b"", 0, UNKNOWN, UNKNOWN, UNKNOWN))
+    found = arranged(LoggedRequest("GET BUCKET", b"c", b"", 0, UNKNOWN, UNKNOWN, UNKNOWN))
     assert found.operations.tolist() == [LIST]
     assert found.without_object == {LIST: 1}
     assert initial(found) == []
@@ -101,7 +101,7 @@ def test_requests_on_containers_have_no_object() -> None:
 
 
 def test_bulk_deletes_are_left_out_unless_they_are_wanted() -> None:
-    bulk = Request("POST MULTI_OBJECT_DELETE", b"c", b"", 0, UNKNOWN, UNKNOWN, UNKNOWN)
+    bulk = LoggedRequest("POST MULTI_OBJECT_DELETE", b"c", b"", 0, UNKNOWN, UNKNOWN, UNKNOWN)
     log = log_of(bulk, request(GET))
     assert len(log.arrange()) == 1
     assert log.left_out == {NO_NAMES: 1}
@@ -127,7 +127,7 @@ def test_limits_of_time_and_number() -> None:
 
 def test_numbers_follow_from_names_and_tell_containers_apart() -> None:
     rows = [
-        Request(GET, container, name, 0, 1, 1, UNKNOWN)
+        LoggedRequest(GET, container, name, 0, 1, 1, UNKNOWN)
         for container in (b"c", b"d") for name in (b"a", b"b")
     ]  # fmt: skip
     found = arranged(*rows)
@@ -141,7 +141,7 @@ def test_numbers_follow_from_names_and_tell_containers_apart() -> None:
 
 
 def test_many_containers_share_numbers() -> None:
-    log = log_of(*(Request(GET, b"%d" % n, b"o", 0, 1, 1, UNKNOWN) for n in range(5000)))
+    log = log_of(*(LoggedRequest(GET, b"%d" % n, b"o", 0, 1, 1, UNKNOWN) for n in range(5000)))
     assert log.container_count == HASHED_CONTAINERS
     numbers = log.arrange().objects % HASHED_CONTAINERS
     assert {*numbers.tolist()} == {*range(HASHED_CONTAINERS)}

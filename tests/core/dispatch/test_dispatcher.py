@@ -202,6 +202,8 @@ def test_a_mixed_batch_is_split_by_outcome() -> None:
     columns = fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns)
     assert columns is not None
     assert fleet.ledger.outcome == {good.object: "done", bad.object: "failed"}
+    assert fleet.ledger.ended_s == {good.object: 1000, bad.object: 1000}
+    assert fleet.dispatcher.last_success_ns == fleet.now_ns
 
 
 def test_consecutive_failures_are_counted_in_order_of_arrival() -> None:
@@ -224,6 +226,50 @@ def test_consecutive_failures_are_counted_in_order_of_arrival() -> None:
         dispatcher = fleet.dispatcher
         seen.append((dispatcher.failures_in_a_row, dispatcher.most_failures_in_a_row))
     assert seen == [(0, 2), (2, 2), (0, 3)]
+
+
+def test_a_batch_of_successes_ends_a_row_of_failures() -> None:
+    fleet = Fleet(6)
+    worker = fleet.hello("w", 4)
+    first, second, third = fleet.send_all(worker)
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    worker.work(len(first.jobs), error=ErrorKind.RESET)
+    worker.work(len(second.jobs))
+    worker.work(len(third.jobs), error=ErrorKind.RESET)
+    seen = []
+    for _ in range(3):
+        fleet.wait(1)
+        fleet.deliver(worker, 1)
+        dispatcher = fleet.dispatcher
+        seen.append((dispatcher.failures_in_a_row, dispatcher.last_success_ns / SECOND_NS))
+    assert seen == [(2, 0), (0, 1002), (2, 1002)]
+    assert [fleet.ledger.ended_s[n] for n in range(6)] == [1001, 1001, 1002, 1002, 1003, 1003]
+
+
+@pytest.mark.parametrize("many", [False, True])  # a list of many details is in parts
+def test_the_detail_of_the_first_failure_is_kept(many: bool) -> None:
+    fleet = Fleet(8)
+    worker = fleet.hello("w", 4)
+    jobs = [job for batch in fleet.send_all(worker) for job in batch.jobs]
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    assert fleet.dispatcher.first_error == ""
+    done, failed = row(jobs[0]), [row(job, error=int(ErrorKind.RESET)) for job in jobs[1:]]
+    seen = []
+    for part in (
+        [failed[0]],  # without a detail
+        [done, failed[1]._replace(detail="cut"), failed[2]._replace(detail="later")],
+        [failed[3]._replace(detail="last")],
+    ):
+        columns = pack_results(part)
+        if many:
+            columns[-1] = [columns[-1][:2], columns[-1][2:]]
+        assert fleet.dispatcher.results(worker.incarnation, pack(columns), fleet.now_ns)
+        seen.append(fleet.dispatcher.first_error)
+    assert seen == ["", "cut", "cut"]
 
 
 def test_corrupt_results_count_as_failed() -> None:
@@ -454,6 +500,27 @@ def test_an_empty_worker_is_not_waited_for() -> None:
     fleet.check()
 
 
+def test_a_worker_whose_results_still_arrive_is_waited_for() -> None:
+    fleet = Fleet(4)
+    worker = fleet.hello("w", 2)
+    fleet.send_all(worker)
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    worker.work(1)
+    on_the_way = worker.said.popleft()
+    worker.work()
+    worker.said.clear()  # the other results were lost on the way
+    for second in range(18):
+        fleet.heartbeat(worker)
+        fleet.wait(1)
+        if second == 5:
+            fleet.deliver_one(on_the_way)
+        assert fleet.dispatcher.in_flight == (4 if second < 5 else 3 if second < 15 else 0)
+    assert fleet.dispatcher.counts.lost == 3
+    fleet.check()
+
+
 def test_a_worker_with_a_long_operation_is_waited_for() -> None:
     fleet = Fleet(1)
     worker = fleet.hello("w", 2)
@@ -538,8 +605,11 @@ def test_impossible_results_are_rejected(field: str, value: Any) -> None:
         forged[column] = bad
         assert fleet.dispatcher.results(worker.incarnation, pack(forged), 0) is None
     assert fleet.dispatcher.counts.refused == 2
+    assert fleet.dispatcher.rejection, "the master warns of them"
     fleet.check()
     assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
+    assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0) is None
+    assert fleet.dispatcher.rejection == "", "no longer held: a late or repeated message"
 
 
 def test_results_of_late_responses_are_accepted() -> None:
@@ -796,3 +866,17 @@ def test_each_group_has_its_own_credit() -> None:
     (back,) = [job for batch in dispatcher.to_send(2, 9) for job in batch.jobs]
     assert (back.object, back.group) == (mine[2].object, 0)
     assert dispatcher.worker_lost(7) == held[1]
+
+
+def test_each_group_has_larger_batches_if_the_store_is_fast() -> None:
+    fleet = Fleet(max_batch=256, workload=GroupLedger(100_000))
+    worker = fleet.hello("w", 4)
+    for _ in range(100):
+        fleet.send_all(worker)
+        fleet.round(worker)
+        fleet.wait(0.001)
+    batches = [batch for some in iter(lambda: fleet.dispatcher.to_send(fleet.now_ns), [])
+               for batch in some]  # fmt: skip
+    for group in (0, 1):
+        sizes = [len(batch.jobs) for batch in batches if batch.jobs[0].group == group]
+        assert max(sizes) == QUICK_BATCH

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ssbench.core.distributions import Histogram, LogNormal, Pick
+from ssbench.core.distributions import LogNormal, Pick, SizeBins
 from ssbench.core.errors import ScenarioError
 from ssbench.core.model import SizeClass
 from ssbench.core.scenario.scenario import Scenario
@@ -39,10 +39,10 @@ BOUNDS = {"size_min": 100, "size_max": 5000}
         ({"size": {"uniform": ["1k", "4k"]}}, 1024, 4096, None),
         ({"size": {"uniform": [1, 4]}, "size_min": 1, "size_max": 4}, 1, 4, None),
         ({"size": {"list": [["1k", 3]]}}, 1024, 1024, None),
-        ({"size": {"list": [[9, 3], [5, 1], [7, 0]]}}, 5, 9, Histogram(((9, 9, 3), (5, 5, 1)))),
+        ({"size": {"list": [[9, 3], [5, 1], [7, 0]]}}, 5, 9, SizeBins(((9, 9, 3), (5, 5, 1)))),
         (
             {"size": {"histogram": [[0, "1k", 3], ["1k", "4k", 1]]}}, 0, 4095,
-            Histogram(((0, 1023, 3), (1024, 4095, 1))),
+            SizeBins(((0, 1023, 3), (1024, 4095, 1))),
         ),
         (
             {"size": {"log_normal": {"median": "1k", "sigma": 1.5}}, **BOUNDS}, 100, 5000,

@@ -13,7 +13,7 @@ from ssbench.core.scenario.checks import ValidationError, ValidationErrors, read
 from ssbench.core.scenario.fields import (
     MAX_OBJECT_NAME,
     NO_PROFILE,
-    OBJECT_SUFFIX_ROOM,
+    OBJECT_SUFFIX_LENGTH,
     SIZE_KEYS,
     container_base,
     crud_profile,
@@ -74,7 +74,7 @@ def test_other_names_are_accepted(name: str) -> None:
 
 
 def test_the_longest_name_still_fits_with_all_that_naming_adds() -> None:
-    name = size_name("x" * (MAX_OBJECT_NAME - OBJECT_SUFFIX_ROOM))
+    name = size_name("x" * (MAX_OBJECT_NAME - OBJECT_SUFFIX_LENGTH))
     naming = ObjectNaming([SizeClass(name, 0, 0, NO_PROFILE, 1)], "f" * 32, 1)
     assert len(naming.object(0, 2**63 - 1)) == MAX_OBJECT_NAME
     with pytest.raises(ValidationError, match="at most 971 bytes"):

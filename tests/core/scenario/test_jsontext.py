@@ -37,6 +37,7 @@ SYNTAX = [
     ("{“a”: 1}", "1:2: invalid JSON: not a JSON quote"),
     ('{"a": 1 // users\n}', "1:9: invalid JSON: a comment"),
     ('{\n# users\n"a": 1}', "2:1: invalid JSON: a comment"),
+    ("\n{a: 1}", "2:2: invalid JSON: expected a key"),
     ('{"a": True}', "1:7: invalid JSON: a Python constant"),
     ('{"a": 1\n "b": 2}', "2:2: invalid JSON: expected a comma before this"),
     ('{"a" 1}', "1:6: invalid JSON: expected a colon before this"),

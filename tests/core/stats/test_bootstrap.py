@@ -94,6 +94,25 @@ def test_few_blocks_widen_the_interval() -> None:
     assert high > 999, "beyond what any draw had"
 
 
+@pytest.mark.parametrize(
+    ("confidence", "freedom", "quantile", "error"),
+    [
+        (0.9, 10, 1.812461, 1e-4),
+        (0.95, 10, 2.228139, 1e-4),
+        (0.95, 29, 2.045230, 1e-4),
+        (0.99, 29, 2.756386, 1e-4),
+        (0.99, 4, 4.604095, 0.02),
+    ],
+)
+def test_an_interval_is_as_wide_as_students_t_wants(
+    confidence: float, freedom: int, quantile: float, error: float
+) -> None:
+    """Quantiles from tables of the t distribution; the draws reach 1.959964 deviations."""
+    low, high = interval([exp(-1), 1, exp(1)], confidence, freedom + 1)
+    assert log(high) * 1.959964 == pytest.approx(quantile, rel=error)
+    assert low * high == pytest.approx(1)
+
+
 def test_an_interval_is_widened_by_the_given_factor() -> None:
     values = [1000.0 + n for n in range(1001)]
     narrow, wide = (interval(values, 0.95, 1000, wider) for wider in (1.0, 1.5))

@@ -14,10 +14,10 @@ from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, ResultBatch, RunHeader
 from ssbench.core.stats.compare import (
     ChangeVerdict,
+    ComparedFigure,
+    ComparedOperation,
     Comparison,
     Measure,
-    Row,
-    Section,
     SettingDifference,
     compare,
     comparison,
@@ -34,7 +34,7 @@ NOISE, REAL, UNKNOWN = ChangeVerdict.NOISE, ChangeVerdict.REAL, ChangeVerdict.UN
 RATE, P50, P99 = Measure("rate"), Measure("service", 50.0), Measure("service", 99.0)
 
 
-def rows_of(*sides: list[Second], **options: Any) -> dict[Measure, Row]:
+def rows_of(*sides: list[Second], **options: Any) -> dict[Measure, ComparedFigure]:
     options = {"resamples": 200, "percents": (50.0, 99.0), **options}
     return {row.measure: row for row in compare(sides, random.Random(1), **options)}
 
@@ -184,7 +184,7 @@ def open_loop(took_s: float, seconds: int = 30) -> list[Record]:
     ]
 
 
-def verdicts(section: Section, run: int = 0) -> dict[Measure, ChangeVerdict]:
+def verdicts(section: ComparedOperation, run: int = 0) -> dict[Measure, ChangeVerdict]:
     return {row.measure: row.changes[run].verdict for row in section.rows}
 
 

@@ -202,6 +202,14 @@ def test_coarser_buckets_keep_the_error_stated_for_them(
     assert buckets.count == len(values)
 
 
+@pytest.mark.parametrize("bits", range(MOST_BITS + 1))
+def test_the_error_of_coarser_buckets_is_no_less_than_stated(bits: int) -> None:
+    lowest = 1 << 40  #: the lower edge of an octave, where buckets are widest
+    found = quantile(wider(Buckets.of([lowest]), bits), 100)
+    assert found is not None
+    assert found / lowest - 1 == pytest.approx(relative_error(bits), rel=1e-6)
+
+
 @given(st.lists(st.integers(0, MAX_NS)), st.integers(0, MOST_BITS), st.integers(0, MOST_BITS))
 def test_coarser_by_steps_is_coarser_at_once(values: list[int], some: int, more: int) -> None:
     steps = Buckets.of(values)

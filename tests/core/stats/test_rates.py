@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ssbench.core.model import Phase, Result
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
-from ssbench.core.stats.results import Results
+from ssbench.core.stats.results import PhaseResults
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.steps import Step
@@ -217,6 +217,7 @@ def test_a_mark_that_was_made_late_does_not_lengthen_the_load() -> None:
     found = stats(users(4, 0.5, 10), end_s=10.3, run_seconds=10)
     assert found.run.end_ns == 10 * SECOND
     assert found.total().rate_per_s == pytest.approx(8)
+    assert found.after_end is None, "the last ended with the load"
 
 
 def test_a_run_by_count_states_its_span_and_the_rate_before_the_tail() -> None:
@@ -248,6 +249,36 @@ def test_a_short_end_needs_no_note() -> None:
     assert found.up_to_last_start is None
 
 
+@pytest.mark.parametrize(("last_s", "noted"), [(0.5, False), (0.51, True)])
+def test_an_end_of_more_than_five_percent_is_noted(last_s: float, noted: bool) -> None:
+    rows = [row(0, 10 - last_s), row(10 - last_s, last_s)]
+    found = stats(rows, end_s=10, operation_count=2)
+    assert (found.up_to_last_start is not None) is noted
+
+
+@pytest.mark.parametrize(
+    ("sent", "lost", "planned", "basis"),
+    [
+        (16, 0, 16, Basis.COMPLETED),
+        (17, 0, 17, Basis.COMPLETED),  # a result is missing
+        (15, 0, 16, Basis.SHARE),
+        (None, 0, 16, Basis.COMPLETED),
+        (None, 1, 17, Basis.COMPLETED),
+        (None, 1, 16, Basis.SHARE),
+        (None, 0, 17, Basis.SHARE),
+    ],
+)
+def test_a_run_by_count_completes_once_all_operations_are_sent(
+    sent: int | None, lost: int, planned: int, basis: Basis
+) -> None:
+    """Where a file does not say how many were sent: all results, and those that were lost."""
+    for warmup in (0, 1):  # operations that do not count are sent, too
+        run = records(users(4, 0.5, 2.0), end_s=2, operation_count=planned, warmup=warmup)
+        found = RunStats.of([*run[:-1], runs.footer(sent=sent, lost=lost)])
+        assert found.rate_basis is basis
+        assert found.left_out == 8 * warmup
+
+
 def test_a_run_without_objects_ended_with_its_operations() -> None:
     found = stats(users(2, 1.0, 4), end_s=4, run_seconds=60, ended="exhausted")
     assert found.rate_basis is Basis.COMPLETED
@@ -270,7 +301,7 @@ def test_a_load_without_a_success_has_a_rate_of_none_a_second() -> None:
 
 def test_malformed_times_neither_break_a_rate_nor_fill_memory() -> None:
     last = LastStart()
-    rows = Results([runs.batch([row(0, 1 << 30) for _ in range(1000)])], {})
+    rows = PhaseResults([runs.batch([row(0, 1 << 30) for _ in range(1000)])], {})
     for _ in range(100):
         last.add(list(rows.groups()))
     assert last.at_ns == 0
@@ -287,7 +318,7 @@ def counted(rows: Iterable[Result], begins_ns: Sequence[int]) -> list[int]:
     windows = Windows(ScenarioView.of({}))
     for index, at_ns in enumerate(begins_ns):
         windows.mark(MarkRecord(at_ns, "stage", index))
-    groups = Results([runs.batch(list(rows))], {}).groups()
+    groups = PhaseResults([runs.batch(list(rows))], {}).groups()
     shares = [found for group in groups for found in windows.shares(group)]
     return [sum(parts) for parts in zip(*(of_stage for _stage, of_stage in shares), strict=True)]
 

@@ -14,18 +14,25 @@ from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, READ, Operation
 from ssbench.core.records import ResultBatch
-from ssbench.core.stats.results import Group, Results, as_ints, decoded, exact_sum, exact_sums
+from ssbench.core.stats.results import (
+    PhaseResults,
+    ResultGroup,
+    as_ints,
+    decoded,
+    exact_sum,
+    exact_sums,
+)
 from ssbench.core.stats.tally import Counts, ErrorExample, ErrorTally, Latency, Tally
 from tests.report import runs
 
 kinds = st.tuples(st.sampled_from([CREATE, READ]), st.integers(0, 1), st.booleans())
 
 
-def results_of(*batches: ResultBatch) -> Results:
-    return Results(batches, {})
+def results_of(*batches: ResultBatch) -> PhaseResults:
+    return PhaseResults(batches, {})
 
 
-def group_of(*rows: Result) -> Group:
+def group_of(*rows: Result) -> ResultGroup:
     (group,) = results_of(runs.batch(rows)).groups()
     return group
 
@@ -63,7 +70,7 @@ def test_unknown_numbers_form_groups_of_their_own(classes: list[int]) -> None:
 
 def test_a_clock_shift_moves_times_only() -> None:
     rows = [runs.result(1, READ, start_ns=50, due_ns=40), runs.result(2, READ, start_ns=60)]
-    moved = Results([runs.batch(rows), runs.batch(rows, worker_index=1)], {0: -45})
+    moved = PhaseResults([runs.batch(rows), runs.batch(rows, worker_index=1)], {0: -45})
     assert moved.column("start_ns").tolist() == [5, 15, 50, 60]
     assert moved.column("due_ns").tolist() == [-5, NONE_NS, 40, NONE_NS]
     assert moved.column("last_byte_ns").tolist() == [rows[0].last_byte_ns] * 4

@@ -25,6 +25,7 @@ from ssbench.core.records import (
 from ssbench.core.stats.headroom import Headroom, Who
 from ssbench.core.stats.host_metrics import MeanMax
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.tally import Basis
 from tests.golden import legacy
 from tests.report import runs
 from tests.report.runs import render
@@ -46,7 +47,7 @@ def test_the_groups_add_up_to_the_totals() -> None:
     whole = stats.total()
     assert whole.count == sum(stats.total(o).count for o in stats.operations) == 180
     assert whole.count == sum(stats.total(None, c).count for c in stats.classes())
-    rows = runs.some_rows(200, random.Random(7))
+    rows = runs.some_rows(200, 7)
     moved = sum(row.bytes_moved for row in rows if not row.error)
     assert whole.bytes_moved == moved
     assert whole.last_byte.histogram.max == max(r.last_byte_ns for r in rows if not r.error)
@@ -272,6 +273,7 @@ def test_files_of_0_3_9_give_its_own_header_figures(name: str) -> None:
         "real": (613, 1795168183.999784, 1.000216, (306.0, 0.707), [331, 282]),
     }
     count, started, duration, spread, completions = known[name]
+    assert stats.rate_basis is Basis.LEGACY
     assert stats.total().count == count
     assert stats.started_s == pytest.approx(started, abs=1e-6)
     assert stats.duration_s == pytest.approx(duration, abs=1e-6)
@@ -293,7 +295,7 @@ def test_a_failure_of_0_3_9_has_no_time() -> None:
 
 
 parts_of_a_run = st.lists(st.integers(0, 3), min_size=200, max_size=200)
-ROWS = runs.some_rows(200, random.Random(7))
+ROWS = runs.some_rows(200, 7)
 FRAME: list[Record] = [
     runs.header(), runs.worker(0, "a"), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4),
 ]  # fmt: skip

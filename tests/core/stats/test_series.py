@@ -13,7 +13,7 @@ from ssbench.core.model import SECOND_NS, Result
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.stats import series as module
 from ssbench.core.stats.histogram import SECOND_ERROR
-from ssbench.core.stats.results import Results
+from ssbench.core.stats.results import PhaseResults
 from ssbench.core.stats.series import MAX_SECONDS, TimeSeries
 from tests.report import runs
 
@@ -28,7 +28,7 @@ def read(start_s: float, last_s: float, **changes: object) -> Result:
 
 def series_of(*rows: Result, origin_ns: int = 0, series: TimeSeries | None = None) -> TimeSeries:
     series = TimeSeries() if series is None else series
-    for group in Results([runs.batch(rows)], {}).groups():
+    for group in PhaseResults([runs.batch(rows)], {}).groups():
         series.add(group, origin_ns)
     return series
 
@@ -129,7 +129,7 @@ def test_single_results_count_like_batches(
 def test_latencies_that_wait_to_be_counted_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many results of few seconds come, only the last of them are kept one by one."""
     monkeypatch.setattr(module, "_MAX_WAITING", 5_000)
-    (group,) = Results([runs.batch([read(0.5, 0.001)] * 1000)], {}).groups()
+    (group,) = PhaseResults([runs.batch([read(0.5, 0.001)] * 1000)], {}).groups()
     series = TimeSeries()
     series.add(group, 0)
     tracemalloc.start()

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from ssbench.core.model import NONE_NS, SECOND_NS
+from ssbench.core.model import NONE_NS
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, ResultBatch
-from ssbench.core.stats.results import Results
+from ssbench.core.stats.results import PhaseResults
 from ssbench.core.stats.scenario_view import ScenarioView
-from ssbench.core.stats.windows import (
-    LEFT_OUT,
-    NEVER_NS,
-    Span,
-    Windows,
-    gaps_ns,
-    joined,
-    spans,
-)
+from ssbench.core.stats.windows import LEFT_OUT, Windows
 from tests.report import runs
 
 SECOND = runs.SECOND
@@ -44,7 +32,7 @@ def batch(*starts_s: float, due: bool = False) -> ResultBatch:
 
 
 def stages(windows: Windows, given: ResultBatch) -> dict[int, list[int]]:
-    results = Results([given], {})
+    results = PhaseResults([given], {})
     groups = results.groups(windows.stages(results))
     return {group.stage: group.column("bytes_moved").tolist() for group in groups}
 
@@ -112,49 +100,3 @@ def test_ramps_may_be_longer_than_stages() -> None:
 def test_a_batch_on_both_sides_of_what_counts_is_left_out_on_both() -> None:
     windows = marked(windows_of(100, warmup=2, cooldown=2), 0)
     assert stages(windows, batch(1, 50, 99)) == {LEFT_OUT: [0, 2], 0: [1]}
-
-
-def spans_s(begins_s: list[int], end_s: int | None, **scenario: Any) -> list[tuple[float, float]]:
-    end_ns = None if end_s is None else end_s * SECOND_NS
-    found = spans([at * SECOND_NS for at in begins_s], end_ns, ScenarioView.of(scenario))
-    return [
-        (low / SECOND_NS, high if high == NEVER_NS else high / SECOND_NS) for low, high in found
-    ]
-
-
-@pytest.mark.parametrize(
-    ("scenario", "found"),
-    [
-        ({}, [(1, 11), (11, 21)]),
-        ({"warmup": 2, "cooldown": 3}, [(3, 11), (11, 18)]),
-        ({"stages": warming(0, 2.5)}, [(1, 11), (13.5, 21)]),
-        ({"stages": warming(4, 1), "warmup": 2}, [(5, 11), (12, 21)]),
-        ({"stages": warming(0, 1), "warmup": 12}, [(13, 13), (13, 21)]),
-        ({"stages": warming(0, 3), "warmup": 12}, [(13, 13), (14, 21)]),
-        ({"cooldown": 12}, [(1, 9), (11, 11)]),
-    ],
-)
-def test_ramps_are_left_out(scenario: dict[str, Any], found: list[tuple[float, float]]) -> None:
-    assert spans_s([1, 11], 21, **scenario) == found
-
-
-def test_an_unknown_end_is_infinite() -> None:
-    assert spans_s([1], None, cooldown=3) == [(1, NEVER_NS)]
-    assert spans([], 5, ScenarioView.of({})) == []
-    assert Span(0, NEVER_NS).seconds is None
-    assert Span(SECOND_NS, 3 * SECOND_NS).seconds == 2
-
-
-def test_adjacent_windows_are_merged_and_empty_ones_dropped() -> None:
-    assert joined([Span(0, 5), Span(5, 9), Span(12, 12), Span(13, 20)]) == [
-        Span(0, 9), Span(13, 20),
-    ]  # fmt: skip
-    assert joined([]) == []
-
-
-def test_gaps_lie_between_windows_within_the_range() -> None:
-    parts = [Span(0, 10), Span(15, 20), Span(20, 30), Span(32, NEVER_NS)]
-    assert gaps_ns(parts, 0, 100) == 7
-    assert gaps_ns(parts, 12, 31) == 4
-    assert gaps_ns(parts, 16, 29) == 0
-    assert gaps_ns([], 0, 100) == 0

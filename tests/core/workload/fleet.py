@@ -40,6 +40,7 @@ class Ledger(Workload):
     def __init__(self, total: int) -> None:
         self.total = total
         self.outcome: dict[int, str] = {}
+        self.ended_s: dict[int, float] = {}  #: by object: when its success or failure arrived
 
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         count = min(limit, self.total - self.taken)
@@ -48,10 +49,10 @@ class Ledger(Workload):
         return jobs
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
-        self._note(jobs, "done")
+        self._note(jobs, "done", now_s)
 
     def failed(self, job: Job, failure: Failure, now_s: float) -> None:
-        self._note([job], "failed")
+        self._note([job], "failed", now_s)
 
     def lost(self, jobs: Iterable[Job]) -> None:
         self._note(jobs, "lost")
@@ -59,10 +60,12 @@ class Ledger(Workload):
     def withdrawn(self, jobs: Iterable[Job]) -> None:
         self._note(jobs, "withdrawn")
 
-    def _note(self, jobs: Iterable[Job], outcome: str) -> None:
+    def _note(self, jobs: Iterable[Job], outcome: str, now_s: float | None = None) -> None:
         for job in jobs:
             assert job.object not in self.outcome, "one outcome for each job"
             self.outcome[job.object] = outcome
+            if now_s is not None:
+                self.ended_s[job.object] = now_s
 
 
 def row(job: Job, *, error: int = 0, status: int = 200, unknown: int = 0) -> Result:

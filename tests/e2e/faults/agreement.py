@@ -26,7 +26,9 @@ METHODS = {
     REMOVE: {"DELETE"},
 }
 #: Of a warning in the stat file: what was given up on, in whatever phase.
-GIVEN_UP = re.compile(r"\b(\d+) operations (?:were lost with it|did not end)")
+GIVEN_UP = re.compile(r"\b(\d+) operations? (?:were lost with it|did not end)")
+#: Of the warning of operations that may have run twice.
+DOUBTFUL = re.compile(r"\b(\d+) operations? may have run in addition to those counted")
 _REPEATS = ("retries", "not_found_retries", "reconnects", "renewals")
 
 
@@ -62,7 +64,7 @@ def agrees_with_log(
 
     Each result's transaction is in the log, with its method and status; no transaction and no
     number is in two results, no object is created twice; and what the log has besides is at most
-    what was lost, or a first attempt that was repeated.
+    what was lost, a first attempt that was repeated, or one that the run says may have run twice.
 
     :param base: the run's container_base, which no other run may share.
     :param damaged: the file was cut off: what isn't in it can't be held against the log.
@@ -71,29 +73,33 @@ def agrees_with_log(
     results = list(results_of(stat_file))
     _done_once(results)
     log = _by_transaction(swift, base)
-    agreement = Agreement()
+    known: list[Request] = []
     for result in results:
         if result.transaction_id:
-            _is_logged(result, log.pop(result.transaction_id.decode(), []))
-            agreement.done += 1
+            known.append(_logged(result, log.pop(result.transaction_id.decode(), [])))
         else:
             assert result.error or not result.status, f"done, but by no transaction: {result}"
-    agreement.others = [r for lines in log.values() for r in lines if r.method != "HEAD"]
+    others = [r for lines in log.values() for r in lines if r.method != "HEAD"]
     if not damaged:
         repeats = sum(result.repeats for result in results)
         without = sum(not result.transaction_id for result in results)
-        most = lost_in_all(stats) + repeats + without
-        assert len(agreement.others) <= most, (
-            f"{len(agreement.others)} requests of which no result tells, but only"
-            f" {most} operations that were lost or repeated: {agreement.others[:5]}"
+        again = Counter(map(_what, others)) & Counter(map(_what, known))
+        most = lost_in_all(stats) + repeats + without + min(told_in(stats, DOUBTFUL), again.total())
+        assert len(others) <= most, (
+            f"{len(others)} requests of which no result tells, but only {most} operations that"
+            f" were lost or repeated: {others[:5]}"
         )
-    return agreement
+    return Agreement(len(known), others)
 
 
 def lost_in_all(stats: RunStats) -> int:
     """Operations that were given up on, those of populating and cleaning up included."""
-    told = sum(int(count) for text in stats.run.warnings for count in GIVEN_UP.findall(text))
-    return max(told, stats.run.lost)
+    return max(told_in(stats, GIVEN_UP), stats.run.lost)
+
+
+def told_in(stats: RunStats, words: re.Pattern[str]) -> int:
+    """The sum of the numbers in such warnings."""
+    return sum(int(count) for text in stats.run.warnings for count in words.findall(text))
 
 
 def results_of(path: Path) -> Iterator[Done]:
@@ -127,9 +133,16 @@ def _by_transaction(swift: EmbeddedSwift, base: str) -> dict[str, list[Request]]
     return log
 
 
-def _is_logged(result: Done, lines: list[Request]) -> None:
+def _what(request: Request) -> tuple[str, str, str]:
+    """What is the same when an operation runs a second time."""
+    return request.method, request.container, request.object
+
+
+def _logged(result: Done, lines: list[Request]) -> Request:
+    """The request of a result."""
     assert len(lines) == 1, f"{len(lines)} requests in the log for {result}"
     (request,) = lines
     methods = METHODS[row_of(result.operation)]
     assert request.method in methods, f"{request} {result}"
     assert request.status == result.status, f"{request} {result}"
+    return request

@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A fault that nobody named would have no row."""
     for item in items:
-        if HERE in item.path.parents and "row" in getattr(item, "fixturenames", ()):
+        if "row" in getattr(item, "fixturenames", ()) and HERE in item.path.parents:
             assert item.get_closest_marker("fault"), f"{item.nodeid} has no pytest.mark.fault"
 
 

@@ -6,6 +6,7 @@ import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.e2e.commands import (
     Account,
     Commands,
     Ended,
+    Started,
     finished,
     login,
     requests,
@@ -24,15 +26,13 @@ from tests.e2e.faults.matrix import Row
 from tests.e2e.namespaces import Namespace
 from tests.e2e.test_output import noop_run, shell
 
-SMALL = 1 << 20  #: bytes: room for some blocks of results, however fast the host is
+SMALL = 1 << 16  #: bytes: room for some blocks of results, which are written every second
 ROOM_S = "60"  #: seconds of a run that is to end earlier
-#: Under a limit Python would leave cut-off .pyc files, which break each later start.
-NO_PYC = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Namespace]:
-    """A host on which the directory "small" is a disk with room for 1 MiB."""
+    """A host on which the directory "small" is a disk with little room."""
     place = tmp_path / "small"
     place.mkdir()
     with Namespace("--mount") as host:
@@ -40,10 +40,20 @@ def small_disk(tmp_path: Path) -> Iterator[Namespace]:
         yield host
 
 
-def filled(commands: Commands, stat_file: Path, **options: object) -> Ended:
+def fill(commands: Commands, stat_file: Path, **options: Any) -> Started:
     """A run that goes on until its stat file is full, which it must not survive for long."""
-    path = commands.scenario(crud_profile=[1, 1, 0, 1], user_count=64)
-    ended = commands.run("-f", path, "--noop", "-r", ROOM_S, stat_file=stat_file, **options)
+    keys = {"crud_profile": [1, 1, 0, 1], "user_count": 64, "think_time": 0.01}
+    words = ["-f", commands.scenario(**keys), "--noop", "-r", ROOM_S]
+    return commands.start_run(*words, workers=1, stat_file=stat_file, **options)
+
+
+def limit(started: Started, size: int) -> None:
+    """Of the files that the master writes."""
+    resource.prlimit(started.pid, resource.RLIMIT_FSIZE, (size, size))
+
+
+def full(started: Started) -> Ended:
+    ended = started.wait()
     assert ended.took_s < 45
     return ended.fine(1)
 
@@ -53,24 +63,23 @@ def test_a_full_disk_ends_the_run_cleanly(
     commands: Commands, small_disk: Namespace, row: Row
 ) -> None:
     stat_file = commands.place / "small" / "run.stat.gz"
-    ended = filled(commands, stat_file, prefix=small_disk.prefix)
+    ended = full(fill(commands, stat_file, preexec_fn=small_disk.enter()))
     assert f"{stat_file}: can't be written: No space left" in ended.err
     assert "blocks) are kept and can be read" in ended.err
-    stats = stats_of(small_disk.path(stat_file), damaged=True)
+    kept = small_disk.path(stat_file)
+    stats = stats_of(kept, damaged=True)
     assert sum(finished(stats).values()) > 100
     assert ended.counted()[0] == sum(finished(stats).values())
-    again = ["report-scenario", "-s", stat_file]
-    report = commands.master(*again, prefix=small_disk.prefix).wait().fine(1)
+    report = commands.call("report-scenario", "-s", kept).fine(1)
     assert report.counted() == ended.counted()
     row.saw("status 1, said what was kept; what was kept can be reported on")
 
 
 @pytest.mark.fault("limit on the size of files (RLIMIT_FSIZE)")
 def test_a_file_size_limit_ends_the_run_cleanly(commands: Commands, row: Row) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, SMALL))
-
-    ended = filled(commands, commands.place / "run.stat.gz", preexec_fn=limit, environment=NO_PYC)
+    started = fill(commands, commands.place / "run.stat.gz")
+    limit(started, SMALL)
+    ended = full(started)
     assert "too large" in ended.err
     assert sum(finished(stats_of(ended.results, damaged=True)).values()) > 100
     row.saw("as a full disk")
@@ -80,13 +89,10 @@ def test_a_file_size_limit_ends_the_run_cleanly(commands: Commands, row: Row) ->
 def test_created_objects_are_deleted_after_a_full_disk(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (6 * 1024, 6 * 1024))
-
-    path = commands.scenario(container_base="fulldisk", crud_profile=[2, 1, 0, 0])
-    options = ["-r", ROOM_S, *login(embedded_swift)]
-    ended = commands.run("-f", path, *options, preexec_fn=limit, environment=NO_PYC).fine(1)
-    assert ended.took_s < 45
+    path = commands.scenario(container_base="fulldisk", crud_profile=[2, 1, 0, 0], think_time=0.02)
+    started = commands.start_run("-f", path, "-r", ROOM_S, *login(embedded_swift))
+    limit(started, 6 * 1024)
+    ended = full(started)
     assert "could not be deleted" not in ended.err
     stats = stats_of(ended.results, damaged=True)
     assert stats.run.header is not None
@@ -111,12 +117,12 @@ def test_at_the_footer(commands: Commands, embedded_swift: EmbeddedSwift, row: R
     keys = {"container_count": 2000, "container_concurrency": 1}
     path = commands.scenario(container_base="atfooter", **keys)
     words = ["-f", path, *login(embedded_swift)]
-    started = commands.start_run(*words, workers=1, environment=NO_PYC)
+    started = commands.start_run(*words, workers=1)
     until("containers", lambda: len(requests(embedded_swift, "atfooter")) > 5)
     assert started.stat_file is not None
     size = started.stat_file.stat().st_size
     assert size > 0
-    resource.prlimit(started.pid, resource.RLIMIT_FSIZE, (size, size))
+    limit(started, size)
     row.strike()
     started.signal(signal.SIGTERM)  # no phase has begun, so the footer is what comes next
     ended = started.wait().fine(1)
@@ -167,16 +173,16 @@ def test_an_existing_file_is_not_overwritten(
     first = commands.run("-f", path, "--noop", workers=1).fine()
     before = first.results.read_bytes()
     asked = embedded_swift.access_log().stat().st_size
-    options = ["-f", path, *login(embedded_swift)]
-    line = commands.run(*options, stat_file=first.results).one_line(2)
+    options = ["run-scenario", "-f", path, *login(embedded_swift)]
+    line = commands.call(*options, "-s", first.results).one_line(2)
     assert line == f"ssbench-master: {first.results}: is there already; --force overwrites it"
     assert first.results.read_bytes() == before
     link = commands.place / "link"
     link.symlink_to(first.results)
-    line = commands.run(*options, "--force", stat_file=link).one_line(2)
+    line = commands.call(*options, "--force", "-s", link).one_line(2)
     assert "is a link, which isn't followed" in line
     assert first.results.read_bytes() == before
     assert embedded_swift.access_log().stat().st_size == asked
-    commands.run(*options, "--force", stat_file=first.results).fine()
+    commands.run("-f", path, "--noop", "--force", stat_file=first.results, workers=1).fine()
     assert first.results.read_bytes() != before
     commands.run("-f", path, "--noop", stat_file=Path("/dev/null"), workers=1).fine()

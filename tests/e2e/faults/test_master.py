@@ -57,7 +57,7 @@ def test_the_next_master_works_at_once_with_the_same_workers(
     ports = free_ports()
     workers = [commands.worker(*ports, "-c", 8, name) for name in ("one", "two")]
     path = commands.scenario(
-        container_base=base, crud_profile=[2, 1, 0, 0], user_count=8, think_time=0.02
+        container_base=base, crud_profile=[2, 1, 0, 0], user_count=8, think_time=0.1
     )
     options = ["-f", path, "--expect-workers", 2, *login(embedded_swift)]
     first = commands.start_run(*options, "-o", 10**6, workers=None, ports=ports)

@@ -24,7 +24,7 @@ def base() -> str:
 def killed_run(commands: Commands, swift: EmbeddedSwift, base: str) -> tuple[Path, str]:
     """Stat file and id of a run whose master was killed in the midst of it."""
     path = commands.scenario(
-        container_base=base, crud_profile=[4, 1, 1, 1], operation_count=10**6, think_time=0.02,
+        container_base=base, crud_profile=[4, 1, 1, 1], operation_count=10**6, think_time=0.05,
         sizes=[{"name": "tiny", "size_min": 1, "size_max": 99},
                {"name": "x.y", "size_min": 1, "size_max": 99}],
         initial_files={"tiny": 10, "x.y": 5},

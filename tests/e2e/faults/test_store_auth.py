@@ -46,7 +46,7 @@ FAULTS: dict[str, tuple[Behaviour, str]] = {
 def test_a_login_without_a_token_gives_one_line(fault: str, bench: Bench, row: Row) -> None:
     behaviour, words = FAULTS[fault]
     # Where a time-out is the end of it, a short one is met as surely as a long one.
-    short = ["--connect-timeout", 1, "--network-timeout", 1] if words == LATE else []
+    short = ["--connect-timeout", 0.5, "--network-timeout", 0.5] if words == LATE else []
     with HostileSwift({fault: behaviour}, of_path("/auth/v1.0")) as swift:
         ended = bench.run(swift, *short)
         line = ended.one_line()

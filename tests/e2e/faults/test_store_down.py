@@ -33,7 +33,7 @@ def test_without_object_server_operations_are_retried_and_fail(
     swift = four_process_swift
     path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=4, container_base="down")
     started = commands.start_run(
-        "-f", path, "-r", "6", "--think-time", 0.05, "--retries", "2", *login(swift), workers=1
+        "-f", path, "-r", "6", "--think-time", 0.1, "--retries", "2", *login(swift), workers=1
     )
     until("reads", lambda: any(r.method == "GET" and r.object for r in requests(swift, "down")))
     time.sleep(1)

@@ -12,12 +12,15 @@ import pytest
 
 from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.core.model import ErrorKind
-from tests.e2e.commands import Commands, Started, until
+from tests.e2e.commands import Commands, Ended, Started, stats_of, until
 from tests.e2e.faults.matrix import Row
 from tests.e2e.namespaces import Namespace
 
 #: Permissions count for root, too.
 UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+
+#: Some hundred operations a second, until an interrupt.
+PACED = {"operation_count": 10**6, "think_time": 0.02}
 
 
 @pytest.fixture
@@ -59,12 +62,22 @@ def reads(started: Started) -> int:
     return 0
 
 
+def fails(started: Started) -> Ended:
+    """Wait for failed operations in the stat file; then interrupt the run."""
+    path = started.stat_file
+    assert path is not None
+    until("failures", lambda: stats_of(path, damaged=True).total().errors)
+    started.interrupt()
+    return started.wait().fine(5)
+
+
 @pytest.mark.fault("file: the disk is full")
 def test_a_full_disk_fails_uploads(
     commands: Commands, folder: Path, disks: Namespace, row: Row
 ) -> None:
     disks.run("mount", "-t", "tmpfs", "-o", "size=128k", "none", str(folder))
-    ended = Disk(commands, folder, disks.prefix).start(crud_profile=[1, 0, 0, 0]).wait().fine(1)
+    disk = Disk(commands, disks.path(folder))
+    ended = disk.start(crud_profile=[1, 0, 0, 0]).wait().fine(1)
     account = row.accounted(ended.stats)
     assert {kind for kind, _ in ended.stats.errors} == {ErrorKind.NO_SPACE}
     assert "No space left on device" in ended.out
@@ -82,7 +95,7 @@ def test_a_read_only_disk_is_read(
     Disk(commands, folder).populate()
     disks.run("mount", "--bind", str(folder), str(folder))
     disks.run("mount", "-o", "remount,bind,ro", str(folder))
-    ended = Disk(commands, folder, disks.prefix).start(crud_profile=[0, 1, 1, 0]).wait()
+    ended = Disk(commands, disks.path(folder)).start(crud_profile=[0, 1, 1, 0]).wait()
     account = row.accounted(ended.stats)
     assert {kind for kind, _ in ended.stats.errors} == {ErrorKind.ACCESS_DENIED}
     assert "Read-only file system" in ended.out
@@ -93,14 +106,14 @@ def test_a_read_only_disk_is_read(
 
 @pytest.mark.fault("file: no permission for a container's folder")
 def test_a_folder_without_permission_is_denied(commands: Commands, folder: Path, row: Row) -> None:
+    Disk(commands, folder).populate()
     disk = Disk(commands, folder, UNPRIVILEGED)
-    disk.populate()
-    started = disk.start("-r", 3, crud_profile=[0, 1, 0, 0], operation_count=None)
+    started = disk.start(crud_profile=[0, 1, 0, 0], **PACED)
     until("reads", lambda: reads(started) > 20)
     closed = folder / "ssbench_000001"
     closed.chmod(0)
     try:
-        ended = started.wait()
+        ended = fails(started)
         line = disk.start().wait().one_line()
     finally:
         closed.chmod(0o700)
@@ -117,12 +130,11 @@ def test_a_directory_that_vanishes_is_no_success(
     commands: Commands, folder: Path, row: Row
 ) -> None:
     disk = Disk(commands, folder)
-    started = disk.start("-r", 3, crud_profile=[1, 2, 1, 0], operation_count=None)
+    started = disk.start(crud_profile=[1, 2, 1, 0], **PACED)
     until("reads", lambda: reads(started) > 20)
     away = folder.rename(folder.with_name("away"))
     shutil.rmtree(away, ignore_errors=True)  # it may still grow
-    ended = started.wait()
-    assert ended.status in (ExitStatus.OK, ExitStatus.FAILED)
+    ended = fails(started)
     account = row.accounted(ended.stats)
     assert account.failed > 0
     assert {status for _, status in ended.stats.errors} == {404}

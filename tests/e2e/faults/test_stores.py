@@ -20,6 +20,7 @@ from tests.fakes.server_behaviours import OK, START, keep, reading, reset, sayin
 
 K = ErrorKind
 SIZE = 300_000  #: of the uploads that are cut
+USERS = 4
 NETWORK_S = 3  #: longer than a real server on a busy host takes to respond
 
 
@@ -107,21 +108,26 @@ def test_broken_uploads_have_a_cause(store: Store, commands: Commands, row: Row)
 @pytest.mark.fault("{store}: its server goes away, and comes back; and stays away")
 def test_an_outage_is_survived(store: Store, commands: Commands, row: Row) -> None:
     with Gate(store.port) as gate:
-        options = ["-r", 7, "--retries", 30]
+        options = ["-r", 60, "--retries", 30]
         started = store.run(
             commands,
             gate.port,
             *options,
             crud_profile=[0, 1, 0, 0],
             operation_count=None,
-            think_time=0.1,
+            user_count=USERS,
+            think_time=0.3,
         )
-        until("reads", lambda: reads(started) > 20)
+        until("reads", lambda: reads(started) > 5)
         gate.shut()
-        time.sleep(0.5)
+        time.sleep(2.5)  # each user asks within 0.3 s, unless the host stands still
+        before = reads(started)
         row.strike()
         gate.reopen()
-        ended = started.wait().fine()
+        until("reads again", lambda: reads(started) > before + USERS)
+        row.recovered()
+        started.interrupt()
+        ended = started.wait().fine(ExitStatus.INTERRUPTED)
         account = row.accounted(ended.stats)
         assert account.failed == 0
         assert ended.counted()[2] > 0

@@ -65,17 +65,17 @@ def test_one_of_two_workers_is_killed(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     path = commands.scenario(
-        container_base="killed", crud_profile=[2, 1, 1, 0], user_count=8, think_time=0.2
+        container_base="killed", crud_profile=[2, 1, 1, 0], user_count=8, think_time=0.4
     )
     options = login(embedded_swift)
-    started = commands.start_run("-f", path, "-o", "240", *options)
-    until("writes", lambda: puts(embedded_swift, "killed") > 30)
+    started = commands.start_run("-f", path, "-o", "160", *options)
+    until("writes", lambda: puts(embedded_swift, "killed") > 20)
     pid = kill_one(started, row)
     ended = started.wait().fine(6)
     stats = ended.stats
     lost, counted = row.accounted(stats).lost, finished(stats)
     assert lost > 0
-    assert sum(counted.values()) + lost == 240
+    assert sum(counted.values()) + lost == 160
     assert stats.total().errors == 0
     dead = next(w.worker_id for w in workers_of(ended.results) if w.pid == pid)
     (lost_one,) = stats.run.workers_lost
@@ -131,7 +131,7 @@ def test_one_of_two_workers_is_killed_during_populate(
 def test_all_workers_are_killed(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
-    path = commands.scenario(container_base="allkilled", crud_profile=[0, 1, 0, 0], think_time=0.02)
+    path = commands.scenario(container_base="allkilled", crud_profile=[0, 1, 0, 0], think_time=0.05)
     started = commands.start_run("-f", path, "-o", 10**6, *login(embedded_swift))
     until("reads", lambda: len(requests(embedded_swift, "allkilled")) > 60)
     row.strike()
@@ -153,9 +153,9 @@ def test_all_workers_are_killed_and_another_joins(
 ) -> None:
     ports = free_ports()
     first = commands.worker(*ports, "first")
-    path = commands.scenario(container_base="heir", crud_profile=[1, 1, 0, 0], think_time=0.1)
+    path = commands.scenario(container_base="heir", crud_profile=[1, 1, 0, 0], think_time=0.2)
     options = ["--worker-timeout", 3, "--expect-workers", 1, *login(embedded_swift)]
-    started = commands.start_run("-f", path, "-o", 200, *options, workers=None, ports=ports)
+    started = commands.start_run("-f", path, "-o", 120, *options, workers=None, ports=ports)
     until("writes", lambda: puts(embedded_swift, "heir") > 20)
     first.process.kill()
     started.wait_for("Lost worker first")
@@ -166,7 +166,7 @@ def test_all_workers_are_killed_and_another_joins(
     row.recovered()
     ended = started.wait().fine(6)
     account = row.accounted(ended.stats)
-    assert account.sent == 200
+    assert account.sent == 120
     assert account.failed == 0
     assert ended.stats.requests_per_worker()["heir"] > 0
     agreement = agrees_with_log(embedded_swift, "heir", ended.results)
@@ -181,7 +181,7 @@ def test_a_late_worker_gets_its_share(
     ports = free_ports()
     commands.worker(*ports, "early")
     path = commands.scenario(container_base="joined", crud_profile=[1, 1, 0, 0], user_count=8)
-    options = ["-r", 12, "--think-time", 0.3, "--expect-workers", 1, *login(embedded_swift)]
+    options = ["-r", 60, "--think-time", 0.5, "--expect-workers", 1, *login(embedded_swift)]
     started = commands.start_run("-f", path, *options, workers=None, ports=ports)
     until("writes", lambda: puts(embedded_swift, "joined") > 20)
     row.strike()
@@ -189,7 +189,8 @@ def test_a_late_worker_gets_its_share(
     until("its work", lambda: any(r.transaction.endswith("-late")
                                   for r in requests(embedded_swift, "joined")))  # fmt: skip
     row.recovered()
-    ended = started.wait().fine()
+    started.interrupt()
+    ended = started.wait().fine(5)
     account = row.accounted(ended.stats)
     assert (account.failed, account.lost) == (0, 0)
     assert agrees_with_log(embedded_swift, "joined", ended.results).others == []
@@ -202,7 +203,7 @@ def test_a_worker_that_exits_on_sigterm_loses_no_operation(commands: Commands, r
     leaving = commands.worker(*ports, "leaving")
     commands.worker(*ports, "staying")
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
-    options = ["--noop", "-r", 8, "--think-time", 0.03, "--expect-workers", 2]
+    options = ["--noop", "-r", 8, "--think-time", 0.05, "--expect-workers", 2]
     started = commands.start_run(
         "-f", path, *options, "--progress", "chars", workers=None, ports=ports
     )

@@ -24,11 +24,12 @@ from tests.e2e.commands import (
     workers_of,
 )
 from tests.e2e.faults.agreement import agrees_with_log
+from tests.e2e.faults.hostile import judged
 from tests.e2e.faults.matrix import Row
 from tests.fakes.paced_swift import PacedSwift
 
 MB = 1_000_000
-LARGE = {"name": "large", "size_min": 3 * MB, "size_max": 6 * MB}
+LARGE = {"name": "large", "size_min": MB, "size_max": 2 * MB}
 #: What a worker needs for its sockets, its log and its modules, and a few for connections.
 TIGHT = 30
 
@@ -44,7 +45,8 @@ def test_a_worker_out_of_memory(
     struck while few of them are; the second stage's users need more."""
     base = limit.lower().replace("_", "")
     keys = {"sizes": [LARGE], "initial_files": {"large": 8}, "operation_count": None}
-    stages = [{"seconds": 6, "users": 4}, {"seconds": 6, "users": 64}]
+    keys["think_time"] = 1
+    stages = [{"seconds": 6, "users": 4}, {"seconds": 4, "users": 64}]
     path = commands.scenario(container_base=base, crud_profile=[1, 2, 0, 0], stages=stages, **keys)
     options = ["--worker-timeout", 6, *login(embedded_swift)]
     started = commands.start_run("-f", path, *options, program=True)
@@ -95,7 +97,7 @@ def test_a_worker_with_fewer_descriptors_than_users(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     path = commands.scenario(container_base="tight", crud_profile=[1, 1, 0, 0], user_count=80)
-    options = ["-r", 4, "--think-time", 1, *login(embedded_swift)]
+    options = ["-r", 4, "--think-time", 3, *login(embedded_swift)]
     prefix = ["prlimit", f"--nofile={TIGHT}:{TIGHT}"]
     started, poor = start_beside(commands, path, options, prefix)
     ended = started.wait().fine(6)
@@ -148,7 +150,7 @@ def test_a_worker_that_cannot_start(commands: Commands, row: Row, descriptors: i
 @pytest.mark.fault("worker out of file descriptors in the run")
 def test_a_worker_that_runs_out_of_descriptors(commands: Commands, row: Row) -> None:
     """Connections that are kept do no harm: here the store closes each after its answer."""
-    path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=16)
+    path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=16, think_time=0.05)
     with PacedSwift(100, 0.02, closes=True).listening() as store:
         options = ["-S", store.url, "-T", "token", "-r", 5, "--progress", "chars"]
         started, poor = start_beside(commands, path, options, [])
@@ -156,9 +158,10 @@ def test_a_worker_that_runs_out_of_descriptors(commands: Commands, row: Row) -> 
         worker = psutil.Process(poor.pid)
         until("connections", lambda: worker.num_fds() > 20)
         worker.rlimit(resource.RLIMIT_NOFILE, (8, 8))
-        ended = started.wait().fine()
+        ended = started.wait()
         assert poor.process.poll() is None
     account = row.accounted(ended.stats)
+    judged(ended, account)
     assert account.failed > 0
     assert account.lost == 0
     failed = [r for r in rows_of(ended.results) if r["error"]]

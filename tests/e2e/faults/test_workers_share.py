@@ -24,8 +24,8 @@ from tests.fakes.paced_swift import PacedSwift
 SIZE = 1000
 DELAY_S = 0.1
 #: Where the pauses between operations count, which a busy host makes longer: a small part of it.
-LONG_DELAY_S = 0.3
-#: Of each worker; so one does about 30 operations in a second.
+LONG_DELAY_S = 1.0
+#: Of each worker.
 USERS = 3
 READS = {
     "crud_profile": [0, 1, 0, 0],
@@ -114,29 +114,32 @@ def test_with_one_of_four_stopped_the_others_keep_their_rate(commands: Commands,
     stopped_s, lost_s = stopped_at - began_at, lost_at - began_at
     assert lost_s - stopped_s > timeout_s - 2, "no time-out was to be seen"
     spans = spans_by_worker(ended.results)
-    others = [span for name in names[:3] for span in spans[name]]
-    before = median(in_flight(others, 1.0, stopped_s - 0.5))
-    meanwhile = median(in_flight(others, stopped_s + 0.5, lost_s - 0.5))
-    assert before <= 3 * USERS
-    assert meanwhile >= 0.9 * before, f"{meanwhile:.1f} in flight, before {before:.1f}"
+    meanwhile = {
+        name: median(in_flight(spans[name], stopped_s + 0.5, lost_s - 0.5)) for name in names[:3]
+    }
+    # More than nine tenths of the users of each, which are three: all of them.
+    assert meanwhile == dict.fromkeys(names[:3], USERS), "users without a job to do"
     dora = [end for _, end in spans["dora"]]
     assert not any(stopped_s + 0.5 < end < lost_s - 0.5 for end in dora)
     assert dora[-1] > lost_s, "it did nothing any more"
-    row.saw(f"the others have {meanwhile:.0f} of {before:.0f} in flight while its time-out runs")
+    row.saw(
+        f"{sum(meanwhile.values()):.0f} of {3 * USERS} users of the others are at work while its"
+        " time-out runs"
+    )
 
 
 @pytest.mark.fault("a worker of a tenth of the speed beside fast ones")
 def test_a_slow_worker_does_not_slow_the_others(commands: Commands, row: Row) -> None:
     fast = ["anna", "berta"]
-    with PacedSwift(SIZE, DELAY_S, {"snail": 10 * DELAY_S}).listening() as store:
-        started, _ = start(commands, store, [*fast, "snail"], "-r", 6)
+    with PacedSwift(SIZE, LONG_DELAY_S, {"snail": 10 * LONG_DELAY_S}).listening() as store:
+        started, _ = start(commands, store, [*fast, "snail"], "-r", 8)
         ended = started.wait().fine()
     account = row.accounted(ended.stats)
     assert (account.failed, account.lost) == (0, 0)
     by_worker = ended.stats.requests_per_worker()
     assert by_worker["snail"] < 0.2 * min(by_worker[name] for name in fast), by_worker
     spans = spans_by_worker(ended.results)
-    busy = {name: median(in_flight(spans[name], 1, 5)) for name in fast}
+    busy = {name: median(in_flight(spans[name], 1, 7)) for name in fast}
     # More than nine tenths of the users, which are three: all of them.
     assert busy == dict.fromkeys(fast, USERS), "users without a job to do"
     row.saw(f"{sum(busy.values()):.0f} of {2 * USERS} users of the others are at work beside it")

@@ -1,4 +1,4 @@
-"""Parsing of HTTP/1.1 responses. Pure.
+"""HTTP/1.1 responses: parsing, collectors of bodies, limits on their length. Pure.
 
 There are two parsers of a response head: ``parse_head`` parses any; ``HeadPatternCache`` only those
 that match a head parsed before. A property test checks that whatever the cache accepts,
@@ -14,13 +14,14 @@ it, because they are discarded in the kernel.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import timezone
-from email.utils import parsedate_to_datetime
 from html import unescape
 from typing import NamedTuple
 
-from ssbench.core.errors import SsbenchError
+from ssbench.core.errors import SsbenchError, StorageError
+from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.text import printable, shortened
 
 MAX_HEAD = 65536  #: bytes of status line and headers; longer heads are rejected
@@ -30,6 +31,10 @@ _MAX_CHUNK_LINE = 1024  #: bytes of a chunk's size and extensions
 _MANY_CHUNKS, _MIN_CHUNK_MEAN = 4096, 64
 _MAX_LENGTH_DIGITS = 18
 _MAX_ID = 256  #: bytes kept of a transaction id, which goes into results and stat files
+
+RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of a response body that is kept
+LISTING_MAX = 64 * 1024 * 1024  #: bytes of a body that is parsed as it arrives
+MAX_ERROR_BODY = 1024 * 1024  #: bytes; any response may have a body this long (an error page, say)
 
 CHUNKED = -1  #: Head.length: chunked transfer coding
 UNTIL_CLOSE = -2  #: Head.length: the body ends when the connection is closed
@@ -45,6 +50,10 @@ _SECRET_START = 12  #: characters that identify a secret; the rest may be cut of
 
 class BadResponse(SsbenchError):
     """The bytes are not a valid HTTP response; the message says why."""
+
+
+class BodyTooLong(BadResponse):
+    """The body is longer than the response to this request can be."""
 
 
 class Head(NamedTuple):
@@ -212,25 +221,6 @@ def _body_length(fields: dict[str, list[str]]) -> int:
     return int(value)
 
 
-def error_line(body: bytes, secret: str = "") -> str:  # nosec B107 # "": no secret
-    """The first line of an error's body that has text, without markup; may be "".
-
-    :param secret: shown as ``***`` where the body repeats it.
-    """
-    text = unescape(_TAG.sub(" ", body.decode("utf-8", "replace")))
-    text = masked(text, secret)
-    for line in text.splitlines():
-        if any(map(str.isalnum, line)):
-            shown = printable(" ".join(line.split()))
-            return shortened(shown, _MAX_ERROR_LINE)
-    return ""
-
-
-def masked(text: str, secret: str) -> str:
-    """The text, with ``***`` where it repeats the secret or its beginning."""
-    return re.sub(re.escape(secret[:_SECRET_START]) + r"\S*", "***", text) if secret else text
-
-
 class ChunkedBody:
     """Incremental parser of chunked transfer coding. Keeps no body data.
 
@@ -309,8 +299,161 @@ class ChunkedBody:
         self.done = not line
 
 
+# Bodies
+
+
+class Collector:
+    """Keeps a response's headers and body, which the hot path discards.
+
+    :param limit: maximum length of the body in bytes.
+    :param bodiless: the request is HEAD.
+    """
+
+    discards = False  #: keeps the headers only; the body is discarded as on the hot path
+
+    def __init__(self, limit: int = RESPONSE_MAX, *, bodiless: bool = False) -> None:
+        self.bodiless = bodiless
+        self.headers: dict[str, str] = {}
+        self.body = bytearray()
+        self.limit = limit
+
+    def add(self, part: memoryview) -> None:
+        if len(self.body) + len(part) > self.limit:
+            raise BodyTooLong(f"a body of more than {self.limit} bytes")
+        self.body += part
+
+
+#: For a request by HEAD whose response headers are not needed: takes the fast path.
+HEAD_ONLY = Collector(0, bodiless=True)
+
+
+class HeaderCollector(Collector):
+    """Keeps a response's headers; the body is discarded."""
+
+    discards = True
+
+
+_CONTENT_RANGES = re.compile(rb"\r\ncontent-range:([^\r]*)", re.IGNORECASE)
+
+
+class RangeCollector(HeaderCollector):
+    """For a request of a range: takes the fast path, and keeps Content-Range of the headers.
+
+    ``patterns`` must be set before ``read_head``.
+    """
+
+    patterns: HeadPatternCache
+
+    def read_head(self, data: bytearray, count: int) -> Head | None:
+        head = self.patterns.read(data, count)
+        if head is not None:
+            found = _CONTENT_RANGES.findall(data, 0, head.end)
+            if len(found) != 1:
+                return None  # parse_head has rules for several
+            self.headers = {"content-range": found[0].strip(b" \t").decode("latin-1")}
+        return head
+
+
+class StreamingCollector(Collector, ABC):
+    """Base of what parses a body as it arrives, and keeps none of it."""
+
+    def __init__(self, limit: int = LISTING_MAX) -> None:
+        super().__init__(limit)
+        self._passed = 0
+
+    @abstractmethod
+    def feed(self, data: memoryview) -> None:
+        """Parse more of the body."""
+
+    def add(self, part: memoryview) -> None:
+        self._passed += len(part)
+        if self._passed > self.limit:
+            raise BodyTooLong(f"a body of more than {self.limit} bytes")
+        self.feed(part)
+
+
+class BodyPrefix:
+    """Keeps the first bytes of a body, and passes the body on.
+
+    :param add: receives each part; None: the parts are not used.
+    """
+
+    _LIMIT = 1024  #: bytes
+
+    def __init__(self, add: Callable[[memoryview], None] | None) -> None:
+        self.body = bytearray()
+        self._add = add
+
+    def add(self, part: memoryview) -> None:
+        self.body += part[: self._LIMIT - len(self.body)]
+        if self._add is not None:
+            self._add(part)
+
+
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
+
+
+def check_range(headers: Mapping[str, str], timing: Timing, offset: int, length: int) -> None:
+    """Check that a successful response has these bytes of an object, by status and Content-Range.
+
+    :param headers: of the response, names in lower case.
+    :raises StorageError: TRUNCATED: the body is shorter than its range; PROTOCOL: anything else.
+    """
+    kind, stated = ErrorKind.PROTOCOL, headers.get("content-range", "")
+    found = _CONTENT_RANGE.fullmatch(stated)
+    asked = f"bytes {offset}-{offset + length - 1}"
+    if timing.status != 206:
+        wrong = f"status {timing.status} and {timing.bytes_moved} bytes, not 206"
+    elif not found:
+        wrong = f"Content-Range {stated[:80]!r}" if stated else "no Content-Range"
+    elif (int(found[1]), int(found[2])) != (offset, offset + length - 1):
+        wrong = stated
+    elif timing.bytes_moved < length:
+        kind, wrong = ErrorKind.TRUNCATED, f"{timing.bytes_moved} bytes"
+    elif timing.bytes_moved > length:
+        wrong = f"{timing.bytes_moved} bytes"
+    else:
+        return
+    detail = f"range read of {asked}: the store returned {wrong}"
+    raise StorageError(kind, detail, status=timing.status, timing=timing)
+
+
+def check_length(length: int, longest: int) -> None:
+    """Reject a body that is longer than the longest possible object and any error page.
+
+    :raises BodyTooLong: it is.
+    """
+    most = max(longest, MAX_ERROR_BODY)
+    if length > most:
+        raise BodyTooLong(f"a body of more than {most} bytes")
+
+
+# What errors and headers say
+
+
+def error_line(body: bytes, secret: str = "") -> str:  # nosec B107 # "": no secret
+    """The first line of an error's body that has text, without markup; may be "".
+
+    :param secret: shown as ``***`` where the body repeats it.
+    """
+    text = unescape(_TAG.sub(" ", body.decode("utf-8", "replace")))
+    text = masked(text, secret)
+    for line in text.splitlines():
+        if any(map(str.isalnum, line)):
+            shown = printable(" ".join(line.split()))
+            return shortened(shown, _MAX_ERROR_LINE)
+    return ""
+
+
+def masked(text: str, secret: str) -> str:
+    """The text, with ``***`` where it repeats the secret or its beginning."""
+    return re.sub(re.escape(secret[:_SECRET_START]) + r"\S*", "***", text) if secret else text
+
+
 def seconds_ahead(headers: Mapping[str, str], now: float) -> float | None:
     """By how much our clock is ahead of the one in a response; None: the response doesn't say."""
+    from email.utils import parsedate_to_datetime  # loads slowly, and no worker needs it
+
     try:
         date = parsedate_to_datetime(headers.get("date", ""))
     except ValueError:

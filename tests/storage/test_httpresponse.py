@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.storage.httpparse import (
+from ssbench.storage.httpresponse import (
     UNTIL_CLOSE,
     BadResponse,
     ChunkedBody,
