@@ -76,6 +76,11 @@ class PendingPeers:
         """Descriptors of the open connections, without those that were shut down."""
         return [fd for fd in self._open if fd not in self._shut]
 
+    @property
+    def count(self) -> int:
+        """How many ``connections`` there are; may be read in any thread."""
+        return len(self._open) - len(self._shut)
+
     def shut_down(self, fd: int) -> RejectedPeer:
         """A connection was shut down for unexpected data; its close event may never come."""
         self._shut.add(fd)

@@ -23,7 +23,12 @@ from enum import Enum, auto
 from typing import Any
 
 from ssbench.core.columns import pack_jobs
-from ssbench.core.dispatch.dispatcher import Dispatcher, abort_reason, error_limit_reason
+from ssbench.core.dispatch.dispatcher import (
+    CLOSED_NS,
+    Dispatcher,
+    abort_reason,
+    error_limit_reason,
+)
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.worker_registry import MAX_NAMES, SILENT_NS
 from ssbench.core.live import ProgressTracker, RunProgress, WorkerProgress
@@ -158,8 +163,11 @@ class PhaseMachine:
 
     def wait_s(self, now_ns: int) -> float:
         """How long until the next step, at most."""
-        next_ns = self.schedule.next_ns if self.state is PhaseState.SENDING else None
-        return WAIT_S if next_ns is None else min(WAIT_S, (next_ns - now_ns) / SECOND_NS)
+        if self.state is not PhaseState.SENDING:
+            return WAIT_S
+        longest_ns = CLOSED_NS if self._manager.registry.closed else int(WAIT_S * SECOND_NS)
+        next_ns = self.schedule.next_ns
+        return (longest_ns if next_ns is None else min(longest_ns, next_ns - now_ns)) / SECOND_NS
 
     def tick(self, now_ns: int) -> None:
         """To be called some times a second: recalls jobs, and gives up lost messages."""

@@ -78,9 +78,9 @@ class ZapAuthenticator:
     def __repr__(self) -> str:
         return f"<ZapAuthenticator of {len(self._monitors)} ports>"
 
-    def lock(self, sock: zmq.Socket[bytes], *, receives_only: bool = False) -> None:
+    def lock(self, sock: zmq.Socket[bytes], *, receives_only: bool = False) -> PendingPeers:
         """To be called before a socket is bound: it accepts only peers with the key, if there is
-        one.
+        one. Returns what is known of its connections.
 
         :param receives_only: peers only receive: one that sends more than MAX_PEER_BYTES is
             disconnected.
@@ -101,6 +101,7 @@ class ZapAuthenticator:
         if receives_only:
             self._receive_only.append(pending)
         self._watched.append(sock)
+        return pending
 
     def begin(self, ports: Iterable[int]) -> None:
         """Accept peers, once all sockets are bound to these ports, in the order of ``lock``."""

@@ -8,7 +8,7 @@ import zmq
 
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import Message, decode, encode
-from ssbench.core.rejected import RejectedMessages
+from ssbench.core.rejected import PendingPeers, RejectedMessages
 from ssbench.transport.authenticator import ZapAuthenticator
 from ssbench.transport.key import CurveKey
 from ssbench.transport.sockets import (
@@ -68,9 +68,9 @@ class MasterTransport:
         self._context = make_context()
         self._authenticator = ZapAuthenticator(self._context, key)
         try:
-            self._work = self._bind(zmq.PUSH, ports.work)
-            self._results = self._bind(zmq.PULL, ports.results)
-            self._control = self._bind(zmq.PUB, ports.control)
+            self._work, self._work_peers = self._bind(zmq.PUSH, ports.work)
+            self._results, _ = self._bind(zmq.PULL, ports.results)
+            self._control, _ = self._bind(zmq.PUB, ports.control)
         except BaseException:
             self._stop()
             raise
@@ -80,7 +80,7 @@ class MasterTransport:
         self._poller.register(self._results, zmq.POLLIN)
         self._poller.register(self._work, zmq.POLLOUT)
 
-    def _bind(self, kind: int, port: int) -> zmq.Socket[bytes]:
+    def _bind(self, kind: int, port: int) -> tuple[zmq.Socket[bytes], PendingPeers]:
         sock = make_socket(self._context, kind, self.ip)
         if kind == zmq.PUSH:
             limit_buffers(sock, self.pipe)
@@ -91,7 +91,7 @@ class MasterTransport:
         if kind != zmq.PULL:
             sock.setsockopt(zmq.MAXMSGSIZE, _QUIET_BYTES)
             sock.setsockopt(zmq.RCVBUF, _QUIET_BUFFER_BYTES)
-        self._authenticator.lock(sock, receives_only=kind != zmq.PULL)
+        peers = self._authenticator.lock(sock, receives_only=kind != zmq.PULL)
         place = endpoint(self.ip, port or "*")
         try:
             sock.bind(place)
@@ -102,7 +102,15 @@ class MasterTransport:
                 f"{'; is another ssbench-master running?' if in_use else ''} (--zmq-bind-ip,"
                 " --zmq-work-port, --zmq-results-port, --zmq-control-port)"
             ) from error
-        return sock
+        return sock, peers
+
+    @property
+    def work_connections(self) -> int:
+        """How many connections the work port has: ``send_jobs`` may send to each of them.
+
+        A worker's message that it closed its socket may arrive before ZeroMQ notices that.
+        """
+        return self._work_peers.count
 
     @property
     def is_loopback(self) -> bool:

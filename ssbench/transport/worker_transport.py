@@ -78,11 +78,13 @@ class WorkerTransport:
 
     @translate_socket_errors()
     def open_work(self, pipe: int) -> int:
-        """Open the work socket, with at most ``pipe`` messages waiting in it; returns the file
-        descriptor to watch."""
+        """Open the work socket, if it is closed, with at most ``pipe`` messages waiting in it;
+        returns the file descriptor to watch."""
         if self._work is None:
             self._work = self._make(zmq.PULL, max(pipe, 1))
             self._work.connect(endpoint(self._ip, self._ports.work))
+        else:
+            self._work.set_hwm(max(pipe, 1))
         return int(self._work.getsockopt(zmq.FD))
 
     def close_work(self) -> None:

@@ -36,12 +36,13 @@ class JobChannel:
         return f"<JobChannel {state}>"
 
     def open(self, pipe: int, on_readable: Callable[[], None]) -> None:
-        """Open the work socket, with at most ``pipe`` messages waiting in it.
+        """Open the work socket, if it is closed, with at most ``pipe`` messages waiting in it.
 
         :raises TransportError: if the host has no socket left.
         """
+        fd = self._transport.open_work(pipe)
         if self._watcher is None:
-            self._watcher = get_hub().loop.io(self._transport.open_work(pipe), 1)
+            self._watcher = get_hub().loop.io(fd, 1)
             self._on_readable = on_readable
             self.listen(True)
 

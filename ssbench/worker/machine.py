@@ -212,7 +212,7 @@ class WorkerPhase:
 
 
 class OpenJobs(NamedTuple):
-    """Open the work socket, if it is closed."""
+    """Open the work socket, if it is closed; the length of its pipe is changed in any case."""
 
     pipe: int  #: messages that may wait in it
 
@@ -338,7 +338,7 @@ class WorkerMachine:
         elif status is MembershipStatus.QUIT:
             self.stop("the master says so")
         elif status is MembershipStatus.DROPPED:
-            self.expire_lease("The master has dropped this worker")
+            self._drop_all("The master has dropped this worker")
         elif status is MembershipStatus.REPLACED:
             self._on_master_lost("another one has started")
         elif not self._unlisted_since_ns:
@@ -372,8 +372,7 @@ class WorkerMachine:
         self._joined = state.run, state.phase
         self._layouts = layouts(state.job_schemas, JobLayout)
         if not self.in_phase or not state.run or not self.settings.concurrency:
-            self.actions.append(CloseJobs())
-            return
+            return  # the next run needs its socket: jobs sent while one closes are lost
         users, offset_ns = state.workers[self.incarnation]
         if offset_ns is None:
             offset_ns = self._clock_sync.delay_ns
@@ -625,10 +624,12 @@ class WorkerMachine:
 
     # Leaving ---------------------------------------------------------------------------------
 
-    def expire_lease(
-        self, why: str = "Nothing received from the master for half the worker timeout"
-    ) -> None:
-        """The master may give up the jobs that are here: start none of them."""
+    def expire_lease(self) -> None:
+        """The master may give up the jobs that are here: start none of them, and get no more."""
+        self._drop_all("Nothing received from the master for half the worker timeout")
+        self.actions.append(CloseJobs())
+
+    def _drop_all(self, why: str) -> None:
         before = self._dropped
         self._rejoin()
         log.warning("%s: dropped %s, joining anew", why, plural(self._dropped - before, "job"))
@@ -636,6 +637,7 @@ class WorkerMachine:
     def _on_master_lost(self, how: str) -> None:
         if self._membership.known:
             self._rejoin()
+        self.actions.append(CloseJobs())
         self._membership.master = 0
         cut = bool(self._cut_short or self._dropped)
         dropped = f"dropped {plural(self._dropped, 'job')}, " if self._dropped else ""
@@ -660,7 +662,6 @@ class WorkerMachine:
         if self.phase:
             self._return(self.phase.held.remove_unstarted())
         self._end_phase()
-        self.actions.append(CloseJobs())
         self._joined = "", Phase.IDLE
         return jobs
 
@@ -709,5 +710,6 @@ class WorkerMachine:
     def close(self) -> None:
         """The last messages; none may be fed after it."""
         self._leave()
+        self.actions.append(CloseJobs())
         reason = self._exit[0] if self._exit else ""
         self.outbox.append(Bye(self.incarnation, reason[:MAX_TEXT]))

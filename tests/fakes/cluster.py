@@ -36,6 +36,7 @@ SECOND = 1_000_000_000
 STEP_NS = SECOND // 100
 JOBS_NS = 2 * STEP_NS  #: the way of a message with jobs
 PIPE = 2
+CLOSING_NS = 4 * STEP_NS  #: until the master notices that a worker has closed its work socket
 _START_NS = 10_000 * SECOND
 _MAX_S = 600  #: simulated seconds; a run that takes longer hangs
 
@@ -78,6 +79,7 @@ class SimWorker:
         #: Messages with jobs that it has not read, and when each arrives.
         self.pipe: deque[tuple[int, bytes]] = deque()
         self.takes_jobs = False  #: its work socket is open
+        self.closed_ns = 0  #: until then the master also sends to its former work socket
         self.cluster = cluster
         self._settings = WorkerSettings(
             name, concurrency, host="host", pid=cluster.next_pid(), version=__version__
@@ -162,6 +164,8 @@ class SimWorker:
                 self.takes_jobs = True
             elif isinstance(action, CloseJobs):
                 self._fetch()
+                if self.takes_jobs:
+                    self.closed_ns = self.cluster.now_ns + CLOSING_NS
                 self.takes_jobs = False
                 self.pipe.clear()
             elif isinstance(action, EndPhase):
@@ -212,6 +216,7 @@ class Cluster:
         self.now_ns = _START_NS
         self.begun: Counter[int] = Counter()  #: how often each object's operation was started
         self.too_late: list[Job] = []  #: started after the master had given them up
+        self.into_closed = 0  #: messages that were sent to a socket that was closed
         observer = Recorder()
         observer.wants_results = observer.wants_counts = False
         self.messages = observer.messages
@@ -306,10 +311,19 @@ class Cluster:
         for _ in self.workers:
             self._turn += 1
             worker = self.workers[self._turn % len(self.workers)]
+            if worker.alive and worker.closed_ns > self.now_ns:
+                self.into_closed += 1
+                return True
             if worker.can_take:
                 worker.pipe.append((self.now_ns + JOBS_NS, data))
                 return True
         return False
+
+    @property
+    def work_connections(self) -> int:
+        alive = [worker for worker in self.workers if worker.alive]
+        closed = [worker for worker in alive if worker.closed_ns > self.now_ns]
+        return sum(worker.takes_jobs for worker in alive) + len(closed)
 
     def send_control_state(self, state: ControlState) -> None:
         for worker in self.workers:

@@ -6,6 +6,7 @@ The same faults on real processes, sockets and a real Swift are in tests/e2e/fau
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -170,9 +171,20 @@ def test_a_worker_without_users_returns_its_jobs_at_once() -> None:
     after = starts_per_s(cluster, 7.1, 10)
     outcome = cluster.run(10**6, stages=[Stage(3, 12), Stage(4, 1), Stage(3, 12)])
     assert (outcome.counts.lost, outcome.counts.failed) == (0, 0)
+    assert cluster.into_closed == 0
     assert alone[0] == pytest.approx(33, rel=0.25)  # one user, 30 ms an operation
     assert after[0] == pytest.approx(400, rel=0.25)
     assert max(cluster.begun.values()) == 1
+
+
+def test_no_job_is_sent_to_a_closed_socket_in_a_series_of_runs() -> None:
+    cluster = Cluster()
+    settings = cluster.master.settings
+    for number, users in enumerate((12, 1, 12, 2, 1)):
+        cluster.master.begin_run(replace(settings, run_id=f"run{number}"), None)
+        assert cluster.run(50, users).counts.done == 50
+        cluster.master.keep_workers_once()
+    assert (cluster.into_closed, cluster.messages) == (0, [])
 
 
 def test_all_workers_killed_end_the_run_with_a_reason() -> None:

@@ -9,8 +9,10 @@ from contextlib import closing
 import pytest
 import zmq
 
+from ssbench.core.dispatch.dispatcher import CLOSED_NS
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Bye, Expired, Message, encode
+from ssbench.core.model import SECOND_NS
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import RECEIVED_AT_ONCE, MasterTransport, pipe_length
 from ssbench.transport.sockets import Ports, TransportError
@@ -35,6 +37,18 @@ def test_malformed_messages_are_rejected_and_counted(caplog: pytest.LogCaptureFi
 def test_without_workers_no_job_is_taken() -> None:
     with MasterTransport("127.0.0.1", ANY, None) as master:
         assert not master.send_jobs(b"x")
+
+
+def test_what_is_sent_once_a_connection_has_ended_is_not_lost() -> None:
+    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (transport, _):
+        for _ in range(20):
+            transport.open_work(2)
+            assert until(lambda: master.work_connections == 1)
+            assert until(lambda: master.send_jobs(b"x"))
+            transport.close_work()
+            assert until(lambda: master.work_connections == 0)
+            time.sleep(CLOSED_NS / SECOND_NS)
+            assert not master.send_jobs(b"x")
 
 
 @pytest.mark.parametrize(

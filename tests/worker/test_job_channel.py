@@ -164,11 +164,11 @@ def test_it_can_be_closed_and_opened_again(here: Scene) -> None:
     here.channel.close()
     here.channel.listen(True)
     here.channel.open(3, here.on_readable)
-    here.channel.open(4, here.on_readable)  # a second message of the master: it is open
+    here.channel.open(4, here.on_readable)  # of another run: it is open
     here.channel.close()
     here.sockets.arrive(b"12")
     turn()
-    assert (here.sockets.pipes, here.sockets.closed, here.machine.taken) == ([3], 2, [])
+    assert (here.sockets.pipes, here.sockets.closed, here.machine.taken) == ([3, 4], 2, [])
     here.channel.open(5, here.on_readable)
     turn()
     assert here.machine.taken == [b"12"]

@@ -867,7 +867,7 @@ def test_a_worker_for_metrics_only_opens_nothing_in_a_phase() -> None:
     incarnation = here.join(users=0)
     assert here.machine.in_phase
     assert here.machine.phase is None
-    assert here.acted == [CloseJobs()]
+    assert here.acted == []
     here.control(workers={incarnation: (0, None)}, stopping=True)
     assert here.sent == []
     here.control(run="", phase=int(Phase.IDLE))

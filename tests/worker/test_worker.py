@@ -258,7 +258,7 @@ def test_when_stopping_unstarted_jobs_are_returned() -> None:
         assert gate.started == 2
 
 
-def test_the_next_phase_begins_where_the_last_one_ended() -> None:
+def test_one_work_socket_serves_all_phases() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
         incarnation = master.begin(phase=Phase.POPULATE)
         master.send(jobs(1), phase=Phase.POPULATE)
@@ -269,7 +269,12 @@ def test_the_next_phase_begins_where_the_last_one_ended() -> None:
         assert master.expect(Results).phase == Phase.RUN
         master.broadcast(run="", phase=int(Phase.IDLE), settings={})
         master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
-        master.wait_until_nobody_takes_jobs()
+        assert master.transport.work_connections == 1  # no job of the next run may be lost
+        master.share(incarnation, 2, Phase.POPULATE)
+        master.expect(Ready, lambda ready: ready.phase == Phase.POPULATE)
+        master.send(jobs(3), phase=Phase.POPULATE)
+        assert master.expect(Results).phase == Phase.POPULATE
+        assert master.transport.work_connections == 1
 
 
 def test_without_users_in_the_next_phase_the_work_socket_is_closed() -> None:

@@ -50,6 +50,9 @@ REBALANCE_AFTER_NS = SECOND_NS // 4
 #: The longest pause of sending while workers that have lost their users return their jobs. Half of
 #: it may pass until nothing is in transit, as busy workers read their sockets late.
 DRAIN_NS = SECOND_NS
+#: How long sending pauses after ZeroMQ announced the end of a connection: it looks for changes of
+#: the socket's pipes at least every millisecond.
+CLOSED_NS = SECOND_NS // 200
 #: Populate and cleanup: failures without a success in between; cleanup also: so many network
 #: timeouts without a success.
 FAILURES_IN_A_ROW = 20
@@ -199,6 +202,7 @@ class Dispatcher:
     _drained_ns: int | None = None  # since when the workload has no more jobs
     _draining: frozenset[int] = frozenset()  # workers for which sending pauses, or has paused
     _paused_ns: int = 0  # since when
+    _closed_ns: tuple[int, int] | None = None  # a closed socket: since when, newest connection
 
     def __post_init__(self) -> None:
         groups, dues = self.workload.groups, self.workload.dues
@@ -299,11 +303,26 @@ class Dispatcher:
         self._draining = draining
         if not draining:
             self.closing = False
-            return False
+            return self.registry.closed and self._may_reach_closed(now_ns)
         paused_ns = now_ns - self._paused_ns
         if paused_ns > DRAIN_NS // 2 or not any(load.in_transit for load in self._loads):
             self.closing = True
         return paused_ns < DRAIN_NS
+
+    def _may_reach_closed(self, now_ns: int) -> bool:
+        """Whether ZeroMQ may still send jobs to a socket that its worker has closed.
+
+        The worker's message arrives before ZeroMQ notices: by a millisecond, or on busy cores by
+        some tens of them. A foreign connection makes this last as long as it may.
+        """
+        since_ns, open_ns = self._closed_ns or (now_ns, now_ns)
+        if self.registry.work_connections > self.registry.receiving:
+            open_ns = now_ns
+        if now_ns - open_ns < CLOSED_NS and now_ns - since_ns < DRAIN_NS:
+            self._closed_ns = since_ns, open_ns
+            return True
+        self._closed_ns, self.registry.closed = None, False
+        return False
 
     def _take(self, group: int, limit: int, now_ns: int) -> list[Job]:
         resend = self._loads[group].resend

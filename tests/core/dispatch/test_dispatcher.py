@@ -361,8 +361,32 @@ def test_sending_pauses_until_a_worker_without_users_has_closed_its_socket() -> 
     assert fleet.dispatcher.closing
     none.ready(receiving=False)
     fleet.deliver(none)
+    fleet.roster.work_connections = 2  # ZeroMQ has not noticed yet
+    for _ in range(3):
+        assert fleet.send(one) is None
+        fleet.wait(0.1)
+    assert fleet.send(one) is None
+    fleet.roster.work_connections = 1
+    assert fleet.send(one) is None
+    fleet.wait(0.005)
     assert [job.object for batch in fleet.send_all(one) for job in batch.jobs] == [2, 3, 4]
     assert not fleet.dispatcher.closing
+    fleet.check()
+
+
+def test_a_foreign_connection_delays_jobs_by_a_second_after_a_socket_was_closed() -> None:
+    fleet, one, none = one_of_two_users()
+    fleet.round(one)
+    none.ready(receiving=False)
+    fleet.deliver(none)
+    fleet.roster.work_connections = 2
+    assert fleet.send(one) is None
+    fleet.wait(0.99)
+    assert fleet.send(one) is None
+    fleet.wait(0.01)
+    assert fleet.send(one) is not None
+    fleet.wait(5)
+    assert fleet.send(one) is not None  # no pause without another end of a socket
     fleet.check()
 
 
