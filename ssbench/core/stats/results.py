@@ -30,7 +30,7 @@ from ssbench.core.columns import (
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS
 from ssbench.core.records import ResultBatch
-from ssbench.core.stats.stacks import Stack, divided
+from ssbench.core.stats.batch_matrix import BatchMatrix, matrices
 
 Ints = npt.NDArray[Any]  #: whole numbers: int64, or Python's
 
@@ -154,9 +154,9 @@ class PhaseResults:
         self, parts: dict[str, list[Ints]], names: tuple[str, ...], batches: Sequence[ResultBatch]
     ) -> None:
         """Decode batches of one schema."""
-        for some in divided(batches, lambda batch: _unpacked(names, [batch])[0]):
-            if isinstance(some, Stack):
-                columns = {name: _of_stack(*some.column(name), some.count) for name in some.names}
+        for some in matrices(batches, lambda batch: _unpacked(names, [batch])[0]):
+            if isinstance(some, BatchMatrix):
+                columns = {name: _of_matrix(*some.column(name), some.count) for name in some.names}
                 self._add_columns(parts, columns, some.count * len(some.batches))
                 self._batches += some.batches
                 continue
@@ -308,8 +308,8 @@ def _unpacked(names: tuple[str, ...], batches: Sequence[ResultBatch]) -> list[tu
         raise MessageError("malformed results") from error
 
 
-def _of_stack(bases: npt.NDArray[Any], items: npt.NDArray[Any] | None, count: int) -> Ints:
-    """The values of a column of a stack of batches, with so many rows each."""
+def _of_matrix(bases: npt.NDArray[Any], items: npt.NDArray[Any] | None, count: int) -> Ints:
+    """The values of a column of a matrix of batches, with so many rows each."""
     if items is not None:
         values = as_ints(items)
         return (values + as_ints(bases)[:, None] if bases.any() else values).reshape(-1)

@@ -506,13 +506,19 @@ def test_results_of_an_earlier_incarnation_are_rejected() -> None:
     fleet.check()
 
 
-def test_an_empty_worker_is_not_waited_for() -> None:
-    fleet = Fleet(4)
+def one_that_holds_all(fleet: Fleet) -> SimWorker:
+    """A worker of two users that has acknowledged every job."""
     worker = fleet.hello("w", 2)
     fleet.send_all(worker)
     while worker.take():
         pass
     fleet.deliver(worker)
+    return worker
+
+
+def test_an_empty_worker_is_not_waited_for() -> None:
+    fleet = Fleet(4)
+    worker = one_that_holds_all(fleet)
     worker.work()
     worker.said.clear()  # its results were lost on the way
     for second in range(12):
@@ -526,11 +532,7 @@ def test_an_empty_worker_is_not_waited_for() -> None:
 
 def test_a_worker_whose_results_still_arrive_is_waited_for() -> None:
     fleet = Fleet(4)
-    worker = fleet.hello("w", 2)
-    fleet.send_all(worker)
-    while worker.take():
-        pass
-    fleet.deliver(worker)
+    worker = one_that_holds_all(fleet)
     worker.work(1)
     on_the_way = worker.said.popleft()
     worker.work()
@@ -547,10 +549,7 @@ def test_a_worker_whose_results_still_arrive_is_waited_for() -> None:
 
 def test_a_worker_with_a_long_operation_is_waited_for() -> None:
     fleet = Fleet(1)
-    worker = fleet.hello("w", 2)
-    fleet.send_all(worker)
-    worker.take()
-    fleet.deliver(worker)
+    worker = one_that_holds_all(fleet)
     for _ in range(60):
         fleet.heartbeat(worker, busy=1)
         fleet.wait(1)

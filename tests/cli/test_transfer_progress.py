@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ssbench.cli.screen import Screen
-from ssbench.cli.transfer_commands import TransferProgress
+from ssbench.cli.transfer_progress import TransferProgress
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Job, Phase
 from ssbench.core.operations import CREATE

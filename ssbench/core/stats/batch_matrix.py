@@ -1,8 +1,8 @@
 """Batches of results whose bytes have one form, as the rows of a matrix.
 
 Most batches of a run differ in their values only: their columns have the same widths, and so the
-same places. A stack of such batches is a matrix of bytes, and a column of all of them is a slice of
-it. Small batches are read in a fraction of the time that unpacking each of them takes.
+same places. They are the rows of a matrix of bytes, and a column of results is a slice of it. Small
+batches are read in a fraction of the time that unpacking each of them takes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ssbench.core.columns import WIDTHS, check_ids
 from ssbench.core.errors import MessageError
 from ssbench.core.records import ResultBatch
 
-_LEAST = 16  #: batches; a stack of fewer takes longer than unpacking each
+_LEAST = 16  #: batches; a matrix of fewer takes longer than unpacking each
 _MOST_FORMS = 8  #: that are tried for the batches of one length
 #: First byte of msgpack's whole numbers of more than a byte -> type of the bytes behind it.
 _NUMBERS = {
@@ -37,16 +37,16 @@ class _NoFormError(Exception):
 
 
 class _Place(NamedTuple):
-    """Where each batch of a stack has some numbers."""
+    """Where each batch of a matrix has some numbers."""
 
     at: int
     kind: str  #: dtype of each
     numbers: int
 
-    def of(self, stack: _Bytes) -> _Array:
+    def of(self, matrix: _Bytes) -> _Array:
         """The numbers, a row for each batch."""
         size = self.numbers * np.dtype(self.kind).itemsize
-        return np.ascontiguousarray(stack[:, self.at : self.at + size]).view(self.kind)
+        return np.ascontiguousarray(matrix[:, self.at : self.at + size]).view(self.kind)
 
 
 class _BatchForm:
@@ -128,26 +128,26 @@ class _BatchForm:
             return _Place(at + 1, _NUMBERS[first], 1)
         return _Place(at, "u1" if first < 0x80 else "i1", 1)
 
-    def of(self, stack: _Bytes) -> npt.NDArray[np.bool_]:
+    def of(self, matrix: _Bytes) -> npt.NDArray[np.bool_]:
         """Which batches have the form, and transaction ids that are not malformed."""
         alike: npt.NDArray[np.bool_]
-        alike = ((stack[:, self._fixed] & self._bits) == self._values).all(axis=1)
+        alike = ((matrix[:, self._fixed] & self._bits) == self._values).all(axis=1)
         if self._plain_ids:
-            ends = self._plain_ids.of(stack) == ord("\n")
+            ends = self._plain_ids.of(matrix) == ord("\n")
             alike &= (ends.sum(axis=1) == self.count) & ends[:, -1]
         return alike
 
 
-class Stack:
+class BatchMatrix:
     """Batches of one form: all have as many rows, no error details, and ids that are sound."""
 
-    def __init__(self, form: _BatchForm, stack: _Bytes, batches: Sequence[ResultBatch]) -> None:
+    def __init__(self, form: _BatchForm, matrix: _Bytes, batches: Sequence[ResultBatch]) -> None:
         self._form = form
-        self._stack = stack
+        self._matrix = matrix
         self.batches = batches
 
     def __repr__(self) -> str:
-        return f"<Stack of {len(self.batches)} batches of {self.count} rows>"
+        return f"<BatchMatrix of {len(self.batches)} batches of {self.count} rows>"
 
     @property
     def count(self) -> int:
@@ -165,16 +165,16 @@ class Stack:
         Without items, all rows of a batch have the base.
         """
         base, items = self._form.columns[name]
-        return base.of(self._stack)[:, 0], None if items is None else items.of(self._stack)
+        return base.of(self._matrix)[:, 0], None if items is None else items.of(self._matrix)
 
 
-def divided(
+def matrices(
     batches: Sequence[ResultBatch], unpack: Callable[[ResultBatch], Sequence[Any]]
-) -> Iterator[Stack | list[ResultBatch]]:
-    """The batches of one schema in stacks, and those that fit in none.
+) -> Iterator[BatchMatrix | list[ResultBatch]]:
+    """The batches of one schema as matrices, and those that fit in none.
 
     :param unpack: as the decoder of ``core.columns.batch_decoder``, or raises MessageError.
-    :raises MessageError: if a batch is malformed; those in no stack are not checked.
+    :raises MessageError: if a batch is malformed; those in no matrix are not checked.
     """
     lengths = np.array([len(batch.packed) for batch in batches])
     order = np.argsort(lengths, kind="stable")
@@ -197,7 +197,7 @@ def divided(
             found = [batches[at] for at in compress(left, alike)]
             if {batch.count for batch in found} != {form.count}:
                 raise MessageError("malformed results")
-            yield Stack(form, matrix if alike.all() else matrix[alike], found)
+            yield BatchMatrix(form, matrix if alike.all() else matrix[alike], found)
             left, matrix = list(compress(left, ~alike)), matrix[~alike]
         rest += left
     if rest:

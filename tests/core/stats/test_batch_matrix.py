@@ -17,7 +17,7 @@ from ssbench.core.stats.results import PhaseResults, as_ints
 from tests.fakes.batches import result_rows
 from tests.report import runs
 
-MANY = 34  #: batches; enough for a stack, and for two of half as many each
+MANY = 34  #: batches; enough for a matrix, and for two of half as many each
 COLUMNS = ("start_ns", "due_ns", "first_byte_ns", "status", "retries", "items", "error")
 
 _whole = st.sampled_from(
