@@ -17,7 +17,7 @@ P = ParamSpec("P")
 def spoilable_in(tries: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """A test that a core taken away can fail, and nothing can pass by chance: one pass will do.
 
-    For tests whose claim is a time, or which live by time-outs of a fraction of a second. What is
+    For tests whose claim is a time, or which live by timeouts of a fraction of a second. What is
     wrong fails every time, so more than a few tries would only hide what is wrong now and then.
     """
 

@@ -123,7 +123,7 @@ def _is_read(request: Request) -> bool:
 def test_an_object_overwritten_by_others_is_found(
     embedded_swift: EmbeddedSwift, commands: Commands
 ) -> None:
-    """Other bytes of the same length, put by somebody else in the midst of the run."""
+    """Other bytes of the same length, put by somebody else in the middle of the run."""
     base = "verifyback"
     path = commands.scenario(
         sizes=SIZES, crud_profile=[0, 1, 0, 0], operation_count=10**6, think_time=0.02,

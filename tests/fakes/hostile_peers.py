@@ -70,7 +70,7 @@ def call(port: int, said: bytes) -> socket.socket:
 
 
 def is_hung_up(sock: socket.socket) -> bool:
-    """Whether the other side ends it, within the socket's time-out."""
+    """Whether the other side ends it, within the socket's timeout."""
     try:
         while sock.recv(65536):
             pass

@@ -73,7 +73,7 @@ def flooding(start: bytes, part: bytes, times: int = 10**9) -> Behaviour:
 
 
 def dripping(start: bytes, drop: bytes = b"x", every_s: float = 0.2) -> Behaviour:
-    """Say a drop now and then: a network time-out that heeds any byte never comes."""
+    """Say a drop now and then: a network timeout that heeds any byte never comes."""
 
     def behaviour(peer: Peer) -> None:
         peer.say(start)

@@ -116,7 +116,7 @@ def login_at(swift: HostileSwift) -> list[object]:
 
 
 def options_for(swift: HostileSwift) -> list[object]:
-    """Who we are, short time-outs and no second attempt: each strike is one failure."""
+    """Who we are, short timeouts and no second attempt: each strike is one failure."""
     return [*login_at(swift), "--retries", 0]
 
 

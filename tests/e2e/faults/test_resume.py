@@ -22,7 +22,7 @@ def base() -> str:
 
 
 def killed_run(commands: Commands, swift: EmbeddedSwift, base: str) -> tuple[Path, str]:
-    """Stat file and id of a run whose master was killed in the midst of it."""
+    """Stat file and id of a run whose master was killed in the middle of it."""
     path = commands.scenario(
         container_base=base, crud_profile=[4, 1, 1, 1], operation_count=10**6, think_time=0.05,
         sizes=[{"name": "tiny", "size_min": 1, "size_max": 99},

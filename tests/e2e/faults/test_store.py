@@ -31,11 +31,11 @@ from tests.fakes.terminal import NASTY
 
 K = ErrorKind
 FAULTS: dict[str, dict[str, Fault]] = {
-    "reset in the midst of an answer": {
+    "reset in the middle of an answer": {
         "in the head": Fault(saying(OK[:20], then=reset), K.RESET, "reset by peer"),
         "in the body": Fault(saying(START, b"half", then=reset), K.RESET, "reset by peer"),
     },
-    "closed, or half closed, in the midst of an answer": {
+    "closed, or half closed, in the middle of an answer": {
         "in the head": Fault(saying(OK[:20]), K.RESET, "closed in the headers"),
         "in the body": Fault(saying(START, b"half"), K.TRUNCATED, "4 of 1000 body"),
         "half closed": Fault(
@@ -122,7 +122,7 @@ TURNS: dict[str, Fault | None] = {
     for row, faults in FAULTS.items()
     for name, fault in [*faults.items(), ("well", None)]
 }
-USERS = 16  #: a few of them wait for time-outs
+USERS = 16  #: a few of them wait for timeouts
 
 
 class Broken(NamedTuple):

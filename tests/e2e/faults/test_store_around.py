@@ -29,7 +29,7 @@ from tests.fakes.server_behaviours import (
     stall,
 )
 
-#: So that all wait for the same time-out.
+#: So that all wait for the same timeout.
 AT_ONCE = {"user_count": 12}
 #: Where it fails, and what the one line says.
 BEFORE: dict[str, tuple[tuple[str, ...], Behaviour, str]] = {
@@ -178,7 +178,7 @@ def test_cleanup_containers(
     fault: str, behaviour: Behaviour, words: str, bench: Bench, row: Row
 ) -> None:
     with HostileSwift({fault: behaviour}, of_containers("GET")) as swift:
-        # Nothing is asked but that listing: a short time-out is met by it as surely as a long one.
+        # Nothing is asked but that listing: a short timeout is met by it as surely as a long one.
         timeout_s = 0.5 if words in (SILENT_AT_LISTING, "took too long") else NETWORK_S
         options = ["-S", swift.url, "-T", swift.token, "--network-timeout", timeout_s]
         ended = bench.call("cleanup-containers", "--yes", *options)

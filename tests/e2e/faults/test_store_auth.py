@@ -45,7 +45,7 @@ FAULTS: dict[str, tuple[Behaviour, str]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_login_without_a_token_gives_one_line(fault: str, bench: Bench, row: Row) -> None:
     behaviour, words = FAULTS[fault]
-    # Where a time-out is the end of it, a short one is met as surely as a long one.
+    # Where a timeout is the end of it, a short one is met as surely as a long one.
     short = ["--connect-timeout", 0.5, "--network-timeout", 0.5] if words == LATE else []
     with HostileSwift({fault: behaviour}, of_path("/auth/v1.0")) as swift:
         ended = bench.run(swift, *short)

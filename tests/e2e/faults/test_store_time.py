@@ -87,7 +87,7 @@ def test_an_outage_within_the_retries(outage_s: int, commands: Commands, row: Ro
     row.saw(f"no operation failed; {swift.struck['503']} retries")
 
 
-@pytest.mark.fault("store: killed in the midst of a run, and not back")
+@pytest.mark.fault("store: killed in the middle of a run, and not back")
 def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
     path = commands.scenario(**LASTING)
     with HostileSwift({}) as swift, Gate(swift.port) as gate:
@@ -109,7 +109,7 @@ def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
     row.saw(f"{refused.count} connect, {others} in flight failed; {ended.took_s:.0f} s")
 
 
-@pytest.mark.fault("store: killed in the midst of a run, back after 2 s")
+@pytest.mark.fault("store: killed in the middle of a run, back after 2 s")
 def test_a_server_that_comes_back(commands: Commands, row: Row) -> None:
     path = commands.scenario(**LASTING)
     with HostileSwift({}) as swift, Gate(swift.port) as gate:

@@ -1,4 +1,4 @@
-"""TLS that fails: in the login, in the making of containers, and in the midst of a run."""
+"""TLS that fails: in the login, in the making of containers, and in the middle of a run."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_server_without_a_handshake(
         assert gate.struck[fault] > 0
 
 
-@pytest.mark.fault("TLS: handshakes fail in the midst of a run, in one way after another")
+@pytest.mark.fault("TLS: handshakes fail in the middle of a run, in one way after another")
 def test_failing_handshakes_during_a_run(
     commands: Commands, row: Row, context: ssl.SSLContext, certificates: Certificates
 ) -> None:

@@ -84,7 +84,7 @@ def test_a_failing_upload(fault: str, commands: Commands, row: Row) -> None:
     assert (done + errors, errors) == (12, swift.strikes_in_all)
 
 
-@pytest.mark.fault("store: {fault} in the midst of an upload, on a kept connection")
+@pytest.mark.fault("store: {fault} in the middle of an upload, on a kept connection")
 @pytest.mark.parametrize("fault", ["reset", "half closed"])
 def test_a_reset_upload_is_not_resent_as_an_idle_connection(
     fault: str, commands: Commands, row: Row

@@ -32,7 +32,7 @@ from tests.fakes.relay import Relay
 @pytest.fixture
 def far_login(embedded_swift: EmbeddedSwift) -> Iterator[list[str]]:
     """Options for the shared Swift, 100 ms away: a hundred requests of four users take 2.5 s, so
-    that a test can act in the midst of them on any host."""
+    that a test can act in the middle of them on any host."""
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         Relay(listener, embedded_swift.port, delay_s=0.05) as relay,

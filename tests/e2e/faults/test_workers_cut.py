@@ -64,7 +64,7 @@ def at_work(
         yield started
 
 
-@pytest.mark.fault("worker cut off (link down) for less than its time-out; then past it, then up")
+@pytest.mark.fault("worker cut off (link down) for less than its timeout; then past it, then up")
 def test_a_worker_cut_off_and_reconnected(
     commands: Commands, network: Network, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:

@@ -112,7 +112,7 @@ def test_with_one_of_four_stopped_the_others_keep_their_rate(commands: Commands,
     assert 0 < account.lost <= 3 * USERS
     began_at = run_began_at(ended.results)
     stopped_s, lost_s = stopped_at - began_at, lost_at - began_at
-    assert lost_s - stopped_s > timeout_s - 2, "no time-out was to be seen"
+    assert lost_s - stopped_s > timeout_s - 2, "no timeout was to be seen"
     spans = spans_by_worker(ended.results)
     meanwhile = {
         name: median(in_flight(spans[name], stopped_s + 0.5, lost_s - 0.5)) for name in names[:3]
@@ -124,7 +124,7 @@ def test_with_one_of_four_stopped_the_others_keep_their_rate(commands: Commands,
     assert dora[-1] > lost_s, "it did nothing any more"
     row.saw(
         f"{sum(meanwhile.values()):.0f} of {3 * USERS} users of the others are at work while its"
-        " time-out runs"
+        " timeout runs"
     )
 
 
@@ -192,10 +192,10 @@ def test_a_slow_worker_does_not_hold_up_the_end(commands: Commands, row: Row) ->
     assert (account.sent, account.done) == (120, 120)
     numbers = Counter(number for number in _numbers(ended.results))
     assert max(numbers.values()) == 1
-    # It gives back what it hasn't started: three rounds of its own, not ten. Each takes it a second
+    # It returns what it has not started: three rounds of its own, not ten. Each takes it a second
     # at least, but on a busy host longer, and that is not what holds up the end here.
     assert ended.stats.requests_per_worker()["snail"] < 8 * 6
-    row.saw("it gives back what it hasn't started; nothing is lost")
+    row.saw("it returns what it has not started; nothing is lost")
 
 
 def _numbers(path: Path) -> list[int]:

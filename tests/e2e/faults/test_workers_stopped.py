@@ -1,4 +1,4 @@
-"""Workers that stand still for a while: longer than the time-out, and shorter."""
+"""Workers that stand still for a while: longer than the timeout, and shorter."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ USERS = 8
 SLOW_USERS = {"crud_profile": [1, 1, 0, 0], "user_count": USERS, "think_time": 0.4}
 
 
-@pytest.mark.fault(
-    "worker stopped (SIGSTOP) for less than its time-out; then past it, then SIGCONT"
-)
+@pytest.mark.fault("worker stopped (SIGSTOP) for less than its timeout; then past it, then SIGCONT")
 def test_a_stopped_worker_that_continues_after_it_was_lost(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
