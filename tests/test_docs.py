@@ -206,7 +206,8 @@ def other_commands(path: Path) -> Iterator[str]:
         lines = block.astext().replace("\\\n", " ").splitlines()
         prompted = [found[1] for line in lines if (found := re.match(r"\S*[$#] (\S.*)", line))]
         begins = lines[0].split()[0]
-        if not prompted and (begins in OTHERS or shutil.which(begins)):
+        code = re.match(r"\w+ = ", lines[0])  # HEAD is a program of Perl's
+        if not (prompted or code) and (begins in OTHERS or shutil.which(begins)):
             prompted = lines
         for line in prompted:
             words = line.removeprefix("time ").split()

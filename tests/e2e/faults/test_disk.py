@@ -26,7 +26,7 @@ from tests.e2e.faults.matrix import Row
 from tests.e2e.namespaces import Namespace
 from tests.e2e.test_output import noop_run, shell
 
-SMALL = 1 << 16  #: bytes: room for some blocks of results, which are written every second
+SMALL = 1 << 16  #: bytes: room for three of the blocks of ``fill``, which are written every second
 ROOM_S = "60"  #: seconds of a run that is to end earlier
 
 
@@ -42,7 +42,7 @@ def small_disk(tmp_path: Path) -> Iterator[Namespace]:
 
 def fill(commands: Commands, stat_file: Path, **options: Any) -> Started:
     """A run that goes on until its stat file is full, which it must not survive for long."""
-    keys = {"crud_profile": [1, 1, 0, 1], "user_count": 64, "think_time": 0.01}
+    keys = {"crud_profile": [1, 1, 0, 1], "user_count": 64, "think_time": 0.04}
     words = ["-f", commands.scenario(**keys), "--noop", "-r", ROOM_S]
     return commands.start_run(*words, workers=1, stat_file=stat_file, **options)
 
