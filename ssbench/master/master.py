@@ -353,7 +353,7 @@ class Master:
         now_ns = self._clock()
         unsent = False
         if phase:
-            if self.registry.closed:
+            if self.registry.closed_socket:
                 self.registry.work_connections = self._transport.work_connections
             phase.step(now_ns)
             if phase.state is PhaseState.OVER:

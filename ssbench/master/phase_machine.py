@@ -165,7 +165,7 @@ class PhaseMachine:
         """How long until the next step, at most."""
         if self.state is not PhaseState.SENDING:
             return WAIT_S
-        longest_ns = CLOSED_NS if self._manager.registry.closed else int(WAIT_S * SECOND_NS)
+        longest_ns = CLOSED_NS if self._manager.registry.closed_socket else int(WAIT_S * SECOND_NS)
         next_ns = self.schedule.next_ns
         return (longest_ns if next_ns is None else min(longest_ns, next_ns - now_ns)) / SECOND_NS
 

@@ -303,7 +303,7 @@ class Dispatcher:
         self._draining = draining
         if not draining:
             self.closing = False
-            return self.registry.closed and self._may_reach_closed(now_ns)
+            return self.registry.closed_socket and self._may_reach_closed(now_ns)
         paused_ns = now_ns - self._paused_ns
         if paused_ns > DRAIN_NS // 2 or not any(load.in_transit for load in self._loads):
             self.closing = True
@@ -321,7 +321,7 @@ class Dispatcher:
         if now_ns - open_ns < CLOSED_NS and now_ns - since_ns < DRAIN_NS:
             self._closed_ns = since_ns, open_ns
             return True
-        self._closed_ns, self.registry.closed = None, False
+        self._closed_ns, self.registry.closed_socket = None, False
         return False
 
     def _take(self, group: int, limit: int, now_ns: int) -> list[Job]:

@@ -104,7 +104,7 @@ class WorkerRegistry:
         self.assigned_groups = [0]  #: the same by group
         self.workers_with_users = 0  #: number of workers with at least one user
         self.draining: frozenset[int] = frozenset()  #: workers without users that still get jobs
-        self.closed = False  #: a worker has closed its work socket, which may still get jobs
+        self.closed_socket = False  #: a worker has closed its work socket, which may still get jobs
         self.work_connections = 0  #: that the master's work socket has
         self.load_workers = 0  #: number of workers that can run users
         self.serial = 0  #: of the newest control state
@@ -251,7 +251,7 @@ class WorkerRegistry:
         if worker.ready[:2] != (ready.run, ready.phase):
             worker.origin_ns = ready.origin_ns  # once: no phase begins twice
         worker.ready = (ready.run, ready.phase, ready.stopped)
-        self.closed = self.closed or (worker.receiving and not ready.receiving)
+        self.closed_socket = self.closed_socket or (worker.receiving and not ready.receiving)
         worker.receiving = ready.receiving
         drains = {ready.incarnation} if ready.receiving and not worker.users else ()
         self.draining = self.draining.difference([ready.incarnation]).union(drains)
