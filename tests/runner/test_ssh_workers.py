@@ -103,7 +103,7 @@ def test_workers_start_and_end_with_the_block(
 def until(true: Callable[[], object]) -> None:
     deadline = time.monotonic() + 60
     while not true():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, tree_of(psutil.Process().children())
         time.sleep(0.02)
 
 
