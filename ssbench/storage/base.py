@@ -25,7 +25,7 @@ from ssbench.core.settings import Credentials
 #: Returns the Timing of the response, or raises StorageError and nothing else.
 Action = Callable[[Job, int], Timing]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Operation -> name of the method of the drivers in this package that support it.
 METHODS: Mapping[int, str] = {
@@ -230,7 +230,7 @@ class StoreAdmin(OpenStore, Protocol):
         """
 
 
-def unless_missing(request: Callable[[str], T], container: str) -> T | None:
+def unless_missing(request: Callable[[str], _T], container: str) -> _T | None:
     """What a request about a container returns; None if there is no such container."""
     try:
         return request(container)

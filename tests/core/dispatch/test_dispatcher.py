@@ -252,10 +252,7 @@ def test_a_batch_of_successes_ends_a_row_of_failures() -> None:
 def test_the_detail_of_the_first_failure_is_kept(many: bool) -> None:
     fleet = Fleet(8)
     worker = fleet.hello("w", 4)
-    jobs = [job for batch in fleet.send_all(worker) for job in batch.jobs]
-    while worker.take():
-        pass
-    fleet.deliver(worker)
+    jobs = fleet.hold_all(worker)
     assert fleet.dispatcher.first_error == ""
     done, failed = row(jobs[0]), [row(job, error=int(ErrorKind.RESET)) for job in jobs[1:]]
     seen = []
@@ -275,10 +272,7 @@ def test_the_detail_of_the_first_failure_is_kept(many: bool) -> None:
 def test_corrupt_results_count_as_failed() -> None:
     fleet = Fleet(8)
     worker = fleet.hello("w", 4)
-    jobs = [job for batch in fleet.send_all(worker) for job in batch.jobs]
-    while worker.take():
-        pass
-    fleet.deliver(worker)
+    jobs = fleet.hold_all(worker)
     kinds = [ErrorKind.CORRUPT, ErrorKind.STALE, ErrorKind.NONE, ErrorKind.CORRUPT, ErrorKind.RESET]
     data = pack(pack_results([row(j, error=int(k)) for j, k in zip(jobs, kinds, strict=False)]))
     assert fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns) is not None
@@ -506,19 +500,10 @@ def test_results_of_an_earlier_incarnation_are_rejected() -> None:
     fleet.check()
 
 
-def one_that_holds_all(fleet: Fleet) -> SimWorker:
-    """A worker of two users that has acknowledged every job."""
-    worker = fleet.hello("w", 2)
-    fleet.send_all(worker)
-    while worker.take():
-        pass
-    fleet.deliver(worker)
-    return worker
-
-
 def test_an_empty_worker_is_not_waited_for() -> None:
     fleet = Fleet(4)
-    worker = one_that_holds_all(fleet)
+    worker = fleet.hello("w", 2)
+    fleet.hold_all(worker)
     worker.work()
     worker.said.clear()  # its results were lost on the way
     for second in range(12):
@@ -532,7 +517,8 @@ def test_an_empty_worker_is_not_waited_for() -> None:
 
 def test_a_worker_whose_results_still_arrive_is_waited_for() -> None:
     fleet = Fleet(4)
-    worker = one_that_holds_all(fleet)
+    worker = fleet.hello("w", 2)
+    fleet.hold_all(worker)
     worker.work(1)
     on_the_way = worker.said.popleft()
     worker.work()
@@ -549,7 +535,8 @@ def test_a_worker_whose_results_still_arrive_is_waited_for() -> None:
 
 def test_a_worker_with_a_long_operation_is_waited_for() -> None:
     fleet = Fleet(1)
-    worker = one_that_holds_all(fleet)
+    worker = fleet.hello("w", 2)
+    fleet.hold_all(worker)
     for _ in range(60):
         fleet.heartbeat(worker, busy=1)
         fleet.wait(1)
@@ -835,10 +822,7 @@ def accounted_for(data: bytes) -> None:
     """Invariant: whatever results say, each job of a worker has one outcome, and counts add up."""
     fleet = Fleet(12)
     worker = fleet.hello("w", 12)
-    fleet.send_all(worker)
-    while worker.take():
-        pass
-    fleet.deliver(worker)
+    fleet.hold_all(worker)
     held = fleet.dispatcher.held
     for _ in range(2):  # the second time it is a replay
         kept = fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns)

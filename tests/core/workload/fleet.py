@@ -179,6 +179,14 @@ class Fleet:
         """All that there is credit for."""
         return list(iter(lambda: self.send(worker), None))
 
+    def hold_all(self, worker: SimWorker) -> list[Job]:
+        """Send all that there is credit for, and let the worker acknowledge it; gives the jobs."""
+        sent = self.send_all(worker)
+        while worker.take():
+            pass
+        self.deliver(worker)
+        return [job for batch in sent for job in batch.jobs]
+
     def heartbeat(self, worker: SimWorker, *, busy: int = 0, delay_ns: int = MS) -> None:
         """Send a control state, and this worker's heartbeat at once."""
         serial = self.roster.control_state_sent(self.now_ns)
