@@ -13,7 +13,6 @@ exits with 1 if a page is not what the code says; a test does so.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import re
 import sys
@@ -22,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -321,7 +322,7 @@ _KEYS: dict[str, tuple[dict[str, KeyRule], Callable[[str], object], str, Any]] =
 def scenario_keys(part: str) -> str:
     """The keys of a part of a scenario. Their values are what the error of a wrong one says."""
     rules, wrong, place, type_ = _KEYS[part]
-    defaults = {each.name: each.default for each in dataclasses.fields(type_)} if type_ else {}
+    defaults = {each.name: each.default for each in structs.fields(type_)} if type_ else {}
     has_options = any(rule.option for rule in rules.values())
     rows = []
     for key, rule in sorted(rules.items(), key=lambda item: not item[1].required):

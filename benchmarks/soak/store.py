@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import unquote
+
+from msgspec.structs import replace
 
 from tests.servers.four_process import FourProcessSwift
 

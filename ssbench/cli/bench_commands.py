@@ -6,7 +6,6 @@ import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import fields
 from functools import partial
 
 from ssbench import report, statfile
@@ -159,9 +158,9 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
             headers=dict(ns.headers or ()),
             run=command_config(ns, os.environ, ns.users),
             **{
-                each.name: getattr(ns, each.name)
-                for each in fields(SuiteConfig)
-                if each.name not in ("counts", "headers", "run")
+                name: getattr(ns, name)
+                for name in SuiteConfig.__struct_fields__
+                if name not in ("counts", "headers", "run")
             },
         )
     )

@@ -7,8 +7,10 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TextIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.cli.console import tell
 from ssbench.cli.progress import NoProgress, make_progress
@@ -32,8 +34,7 @@ NAMED = 10  #: containers named before they are deleted; a dry run names all
 CONCURRENCY = 10  #: of run-scenario --resume-cleanup
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaner:
+class Cleaner(Struct, frozen=True):
     """The store, and how the user wants it cleaned."""
 
     client: RetryingClient

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from ssbench.cli.options import FEW_ERRORS
 from ssbench.cli.store_options import given_on_command_line, store_options
@@ -46,7 +47,7 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
             "authentication and -S"
         )
     store = None if ns.embedded_swift else store_options(ns, environ)
-    given = {each.name: getattr(ns, each.name) for each in fields(RunConfig) if each.name in ns}
+    given = {name: getattr(ns, name) for name in RunConfig.__struct_fields__ if name in ns}
     return {
         **given,
         "scenario": ScenarioText(b"", ns.command),

@@ -10,7 +10,6 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import fields
 from importlib import resources
 from threading import Condition
 from typing import Any
@@ -146,9 +145,9 @@ class LivePage(Observer):
         latest = self._latest
         if latest is not None:
             found = {
-                each.name: getattr(latest, each.name)
-                for each in fields(latest)
-                if each.name not in _NOT_SENT
+                name: getattr(latest, name)
+                for name in latest.__struct_fields__
+                if name not in _NOT_SENT
             }
             found["operations"] = [
                 {"name": OPERATIONS[n].name if n in OPERATIONS else str(n), **row._asdict()}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -43,7 +42,9 @@ PROGRESS = ("chars", "live", "none")
 FEW_ERRORS = "errors < 1%"
 
 #: Field of RunConfig -> its default.
-_DEFAULTS = {each.name: each.default for each in fields(RunConfig)}
+_DEFAULTS = dict(
+    zip(RunConfig.__struct_fields__[::-1], RunConfig.__struct_defaults__[::-1], strict=False)
+)
 
 _LONGEST_HOST_FILE = 1_000_000  #: characters
 

@@ -6,26 +6,27 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ssbench.cli.console import discard, tell
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
+from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option
 from ssbench.core.text import close_matches
 
 SHOW_CONFIG = "--show-config"
 
 
-@dataclass(frozen=True, slots=True)
-class SiteValue:
+class SiteValue(Hiding, frozen=True):
     """A default of the site. The repr does not show the value, which may be secret."""
 
-    value: Any = field(repr=False)
+    HIDDEN = ("value", "text")
+
+    value: Any
     origin: str  #: a variable, or a file and its key
     from_file: bool
-    text: str = field(repr=False)  #: as it is written there
+    text: str  #: as it is written there
 
 
 class HelpFormatter(argparse.HelpFormatter):

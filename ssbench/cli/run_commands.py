@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import fields
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
@@ -82,9 +81,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
 
     config = ReplayConfig(
         run=command_config(ns, os.environ, ns.users),
-        **{
-            each.name: getattr(ns, each.name) for each in fields(ReplayConfig) if each.name != "run"
-        },
+        **{name: getattr(ns, name) for name in ReplayConfig.__struct_fields__ if name != "run"},
     )
     requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
     stop = Stop()

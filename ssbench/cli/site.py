@@ -16,13 +16,13 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, time
 from typing import Any
 
 from ssbench.cli.console import MASK
 from ssbench.cli.parser import SiteValue
 from ssbench.core.errors import UsageError
+from ssbench.core.hiding import Hiding
 from ssbench.core.option import VARIABLE_PREFIX, Option
 from ssbench.storage.options import variables_of
 
@@ -33,14 +33,15 @@ _OFF = object()
 _MAX_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class SiteDefaults:
+class SiteDefaults(Hiding, frozen=True):
     """Variables and file as they are; ``values`` converts those that a command uses."""
 
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    HIDDEN = ("environ", "content")
+
+    environ: Mapping[str, str] = {}
     path: str = ""  #: "" if there is no file
     mode: int = 0  #: permissions of the file
-    content: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    content: Mapping[str, Any] = {}
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> SiteDefaults:

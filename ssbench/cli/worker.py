@@ -10,12 +10,12 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import gevent
 from gevent import get_hub
+from msgspec.structs import replace
 
 from ssbench.cli.console import log_to_stderr, tell
 from ssbench.cli.proctitle import show_as_worker

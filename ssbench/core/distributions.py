@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from statistics import NormalDist
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 _LEAST, _MOST = 2.0**-1022, 1 - 2.0**-53
 
 
-@dataclass(frozen=True)
-class LogNormal:
+class LogNormal(Struct, frozen=True, dict=True):
     """A log-normal distribution, cut off at both ends."""
 
     median: float  #: bytes, of the whole distribution
@@ -57,8 +57,7 @@ class LogNormal:
         return NormalDist()
 
 
-@dataclass(frozen=True)
-class SizeBins:
+class SizeBins(Struct, frozen=True, dict=True):
     """Weighted bins; within a bin all sizes are equally likely."""
 
     bins: tuple[tuple[int, int, float], ...]  #: (from, to, both included; weight)
@@ -81,7 +80,7 @@ Distribution = LogNormal | SizeBins
 
 
 def distribution_of(values: dict[str, object] | None) -> Distribution | None:
-    """The distribution of which ``dataclasses.asdict`` made this map.
+    """The distribution of which ``StorageSettings.to_map`` made this map.
 
     :raises TypeError, ValueError: for any other map.
     """
@@ -92,8 +91,7 @@ def distribution_of(values: dict[str, object] | None) -> Distribution | None:
     return SizeBins(tuple((low, high, weight) for low, high, weight in values["bins"]))  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(Struct, frozen=True):
     """Which of a class's objects an operation picks."""
 
     kind: str = "uniform"

@@ -11,12 +11,13 @@ import sys
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from math import log
 from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from ssbench.core.columns import WIDTHS, unpack_column
 from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
@@ -64,8 +65,7 @@ class WorkerProgress(NamedTuple):
     cpu_percent: float | None  #: of its process, in per cent of one core; None: unknown
 
 
-@dataclass(frozen=True, slots=True)
-class RunProgress:
+class RunProgress(Struct, frozen=True):
     """The state of a phase."""
 
     elapsed_s: float  #: since the load began: not while workers connect
@@ -83,13 +83,13 @@ class RunProgress:
     target_rate: float | None = None  #: target arrival rate in operations/s; None in a closed loop
     late: int = 0  #: operations past their due time that have not started
     #: by the operation's number; {} if no observer wants counts
-    operations: Mapping[int, OperationProgress] = field(default_factory=dict)
+    operations: Mapping[int, OperationProgress] = {}
     #: ErrorKind -> failed operations; {} if no observer wants it
-    errors_by_cause: Mapping[int, int] = field(default_factory=dict)
+    errors_by_cause: Mapping[int, int] = {}
     #: HTTP status -> failed operations, of those with ErrorKind.STATUS; {} likewise
-    errors_by_status: Mapping[int, int] = field(default_factory=dict)
+    errors_by_status: Mapping[int, int] = {}
     #: number of an object whose upload takes long -> bytes sent so far
-    moving: Mapping[int, int] = field(default_factory=dict)
+    moving: Mapping[int, int] = {}
     bytes_rate: float = 0.0  #: bytes/s, over the last seconds; 0 if no observer wants counts
     response_p50_s: float | None = None  #: response times of an open loop, over the last seconds
     response_p99_s: float | None = None

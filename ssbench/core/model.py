@@ -1,15 +1,16 @@
 """The types of a run: SizeClass, Stage, Job, Timing, Result, Phase, ErrorKind.
 
-Rows that exist once per operation are NamedTuples; everything colder is a frozen dataclass.
+Rows that exist once per operation are NamedTuples; everything colder is a frozen struct.
 Times are whole nanoseconds on a monotonic clock, sizes are bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ssbench.core.distributions import UNIFORM, Distribution, Pick
 
@@ -71,8 +72,7 @@ class ErrorKind(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-@dataclass(frozen=True, slots=True)
-class SizeClass:
+class SizeClass(Struct, frozen=True):
     """A class of objects of similar size, with its share of the initial objects.
 
     :param profile: (operation's number, its share of the class's operations), by number. Shares
@@ -89,8 +89,7 @@ class SizeClass:
     pick: Pick = UNIFORM
 
 
-@dataclass(frozen=True, slots=True)
-class LargeObject:
+class LargeObject(Struct, frozen=True):
     """How objects above a size are stored: in parts, which the store joins."""
 
     above: int  #: bytes; objects of this size and below are stored as one
@@ -103,8 +102,7 @@ class LargeObject:
         return -(-size // self.segment) if size > self.above else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """A part of a run under one load; None is for the scenario's own value."""
 
     seconds: float
@@ -113,8 +111,7 @@ class Stage:
     warmup: float = 0.0  #: seconds of its beginning that don't count
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Users with operations and credit of their own."""
 
     name: str

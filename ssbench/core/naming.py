@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Protocol
 from zlib import compress, decompressobj
 from zlib import error as zlib_error
+
+from msgspec.structs import replace
 
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.settings import StorageSettings

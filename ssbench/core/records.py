@@ -7,7 +7,7 @@ All are frozen structs except the batches, which are columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any
 
 import msgpack
@@ -82,8 +82,7 @@ class MarkRecord(Struct, frozen=True):
     rate: Finite | None = None  #: operations a second; None: a closed loop
 
 
-@dataclass(slots=True)  # a frozen one takes three times as long to make
-class ResultBatch:
+class ResultBatch(Struct, dict=True):
     """Results of one worker in one phase: packed columns by name, see core.columns.
 
     Nothing is unpacked or checked until it is used, as statistics unpack many batches at once.
@@ -97,7 +96,6 @@ class ResultBatch:
     packed: bytes  #: msgpack of ``[count, column, ...]``
     #: Of merged runs: how much later than theirs the phase that its offsets count from began.
     later_ns: int = 0
-    _columns: dict[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of_rows(cls, phase: Phase, worker: int, rows: Sequence[tuple[Any, ...]]) -> ResultBatch:
@@ -106,18 +104,16 @@ class ResultBatch:
         names = tuple(RESULT_COLUMNS)[: len(packed) - 1]
         return cls(phase, worker, len(rows), names, msgpack.packb(packed))
 
-    @property
+    @cached_property
     def columns(self) -> Mapping[str, Any]:
         """The packed columns, which are not checked."""
-        if self._columns is None:
-            try:
-                found = unpacking.unpack(self.packed, MAX_ITEMS, MAX_TOTAL_ITEMS)
-            except unpacking.FAULTS as error:
-                raise MessageError("malformed results") from error
-            if type(found) is not list or len(found) != 1 + len(self.names):
-                raise MessageError("a batch of the wrong form")
-            self._columns = dict(zip(self.names, found[1:], strict=True))
-        return self._columns
+        try:
+            found = unpacking.unpack(self.packed, MAX_ITEMS, MAX_TOTAL_ITEMS)
+        except unpacking.FAULTS as error:
+            raise MessageError("malformed results") from error
+        if type(found) is not list or len(found) != 1 + len(self.names):
+            raise MessageError("a batch of the wrong form")
+        return dict(zip(self.names, found[1:], strict=True))
 
     def column(self, name: str) -> Sequence[Any]:
         """The values of a column, by the name of Result's field; defaults where it is missing."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from operator import add
+
+from msgspec import Struct
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
@@ -38,8 +39,7 @@ class NextStep(Enum):
     DONE = "done"  #: a success: the object is already gone
 
 
-@dataclass(slots=True)
-class Attempts:
+class Attempts(Struct):
     """The attempts at one operation so far; the counters of its Result.
 
     Each request is counted once: the last one as the operation itself, one in ``renewals`` per new

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
+from msgspec import Struct, to_builtins
+
 from ssbench.core.distributions import distribution_of
+from ssbench.core.hiding import Hiding
 from ssbench.core.model import LargeObject, SizeClass
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Hiding, frozen=True):
     """Access to a store, as workers may hold it: a token, a signing key, never the password.
 
     Only the driver and its credentials provider know what the payload is.
     """
 
+    HIDDEN = ("payload",)
+
     serial: int = 0  #: grows with each renewal
     expires_at: float | None = None  #: Unix time; None: not known
-    payload: Mapping[str, Any] = field(default_factory=dict, repr=False)  #: secret
+    payload: Mapping[str, Any] = {}  #: secret
 
 
-@dataclass(frozen=True, slots=True)
-class StorageSettings:
+class StorageSettings(Hiding, frozen=True):
     """Settings of one run for any store. Only ``credentials`` are secret; the repr omits them.
 
     ``store`` is for the driver alone: its own typed settings as a map (see ``typed``).
     """
+
+    HIDDEN = ("credentials",)
 
     driver: str = "swift"  #: name of a row of storage.registry, or "package.module:Class"
     run_id: str = ""
@@ -51,13 +55,13 @@ class StorageSettings:
     expect_continue: bool = False  #: uploads wait for 100 Continue before they send the body
     source_addresses: tuple[str, ...] = ()  #: to connect from, in turn; each worker fills it in
     large_object: LargeObject | None = None  #: objects in parts; None: none
-    names: Mapping[str, Any] = field(default_factory=dict)  #: as core.naming.NAMINGS; {}: by run
+    names: Mapping[str, Any] = {}  #: as core.naming.NAMINGS; {}: by run
     #: Of real files, as storage.directory.FileContents; {}: made up (core.content).
-    contents: Mapping[str, Any] = field(default_factory=dict)
-    store: Mapping[str, Any] = field(default_factory=dict)
+    contents: Mapping[str, Any] = {}
+    store: Mapping[str, Any] = {}
     #: Those that are valid, the newest last. Before the last but one expire, the last arrive: a
     #: driver that signs by time needs both.
-    credentials: tuple[Credentials, ...] = field(default=(), repr=False)
+    credentials: tuple[Credentials, ...] = ()
 
     @property
     def url_count(self) -> int:
@@ -71,7 +75,8 @@ class StorageSettings:
 
     def to_map(self) -> dict[str, Any]:
         """A map that msgpack can encode, secrets included: only for messages."""
-        return asdict(self)
+        values: dict[str, Any] = to_builtins(self, builtin_types=(bytes,), enc_hook=int)
+        return values
 
     @classmethod
     def from_map(cls, values: Mapping[str, Any]) -> StorageSettings:
@@ -113,10 +118,14 @@ def newest_credentials(values: Mapping[str, Any]) -> Credentials | None:
 
 
 def typed(kind: type[T], values: Mapping[str, Any]) -> T:
-    """A dataclass of this kind from a map off the wire: unknown keys are ignored, lists are tuples.
+    """A struct of this kind from a map off the wire: unknown keys are ignored, lists are tuples.
+
+    The settings of a driver outside this repository may also be a dataclass.
 
     :raises TypeError: a value without a default is missing.
     """
-    known: set[str] = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    known: Collection[str] = (
+        kind.__struct_fields__ if issubclass(kind, Struct) else kind.__dataclass_fields__  # type: ignore[attr-defined]
+    )
     given = {name: value for name, value in dict(values).items() if name in known}
     return kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in given.items()})

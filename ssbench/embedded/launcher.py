@@ -14,8 +14,9 @@ import subprocess  # nosec B404 # our own interpreter with our own module
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.embedded import workdir

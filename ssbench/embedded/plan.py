@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+import msgspec
+
+from ssbench.core.hiding import Hiding
 
 ROLES = ("account", "container", "object", "proxy")
 
@@ -23,9 +26,10 @@ POLICIES = ("gold", "silver")
 Sections = Mapping[str, Mapping[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class SwiftOptions:
+class SwiftOptions(Hiding, frozen=True):
     """The choices that a user of an embedded Swift has."""
+
+    HIDDEN = ("proxy_conf",)
 
     host: str = "127.0.0.1"  #: or "::1"
     port: int = 0  #: of the proxy; 0: any free port
@@ -36,22 +40,23 @@ class SwiftOptions:
     directory: str | None = None  #: parent of the data directory; None: see workdir
     log_path: str | Path | None = None  #: access log; None: in the data directory
     #: Added to proxy-server.conf, or replacing what is there.
-    proxy_conf: Sections = field(default_factory=dict, repr=False)
+    proxy_conf: Sections = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Hiding, frozen=True):
     """One embedded Swift. ``fernet_key`` signs its tokens; the repr omits it."""
+
+    HIDDEN = ("fernet_key",)
 
     options: SwiftOptions  #: with absolute paths
     top: str  #: the directory of all its files, devices included
     ports: Mapping[str, int]  #: by role
     access_log: str
-    fernet_key: str = field(repr=False)
+    fernet_key: str
 
     def to_json(self) -> str:
         """One line, secrets included: for the child's stdin only."""
-        return json.dumps(asdict(self), default=str)
+        return msgspec.json.encode(self, enc_hook=str).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Plan:

@@ -10,8 +10,10 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ssbench import __version__
 from ssbench.core.columns import unpack_column
@@ -65,8 +67,7 @@ _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
           ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class MasterOptions:
+class MasterOptions(Struct, frozen=True):
     """What a master may have beside its transport and its settings.
 
     :param renew: gives new credentials; called in a thread of its own before the present ones

@@ -18,9 +18,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
+
+from msgspec.structs import replace
 
 from ssbench.core.columns import pack_jobs
 from ssbench.core.dispatch.dispatcher import (

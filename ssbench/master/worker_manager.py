@@ -7,9 +7,10 @@ control state when one is due. It knows nothing of jobs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from ssbench.core.dispatch.worker_registry import MAX_NAMES, WorkerRegistry, WorkerState
 from ssbench.core.errors import FewerWorkersError, NoWorkersError

@@ -8,9 +8,10 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import IO, cast
+
+from msgspec import Struct
 
 from ssbench.core.accesslog.formats import BATCHED, MAX_LINE, LineParser, masked
 from ssbench.core.accesslog.requests import RequestLog, Requests
@@ -34,15 +35,14 @@ _SECONDS = 60
 _USERS, _MOST_USERS = 64, 1024
 
 
-@dataclass(slots=True)
-class LogFiles:
+class LogFiles(Struct):
     """What was read."""
 
     requests: RequestLog
     lines: int = 0  #: empty ones excluded
     not_understood: int = 0
     #: Place and form of the first of these.
-    examples: list[str] = field(default_factory=list)
+    examples: list[str] = []
 
     @property
     def used(self) -> int:
@@ -128,8 +128,7 @@ def _lines(path: str, name: str) -> Iterator[bytes]:
         raise UsageError(f"{name}: can't be read: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class LogScenario:
+class LogScenario(Struct, frozen=True):
     """A scenario of an access log, and what it was made of."""
 
     text: str  #: JSON

@@ -10,10 +10,11 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gevent.pool import Pool
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ssbench import statfile
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
@@ -41,8 +42,7 @@ _CONCURRENCY = 10
 _PAUSE_STEP_S = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchConfig:
+class BenchConfig(Struct, frozen=True, kw_only=True):
     """One run on numbered objects.
 
     :param size: bytes; None: unknown.
@@ -65,7 +65,7 @@ class BenchConfig:
     users: int = 1
     delete_behind: int = 10_000
     policy: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     run: RunConfig
 
     def __post_init__(self) -> None:
@@ -135,8 +135,7 @@ class BenchConfig:
         return SizeClass(_CLASS, low, high, profile, self.count)
 
 
-@dataclass(slots=True)
-class EmptiedContainers:
+class EmptiedContainers(Struct):
     """What became of the containers whose objects a run deleted."""
 
     deleted: int = 0
@@ -235,8 +234,7 @@ def _is_of_run(name: str, config: BenchConfig) -> bool:
 # The suite --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedRates:
+class PublishedRates(Struct, frozen=True):
     """One object size of the comparison, with the rates per second that were published.
 
     The seven rates are of put, put, get, get, delete, delete and mixed.
@@ -261,8 +259,7 @@ SERIES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteConfig:
+class SuiteConfig(Struct, frozen=True, kw_only=True):
     """All steps of both series.
 
     :param counts: objects of each of SERIES.
@@ -284,8 +281,7 @@ class SuiteConfig:
     run: RunConfig
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteStep:
+class SuiteStep(Struct, frozen=True):
     """One run of the suite."""
 
     name: str  #: ``4KBput1``

@@ -7,7 +7,8 @@ counts their objects, ``delete`` deletes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
@@ -25,14 +26,13 @@ COUNTED = 10_000
 COUNTED_IN_ALL = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class CleanupPlan:
+class CleanupPlan(Struct, frozen=True):
     """The containers in the account that match the base name."""
 
     #: The containers to delete, in the listing's order, with the account's counts.
-    entries: list[ContainerEntry] = field(default_factory=list)
+    entries: list[ContainerEntry] = []
     #: Containers whose names start with the base, but that are not ours to delete.
-    kept: dict[LeftAlone, KeptContainers] = field(default_factory=dict)
+    kept: dict[LeftAlone, KeptContainers] = {}
 
 
 def plan(
@@ -77,8 +77,7 @@ def plan(
     return planned
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerCount:
+class ContainerCount(Struct, frozen=True):
     """The contents of a container, counted by its own listing."""
 
     entry: ContainerEntry  #: from the account's listing

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from ssbench.core.errors import UsageError
 
@@ -26,8 +27,7 @@ WORKER_COMMAND = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class TransportConfig:
+class TransportConfig(Struct, frozen=True):
     """Address, ports and key of a master's transport.
 
     :param address: the interface to bind; None: all interfaces with a key, loopback without one.
@@ -42,23 +42,21 @@ class TransportConfig:
     key_file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AutoStop:
+class AutoStop(Struct, frozen=True):
     """When the rate of operations is steady enough to end a run early."""
 
     window_s: int = 15
     tolerance: float = 0.075  #: as a fraction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
+class RunConfig(Struct, frozen=True, kw_only=True):
     """A run, or each run of a series. None means "not given" unless stated otherwise.
 
     :raises UsageError: values that exclude each other.
     """
 
     scenario: ScenarioText
-    overrides: Mapping[str, object] = field(default_factory=dict)  #: keys of the scenario
+    overrides: Mapping[str, object] = {}  #: keys of the scenario
     store: StoreOptions | None  #: None: a temporary Swift on this host
     is_noop: bool = False  #: the store moves no data
     keep_objects: bool = False
@@ -151,8 +149,7 @@ class RunConfig:
         return -(-users // min([self.least_started, *(group.users for group in groups)]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSettings:
+class SessionSettings(Struct, frozen=True, kw_only=True):
     """What the runs of a session have in common besides their configuration."""
 
     most_users: int  #: of any run
@@ -164,8 +161,7 @@ class SessionSettings:
     is_series: bool = False  #: there may be several runs: workers are released with the stack
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlan:
+class RunPlan(Struct, frozen=True):
     """What a run does around its operations. The default: all that a scenario needs.
 
     :param names: StorageSettings.names; {}: by the run's id.
@@ -176,8 +172,8 @@ class RunPlan:
     :param prepared: objects that must exist before ``workload``; None: no populate phase.
     """
 
-    names: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, Any] = {}
     uploads: bool = True
     workload: Workload | None = None
-    contents: Mapping[str, Any] = field(default_factory=dict)
+    contents: Mapping[str, Any] = {}
     prepared: EnsureWorkload | None = None

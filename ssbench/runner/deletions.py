@@ -6,11 +6,11 @@ A cleanup says what to delete; ``Deletions`` deletes it, in bulk or singly, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import takewhile
 from time import perf_counter
 
 from gevent.pool import Pool
+from msgspec import Struct
 
 from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
@@ -29,8 +29,7 @@ EXAMPLES = 5
 Work = tuple[str, list[str]]  #: a container, and names of objects in it
 
 
-@dataclass(slots=True)
-class CleanupResult:
+class CleanupResult(Struct):
     """What a cleanup has done so far. A failure is an object or container that still exists."""
 
     containers: int = 0  #: deleted
@@ -44,7 +43,7 @@ class CleanupResult:
     seconds: float = 0.0
     interrupted: bool = False  #: the user stopped it
     abort_reason: str = ""  #: why it gave up; "": it didn't
-    examples: list[str] = field(default_factory=list)  #: of failures, one line each
+    examples: list[str] = []  #: of failures, one line each
 
     @property
     def ended_early(self) -> bool:
@@ -62,12 +61,11 @@ class CleanupResult:
         return count / self.seconds if self.seconds > 0 else 0.0
 
 
-@dataclass(slots=True)
-class KeptContainers:
+class KeptContainers(Struct):
     """Containers that a clean-up keeps for one reason."""
 
     count: int = 0
-    examples: list[str] = field(default_factory=list)  #: the first few names
+    examples: list[str] = []  #: the first few names
 
     def add(self, name: str) -> None:
         self.count += 1

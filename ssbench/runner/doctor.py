@@ -13,7 +13,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
@@ -23,6 +22,7 @@ from time import perf_counter_ns
 from typing import NamedTuple
 
 import psutil
+from msgspec.structs import replace
 
 from ssbench import statfile
 from ssbench.core.columns import Schema, packed_count

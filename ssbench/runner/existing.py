@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.model import SizeClass
@@ -27,8 +29,7 @@ MOST_OBJECTS = 100_000
 MOST_PACKED = 2 << 20  #: bytes of their names, compressed: each control state carries them
 
 
-@dataclass(frozen=True, slots=True)
-class ExistingObjects:
+class ExistingObjects(Struct, frozen=True):
     """Objects of a container, in the order of its listing."""
 
     container: str

@@ -11,10 +11,12 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import SsbenchError, UsageError
@@ -115,8 +117,7 @@ def _first_different_byte(first: Path, second: Path) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesConfig:
+class FilesConfig(Struct, frozen=True, kw_only=True):
     """A series of measurements on a folder that ``generate`` made.
 
     :param method: read, write or copy.
@@ -133,14 +134,13 @@ class FilesConfig:
     target: str | None = None
     users: Sequence[int] = (1,)
     files: Sequence[int] = ()
-    store: dict[str, object] = field(default_factory=dict)
+    store: dict[str, object] = {}
     passes: int = 1
     seconds: float = 0.0
     queue: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FilesStep:
+class FilesStep(Struct, frozen=True):
     """What one step measured."""
 
     users: int

@@ -7,8 +7,9 @@ import stat
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from hashlib import md5
+
+from msgspec import Struct
 
 from ssbench.core.errors import UsageError
 from ssbench.core.text import printable
@@ -18,8 +19,7 @@ from ssbench.storage.filetree import MARKER
 _PIECE = 1 << 20  #: bytes of a file that are hashed at a time
 
 
-@dataclass(frozen=True, slots=True)
-class FileList:
+class FileList(Struct, frozen=True):
     """The regular files of a folder, with the folders in it, in the order of their names."""
 
     folder: str

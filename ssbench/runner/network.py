@@ -6,10 +6,11 @@ import platform
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from math import inf
+
+from msgspec import Struct
 
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import FewerWorkersError, UsageError
@@ -33,8 +34,7 @@ from ssbench.transport.network import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkConfig:
+class NetworkConfig(Struct, frozen=True):
     """What check-network measures.
 
     :param servers: host and port of each listening side (ssbench-worker --network-server).
@@ -61,8 +61,7 @@ class NetworkConfig:
         return 2 * (transfer_s + 4 * IDLE_S) + 3 * (self.connect_timeout_s + IDLE_S)
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A connection that was measured: ``near`` made it, and ``far`` listened."""
 
     near: str

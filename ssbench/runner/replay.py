@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from random import Random
+
+from msgspec import Struct
 
 from ssbench.core.accesslog.formats import UNKNOWN
 from ssbench.core.accesslog.requests import RequestLog, Requests
@@ -27,8 +28,7 @@ _MOST_PER_S = 100_000
 _LATEST_NS = float(1 << 62)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayConfig:
+class ReplayConfig(Struct, frozen=True, kw_only=True):
     """A replay of requests.
 
     :param speed: by which times are divided.

@@ -15,10 +15,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
 from typing import Any
+
+from msgspec import Struct, field
 
 from ssbench import statfile
 from ssbench.core.errors import MessageError, ScenarioError, StorageError, UsageError
@@ -313,12 +314,11 @@ def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "crud_profile": [1, 1, 1, 1]}
 
 
-@dataclass(slots=True)
-class SearchResult:
+class SearchResult(Struct):
     """The containers and objects of the run that were found."""
 
     #: The run's containers that exist -> number of the run's names that each lists.
-    containers: dict[str, int] = field(default_factory=dict)
+    containers: dict[str, int] = {}
     unlisted: int = 0  #: objects in these that only the results name
     uploads: int = 0  #: open uploads of objects in parts in these
     #: Containers that are left alone, because they carry no mark.

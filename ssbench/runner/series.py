@@ -7,8 +7,9 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
@@ -150,8 +151,7 @@ class Sweep(StepRunner):
         self.complete = len(self.steps) == len(self.loads)
 
 
-@dataclass(frozen=True, slots=True)
-class SearchConfig:
+class SearchConfig(Struct, frozen=True):
     """How to search for the highest load that meets the thresholds.
 
     The thresholds are those of the RunConfig.

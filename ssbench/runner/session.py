@@ -13,10 +13,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import gevent
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
 from ssbench.core.errors import UsageError
@@ -49,8 +50,7 @@ T = TypeVar("T")
 _KEEPALIVE_INTERVAL_S = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """A store that we have credentials for."""
 
     settings: StorageSettings

@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench import __version__, statfile
 from ssbench.core.dispatch.dispatcher import MAX_BATCH
@@ -53,8 +55,7 @@ if TYPE_CHECKING:
 MAX_SETUP_USERS = 64
 
 
-@dataclass(slots=True)
-class RunResult:
+class RunResult(Struct):
     """What became of a run."""
 
     run_id: str

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from ssbench import statfile
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
@@ -44,8 +46,7 @@ _MOST_PAGES = 1000
 _SHOWN = 3  #: names in a message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransferConfig:
+class TransferConfig(Struct, frozen=True, kw_only=True):
     """Runs on the files of a folder, or on the objects of a container.
 
     :param folder: the files to upload; of a download, files to compare with, or None.
@@ -93,8 +94,7 @@ class TransferConfig:
         return f"{self.prefix}/" if self.prefix else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransferStep:
+class TransferStep(Struct, frozen=True, kw_only=True):
     """What one run did."""
 
     is_upload: bool

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import importlib
 import threading
-from dataclasses import asdict, replace
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
 from keystoneauth1 import exceptions as ks
 from keystoneauth1.session import Session
+from msgspec.structs import asdict, replace
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials

@@ -13,8 +13,9 @@ server closed while it was idle is sent again over a new connection. The driver 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct
 
 from ssbench.core import operations
 from ssbench.core.errors import StorageError
@@ -44,8 +45,7 @@ METHODS: Mapping[int, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerEntry:
+class ContainerEntry(Struct, frozen=True):
     """An entry of an account's listing."""
 
     name: str
@@ -68,19 +68,17 @@ class OpenUpload(NamedTuple):
     begun_at: float = 0.0  #: Unix time, by the store's clock; 0: not reported
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerInfo:
+class ContainerInfo(Struct, frozen=True):
     """Metadata of a container."""
 
     policy: str | None  #: its storage policy; None: not reported
     marked: bool  #: has our ownership mark: ssbench created it, or found it empty
     object_count: int | None  #: None: not reported
     #: Own metadata, by name; {} if there is none, or the store has no such thing.
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class StoreLimits:
+class StoreLimits(Struct, frozen=True):
     """The limits that a store reports (Swift: /info); None for those that it doesn't report."""
 
     max_object_size: int | None = None

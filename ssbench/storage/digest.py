@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 from urllib.parse import quote
+
+from ssbench.core.hiding import Hiding
 
 #: Name of an algorithm, in capitals and without "-SESS" -> its hash.
 HASHES: Mapping[str, Callable[..., Any]] = {
@@ -102,9 +103,10 @@ def digest_challenge(header: str) -> DigestChallenge | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class DigestCredentials:
+class DigestCredentials(Hiding, frozen=True):
     """A user's access to one realm. ``ha1`` is as good as the password there."""
+
+    HIDDEN = ("user", "ha1")
 
     user: str
     realm: str

@@ -10,9 +10,10 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import md5
 from time import perf_counter_ns
+
+from msgspec import Struct
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
@@ -34,8 +35,7 @@ _OF_FILE = (errno.EIO, errno.EINVAL, errno.ESTALE, errno.EOVERFLOW, errno.EISDIR
 _LONG_NS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class FileContents:
+class FileContents(Struct, frozen=True):
     """``StorageSettings.contents`` of a run on real files; {} is for made-up bytes.
 
     :param path: the folder of the files to send, as workers see it; "": nothing is sent.

@@ -16,11 +16,12 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from itertools import count
 from secrets import token_hex
 from time import perf_counter_ns
 from typing import cast
+
+from msgspec.structs import replace
 
 from ssbench.core import operations as ops
 from ssbench.core.content import source_of

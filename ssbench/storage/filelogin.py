@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from ssbench.core import option as types
 from ssbench.core.errors import AuthError, UsageError
@@ -35,8 +37,7 @@ OPTIONS = (
 # fmt: on
 
 
-@dataclass(frozen=True, slots=True)
-class FileSettings:
+class FileSettings(Struct, frozen=True):
     """The typed settings of the ``file`` store; ``StorageSettings.store`` as a map."""
 
     path: str = ""  #: of the directory, absolute

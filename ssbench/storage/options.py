@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from ssbench.core.errors import UsageError
+from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option
 
 _FILE = "_file"  #: ``key_file=PATH`` names a file with the value of the secret option ``key``
 _TRUE = ("true", "1", "yes", "on", "t", "y")  #: as in swiftclient
 
 
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
+class StoreOptions(Hiding, frozen=True):
     """What the user says of a store. The repr shows none of it.
 
     :param driver: name of a row, or ``package.module:Class``.
@@ -24,14 +25,16 @@ class StoreOptions:
     :param site: in the site's file, likewise.
     """
 
+    HIDDEN = ("given", "environ", "site")
+
     driver: str = "swift"
-    given: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    given: Mapping[str, Any] = {}
+    environ: Mapping[str, str] = {}
     connect_timeout_s: float = 10.0
     network_timeout_s: float = 20.0
     remote_workers: bool = False  #: workers may run on other hosts than the master
     measures: bool = True  #: for a run; otherwise notes on what it would measure are of no use
-    site: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    site: Mapping[str, Any] = {}
 
     @property
     def timeouts_s(self) -> tuple[float, float]:
@@ -39,8 +42,7 @@ class StoreOptions:
         return self.connect_timeout_s, self.network_timeout_s
 
 
-@dataclass(frozen=True, slots=True)
-class HttpSettings:
+class HttpSettings(Struct, frozen=True):
     """The typed settings of a driver that speaks HTTP; ``StorageSettings.store`` as a map."""
 
     urls: tuple[str, ...] = ()  #: storage URLs; each request uses one at random

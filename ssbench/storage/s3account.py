@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import md5, sha256
 from time import time
 from typing import NamedTuple
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
@@ -39,8 +40,7 @@ from ssbench.storage.verify import hash_of
 _UPLOADS_PAGE = 1000  #: open uploads of a listing page: S3's maximum
 
 
-@dataclass(frozen=True, slots=True)
-class S3Settings:
+class S3Settings(Struct, frozen=True):
     """The driver's own settings, beside HttpSettings."""
 
     bucket: str = ""  #: holds all containers, as prefixes; "": a bucket for each container

@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import count
 from urllib.parse import quote
 
 import requests
+from msgspec.structs import asdict
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 from msgspec import structs
 
 from ssbench.core.errors import UsageError
+from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option
 from ssbench.storage.options import (
     TLS_OPTIONS,
@@ -48,22 +48,23 @@ no credentials: give them in one of these ways, or try --embedded-swift
   OS_CLOUD; -T and -S (OS_AUTH_TOKEN, OS_STORAGE_URL); or another --storage"""
 
 
-@dataclass(frozen=True, slots=True)
-class LoginOptions:
+class LoginOptions(Hiding, frozen=True):
     """What options and environment say of authentication; "": nothing.
 
     Fields carry the names of swiftclient's options. No secret is in the repr.
     """
 
+    HIDDEN = ("key", "os_password", "os_application_credential_secret", "os_auth_token")
+
     auth: str = ""
     user: str = ""
-    key: str = field(default="", repr=False)
+    key: str = ""
     auth_version: str = ""  #: a key of VERSIONS
     os_auth_url: str = ""
     os_auth_type: str = ""  #: a key of AUTH_TYPES
     os_username: str = ""
     os_user_id: str = ""
-    os_password: str = field(default="", repr=False)
+    os_password: str = ""
     os_user_domain_id: str = ""
     os_user_domain_name: str = ""
     os_project_id: str = ""
@@ -73,8 +74,8 @@ class LoginOptions:
     os_tenant_id: str = ""
     os_tenant_name: str = ""
     os_application_credential_id: str = ""
-    os_application_credential_secret: str = field(default="", repr=False)
-    os_auth_token: str = field(default="", repr=False)
+    os_application_credential_secret: str = ""
+    os_auth_token: str = ""
     os_storage_url: str = ""
     storage_urls: tuple[str, ...] = ()  #: those of -S; empty: the one that the login returns
     os_region_name: str = ""
@@ -88,8 +89,7 @@ class LoginOptions:
     network_timeout_s: float = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(Hiding, frozen=True):
     """One way to get a token, complete.
 
     :param method: a key of AUTH_TYPES that names a version.
@@ -97,9 +97,11 @@ class Login:
     :param arguments: of the method; secrets among them.
     """
 
+    HIDDEN = ("arguments",)
+
     method: str
     url: str
-    arguments: Mapping[str, str] = field(repr=False)
+    arguments: Mapping[str, str]
 
 
 #: What a Login of a method can't do without: any one of the names, and how to say it to a user.
@@ -391,7 +393,7 @@ def login_options(options: StoreOptions) -> LoginOptions:
     given = dict(options.given)
     if given.get("storage_urls"):
         given["os_storage_url"] = given["storage_urls"][0]
-    options = replace(options, given=given)
+    options = structs.replace(options, given=given)
     named = {name.removesuffix("_file") for name in given}
     in_environment = {
         option.name
@@ -400,7 +402,7 @@ def login_options(options: StoreOptions) -> LoginOptions:
     }
     void = _ignored_variables(named | in_environment)
     site = {name: value for name, value in options.site.items() if name not in void}
-    values = option_values(OPTIONS, replace(options, site=site), _ignored_variables(named))
+    values = option_values(OPTIONS, structs.replace(options, site=site), _ignored_variables(named))
     cloud = values.pop(_CLOUD.name, None)
     if cloud:
         from ssbench.storage.clouds import cloud_values  # loads slowly

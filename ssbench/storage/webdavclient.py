@@ -14,7 +14,6 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
@@ -50,8 +49,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class WebdavSettings(HttpSettings):
+class WebdavSettings(HttpSettings, frozen=True):
     methods: tuple[str, ...] = ()  #: that all servers allow; empty: they don't say
 
 

@@ -10,7 +10,6 @@ import secrets
 import threading
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from ipaddress import ip_address
 from itertools import count
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import requests
+from msgspec.structs import asdict
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials

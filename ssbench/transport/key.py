@@ -6,28 +6,30 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
 
 import zmq
+from msgspec.structs import astuple
 
 from ssbench.core.errors import UsageError
+from ssbench.core.hiding import Hiding
 
 _MAGIC = "ssbench-key-1"
 _LONGEST = 1024  #: bytes of a key file; a key has 178
 _ROOT = 0
 
 
-@dataclass(frozen=True)
-class CurveKey:
+class CurveKey(Hiding, frozen=True):
     """CURVE key pairs of the master (server) and of all workers (client), in Z85.
 
     Both sides hold the same key: without it, no peer can send or receive. It is in no repr.
     """
 
-    server_public: str = field(repr=False)
-    server_secret: str = field(repr=False)
-    client_public: str = field(repr=False)
-    client_secret: str = field(repr=False)
+    HIDDEN = ("server_public", "server_secret", "client_public", "client_secret")
+
+    server_public: str
+    server_secret: str
+    client_public: str
+    client_secret: str
 
     @classmethod
     def generate(cls) -> CurveKey:
@@ -38,7 +40,7 @@ class CurveKey:
 
     def to_text(self) -> str:
         """One line, for a key file or a pipe."""
-        return " ".join([_MAGIC, *(getattr(self, f.name) for f in fields(self))]) + "\n"
+        return " ".join([_MAGIC, *astuple(self)]) + "\n"
 
     @classmethod
     def from_text(cls, text: str, source: str) -> CurveKey:

@@ -27,10 +27,11 @@ import logging
 import random
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from ssbench.core.columns import JobLayout, layout, layouts, schema_number
 from ssbench.core.completed import Completed, pack_completed
@@ -82,8 +83,7 @@ _HELLO_PAUSE_S, _ALONE_PAUSE_S, _DRAIN_PAUSE_S, TICK_S = 0.005, 0.05, 0.02, 0.25
 _RESERVE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class WorkerSettings(Struct, frozen=True):
     """What a worker is started with.
 
     :param concurrency: the number of users that it can run; 0: it only sends metrics of its host.
@@ -187,8 +187,7 @@ class HeldJobs:
         return numbers
 
 
-@dataclass(slots=True, eq=False)
-class WorkerPhase:
+class WorkerPhase(Struct, eq=False):
     """A phase of a run, as one incarnation of a worker takes part in it."""
 
     incarnation: int
@@ -209,6 +208,9 @@ class WorkerPhase:
 
     def __repr__(self) -> str:
         return f"<WorkerPhase {self.phase.name} {self.held}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:  # the settings have credentials
+        return [("phase", self.phase), ("held", self.held)]
 
 
 class OpenJobs(NamedTuple):

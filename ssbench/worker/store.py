@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from gevent.event import Event
+from msgspec.structs import replace
 
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import ObjectStore

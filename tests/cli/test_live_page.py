@@ -6,13 +6,13 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.cli.live_page import LivePage
 from ssbench.cli.options import web_address

@@ -6,9 +6,9 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.cli.console import log_to_stderr, tell
 from ssbench.cli.progress import LEGEND, PROGRESS, TITLE, NoProgress, make_progress

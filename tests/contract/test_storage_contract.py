@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 from http.client import HTTPConnection
 from tempfile import TemporaryDirectory
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from _pytest.mark import ParameterSet
+from msgspec.structs import replace
 
 from ssbench.core.content import version_of_copy
 from ssbench.core.errors import StorageError, UsageError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 
 import msgpack
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import ControlState, decode, pack, unpack

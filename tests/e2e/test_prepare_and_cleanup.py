@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from gevent.pool import Pool
+from msgspec.structs import replace
 
 from ssbench.core.errors import SsbenchError
 from ssbench.core.model import Job, SizeClass

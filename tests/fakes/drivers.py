@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
 
 from ssbench.core.content import SyntheticSource
@@ -11,7 +10,7 @@ from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.registry import open_admin, open_store
 
-_HTTP = {field.name for field in fields(HttpSettings)}
+_HTTP = set(HttpSettings.__struct_fields__)
 
 
 def with_token(token: str, serial: int = 0) -> Credentials:

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 import zmq
 from gevent import get_hub
 from msgspec import structs
+from msgspec.structs import replace
 
 from ssbench import __version__
 from ssbench.core.columns import Schema, pack_results

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.errors import ExitStatus, FewerWorkersError, NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Ready

@@ -6,9 +6,9 @@ The same faults on real processes, sockets and a real Swift are in tests/e2e/fau
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Stage

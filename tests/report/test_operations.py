@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 import zlib
@@ -122,7 +121,7 @@ def test_numbers_beyond_64_bits_are_null_in_parquet() -> None:
     packed = msgpack.unpackb(record.packed)
     at = 1 + record.names.index("bytes_moved")
     packed[at] = [1 << 62, "Q", b"\xff" * 8]
-    damaged = dataclasses.replace(record, packed=msgpack.packb(packed))
+    damaged = replace(record, packed=msgpack.packb(packed))
     assert parquet_of([HEADER, RUN, damaged]).column("bytes").to_pylist() == [None]
 
 

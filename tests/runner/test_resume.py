@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import count
 
 import gevent
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind, LargeObject, Phase, Result

@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import sys
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ssbench.core.columns import MAX_ROWS, RESULT_SCHEMAS
 from ssbench.core.errors import StatFileError

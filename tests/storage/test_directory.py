@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from hashlib import md5
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
@@ -299,4 +299,4 @@ def test_reads_are_compared_with_known_checksums(folder: Path) -> None:
 
 
 def _fields(made: StorageSettings) -> dict[str, object]:
-    return {name: getattr(made, name) for name in StorageSettings.__dataclass_fields__}
+    return {name: getattr(made, name) for name in StorageSettings.__struct_fields__}

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from hashlib import md5
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from ssbench.core.errors import UsageError
 from ssbench.storage.swiftlogin import (
@@ -215,7 +214,7 @@ def test_check_http_url_gives_the_url_or_a_usage_error(text: str) -> None:
     assert text.isprintable()
 
 
-NAMES = [f.name for f in fields(LoginOptions) if f.type == "str"]
+NAMES = [f.name for f in fields(LoginOptions) if f.type is str]
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["", "x", "3", "http://h/", "v1"])))

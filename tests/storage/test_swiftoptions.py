@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -65,7 +64,7 @@ def test_hidden_spellings_are_not_in_the_help(capsys: pytest.CaptureFixture[str]
 
 def test_every_field_of_credentials_can_be_set() -> None:
     others = {"insecure", "storage_urls", "connect_timeout_s", "network_timeout_s"}
-    assert {row.name for row in ROWS} | others == {f.name for f in fields(LoginOptions)}
+    assert {row.name for row in ROWS} | others == {*LoginOptions.__struct_fields__}
 
 
 def test_nothing_given() -> None:

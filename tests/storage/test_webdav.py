@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 from urllib.parse import unquote
 
 import gevent
 import pytest
+from msgspec.structs import asdict
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, SizeClass

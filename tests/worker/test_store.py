@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import gevent
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.messages import ControlState
 from ssbench.core.model import Phase

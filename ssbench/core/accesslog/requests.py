@@ -10,12 +10,12 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from ssbench.core.accesslog.formats import UNKNOWN, LeftOut, Parsed
 from ssbench.core.model import SECOND_NS
@@ -138,8 +138,7 @@ class RequestLog:
         return found if keep.all() else found.chosen(keep)
 
 
-@dataclass(slots=True)
-class Requests:
+class Requests(Struct):
     """Requests in the order of time; row i of each array is one."""
 
     at_ns: Ints  #: Unix time

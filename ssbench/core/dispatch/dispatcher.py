@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
+
+from msgspec import Struct, field
 
 from ssbench.core.columns import layout, unpack_column, unpack_ints
 from ssbench.core.dispatch.result_bounds import ResultBounds
@@ -71,8 +72,7 @@ _DETAIL = 1 + Result._fields.index("detail")
 _STATUSES = 1 + Result._fields.index("statuses")
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """Jobs to be sent in one message."""
 
     number: int
@@ -84,8 +84,7 @@ class Batch:
     doubtful: bool = False
 
 
-@dataclass(slots=True)
-class JobCounts:
+class JobCounts(Struct):
     """Jobs by outcome. sent = done + failed + lost + withdrawn + in flight."""
 
     sent: int = 0
@@ -147,8 +146,7 @@ class ThroughputMeter:
         return max(by_rate_ns, idle_ns // 2)
 
 
-@dataclass(slots=True)
-class _GroupLoad:
+class _GroupLoad(Struct):
     """The jobs of one group of users, each of which has credit of its own."""
 
     users: int = 0
@@ -170,8 +168,7 @@ class _GroupLoad:
         self.users = users
 
 
-@dataclass(slots=True)
-class Dispatcher:
+class Dispatcher(Struct):
     """Sends the jobs of one phase to the registered workers.
 
     :param max_batch: at most so many jobs in a message (``--batch-size``).
@@ -193,11 +190,11 @@ class Dispatcher:
     #: Jobs and batches are numbered through the whole run, across phases.
     next_number: int = 1
     next_batch: int = 1
-    _sent: dict[int, Batch] = field(default_factory=dict)
-    _held: dict[int, dict[int, Job]] = field(default_factory=dict)
-    _loads: list[_GroupLoad] = field(default_factory=list)  # by group of users
+    _sent: dict[int, Batch] = {}
+    _held: dict[int, dict[int, Job]] = {}
+    _loads: list[_GroupLoad] = []  # by group of users
     _only: _GroupLoad | None = None  # that of all users if there are no groups
-    _last_message_ns: dict[int, int] = field(default_factory=dict)  # by incarnation
+    _last_message_ns: dict[int, int] = {}  # by incarnation
     _ahead: int = 0  # jobs that may wait at workers for their due time
     _drained_ns: int | None = None  # since when the workload has no more jobs
     _draining: frozenset[int] = frozenset()  # workers for which sending pauses, or has paused

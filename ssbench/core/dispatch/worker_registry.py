@@ -7,7 +7,8 @@ content. Times are nanoseconds of the master's monotonic clock.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from ssbench.core.columns import ResultLayout, layouts
 from ssbench.core.messages import Heartbeat, Hello, Ready, in_clock_range
@@ -30,8 +31,7 @@ ALARM_NS = SECOND_NS // 10
 _SAME_NS = SECOND_NS // 10_000
 
 
-@dataclass(slots=True, eq=False)
-class _Quota:
+class _Quota(Struct, eq=False):
     """A token bucket."""
 
     most: int
@@ -49,8 +49,7 @@ class _Quota:
         return True
 
 
-@dataclass(slots=True, eq=False)
-class WorkerState:
+class WorkerState(Struct, eq=False):
     """One incarnation of a worker and its state."""
 
     index: int  #: its number in the stat file
@@ -70,7 +69,7 @@ class WorkerState:
     empty_since_ns: int | None = None  #: since when its heartbeats report no jobs
     cpu_percent: float | None = None  #: of its process, in per cent of one core; None: unknown
     #: of each schema of its results; None: can't be used
-    layouts: Sequence[ResultLayout | None] = field(init=False)
+    layouts: Sequence[ResultLayout | None] = ()
 
     def __post_init__(self) -> None:
         self.layouts = layouts(self.hello.schemas, ResultLayout)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any
 
+from msgspec.structs import asdict, replace
+
 from ssbench.core.distributions import UNIFORM
+from ssbench.core.hiding import Hiding
 from ssbench.core.model import Group, LargeObject, Phase, SizeClass, Stage
 from ssbench.core.naming import container_name
 from ssbench.core.operations import (
@@ -50,13 +52,14 @@ from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.text import bytes_text, plural, printable
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Hiding, frozen=True, eq=False):
     """A valid scenario. source, given and overrides do not count for equality.
 
     Of ``operation_count`` and ``run_seconds`` at most one is set, and exactly one after
     ``resolve``.
     """
+
+    HIDDEN = ("given",)
 
     name: str
     sizes: tuple[SizeClass, ...]  #: in the file's order, profiles normalised
@@ -77,18 +80,30 @@ class Scenario:
     groups: tuple[Group, ...] = ()  #: of users, user_count in all; (): all users are alike
     large_object: LargeObject | None = None  #: objects that are stored in parts; None: none
     #: Of the operations in use (operations.Parameter), all of them.
-    parameters: Mapping[str, int | str] = field(default_factory=dict, hash=False)
+    parameters: Mapping[str, int | str] = {}
     warmup: float = 0.0  #: seconds at the start that don't count
     cooldown: float = 0.0  #: seconds at the end that don't count
     key_names: str = "flat"  #: a key of naming.KEY_NAMES
     bandwidth: int | None = None  #: bytes/s of all users together; None: any number
     #: Further request headers, by name; or of one operation, by its name, and theirs.
-    headers: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict, hash=False)
+    headers: Mapping[str, str | Mapping[str, str]] = {}
     keep_alive: bool = True  #: a connection serves several requests
     expect_continue: bool = False  #: uploads wait for 100 Continue
-    source: str = field(default="scenario", compare=False)
-    given: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
-    overrides: Mapping[str, object] = field(default_factory=dict, compare=False)
+    source: str = "scenario"
+    given: Mapping[str, object] = {}
+    overrides: Mapping[str, object] = {}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scenario):
+            return NotImplemented
+        return self._compared == other._compared
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.sizes, self.user_count, self.stages))
+
+    @property
+    def _compared(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name not in _NOT_COMPARED}
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = "scenario") -> Scenario:
@@ -143,7 +158,7 @@ class Scenario:
 
     def to_dict(self) -> dict[str, object]:
         """The scenario as it is run, as JSON values; ``from_json`` makes an equal one of it."""
-        named = {each.name: getattr(self, each.name) for each in fields(self) if each.name in KEYS}
+        named = {name: value for name, value in asdict(self).items() if name in KEYS}
         values = {key: value for key, value in named.items() if value is not None}
         values |= self.parameters
         values["sizes"] = [_size_to_dict(size) for size in self.sizes]
@@ -236,9 +251,8 @@ class Scenario:
         return cls(**values, source=source, given=given or {}, overrides=changes)
 
 
-_DEFAULTS: dict[str, Any] = {
-    f.name: {} if f.default is MISSING else f.default for f in fields(Scenario)
-}
+_NOT_COMPARED = ("source", "given", "overrides")
+_DEFAULTS: Mapping[str, Any] = asdict(Scenario("", (), 0))
 
 
 def _read_file(
@@ -300,7 +314,7 @@ def _check_limit(faults: ValidationErrors, *levels: Mapping[str, object]) -> Non
 
 
 def _check_container_names(values: Mapping[str, Any], faults: ValidationErrors) -> None:
-    sound = _DEFAULTS | {key: value for key, value in values.items() if value is not None}
+    sound = {**_DEFAULTS} | {key: value for key, value in values.items() if value is not None}
     last = sound["container_count"] - 1
     name = container_name(sound["container_base"], last, sound["policy"])
     if len(name.encode()) > MAX_CONTAINER_NAME:

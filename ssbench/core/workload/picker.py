@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import accumulate
 from random import Random
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ssbench.core.content import version_of_copy
 from ssbench.core.distributions import Pick, zipf
@@ -94,8 +95,7 @@ PICKS: dict[str, Callable[[ObjectPool, Pick, Callable[[], float]], Choose]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchPlan:
+class BenchPlan(Struct, frozen=True, kw_only=True):
     """What a run draws."""
 
     seed: int = 0
@@ -106,7 +106,7 @@ class BenchPlan:
     groups: Sequence[Group] = ()  #: of users, with profiles of their own; (): one group
     containers: int = 1  #: how many there are
     naming: ObjectNaming | None = None  #: of the run's objects; needed where COPY is verified
-    parameters: Mapping[str, int | str] = field(default_factory=dict)  #: of the operations
+    parameters: Mapping[str, int | str] = {}  #: of the operations
 
     def stream(self, name: str, group: int) -> Random:
         """A source of random numbers for one purpose of one group."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from random import Random
+
+from msgspec import Struct
 
 from ssbench.core.model import NONE_NS, Failure, Job, Phase
 from ssbench.core.operations import Effect, Operation, Target, row_of
@@ -18,8 +19,7 @@ _ABSENT, _PRESENT, _UNKNOWN = 0, 1, 2
 _new = tuple.__new__  # Job(...) takes twice as long
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayPlan:
+class ReplayPlan(Struct, frozen=True):
     """Requests in the order of their due times; row i of the first five arrays is one."""
 
     due_ns: Sequence[int]  #: from the begin of the load; rising

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -212,7 +211,7 @@ def test_results_of_other_columns_are_added_up() -> None:
             count, *columns = msgpack.unpackb(record.packed)
             packed = msgpack.packb([count, *columns[:-1], 7])
             names = (*record.names[:-1], "later_release")
-            other[at] = dataclasses.replace(record, names=names, packed=packed)
+            other[at] = replace(record, names=names, packed=packed)
     stats = merge(one, other)
     assert (stats.total().count, stats.unaccounted, stats.run.damage) == (1000, 0, [])
 

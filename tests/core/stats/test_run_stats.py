@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from itertools import chain, product
 
@@ -249,7 +248,7 @@ def test_two_runs_have_one_verdict() -> None:
 
 def test_clock_corrections_apply_to_later_times_and_not_to_durations() -> None:
     batch = runs.batch([runs.result(1, READ, start_ns=900 * MS, due_ns=890 * MS)])
-    other = dataclasses.replace(batch, worker=1)
+    other = replace(batch, worker=1)
     frame = [runs.header(), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4)]
     late = ClockRecord(0, Phase.RUN, 200 * MS, MS)
     plain = runs.stats_of([*frame, batch, batch, other])

@@ -1,0 +1,53 @@
+"""Hiding: no repr shows what a struct hides."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from rich.pretty import pprint
+
+import ssbench.storage
+from ssbench.cli import parser, site
+from ssbench.core import settings
+from ssbench.core.hiding import Hiding
+from ssbench.core.scenario import scenario
+from ssbench.embedded import plan
+from ssbench.storage import digest, options, swiftlogin
+from ssbench.transport import key
+
+MODULES = (parser, site, settings, scenario, plan, digest, options, swiftlogin, key)
+
+
+def structs() -> Iterator[type[Hiding]]:
+    for module in MODULES:
+        for each in vars(module).values():
+            if isinstance(each, type) and issubclass(each, Hiding) and each is not Hiding:
+                yield each
+
+
+KINDS = sorted(set(structs()), key=lambda kind: kind.__name__)
+
+
+def test_all_of_them_are_here() -> None:
+    for module in pkgutil.iter_modules(ssbench.storage.__path__, "ssbench.storage."):
+        import_module(module.name)
+    assert {kind for kind in Hiding.__subclasses__() if kind.__module__.startswith("ssbench")} == {
+        *KINDS
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_hidden_fields_are_in_no_text(kind: type[Hiding]) -> None:
+    assert {*kind.HIDDEN} <= {*kind.__struct_fields__}
+    made = kind(*("s3cret" if name in kind.HIDDEN else "plain" for name in kind.__struct_fields__))
+    file = StringIO()
+    pprint(made, console=Console(file=file))
+    for text in (repr(made), str(made), f"{made}", file.getvalue()):
+        assert "s3cret" not in text
+        assert "plain" in text or {*kind.HIDDEN} == {*kind.__struct_fields__}
+        assert kind.__name__ in text
