@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ssbench.core.content import SyntheticSource
+from ssbench.core.initial_size import initial_size
 from ssbench.core.model import ErrorKind, Job, SizeClass
-from ssbench.core.naming import VERSION_HEADER, initial_size
+from ssbench.core.naming import VERSION_HEADER
 
 #: On responses whose ETag is not the MD5 of the body: Swift's large objects, S3's SSE-C.
 _OTHER_ETAGS = (

@@ -1,4 +1,4 @@
-"""Names, containers and initial sizes of the benchmark's objects, from (size class, number).
+"""Names and containers of the benchmark's objects, from (size class, number).
 
 Names are a strategy (``NAMINGS``); ours is by run. Initial objects depend on nothing but the
 scenario's classes, so that a second run finds them. Objects that a run creates carry the run's id,
@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Protocol
 from zlib import compress, decompressobj
 from zlib import error as zlib_error
@@ -138,18 +137,6 @@ def has_dot_segment(name: str) -> bool:
     """Whether a path with this name in it may be taken for another: servers and proxies resolve
     segments ``.`` and ``..``, some of them after they have undone the quoting of slashes."""
     return not {".", ".."}.isdisjoint(name.split("/"))
-
-
-def initial_size(size_class: SizeClass, number: int) -> int:
-    """Size of an initial object in bytes, by the class's distribution, the same in every run."""
-    spread = size_class.size_max - size_class.size_min + 1
-    if spread == 1:
-        return size_class.size_min
-    digest = blake2b(f"{size_class.name}_{number}".encode(), digest_size=8).digest()
-    value = int.from_bytes(digest, "big")
-    if size_class.distribution is None:
-        return size_class.size_min + value % spread
-    return size_class.distribution.at((value >> 11) * 2.0**-53)
 
 
 #: ``key_names`` of a scenario -> what comes before an object's name, from its number and the slash.

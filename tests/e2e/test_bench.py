@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ssbench.core.initial_size import initial_size
 from ssbench.core.model import SizeClass
-from ssbench.core.naming import initial_size
 from ssbench.core.operations import CREATE, DELETE
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account, Commands, Ended, free_ports, login

@@ -28,8 +28,8 @@ from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from heapq import heappop, heappush, merge
 from itertools import repeat
 
+from ssbench.core.initial_size import initial_size
 from ssbench.core.model import SizeClass
-from ssbench.core.naming import initial_size
 from ssbench.core.operations import Effect, Target, row_of
 
 NOWHERE = 0xFFFFFFFF  #: the position of a number that is no member

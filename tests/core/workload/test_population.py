@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssbench.core.initial_size import initial_size
 from ssbench.core.model import SizeClass
-from ssbench.core.naming import initial_size
 from ssbench.core.operations import DELETE
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.workload.population import ObjectPool, Population, lifetime_s

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ssbench.core.initial_size import initial_size
 from ssbench.core.model import NONE_NS, Failure, Phase
-from ssbench.core.naming import initial_size
 from ssbench.core.operations import ENSURE, REMOVE
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.workload import CleanupWorkload, initial_jobs
