@@ -32,9 +32,10 @@ from ssbench.core.dispatch.dispatcher import (
 )
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.worker_registry import MAX_NAMES, SILENT_NS
-from ssbench.core.live import ProgressTracker, RunProgress, WorkerProgress
+from ssbench.core.live import RunProgress, WorkerProgress
 from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode
 from ssbench.core.model import SECOND_NS, Phase, Stage
+from ssbench.core.progress_tracker import ProgressTracker
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule

@@ -4,8 +4,8 @@ Seconds count from the start of the load, by the master's clock. An operation be
 in which the master received its result.
 
 A watch of thresholds sees less than a report: latencies are those of all operations, failed ones
-included, within 3 % (core.live). So it errs towards going on: a latency must miss its limit by more
-than these 3 %.
+included, within 3 % (core.progress_tracker). So it errs towards going on: a latency must miss its
+limit by more than these 3 %.
 """
 
 from __future__ import annotations
@@ -17,8 +17,14 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ssbench.core.live import BUCKET_WIDTH, ProgressTracker, above, latency_buckets, quantile_s
 from ssbench.core.model import SECOND_NS
+from ssbench.core.progress_tracker import (
+    BUCKET_WIDTH,
+    ProgressTracker,
+    above,
+    latency_buckets,
+    quantile_s,
+)
 from ssbench.core.stats.thresholds import Threshold, percent_of
 from ssbench.core.text import plural
 
@@ -106,7 +112,7 @@ class SteadyStateDetector:
 class _Snapshot(NamedTuple):
     at_ns: int
     operations: Mapping[int, tuple[int, int]]  #: number -> succeeded, failed, so far
-    latencies: Mapping[int, int]  #: of the second before, as core.live.latency_buckets
+    latencies: Mapping[int, int]  #: of the second before, as core.progress_tracker.latency_buckets
 
 
 def can_watch(threshold: Threshold) -> bool:

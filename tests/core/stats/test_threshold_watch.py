@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.columns import pack_results
-from ssbench.core.live import ProgressTracker
 from ssbench.core.model import Job
 from ssbench.core.operations import CREATE, READ
+from ssbench.core.progress_tracker import ProgressTracker
 from ssbench.core.stats.auto_stop import ThresholdWatch, can_watch
 from ssbench.core.stats.thresholds import Threshold
 from tests.core.workload.fleet import row
