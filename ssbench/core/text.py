@@ -15,6 +15,8 @@ _BYTE_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB")
 #: Unicode categories that may control a terminal or hide text: controls, formats, surrogates,
 #: private use, unassigned, line and paragraph separators.
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+#: Characters in a key of a map: in messages, stat files, and so in scenarios.
+MAX_KEY = 4096
 _LONGEST_MISSPELT = 64  #: characters; difflib is quadratic
 
 DURATION_EXAMPLES = "2.5, 500ms, 90s, 15m or 2h"

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgpack
 
-#: Characters in a map's key. Keys of a user's scenario are among them (scenario.jsontext).
-MAX_KEY = 4096
+from ssbench.core.text import MAX_KEY
+
 #: What msgpack raises for hostile bytes. TypeError: a map whose key can't be one; the last two:
 #: nested arrays that announce more than there is memory for, or stack (a msgpack without C).
 FAULTS = (msgpack.UnpackException, ValueError, TypeError, MemoryError, RecursionError)

@@ -8,7 +8,7 @@ under another storage policy than the scenario's, because the run would measure 
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -127,9 +127,10 @@ def check_results_space(path: str, scenario: Scenario | None) -> str:
     :param scenario: None: of an unknown length.
     """
     try:
-        free = shutil.disk_usage(path).free
+        found = os.statvfs(path)
     except OSError:  # only advice depends on it
         return ""
+    free = found.f_bavail * found.f_frsize
     needed = _LEAST_FREE + RESULT_BYTES * (expected_operations(scenario) if scenario else 0)
     if needed <= free:
         return ""

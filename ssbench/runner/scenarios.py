@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -122,6 +121,8 @@ def _canned_bytes(name: str) -> bytes:
 
 def _folder() -> Traversable:
     """The scenarios of the installed package, or those of a checkout."""
+    from importlib import resources  # loads slowly, and a file needs none
+
     try:
         return resources.files(PACKAGE)
     except ModuleNotFoundError:

@@ -10,9 +10,9 @@ from typing import Any
 import msgpack
 import pytest
 
-from ssbench.core import unpacking
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import decode, unpack
+from ssbench.core.text import MAX_KEY
 from ssbench.statfile.records import objects
 from tests.core.test_columns import packed_batches
 from tests.corpus import recorded
@@ -64,7 +64,7 @@ def whole_number(n: int) -> bytes:
         a_map(whole_number, 20_000),
         msgpack.packb({1: 2}),
         msgpack.packb({"a": {None: 2}}),
-        msgpack.packb([{"x" * (unpacking.MAX_KEY + 1): 1}]),
+        msgpack.packb([{"x" * (MAX_KEY + 1): 1}]),
         msgpack.packb([msgpack.Timestamp(5)]),
         msgpack.packb([msgpack.ExtType(5, b"")]),
         msgpack.packb([msgpack.ExtType(5, b"x")]),
@@ -108,7 +108,7 @@ def plain(data: bytes) -> None:
 def _check(value: Any, keys: type) -> None:
     assert type(value) in KINDS
     if type(value) is dict:
-        assert all(type(key) is keys and len(key) <= unpacking.MAX_KEY for key in value)
+        assert all(type(key) is keys and len(key) <= MAX_KEY for key in value)
         for item in value.values():
             _check(item, keys)
     if type(value) is list:

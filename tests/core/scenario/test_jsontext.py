@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.jsontext import MAX_BYTES, member, read_object
-from ssbench.core.text import printable
-from ssbench.core.unpacking import MAX_KEY
+from ssbench.core.text import MAX_KEY, printable
 from tests.fakes.mutations import fuzz
 
 
