@@ -34,6 +34,7 @@ can name a worker of another version.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 from msgspec import Meta, Raw
@@ -326,11 +327,16 @@ class _Form:
         self.head = _encoder.encode([None] * count)[:-count]
         array = _encoder.encode([None] * (2 + count))[: -2 - count]
         self.start = array + _encoder.encode(PROTOCOL) + _encoder.encode(name)
-        fields: Any = kind
-        if kind is ControlState:  # settings hold anything: they are unpacked within bounds
-            types = {**get_type_hints(kind, include_extras=True), "settings": Raw}
+        self._kind = kind
+
+    @cached_property
+    def decoder(self) -> Decoder[Any]:
+        """Made when it is first needed: a process receives half of the types at most."""
+        fields: Any = self._kind
+        if fields is ControlState:  # settings hold anything: they are unpacked within bounds
+            types = {**get_type_hints(fields, include_extras=True), "settings": Raw}
             fields = tuple[tuple(types.values())]  # type: ignore[misc]
-        self.decoder = Decoder(fields)
+        return Decoder(fields)
 
 
 _FORMS: dict[type[Message], _Form] = {
