@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, structs
 
@@ -17,8 +17,10 @@ from ssbench.core.operations import parameters_of
 from ssbench.core.operations import row_of as operation_row
 from ssbench.core.option import Option
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.base import Access, CredentialsProvider, ObjectStore, StoreAdmin
 from ssbench.storage.options import StoreOptions, option_values, variables_of
+
+if TYPE_CHECKING:
+    from ssbench.storage.base import Access, CredentialsProvider, ObjectStore, StoreAdmin
 
 
 class StoreRow(Struct, frozen=True):
@@ -143,7 +145,7 @@ def open_provider(options: StoreOptions) -> CredentialsProvider:
     """
     row = row_of(options.driver)
     if row.credentials:
-        return cast(CredentialsProvider, load(row.credentials)(options))
+        return cast("CredentialsProvider", load(row.credentials)(options))
     return GivenCredentials(options_of(row), options)
 
 
@@ -166,6 +168,8 @@ class GivenCredentials:
     where = ""
 
     def __init__(self, rows: Sequence[Option], options: StoreOptions) -> None:
+        from ssbench.storage.base import Access  # the table of options needs none
+
         values = option_values(rows, options)
         secrets = {
             each.name: values.pop(each.name) for each in rows if each.secret and each.name in values
@@ -188,7 +192,7 @@ def open_store(
     :param allowed: modules outside of the package that may be loaded; None: any.
     :raises UsageError: as ``row_of``, or the driver rejects the settings.
     """
-    return cast(ObjectStore, load(row_of(settings.driver, allowed).driver)(settings, seed))
+    return cast("ObjectStore", load(row_of(settings.driver, allowed).driver)(settings, seed))
 
 
 def check_capabilities(
@@ -236,4 +240,4 @@ def open_admin(settings: StorageSettings) -> StoreAdmin:
     :raises UsageError: as ``open_store``.
     """
     row = row_of(settings.driver)
-    return cast(StoreAdmin, load(row.admin or row.driver)(settings, None))
+    return cast("StoreAdmin", load(row.admin or row.driver)(settings, None))
