@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 
 import msgpack
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,7 +15,7 @@ from ssbench.core.errors import MessageError
 from ssbench.core.messages import ControlState, decode, pack, unpack
 from ssbench.core.model import SizeClass
 from ssbench.core.scenario.fields import crud_profile
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings, typed
 from tests.corpus import recorded
 from tests.fakes import values
 from tests.fakes.mutations import fuzzed
@@ -88,3 +90,18 @@ def readable(data: bytes) -> None:
 def test_fuzz_mutated_settings(data: bytes) -> None:
     """Invariant: that of ``readable``."""
     readable(data)
+
+
+@dataclass(frozen=True)
+class OutsideSettings:
+    """Settings of a driver outside this repository."""
+
+    bucket: str
+    urls: tuple[str, ...] = ()
+
+
+def test_the_settings_of_a_driver_may_be_a_dataclass() -> None:
+    given_map = {"bucket": "b", "urls": ["http://a/"], "of_the_future": 1}
+    assert typed(OutsideSettings, given_map) == OutsideSettings("b", ("http://a/",))
+    with pytest.raises(TypeError):
+        typed(OutsideSettings, {})
