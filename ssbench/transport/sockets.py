@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from ipaddress import ip_address
 from typing import NamedTuple
 
 import zmq
@@ -46,6 +47,8 @@ def resolve(host: str) -> str:
 
     :raises TransportError: for a name without an address.
     """
+    with suppress(ValueError):  # not an address itself; getaddrinfo loads modules that take 3 ms
+        return str(ip_address(host))
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

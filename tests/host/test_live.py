@@ -11,10 +11,9 @@ import psutil
 import pytest
 
 from ssbench.core.stats.host_metrics import DSTAT, FIGURES, core_name
-from ssbench.host.live import (
-    HostLive,
+from ssbench.host.live import HostLive, boot_id
+from ssbench.host.metrics import (
     HostSampler,
-    boot_id,
     busy_percent,
     network_figures,
     tcp_retransmits,
