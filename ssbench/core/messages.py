@@ -207,6 +207,13 @@ class Expired(NamedTuple):
     token_serial: Natural
 
 
+class Leaving(NamedTuple):
+    """The worker was told to exit while it receives jobs. It starts none of them; it returns those
+    that still arrive, until a control state is ``closing`` and gives it no users."""
+
+    incarnation: Natural
+
+
 class Bye(NamedTuple):
     """The worker exits."""
 
@@ -277,6 +284,7 @@ Message = (
     | Ready
     | Returned
     | Expired
+    | Leaving
     | Bye
     | Profiled
     | Network

@@ -26,6 +26,7 @@ from ssbench.core.messages import (
     Heartbeat,
     Hello,
     Host,
+    Leaving,
     Message,
     Network,
     NetworkCheck,
@@ -150,6 +151,7 @@ class Master:
             Returned: self._on_returned,
             Expired: self._on_expired,
             Network: self._on_network,
+            Leaving: self._on_leaving,
             Bye: self._on_bye,
         }
 
@@ -496,6 +498,9 @@ class Master:
 
     def _on_hello(self, hello: Hello, now_ns: int) -> None:
         self._handle(self._manager.receive_hello(hello, now_ns))
+
+    def _on_leaving(self, leaving: Leaving, now_ns: int) -> None:
+        self._manager.receive_leaving(leaving)
 
     def _on_bye(self, bye: Bye, now_ns: int) -> None:
         self._handle(self._manager.receive_bye(bye))

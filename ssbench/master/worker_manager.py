@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ssbench.core.dispatch.worker_registry import MAX_NAMES, WorkerRegistry, WorkerState
 from ssbench.core.errors import FewerWorkersError, NoWorkersError
-from ssbench.core.messages import Bye, ControlState, Expired, Hello, NetworkCheck
+from ssbench.core.messages import Bye, ControlState, Expired, Hello, Leaving, NetworkCheck
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.master.phases import Limits
@@ -166,6 +166,11 @@ class WorkerManager:
         if expired.token_serial == self.settings.newest.serial:
             self.renewal_wanted = True
 
+    def receive_leaving(self, leaving: Leaving) -> None:
+        """A worker will exit."""
+        self.registry.leave(leaving.incarnation)
+        self.state_changed = True
+
     def receive_bye(self, bye: Bye) -> list[Event]:
         """A worker exits."""
         worker = self.registry.workers.get(bye.incarnation)
@@ -175,7 +180,7 @@ class WorkerManager:
         return []
 
     def _remove(self, worker: WorkerState, reason: str, *, said_bye: bool = False) -> WorkerLeft:
-        self.registry.remove(worker.hello.incarnation)
+        self.registry.remove(worker.hello.incarnation, closed=said_bye)
         # A worker may join and leave within one turn of the loop, so it is noted here.
         if len(self.departed) < MAX_NAMES:
             self.departed[worker.name] = None

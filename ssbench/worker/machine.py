@@ -46,6 +46,7 @@ from ssbench.core.messages import (
     Expired,
     Hello,
     Jobs,
+    Leaving,
     Message,
     Network,
     NetworkCheck,
@@ -74,6 +75,8 @@ _UNANSWERED_NS = 5 * SECOND_NS
 #: lost.
 _REFUSED_NS = 15 * SECOND_NS
 NO_MASTER_WARNING_S = 10
+#: A worker that exits waits so long at most until the master sends it no more jobs.
+_LEAVING_NS = 2 * SECOND_NS
 #: Credentials are asked for once a second, and waited for so long.
 _ASK_NS, _RENEWAL_NS = SECOND_NS, 60 * SECOND_NS
 #: Pauses of the shell between two ticks: until the hello is out (connections take a moment), while
@@ -291,6 +294,7 @@ class WorkerMachine:
         self._dropped = 0  # jobs, since a master last listed this worker
         self._cut_short = False  # a phase, since then
         self._exit: tuple[str, ExitStatus] | None = None
+        self._leaving_until_ns = 0  # it waits for the end of its jobs
         self._reserve: bytearray | None = bytearray(_RESERVE_BYTES)
 
     def __repr__(self) -> str:
@@ -332,13 +336,14 @@ class WorkerMachine:
             if lasted_ns is None:
                 log.warning("The master refuses this worker: %s", reason)
             elif lasted_ns > _REFUSED_NS:
-                self.stop(f"refused: {reason}", ExitStatus.FAILED)
+                self._begin_exit(f"refused: {reason}", ExitStatus.FAILED)
         elif self._exit:
-            return
+            if status is MembershipStatus.ACCEPTED:
+                self._close_if_drained(state)
         elif status is MembershipStatus.ACCEPTED:
             self._on_accepted(state, now_ns)
         elif status is MembershipStatus.QUIT:
-            self.stop("the master says so")
+            self._begin_exit("the master says so")
         elif status is MembershipStatus.DROPPED:
             self._drop_all("The master has dropped this worker")
         elif status is MembershipStatus.REPLACED:
@@ -353,7 +358,7 @@ class WorkerMachine:
         self._dropped, self._cut_short = 0, False
         if self.settings.exit_with_master and state.is_goodbye:
             cut = self.phase is not None and self.phase.held.total
-            self.stop("the run is over", ExitStatus.FAILED if cut else ExitStatus.OK)
+            self._begin_exit("the run is over", ExitStatus.FAILED if cut else ExitStatus.OK)
             return
         self._state = state
         if (state.run, state.phase) != self._joined:
@@ -401,9 +406,9 @@ class WorkerMachine:
             return
         users = sum(self._groups(state))
         phase.held.share = users / max(sum(each for each, _ in state.workers.values()), 1)
-        closes = phase.receiving and not users and state.closing
-        if closes or (users and not phase.receiving):
-            self._receive(phase, users > 0, state.pipe)
+        self._close_if_drained(state)
+        if users and not phase.receiving:
+            self._receive(phase, True, state.pipe)
             self._send_ready(phase)
         if users != phase.wanted:
             phase.wanted = users
@@ -419,6 +424,13 @@ class WorkerMachine:
         if phase.stopping and not self._stop_reported:
             self._stop_reported = True
             self.report()
+            self._send_ready(phase)
+
+    def _close_if_drained(self, state: ControlState) -> None:
+        """Close the work socket if this worker has no users, and no jobs are on their way."""
+        phase = self.phase
+        if phase and phase.receiving and state.closing and not sum(self._groups(state)):
+            self._receive(phase, False, state.pipe)
             self._send_ready(phase)
 
     def connected(self, phase: WorkerPhase, users: int) -> None:
@@ -598,7 +610,9 @@ class WorkerMachine:
                 " three ports reachable, and does it have the same key?",
                 NO_MASTER_WARNING_S,
             )
-        if self._exit and not (self.phase and self.phase.held.busy):
+        phase = self.phase
+        waits = phase is not None and phase.receiving and now_ns < self._leaving_until_ns
+        if self._exit and not (waits or (phase and phase.held.busy)):
             self.status = self.status if self.status is not None else self._exit[1]
 
     def rejected_by_master(self, reason: str) -> None:
@@ -649,7 +663,7 @@ class WorkerMachine:
             how, dropped, then,
         )  # fmt: skip
         if self.settings.exit_with_master and not self._exit:
-            self.stop("the master is gone", ExitStatus.FAILED if cut else ExitStatus.OK)
+            self._begin_exit("the master is gone", ExitStatus.FAILED if cut else ExitStatus.OK)
 
     def _rejoin(self) -> None:
         """Leave the phase, and take an incarnation that no master knows."""
@@ -678,10 +692,21 @@ class WorkerMachine:
             self.actions.append(EndPhase())
 
     def stop(self, reason: str, status: ExitStatus = ExitStatus.OK) -> None:
-        """Start nothing more, and exit when the operations in flight have ended.
+        """Start nothing more, and exit when the operations in flight have ended and no more jobs
+        come: jobs that are sent to a socket that closes are lost until the worker timeout.
 
         The second call exits at once.
         """
+        phase = self.phase
+        leaves = phase is not None and phase.ready and phase.receiving and not self._exit
+        if leaves:
+            self._leaving_until_ns = self.ticked_ns + _LEAVING_NS
+            self.outbox.append(Leaving(self.incarnation))
+        self._begin_exit(reason, status, closes=not leaves)
+
+    def _begin_exit(
+        self, reason: str, status: ExitStatus = ExitStatus.OK, *, closes: bool = True
+    ) -> None:
         if self._exit:
             self.status = self._exit[1]
             return
@@ -689,7 +714,8 @@ class WorkerMachine:
         self._exit = reason, status
         if self.phase:
             self._return(self.phase.held.remove_unstarted())
-        self.actions.append(CloseJobs())
+        if closes:
+            self.actions.append(CloseJobs())
 
     def out_of_memory(self) -> None:
         """There was no memory for an operation: the next ones would fail as well, and faster than
@@ -698,7 +724,7 @@ class WorkerMachine:
         if self.phase:
             self._return(self.phase.held.remove_unstarted())
         if not self._exit:
-            self.stop("out of memory", ExitStatus.FAILED)
+            self._begin_exit("out of memory", ExitStatus.FAILED)
 
     def crash(self, error: BaseException) -> None:
         """An error that nothing caught, anywhere in the event loop: exit at once."""

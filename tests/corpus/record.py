@@ -23,6 +23,7 @@ import msgpack
 from ssbench.core.columns import pack_results
 from ssbench.core.messages import (
     Bye,
+    Leaving,
     Network,
     NetworkInterval,
     NetworkResult,
@@ -90,6 +91,7 @@ def frames_and_stat_file() -> None:
         )  # fmt: skip
         failed = Result(*[7] * RESULT_NUMBERS, b"", "h: GET answered 404\N{SNOWMAN}")
         some = [pack_results([failed._replace(number=n) for n in range(count)]) for count in (1, 3)]
+        put("frames", "leaving", encode(Leaving(1 << 62)))
         put("frames", "bye", encode(Bye(1 << 62, "the master says so")))
         stacks = {"main (a.py:1);run (b.py:22)": 12_345_678, "(other threads)": 1 << 40}
         put("frames", "profiled", encode(Profiled(1 << 62, "r", stacks, 300, 12_345)))

@@ -313,7 +313,7 @@ class Cluster:
         for _ in self.workers:
             self._turn += 1
             worker = self.workers[self._turn % len(self.workers)]
-            if worker.alive and worker.closed_ns > self.now_ns:
+            if worker.closed_ns > self.now_ns:
                 self.into_closed += 1
                 return True
             if worker.can_take:
@@ -323,9 +323,8 @@ class Cluster:
 
     @property
     def work_connections(self) -> int:
-        alive = [worker for worker in self.workers if worker.alive]
-        closed = [worker for worker in alive if worker.closed_ns > self.now_ns]
-        return sum(worker.takes_jobs for worker in alive) + len(closed)
+        closed = [worker for worker in self.workers if worker.closed_ns > self.now_ns]
+        return sum(worker.takes_jobs for worker in self.workers) + len(closed)
 
     def send_control_state(self, state: ControlState) -> None:
         for worker in self.workers:

@@ -16,6 +16,7 @@ from ssbench.core.messages import (
     Expired,
     Hello,
     Jobs,
+    Leaving,
     Message,
     Network,
     NetworkCheck,
@@ -796,12 +797,17 @@ def test_stop_returns_jobs_waits_for_operations_in_flight_and_says_bye() -> None
     one, _ = here.start(2)
     here.machine.stop("SIGTERM")
     here.settle()
-    assert here.sent[-1] == Returned(here.machine.incarnation, RUN, [3])
-    assert here.acted == [CloseJobs()]
-    here.arrive(4)  # it was in the socket
+    assert here.sent[-2:] == [
+        Leaving(here.machine.incarnation), Returned(here.machine.incarnation, RUN, [3])
+    ]  # fmt: skip
+    here.arrive(4)  # it was on its way
     assert here.sent[-1] == Returned(here.machine.incarnation, RUN, [4])
-    here.control(stopping=True)
-    here.wait(1, step_s=0.02)
+    assert CloseJobs() not in here.acted
+    here.control(stopping=True, closing=True, workers={here.machine.incarnation: (0, 0)})
+    here.settle()
+    assert CloseJobs() in here.acted
+    assert not here.all_of(Ready)[-1].receiving
+    here.wait(5, step_s=0.02)
     assert here.machine.status is None
     here.finish(one, *here.phase.held.queues[0])
     here.phase.held.busy = 0
@@ -820,6 +826,24 @@ def test_a_second_stop_exits_at_once() -> None:
     here.machine.stop("SIGTERM")
     here.machine.stop("SIGTERM")
     assert here.machine.status is ExitStatus.OK
+
+
+def test_a_worker_that_is_told_to_exit_waits_2_s_for_a_master_that_does_not_answer() -> None:
+    here = at_work(1)
+    here.machine.stop("SIGTERM")
+    here.wait(1.9, step_s=0.02)
+    assert here.machine.status is None
+    here.wait(0.2, step_s=0.02)
+    assert here.machine.status is ExitStatus.OK
+
+
+def test_a_control_state_for_another_worker_does_not_end_the_wait_of_one_that_exits() -> None:
+    here = at_work(1)
+    here.machine.stop("SIGTERM")
+    here.control(closing=True)  # with users, so from before the master knew
+    here.settle()
+    assert CloseJobs() not in here.acted
+    assert here.machine.status is None
 
 
 def test_out_of_memory_returns_jobs_and_exits() -> None:

@@ -65,6 +65,7 @@ class WorkerState(Struct, eq=False):
     #: the newest Ready: run, phase, and whether it has stopped there
     ready: tuple[str, int, bool] = ("", 0, False)
     receiving: bool = False  #: its work socket is open, by the newest Ready
+    leaving: bool = False  #: it will exit, and must get no more jobs
     jobs: int = 0  #: jobs queued or in flight, by its newest heartbeat
     empty_since_ns: int | None = None  #: since when its heartbeats report no jobs
     cpu_percent: float | None = None  #: of its process, in per cent of one core; None: unknown
@@ -78,6 +79,11 @@ class WorkerState(Struct, eq=False):
     def name(self) -> str:
         """``worker-3 (bench-host-02, pid 4711)``."""
         return f"{self.hello.worker_id} ({self.hello.host}, pid {self.hello.pid})"
+
+    @property
+    def concurrency(self) -> int:
+        """Users that it can run."""
+        return 0 if self.leaving else self.hello.concurrency
 
     @property
     def metrics_only(self) -> bool:
@@ -120,7 +126,7 @@ class WorkerRegistry:
     @property
     def concurrency(self) -> int:
         """How many users the present workers can run."""
-        return sum(worker.hello.concurrency for worker in self.workers.values())
+        return sum(worker.concurrency for worker in self.workers.values())
 
     @property
     def receiving(self) -> int:
@@ -256,11 +262,22 @@ class WorkerRegistry:
         self.draining = self.draining.difference([ready.incarnation]).union(drains)
         return worker
 
-    def remove(self, incarnation: int) -> WorkerState | None:
-        """Remove a worker that left or was dropped; None if it was not present."""
+    def leave(self, incarnation: int) -> None:
+        """A worker will exit: its users go to others, and it drains like one without users."""
+        worker = self.workers.get(incarnation)
+        if worker is not None:
+            worker.leaving = True
+            self.allocate_users()
+
+    def remove(self, incarnation: int, *, closed: bool = False) -> WorkerState | None:
+        """Remove a worker that left or was dropped; None if it was not present.
+
+        :param closed: it has closed its work socket.
+        """
         self._forget_refusal(incarnation)
         worker = self.workers.get(incarnation)
         if worker is not None:
+            self.closed_socket = self.closed_socket or (closed and worker.receiving)
             self._drop(worker)
             self.allocate_users()
         return worker
@@ -277,7 +294,7 @@ class WorkerRegistry:
         if not self.users and not self.workers_with_users:  # none to assign, and none to take back
             self.assigned_groups = [0] * max(len(self.groups), 1)
             return
-        capacities = {i: worker.hello.concurrency for i, worker in self.workers.items()}
+        capacities = {i: worker.concurrency for i, worker in self.workers.items()}
         groups = self.groups if self.users else ()
         by_group = split_groups(groups, capacities) if groups else [split(self.users, capacities)]
         for incarnation, worker in self.workers.items():
@@ -302,9 +319,10 @@ class WorkerRegistry:
     def all_ready(self, run: str, phase: int, *, stopped: bool = False) -> bool:
         """Whether every worker is connected for the phase (or, with users, stopped in it).
 
-        One without users counts, too: its socket may be open from the phase before.
+        One without users counts, too: its socket may be open from the phase before. One that leaves
+        follows no phase.
         """
-        workers = (w for w in self.workers.values() if not w.metrics_only)
+        workers = (w for w in self.workers.values() if not (w.metrics_only or w.leaving))
         return all(w.ready == (run, phase, stopped) for w in workers if w.users or not stopped)
 
     def ready_count(self, run: str, phase: int) -> tuple[int, int]:
