@@ -215,6 +215,7 @@ def test_a_worker_that_exits_on_sigterm_loses_no_operation(commands: Commands, r
     stats = ended.stats
     assert (stats.run.lost, stats.total().errors) == (0, 0)
     assert stats.requests_per_worker()["leaving"] > 0
+    assert "may have run in addition" not in ended.err
     row.accounted(stats)
     row.saw("it ends what is in flight and gives back the rest: no operation is lost, status 6")
 
