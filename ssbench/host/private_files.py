@@ -6,12 +6,12 @@ import errno
 import fcntl
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 from ssbench.core.errors import StatFileError
 
 _MOST_NUMBERS = 10_000
-_PLACES = ("/tmp", "/var/tmp", "/usr/tmp")  # nosec B108 # a folder in it is made private
 
 
 def private_folder(parent: Path, instead: str) -> Path:
@@ -77,22 +77,11 @@ def new_file(prefix: str, suffix: str) -> tuple[int, str]:
 
     :raises StatFileError: the folder can't be made.
     """
-    from tempfile import mkstemp  # loads slowly
-
-    return mkstemp(prefix=prefix, suffix=suffix, dir=_folder())
+    return tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=_folder())
 
 
 def _folder() -> Path:
-    return private_folder(_temporary(), "set TMPDIR to a folder of your own")
-
-
-def _temporary() -> Path:
-    """The first folder that we can write to, of those that tempfile.gettempdir looks at."""
-    named = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
-    for place in filter(None, [*named, *_PLACES]):
-        if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
-            return Path(os.path.abspath(place))
-    return Path.cwd()
+    return private_folder(Path(tempfile.gettempdir()), "set TMPDIR to a folder of your own")
 
 
 def _take(path: str) -> int | None:

@@ -269,7 +269,7 @@ def test_an_empty_policy_is_none() -> None:
 def test_unmarked_containers_are_searched_on_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with HostileSwift({}) as swift:
         path = scenario(tmp_path, crud_profile=[1, 0, 0, 0])
         assert run_against(swift, path, tmp_path, "--keep-objects", "-q", "-R") == 0

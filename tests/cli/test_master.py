@@ -60,6 +60,7 @@ def shell(
             monkeypatch.delenv(name)
     monkeypatch.setenv("SSBENCH_CONFIG", "")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
     return Shell(capsys)
 
 

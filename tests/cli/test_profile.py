@@ -13,7 +13,7 @@ from ssbench.cli.profile import HOTTEST, profiled
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
 def burn() -> None:

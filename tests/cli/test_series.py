@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
 def sweep(tmp_path: Path, loads: str, *words: str, **keys: Any) -> ExitStatus:

@@ -31,7 +31,7 @@ SCENARIO: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
 def settings(tmp_path: Path, **more: Any) -> Any:

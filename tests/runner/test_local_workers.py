@@ -32,7 +32,7 @@ from tests.master.test_master import Observer
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("ST_KEY", "s3cret")
     monkeypatch.setenv("OS_PASSWORD", "s3cret")
 
