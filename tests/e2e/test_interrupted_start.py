@@ -120,7 +120,7 @@ def test_interrupting_a_slow_login(commands: Commands, script: Path, held: bool)
 
 @pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
 @pytest.mark.parametrize(
-    "word", ["ssbench.worker.machine", "ssbench.cli.worker_options", "zmq", "psutil"]
+    "word", ["ssbench.worker.machine", "ssbench.cli.worker_options", "zmq", "msgspec"]
 )
 def test_interrupting_a_worker(commands: Commands, script: Path, word: str, held: bool) -> None:
     moment = ("import", word, 1, int(held), 2)
