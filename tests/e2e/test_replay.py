@@ -100,7 +100,7 @@ def test_a_log_is_replayed_by_two_workers_in_containers_of_its_own(
     assert re.search(r"left out \d+: bulk deletes: a log does not name their objects", ended.err)
     assert re.search(r"left out \d+: accounts and containers", ended.err)
     assert re.search(
-        r"Lateness \(from due to start\): 50% [\d.]+ [mµ]s, 99% [\d.]+ [mµ]s, worst", ended.out
+        r"Lateness \(from due to start\): 50% [\d.]+ [mµ]?s, 99% [\d.]+ [mµ]?s, worst", ended.out
     )
     assert ended.stats.lateness.count == sum(did.values())
     errors = ended.counted()[1]
