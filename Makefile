@@ -18,10 +18,10 @@ demo: $(VENV)/.for-demo ## a first run, against a temporary Swift
 # longer than its work. Containers often set PYTHONDONTWRITEBYTECODE.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Five at a time: end-to-end tests spend most of their time waiting. A file stays together.
+# Eight at a time: end-to-end tests spend most of their time waiting. A file stays together.
 test: $(VENV)/.for-test ## all tests, including those against real Swift and Keystone
 	$(BIN)/python -m compileall -q ssbench
-	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder -m 'not slow' $(TESTS)
+	$(BIN)/python -m pytest -n 8 --dist loadfile --no-loadscope-reorder -m 'not slow' $(TESTS)
 
 servers: $(BIN)/versitygw ## install servers that tests use and pip does not have; some minutes
 

@@ -17,9 +17,9 @@ from tests.e2e.commands import (
     WORKER,
     Commands,
     Started,
+    check_all_done,
     free_ports,
     login,
-    unavailable,
     until,
     workers_of,
 )
@@ -54,7 +54,7 @@ def test_a_run_with_workers_of_two_hosts_and_of_this_one(
         "-v", "-f", path, *login(embedded_swift), *over_ssh, "--ssh-workers", "{a,b}:2,closed",
         "--fewer-workers-ok", workers=1,
     ).fine()  # fmt: skip
-    assert ended.counted() == (60, 0, unavailable(embedded_swift, "sshrun"))
+    check_all_done(ended, 60, embedded_swift, "sshrun")
     names = {worker.worker_id for worker in workers_of(ended.results)}
     assert {"a-0", "a-1", "b-0", "b-1"} < names
     assert len(names) == 5

@@ -7,7 +7,7 @@ import urllib.error
 import pytest
 
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Commands, free_ports, login, requests, unavailable
+from tests.e2e.commands import Commands, check_all_done, free_ports, login, requests
 from tests.e2e.test_servers import Client
 from tests.servers.certificates import Certificates
 
@@ -18,7 +18,7 @@ def test_a_certificate_of_a_given_authority_is_accepted(
     path = commands.scenario(container_base="trusted")
     options = ["--os-cacert", certificates.authority, *login(tls_swift)]
     ended = commands.run("-f", path, *options, workers=1).fine()
-    assert ended.counted() == (60, 0, unavailable(tls_swift, "trusted"))
+    check_all_done(ended, 60, tls_swift, "trusted")
     assert "insecure" not in ended.err
 
 
@@ -35,7 +35,7 @@ def test_a_certificate_of_an_unknown_authority_is_rejected(
 def test_insecure_works_with_one_warning(commands: Commands, tls_swift: EmbeddedSwift) -> None:
     path = commands.scenario(container_base="insecure")
     ended = commands.run("-q", "-f", path, "--insecure", *login(tls_swift), workers=1).fine()
-    assert ended.counted() == (60, 0, unavailable(tls_swift, "insecure"))
+    check_all_done(ended, 60, tls_swift, "insecure")
     # On the screen, whatever -q keeps off it, and in the report.
     for text in (ended.err, ended.out):
         assert text.count("--insecure") == 1
@@ -46,7 +46,7 @@ def test_swift_at_an_ipv6_address(commands: Commands, ipv6_swift: EmbeddedSwift)
     assert "[::1]" in ipv6_swift.auth_url
     path = commands.scenario(container_base="six")
     ended = commands.run("-f", path, *login(ipv6_swift), workers=1).fine()
-    assert ended.counted() == (60, 0, unavailable(ipv6_swift, "six"))
+    check_all_done(ended, 60, ipv6_swift, "six")
 
 
 def test_master_and_workers_at_an_ipv6_address(commands: Commands) -> None:

@@ -14,13 +14,13 @@ from tests.e2e.commands import (
     Account,
     Commands,
     Started,
+    check_all_done,
     finished,
     free_ports,
     is_gone,
     login,
     requests,
     stats_of,
-    unavailable,
     until,
     workers_of,
 )
@@ -73,7 +73,7 @@ def test_the_next_master_works_at_once_with_the_same_workers(
     assert row.recovered() < KNOWN_S
     ended = second.wait().fine()
     assert {record.pid for record in workers_of(ended.results)} == {w.pid for w in workers}
-    assert ended.counted() == (100, 0, unavailable(embedded_swift, base, before))
+    check_all_done(ended, 100, embedded_swift, base, before)
     row.accounted(ended.stats)
     made = finished(ended.stats)["CREATE"]
     assert written(embedded_swift, base, ended.stats.run.run_id) == made
