@@ -169,6 +169,18 @@ def test_a_listing_uses_bounded_memory(first: bytes, again: bytes) -> None:
     assert peak_bytes(read) < 4 << 20
 
 
+@pytest.mark.parametrize(("size", "taken"), [(1 << 17, True), ((1 << 17) + 1, False)])
+def test_a_row_is_at_most_128_kib(size: int, taken: bool) -> None:
+    """With what follows it."""
+    start, end = b'{"name": "a", "bytes": 1, "content_type": "', b'"}]'
+    body = b"[" + start + b"x" * (size - len(start) - len(end)) + end
+    if taken:
+        assert object_names(body) == ["a"]
+    else:
+        with pytest.raises(StorageError, match="not a listing of Swift's form"):
+            object_names(body)
+
+
 def test_a_page_with_too_many_rows_is_rejected() -> None:
     rows = [{"name": f"{number:06d}", "bytes": 1} for number in range(LIMIT + 1)]
     assert len(object_names(json.dumps(rows[:LIMIT]).encode())) == LIMIT
