@@ -63,7 +63,8 @@ SLOW_DOWN = response(503, error("SlowDown", "Please reduce your request rate."))
 
 def settings(url: str, now: float = 0, **own: Any) -> StorageSettings:
     keys = own.pop("keys", KEYS)
-    payload = issue(keys, "us-east-1", now or time.time())[0] if keys else {}
+    region = own.pop("region", "us-east-1")
+    payload = issue(keys, region, now or time.time())[0] if keys else {}
     return StorageSettings(
         "s3", "run1", "w1", SIZES, container_count=own.pop("container_count", 2),
         verify=own.pop("verify", False), headers=own.pop("headers", ()),
@@ -224,15 +225,20 @@ def test_a_delete_does_not_fail_without_an_object() -> None:
 # --- Requests, as captured
 
 
+def whole_request(peer: Peer) -> bytes:
+    data = peer.hear()
+    length = int((re.search(rb"Content-Length: (\d+)", data) or [b"", b"0"])[1])
+    while data and len(data) < data.index(b"\r\n\r\n") + 4 + length:
+        data += peer.sock.recv(65536)
+    return data
+
+
 def captured(operation: int, **own: Any) -> dict[str, Any]:
     """The request that the driver sends: method, path, query, headers by lower-case name, body."""
     heard: list[bytes] = []
 
     def script(peer: Peer) -> None:
-        data = peer.hear()
-        length = int((re.search(rb"Content-Length: (\d+)", data) or [b"", b"0"])[1])
-        while len(data) < data.index(b"\r\n\r\n") + 4 + length:
-            data += peer.sock.recv(65536)
+        data = whole_request(peer)
         heard.append(data)
         peer.say(ok(b"" if data.startswith(b"HEAD") else b"<CopyObjectResult/>"))
 
@@ -361,6 +367,28 @@ def test_neither_policies_nor_expiry_are_taken() -> None:
         open_admin(StorageSettings("s3", placement="gold", store=url.store))
     with pytest.raises(UsageError, match="no delete_after"):
         open_store(StorageSettings("s3", delete_after_s=5, store=url.store))
+
+
+@pytest.mark.parametrize(("region", "named"), [("us-east-1", False), ("eu-west-1", True)])
+def test_a_bucket_is_made_in_the_region(region: str, named: bool) -> None:
+    """Amazon refuses a bucket whose request names no region but the default, or names that."""
+    bodies: list[bytes] = []
+
+    def script(peer: Peer) -> None:
+        while data := whole_request(peer):
+            head, _, body = data.partition(b"\r\n\r\n")
+            if head.startswith(b"PUT /ssbench-000001 "):
+                bodies.append(body)
+            is_put = head.startswith(b"PUT ")
+            peer.say(ok() if is_put else response(404, error("NoSuchBucket")))
+
+    with ScriptedServer(script) as server:
+        admin = open_admin(settings(f"http://127.0.0.1:{server.port}", region=region))
+        assert admin.make_container("ssbench_000001") is None
+        admin.close()
+    constraint = f"<LocationConstraint>{region}</LocationConstraint>"
+    inside = f"<CreateBucketConfiguration>{constraint}</CreateBucketConfiguration>"
+    assert bodies == [inside.encode() if named else b""]
 
 
 # --- Listings of containers and prefixes
