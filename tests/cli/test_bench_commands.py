@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ from ssbench.cli import bench_commands
 from ssbench.cli.console import check_writable
 from ssbench.cli.master import main
 from ssbench.core.errors import UsageError
+from ssbench.core.live import Observer, RunProgress
+from ssbench.core.model import Phase
 from ssbench.runner.bench import BenchConfig, run_bench, run_in, suite_steps
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Aborted
+from ssbench.runner.stop import Stop
 from tests.ports import held_port
 
 
@@ -117,6 +121,27 @@ def test_an_aborted_run_says_where_its_results_are(
     assert lines[-2:] == [
         f"INFO:Results saved to {tmp_path / 'x.stat.gz'}",
         "ssbench-master: interrupted by SIGINT",
+    ]
+
+
+def test_each_minute_has_a_line_of_what_succeeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(config: BenchConfig, observers: Sequence[Observer], stop: Stop) -> Any:
+        lines = observers[0]
+        lines.start_phase(Phase.RUN)
+        for elapsed_s in (59.0, 60.0, 61.0, 120.0):
+            lines.update(RunProgress(elapsed_s, 900, None, errors=300))
+        lines.end_phase()
+        lines.update(RunProgress(180.0, 900, None))
+        return run_bench(config, observers[1:], stop)
+
+    monkeypatch.setattr(bench_commands, "run_bench", told)
+    assert command(tmp_path, "put", "c", "--count", "5") == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if " so far, " in line]
+    assert lines == [
+        "60.00000s for 600 PUTs so far, 10.00000 PUTs per second...",
+        "120.00000s for 600 PUTs so far, 5.00000 PUTs per second...",
     ]
 
 
