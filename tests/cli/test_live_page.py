@@ -112,6 +112,20 @@ def test_a_page_is_told_the_state_of_the_run(served: Served) -> None:
         assert response.read() == b"<p>report</p>"
 
 
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/", "text/html; charset=utf-8"), ("/report", "text/html; charset=utf-8"),
+     ("/events", "text/event-stream")],
+)  # fmt: skip
+def test_no_browser_keeps_a_page_or_tells_its_address(served: Served, path: str, kind: str) -> None:
+    served.page.finish("<p>report</p>")
+    with served.ask(path) as response:
+        assert response.headers["Content-Type"] == kind
+        assert response.headers["Cache-Control"] == "no-store"
+        assert response.headers["Referrer-Policy"] == "no-referrer"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
 def test_there_is_no_report_before_the_end(served: Served) -> None:
     assert served.status("/report") == 404
     assert served.status("/else") == 404
