@@ -47,6 +47,14 @@ def test_a_ramp_delays_the_end() -> None:
     assert 35 <= ended <= 40  # level from 20 on; a window before of at least 92.5 %
 
 
+def test_a_slow_run_can_be_steady() -> None:
+    """With one success in two seconds."""
+    detector = SteadyStateDetector(window_s=20)
+    detector.begin(0)
+    ended = [s for s in range(60) if detector.reason_to_end(s * SECOND, (s + 1) // 2)]
+    assert ended[0] == 40
+
+
 def test_a_stall_delays_the_end() -> None:
     counts = [1000] * 60
     counts[15] = 0
