@@ -162,6 +162,20 @@ def test_the_header_says_what_rates_are_divided_by(load: dict[str, object], show
     assert line == f"{shown}; successes count at their due time"
 
 
+def test_rates_of_a_closed_loop_begin_with_its_first_operation() -> None:
+    """Workers hear of the load a little later than it begins."""
+    for load, begin in (
+        ({}, "29.500 s, from the first start"),
+        ({"warmup": 5}, "25.000 s, from the end of the warm-up"),
+    ):
+        lines = report(run(CLOSED, [0, 1, 2, 9, 26], due=False, **load))
+        (line,) = (line for line in lines if line.startswith("Rates"))
+        assert line == (
+            f"Rates: over {begin} to the end of the load; each success counts by the share of its"
+            " time in that"
+        )
+
+
 def test_a_plain_run_has_no_such_lines() -> None:
     text = "\n".join(report(run([], [1, 2], due=False)))
     for word in ("Load:", "Left out", "STAGES", "Response time"):
