@@ -53,6 +53,16 @@ def test_the_table_is_that_of_iperf(
     ]
 
 
+def test_a_worker_may_have_measured_no_round_trip(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silent = Link("worker w (b)", "store:13583", NetworkResult([], INTERVALS[:1], INTERVALS[:1]))
+    status, out, _ = printed([GOOD, silent], monkeypatch, capsys)
+    assert status == 0
+    assert out.count("Round trip while idle") == 1
+    assert out.splitlines()[-1].split()[-3:] == ["3.22", "Gbits/sec", "-"]
+
+
 def test_a_connection_that_failed_is_in_the_tables_and_in_the_status(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
