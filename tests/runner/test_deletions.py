@@ -8,6 +8,7 @@ from ssbench.runner.deletions import (
     BULK_NAMES,
     EXAMPLES,
     GIVE_UP_AFTER,
+    CleanupResult,
     CleanupStopped,
     Deletions,
 )
@@ -54,6 +55,11 @@ def test_gone_absent_and_failed_are_counted_apart() -> None:
     assert (result.objects, result.absent, result.failed_objects) == (1, 1, 1)
     assert result.examples == ["c/b: the store answered 403"]
     assert not result.ok
+
+
+def test_a_clean_up_that_took_no_time_has_no_rate() -> None:
+    assert CleanupResult(seconds=0.5).rate(6) == 12
+    assert CleanupResult().rate(6) == 0
 
 
 def test_a_bulk_delete_is_one_request_and_failures_are_deleted_singly() -> None:
