@@ -212,6 +212,15 @@ def test_show_config_names_the_origin_of_each_value(parse: Parse, tmp_path: Path
     ]
 
 
+@pytest.mark.parametrize(
+    "command", ["run-scenario", "find-limit", "bench put", "compare", "gen-files"]
+)
+def test_show_config_needs_nothing_that_the_command_needs(parse: Parse, command: str) -> None:
+    ns = parse(f"{command} --show-config")
+    shown = [*describe(ns, COMMANDS[command].rows, {})]
+    assert shown == ["All other options have their defaults."]
+
+
 @pytest.mark.parametrize("key", ["s3_secret_key", "os_password", "unknown"])
 def test_show_config_shows_no_value_that_may_be_secret(parse: Parse, key: str) -> None:
     file = f"storage-option = ['s3_region=here', 's3_secret_key_file=path', '{key}=s3cret']"
