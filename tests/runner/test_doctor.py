@@ -271,6 +271,18 @@ def test_hosts_that_ssh_does_not_reach_and_whose_workers_do_not_reach_the_master
     assert "ended before it joined: ssh to a ended with status 1" in ended.result
 
 
+def test_workers_of_each_host_can_run_all_users(store: MemoryStore, tmp_path: Path) -> None:
+    """A host that fails, which is reported, is not reported once more as missing users."""
+    given = tmp_path / "given"
+    mine = config(
+        tmp_path, workers=None, ssh_workers=parse_hosts("a:1,refused"),
+        ssh_command=fake_ssh(tmp_path),
+        ssh_worker_command=started(then=f"exec >{given}; echo").replace("echo; :", "echo"),
+    )  # fmt: skip
+    found(mine, scenario(user_count=6))
+    assert "--concurrency 6 " in given.read_text()
+
+
 def test_too_few_descriptors(store: MemoryStore, tmp_path: Path, few_files: int) -> None:
     rows = found(config(tmp_path), scenario(user_count=few_files))
     assert "ulimit -Hn" in rows["descriptors"][0].result
