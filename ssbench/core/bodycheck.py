@@ -13,8 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ssbench.core.content import SyntheticSource
-from ssbench.core.initial_size import initial_size
+from ssbench.core.content import SyntheticSource, initial_size
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.naming import VERSION_HEADER
 

@@ -1,4 +1,4 @@
-"""The content of objects: slices of a block of pseudo-random bytes.
+"""The content of objects: slices of a block of pseudo-random bytes. Sizes of initial objects.
 
 A store must not gain by compression or deduplication, and the client must not spend time on making
 bytes. So there is one block, the same in every run, on every host and Python. An object's content
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from hashlib import shake_128
+from hashlib import blake2b, shake_128
 from itertools import repeat
 from zlib import crc32
 
+from ssbench.core.model import SizeClass
 from ssbench.core.settings import StorageSettings
 
 #: Length of the block. A prime, so that no two pieces of a large object that a store would
@@ -129,3 +130,15 @@ def source_of(settings: StorageSettings, least_block: int = 0) -> SyntheticSourc
     """
     block_size = max(settings.block_size, least_block)
     return SyntheticSource(block_size, compressible=settings.compressible)
+
+
+def initial_size(size_class: SizeClass, number: int) -> int:
+    """Size of an initial object in bytes, by the class's distribution: the same in every run."""
+    spread = size_class.size_max - size_class.size_min + 1
+    if spread == 1:
+        return size_class.size_min
+    digest = blake2b(f"{size_class.name}_{number}".encode(), digest_size=8).digest()
+    value = int.from_bytes(digest, "big")
+    if size_class.distribution is None:
+        return size_class.size_min + value % spread
+    return size_class.distribution.at((value >> 11) * 2.0**-53)

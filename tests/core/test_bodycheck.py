@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.bodycheck import BodyCheck, BodyFault, Expected, claimed_md5, expected_content
-from ssbench.core.content import PERIOD, SyntheticSource
-from ssbench.core.initial_size import initial_size
+from ssbench.core.content import PERIOD, SyntheticSource, initial_size
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import RANGE_READ, READ, Operation
 

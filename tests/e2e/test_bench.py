@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.core.initial_size import initial_size
+from ssbench.core.content import initial_size
 from ssbench.core.model import SizeClass
 from ssbench.core.operations import CREATE, DELETE
 from ssbench.embedded import EmbeddedSwift

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssbench.core.content import initial_size
 from ssbench.core.errors import SsbenchError
-from ssbench.core.initial_size import initial_size
 from ssbench.core.scenario.draw_keys import MAX_BINS
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.runner.make_scenario import SizeHistogram, sample_containers, scenario_of

@@ -1,6 +1,6 @@
 """Workloads on objects by their number alone: nothing is kept of what is in the store.
 
-The size of an object follows from its number (``core.initial_size``), so a run finds the
+The size of an object follows from its number (``core.content.initial_size``), so a run finds the
 objects of an earlier one.
 """
 
@@ -10,7 +10,7 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from ssbench.core.initial_size import initial_size
+from ssbench.core.content import initial_size
 from ssbench.core.model import NONE_NS, Failure, Group, Job, Phase, SizeClass
 from ssbench.core.operations import Effect, row_of
 from ssbench.core.workload.workload import NOT_FOUND, ListWorkload, Workload

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from heapq import heappop, heappush, merge
 from itertools import repeat
 
-from ssbench.core.initial_size import initial_size
+from ssbench.core.content import initial_size
 from ssbench.core.model import SizeClass
 from ssbench.core.operations import Effect, Target, row_of
 

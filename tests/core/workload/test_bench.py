@@ -11,7 +11,7 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ssbench.core.initial_size import initial_size
+from ssbench.core.content import initial_size
 from ssbench.core.model import Failure, Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
 from ssbench.core.workload.bench import BenchWorkload, bench_jobs

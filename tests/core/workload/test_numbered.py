@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.initial_size import initial_size
+from ssbench.core.content import initial_size
 from ssbench.core.model import Failure, Group, Job, Phase, SizeClass
 from ssbench.core.operations import CREATE, DELETE, HEAD, POST, READ, REMOVE
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload

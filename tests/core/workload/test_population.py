@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.initial_size import initial_size
+from ssbench.core.content import initial_size
 from ssbench.core.model import SizeClass
 from ssbench.core.operations import DELETE
 from ssbench.core.scenario.fields import crud_profile

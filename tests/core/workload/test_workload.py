@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.initial_size import initial_size
+from ssbench.core.content import initial_size
 from ssbench.core.model import NONE_NS, Failure, Phase
 from ssbench.core.operations import ENSURE, REMOVE
 from ssbench.core.workload.bench import bench_jobs
