@@ -339,6 +339,8 @@ class WorkerMachine:
                 self._begin_exit(f"refused: {reason}", ExitStatus.FAILED)
         elif self._exit:
             if status is MembershipStatus.ACCEPTED:
+                if state.stopping or (state.run, state.phase) != self._joined:
+                    self._leaving_until_ns = 0  # no more jobs come
                 self._close_if_drained(state)
         elif status is MembershipStatus.ACCEPTED:
             self._on_accepted(state, now_ns)
@@ -698,7 +700,8 @@ class WorkerMachine:
         The second call exits at once.
         """
         phase = self.phase
-        leaves = phase is not None and phase.ready and phase.receiving and not self._exit
+        receives = phase is not None and phase.ready and phase.receiving and not phase.stopping
+        leaves = receives and not self._exit
         if leaves:
             self._leaving_until_ns = self.ticked_ns + _LEAVING_NS
             self.outbox.append(Leaving(self.incarnation))

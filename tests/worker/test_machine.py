@@ -837,6 +837,29 @@ def test_a_worker_that_is_told_to_exit_waits_2_s_for_a_master_that_does_not_answ
     assert here.machine.status is ExitStatus.OK
 
 
+@pytest.mark.parametrize("change", [{"stopping": True}, {"phase": int(Phase.CLEANUP)}])
+def test_a_worker_that_was_told_to_exit_waits_for_jobs_only_while_some_may_come(
+    change: dict[str, Any],
+) -> None:
+    here = at_work(1)
+    here.machine.stop("SIGTERM")
+    here.wait(0.1, step_s=0.02)
+    assert here.machine.status is None
+    here.control(**change)
+    here.wait(0.02, step_s=0.02)
+    assert here.machine.status is ExitStatus.OK
+
+
+def test_a_worker_exits_at_once_from_a_phase_that_ends() -> None:
+    here = at_work(1)
+    here.control(stopping=True)
+    here.machine.stop("SIGTERM")
+    here.settle()
+    assert here.acted[-1] == CloseJobs()
+    here.wait(0.02, step_s=0.02)
+    assert here.machine.status is ExitStatus.OK
+
+
 def test_a_control_state_for_another_worker_does_not_end_the_wait_of_one_that_exits() -> None:
     here = at_work(1)
     here.machine.stop("SIGTERM")
