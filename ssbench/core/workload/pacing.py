@@ -51,14 +51,16 @@ def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Itera
     stage, which does not distort a Poisson process: it has no memory.
     """
     start_ns = 0
-    for stage in stages:
+    for number, stage in enumerate(stages, 1):
         assert stage.rate is not None  # nosec B101 # for the type checker
-        end_ns = start_ns + stage.seconds * SECOND_NS
+        seconds = sum(each.seconds for each in stages[:number])
+        # As StageSchedule rounds it: no operation is due at the end itself.
+        end_ns = seconds if math.isinf(seconds) else round(seconds * SECOND_NS)
         for offset_ns in arrivals(stage.rate, rng):
             if start_ns + offset_ns >= end_ns:
                 break
             yield start_ns + offset_ns
-        start_ns = round(end_ns)
+        start_ns = int(end_ns)
 
 
 class DueTimes:
