@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.soak.memory import MB, TEN_MINUTES_S, Track, Usage
+from benchmarks.soak.memory import MB, Track, Usage
 from benchmarks.soak.soak import Outcome
 from benchmarks.soak.verdict import HUNG_S, Accounts
 from ssbench.core.model import ErrorKind
 
-#: Nobody may grow by as much as this in ten minutes, beyond what the master keeps of each object
-#: that the run creates (docs/explanation/reliability).
+#: Nobody may grow by as much as this in ten minutes.
 GROWTH_BYTES = 1.0 * MB
-OBJECT_BYTES = 16
 #: What a process needs until it is as large as it gets; short runs have less of it.
 WARM_UP_S = 300.0
 
@@ -25,9 +23,7 @@ def judged(outcome: Outcome) -> list[str]:
         return [*wrong, "there is nothing to account for"]
     for track in outcome.memory.tracks:
         growth = _growth(track, sums, "own")
-        objects = sums.created if track.name == "master" else 0
-        kept = OBJECT_BYTES * objects * TEN_MINUTES_S / max(sums.run_seconds, 1)
-        if growth is not None and growth >= GROWTH_BYTES + kept:
+        if growth is not None and growth >= GROWTH_BYTES:
             wrong.append(f"{track.name} grows by {growth / MB:.2f} MB in 10 minutes")
     for name in outcome.well:
         silent_s = sums.run_seconds - sums.last_s.get(name, 0.0)

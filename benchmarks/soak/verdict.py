@@ -50,11 +50,6 @@ class Accounts:
         return self.stats.total().operations
 
     @property
-    def created(self) -> int:
-        """Objects that the run created."""
-        return self.stats.total(CREATE).count
-
-    @property
     def run_seconds(self) -> float:
         return self.stats.run.footer.run_seconds if self.stats.run.footer else 0.0
 

@@ -2,18 +2,14 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from benchmarks.soak.faults import KINDS
 from benchmarks.soak.memory import MB, Memory, Usage
 from benchmarks.soak.soak import NO_FAULT, Outcome
 from benchmarks.soak.table import judged, lines
 from benchmarks.soak.verdict import Accounts
 from ssbench.core.model import Phase
-from ssbench.core.operations import CREATE
 from ssbench.core.records import PhaseRecord, RunFooter, RunHeader
 from ssbench.core.stats.run_stats import RunStats
-from tests.report.runs import batch, result
 
 BEGAN_S = 1e9
 SECONDS = 1800
@@ -47,18 +43,6 @@ def test_growth_is_reported_with_its_rate() -> None:
     assert judged(outcome(1.2)) == ["master grows by 1.20 MB in 10 minutes"]
     (row,) = [line for line in lines(outcome(1.2)) if line.startswith("master")]
     assert row.split()[-4:] == ["1.20", "0.00", "0.00", "0.00"]
-
-
-@pytest.mark.parametrize(
-    ("mb", "wrong"), [(0.1, ["master grows by 1.20 MB in 10 minutes"]), (0.3, [])]
-)
-def test_what_the_master_keeps_of_created_objects_is_no_growth(mb: float, wrong: list[str]) -> None:
-    """``mb``: of 16 bytes each, in 10 minutes."""
-    made = outcome(1.2)
-    assert made.accounts is not None
-    count = round(mb * MB / 16 * SECONDS / 600)
-    made.accounts.stats.add(batch([result(1, CREATE)] * count))
-    assert judged(made) == wrong
 
 
 def test_the_first_minutes_are_not_judged() -> None:
