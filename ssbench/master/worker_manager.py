@@ -379,7 +379,7 @@ class WorkerWait:
     def _offers(self) -> str:
         """How many users each worker offers, the lowest numbers first."""
         workers = self._manager.registry.workers.values()
-        offers = sorted((w.hello.concurrency, w.name) for w in workers if not w.metrics_only)
+        offers = sorted((w.concurrency, w.name) for w in workers if not w.metrics_only)
         found = [f"{name}: {users}" for users, name in offers[:_MAX_OFFERS]]
         more = len(offers) - _MAX_OFFERS
         return ", ".join([*found, f"{more} more"] if more > 0 else found)

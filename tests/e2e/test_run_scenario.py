@@ -24,6 +24,7 @@ from tests.e2e.commands import (
     requests,
     rows_of,
     scenario,
+    unavailable,
     until,
 )
 
@@ -284,7 +285,9 @@ def test_a_quiet_run_can_be_reported_later(
     ended = run("-q", "-R", "-f", path).fine()
     assert (ended.out, ended.err) == ("", "")
     again = commands.master("report-scenario", "-s", ended.stat_file).wait().fine()
-    assert again.counted()[:2] == (1, 0)
+    phases = [ended.stats.total(), *map(ended.stats.phase, (Phase.POPULATE, Phase.CLEANUP))]
+    assert again.counted() == (1, 0, phases[0].retries)
+    assert sum(each.retries for each in phases) == unavailable(embedded_swift, base)
 
 
 def test_the_embedded_swift_needs_no_credentials_and_is_removed(

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-#: Of each fuzz test, others at each run. 25 times as many in ``make test-long``.
-EXAMPLES = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 200)
+#: Of each fuzz test. Ten times as many in ``make test-long``.
+EXAMPLES = int(os.environ.get("SSBENCH_FUZZ_EXAMPLES") or 500)
 _MOST_MUTATIONS = 5
 #: An input is never made longer than this, whatever is repeated (hypothesis warns of longer ones).
 LONGEST = 7000
