@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NoReturn
 
 from ssbench.cli.console import discard, tell
@@ -33,7 +31,7 @@ class SiteValue(Hiding, frozen=True):
 
 class HelpFormatter(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=32, width=_terminal_columns() - 2)
+        super().__init__(prog, max_help_position=32)
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         """``-u, --user-count COUNT``, as in Python 3.13, without a COUNT after each spelling."""
@@ -41,17 +39,6 @@ class HelpFormatter(argparse.HelpFormatter):
             return super()._format_action_invocation(action)
         value = self._format_args(action, self._get_default_metavar_for_optional(action))
         return f"{', '.join(action.option_strings)} {value}"
-
-
-def _terminal_columns() -> int:
-    """As shutil.get_terminal_size, whose module loads slowly."""
-    columns = 0
-    with suppress(ValueError):
-        columns = int(os.environ.get("COLUMNS", ""))
-    if columns <= 0 and sys.__stdout__ is not None:
-        with suppress(ValueError, OSError):
-            columns = os.get_terminal_size(sys.__stdout__.fileno()).columns
-    return columns if columns > 0 else 80
 
 
 class Parser(argparse.ArgumentParser):

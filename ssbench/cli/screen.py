@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Mapping
+from shutil import get_terminal_size
 from typing import TextIO
 
 from ssbench.cli.console import discard
@@ -36,8 +37,6 @@ class Screen:
     @property
     def size(self) -> tuple[int, int]:
         """Present columns and lines of the terminal; 80 and 24 if unknown."""
-        from shutil import get_terminal_size  # loads slowly
-
         columns, lines = get_terminal_size((80, 24))
         if self._fd is not None:
             try:
