@@ -12,7 +12,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
 
 demo: $(VENV)/.for-demo ## a first run, against a temporary Swift
-	$(BIN)/ssbench-master run-scenario -f very_small --embedded-swift --workers 2 --html demo.html
+	$(BIN)/ssbench-master run-scenario -f very_small --duration 15 --embedded-swift --workers 2 --html demo.html
 
 # Tests start thousands of processes: without bytecode, each compiles all that it imports, which takes
 # longer than its work. Containers often set PYTHONDONTWRITEBYTECODE.

@@ -35,16 +35,10 @@ from ssbench.core.model import LargeObject, Phase, SizeClass, Stage  # noqa: E40
 from ssbench.core.operations import Body, of_phase  # noqa: E402
 from ssbench.core.option import Option  # noqa: E402
 from ssbench.core.scenario.checks import KeyRule  # noqa: E402
-from ssbench.core.scenario.fields import (  # noqa: E402
-    GROUP_KEYS,
-    KEYS,
-    LARGE_KEYS,
-    OWN_READERS,
-    SIZE_KEYS,
-    STAGE_KEYS,
-    parameter_keys,
-)
+from ssbench.core.scenario.fields import KEYS, OWN_READERS, parameter_keys  # noqa: E402
+from ssbench.core.scenario.load_keys import GROUP_KEYS, STAGE_KEYS  # noqa: E402
 from ssbench.core.scenario.scenario import Scenario  # noqa: E402
+from ssbench.core.scenario.size_keys import LARGE_KEYS, SIZE_KEYS  # noqa: E402
 from ssbench.core.text import bytes_text  # noqa: E402
 from ssbench.runner.scenarios import list_canned  # noqa: E402
 from ssbench.storage.registry import ROWS, load, options_of  # noqa: E402

@@ -22,16 +22,10 @@ from ssbench.cli.profiler import upload_words
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS
-from ssbench.core.scenario.fields import (
-    GROUP_KEYS,
-    KEYS,
-    LARGE_KEYS,
-    OWN_READERS,
-    SIZE_KEYS,
-    STAGE_KEYS,
-    parameter_keys,
-)
+from ssbench.core.scenario.fields import KEYS, OWN_READERS, parameter_keys
+from ssbench.core.scenario.load_keys import GROUP_KEYS, STAGE_KEYS
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.size_keys import LARGE_KEYS, SIZE_KEYS
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 from ssbench.runner.doctor import CHECKS
@@ -347,6 +341,17 @@ def test_files_that_pages_name_exist() -> None:
         ours = r"(?<![\w/])(?:ssbench|tests|benchmarks)/[\w/]+\.\w+"
         for name in re.findall(ours, path.read_text()):
             assert (ROOT / name).exists(), f"{path.name}: {name}"
+
+
+def test_pages_that_the_code_names_exist() -> None:
+    named = {
+        name.rstrip(".")
+        for folder in ("ssbench", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"docs/[\w/.-]+", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 5
+    assert [n for n in named if not (ROOT / n).exists() and not (ROOT / f"{n}.rst").exists()] == []
 
 
 def test_links_to_sections_resolve() -> None:

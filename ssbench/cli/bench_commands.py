@@ -152,18 +152,7 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
 
     :raises SsbenchError: what ended the first step before there were results.
     """
-    steps = suite_steps(
-        SuiteConfig(
-            counts=(ns.count, ns.large_count),
-            headers=dict(ns.headers or ()),
-            run=command_config(ns, os.environ, ns.users),
-            **{
-                name: getattr(ns, name)
-                for name in SuiteConfig.__struct_fields__
-                if name not in ("counts", "headers", "run")
-            },
-        )
-    )
+    steps = suite_steps(_suite_config(ns, os.environ))
     outputs = {step.name: os.path.join(ns.csv_dir, f"bench{step.name}.csv") for step in steps}
     for path in outputs.values():
         check_writable(path, "--csv-dir:")
@@ -208,6 +197,16 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
         if rates:
             write_result(suite_table(steps, rates))
     return tell_status(reasons)
+
+
+def _suite_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> SuiteConfig:
+    names = {*SuiteConfig.__struct_fields__} - {"counts", "headers", "run"}
+    return SuiteConfig(
+        counts=(ns.count, ns.large_count),
+        headers=dict(ns.headers or ()),
+        run=command_config(ns, environ, ns.users),
+        **{name: getattr(ns, name) for name in names},
+    )
 
 
 def suite_table(steps: Sequence[SuiteStep], rates: Mapping[str, float]) -> Iterator[str]:

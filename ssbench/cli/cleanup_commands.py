@@ -23,9 +23,11 @@ from ssbench.core.naming import ANY_POLICY, MARKER_HEADER, RUN_HEADER
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.runner import cleanup, resume
 from ssbench.runner.cleanup import CleanupPlan, ContainerCount
+from ssbench.runner.connections import own_hub, reach_store
 from ssbench.runner.deletions import CleanupResult, KeptContainers
-from ssbench.runner.resume import OrphanedObjects, SearchResult
-from ssbench.runner.session import counted_phase, own_hub, reach_store
+from ssbench.runner.orphans import OrphanedObjects, read_orphans
+from ssbench.runner.resume import SearchResult
+from ssbench.runner.session import counted_phase
 from ssbench.runner.stop import Stop
 from ssbench.storage.registry import open_admin, row_of
 from ssbench.storage.retrying_client import RetryingClient
@@ -160,7 +162,7 @@ def resume_cleanup(ns: argparse.Namespace) -> ExitStatus:
             "--resume-cleanup takes the containers from the stat file: leave out -b and -p"
         )
     driver = store_options(ns, os.environ).driver  # before the file is read, which may take long
-    orphans = resume.read_orphans(ns.resume_cleanup, tell)
+    orphans = read_orphans(ns.resume_cleanup, tell)
     if orphans.driver != driver:
         raise UsageError(
             f"{ns.resume_cleanup}: its run used another store: give --storage {orphans.driver}"
@@ -208,7 +210,8 @@ def delete_orphans(
     if result.ok and not done:
         print(f"Nothing was left of run {orphans.run_id}.")
     else:
-        absent = f"; {result.absent:,} were gone before" if result.absent else ""
+        were = "was" if result.absent == 1 else "were"
+        absent = f"; {result.absent:,} {were} gone before" if result.absent else ""
         print(
             f"Deleted {_what(result.objects, result.uploads)} of run {orphans.run_id} in"
             f" {result.seconds:.1f} s ({result.rate(result.objects):,.1f} objects/s){absent}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -348,20 +348,26 @@ def master_parser(
         first, _, second = name.partition(" ")
         if (of_first and name not in of_first) or (second and first not in groups):
             continue
-        command = (groups[first] if second else commands).add_parser(
-            second or first,
-            aliases=[each.alias] if each.alias else [],
-            help=each.summary,
-            description=each.description,
-            summary=f"{each.summary[0].upper()}{each.summary[1:]}.",
-            stray=each.stray,
-            examples=[f"ssbench-master {name} {example}" for example in each.examples],
-        )
-        command.set_defaults(command=name)
+        command = _add_command(groups[first] if second else commands, name, each)
         if words is None or {first, second or first} <= {*words} or each.alias in words:
             # -v and -q may be given before the command as well: no default of their own.
             loudness = (replace(option, default=argparse.SUPPRESS) for option in LOUDNESS)
             add_options(command, [*loudness, SHOW])
             values = site.values(name, each.rows) if site else {}
             add_options(command, each.rows, each.groups, values)
+    return parser
+
+
+def _add_command(parsers: Any, name: str, command: Command) -> Parser:
+    """A command's parser, without options; it sets ``command`` to the name."""
+    parser: Parser = parsers.add_parser(
+        name.rpartition(" ")[2],
+        aliases=[command.alias] if command.alias else [],
+        help=command.summary,
+        description=command.description,
+        summary=f"{command.summary[0].upper()}{command.summary[1:]}.",
+        stray=command.stray,
+        examples=[f"ssbench-master {name} {example}" for example in command.examples],
+    )
+    parser.set_defaults(command=name)
     return parser

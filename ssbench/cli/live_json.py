@@ -12,7 +12,7 @@ from typing import Any
 
 from ssbench.core.errors import SsbenchError
 from ssbench.core.live import Observer, RunProgress
-from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.model import Phase, error_label
 from ssbench.core.operations import row_of
 
 _EVERY_S = 1.0
@@ -118,7 +118,7 @@ class LiveJson(StateObserver):
 def state_of(
     time_s: float, phase: Phase, progress: RunProgress, *, over: bool = False
 ) -> dict[str, Any]:
-    """The state of a phase as JSON values, by the names that docs/programs.rst explains.
+    """The state of a phase as JSON values, by the names that docs/reference/programs explains.
 
     :param time_s: seconds since 1970.
     :param over: whether the phase has ended.
@@ -153,18 +153,13 @@ def state_of(
             for number, each in sorted(progress.operations.items())
         },
         "errors_by_cause": {
-            cause_of(kind): count for kind, count in sorted(progress.errors_by_cause.items())
+            error_label(kind): count for kind, count in sorted(progress.errors_by_cause.items())
         },
         "errors_by_status": {
             str(status): count for status, count in sorted(progress.errors_by_status.items())
         },
         "workers_by_state": dict(Counter(each.state for each in progress.workers_seen)),
     }
-
-
-def cause_of(kind: int) -> str:
-    """The name of an ErrorKind's number, also of an unknown one."""
-    return ErrorKind(kind).label if kind in set(ErrorKind) else f"error {kind}"
 
 
 def _rounded(seconds: float | None) -> float | None:

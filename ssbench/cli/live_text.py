@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ssbench.core.live import RunProgress
-from ssbench.core.model import ErrorKind
+from ssbench.core.model import ErrorKind, error_label
 from ssbench.core.text import latency_text
 
 _CAUSES_SHOWN = 4  #: of errors; a line has no space for more
@@ -11,9 +11,8 @@ _CAUSES_SHOWN = 4  #: of errors; a line has no space for more
 
 def error_causes(progress: RunProgress) -> list[str]:
     """``10 network timeout``, ``2 status 503``: the most frequent causes first."""
-    labels = {int(kind): kind.label for kind in ErrorKind}
     causes = {
-        labels.get(kind, f"cause {kind}"): count
+        error_label(kind): count
         for kind, count in progress.errors_by_cause.items()
         if kind != ErrorKind.STATUS
     }

@@ -142,7 +142,7 @@ def kill_workers(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli.config import transport_config
     from ssbench.cli.progress import make_progress
     from ssbench.cli.signals import Signals
-    from ssbench.runner.session import kill_workers as kill
+    from ssbench.runner.connections import kill_workers as kill
     from ssbench.runner.stop import Stop
 
     stop = Stop()

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ssbench import __version__
-from ssbench.cli.live_json import PHASES, cause_of
+from ssbench.cli.live_json import PHASES
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import Observer, RunProgress
-from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.model import ErrorKind, Phase, error_label
 from ssbench.core.operations import row_of
 from ssbench.core.stats.host_metrics import FIGURES, core_count, core_name
 
@@ -85,7 +85,7 @@ class _Totals(NamedTuple):
             outcomes[name, row_of(number).name, "success"] += each.done
             outcomes[name, row_of(number).name, "failure"] += each.failed
         for kind, count in progress.errors_by_cause.items():
-            errors[name, cause_of(kind)] += count
+            errors[name, error_label(kind)] += count
         for status, count in progress.errors_by_status.items():
             statuses[name, str(status)] += count
         return _Totals(outcomes, errors, statuses)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -103,15 +103,21 @@ def command_words(text: str) -> tuple[str, ...]:
     return words
 
 
+def _swept(text: str, known: Collection[str], example: str) -> tuple[str, list[str]]:
+    """``WHAT=VALUE,VALUE``: what is swept, and the values."""
+    what, equals, values = text.partition("=")
+    if what not in known or not equals:
+        raise UsageError(f"{text!r}: give {example}")
+    return what, values.split(",")
+
+
 def sweep(text: str) -> SweepLoads:
     """``users=1,20,40`` or ``rate=100,200``."""
     from ssbench.core.stats.steps import OVER, SweepLoads  # lazy: few commands need it
 
-    over, equals, values = text.partition("=")
-    if over not in OVER or not equals:
-        raise UsageError(f"{text!r}: give users=1,20,40 or rate=100,200")
+    over, values = _swept(text, OVER, "users=1,20,40 or rate=100,200")
     convert: Callable[[str], float] = types.count if over == "users" else types.rate
-    loads = tuple(convert(value.strip()) for value in values.split(","))
+    loads = tuple(convert(value.strip()) for value in values)
     for load in loads:
         if loads.count(load) > 1:
             raise UsageError(f"{text!r}: {load:g} is given more than once")
@@ -629,10 +635,8 @@ NECTAR = (
 
 def files_sweep(text: str) -> tuple[str, list[int]]:
     """``users=1,20`` or ``files=100,1000``: what is swept, and the values."""
-    what, equals, values = text.partition("=")
-    if what not in ("users", "files") or not equals:
-        raise UsageError(f"{text!r}: give users=1,20,50 or files=100,1000")
-    return what, [types.count(each) for each in values.split(",")]
+    what, values = _swept(text, ("users", "files"), "users=1,20,50 or files=100,1000")
+    return what, [types.count(each) for each in values]
 
 
 _FOLDER = row("", "folder", types.path, "", "a folder that gen-files made",
@@ -662,7 +666,8 @@ BENCH_FILES = (
       for each in _only(FILE_OPTIONS, "page_cache")),
 )
 GEN_FILES = (
-    replace(_FOLDER, help="a new folder, or an empty one", file="d"),
+    replace(_FOLDER, help="a new folder, or an empty one", brief="a new folder, or an empty one",
+            file="d"),
     row("", "count", types.count, "", "number of files", required=True, brief="number of files"),
     row("", "total", types.size, "", "size of all files; 5G is 5 GiB", metavar="TOTAL",
         required=True, brief="size of all files, as in 5G"),
@@ -676,10 +681,7 @@ DIFF_DIRS = (
 
 def users_sweep(text: str) -> list[int]:
     """``users=16,32``."""
-    what, equals, values = text.partition("=")
-    if what != "users" or not equals:
-        raise UsageError(f"{text!r}: give users=16,32")
-    return [types.count(each) for each in values.split(",")]
+    return [types.count(each) for each in _swept(text, ("users",), "users=16,32")[1]]
 
 
 def transfer_place(text: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.records import Record
 from ssbench.core.stats.merge import Part
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.results import (
     check_thresholds,
     missed_thresholds,
@@ -57,28 +58,35 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         if "-" not in (ns.operations_file, ns.jsonl, ns.profile_file) or ns.report_file:
             write_result([report.render(made, ns.format or "text")], ns.report_file)
         write_report_files(ns, made)
-        if ns.operations_file:
-            write_result(report.operation_rows(_records(paths)), ns.operations_file)
-        if ns.jsonl:
-            write_result(report.operation_json(_records(paths)), ns.jsonl)
-        if ns.parquet:
-            with result_file(ns.parquet) as file:
-                report.write_parquet(_records(paths), file)
-        if ns.profile_file:
-            write_result(report.collapsed_stacks(stats.run), ns.profile_file)
-        if ns.rps_histogram:
-            write_result([report.rps_csv(made)], ns.rps_histogram)
-        if ns.time_series:
-            write_result([report.time_series_csv(made)], ns.time_series)
-        if ns.host_stats:
-            names = report.host_columns(_records(paths))
-            write_result(report.host_rows(_records(paths), names), ns.host_stats)
-        if ns.dstat:
-            write_result(_dstat(paths), ns.dstat)
+        _write_data_files(ns, paths, stats, made)
     reasons = missed_thresholds(stats, wanted)
     if not stats.run.complete:
         reasons[ExitStatus.FAILED] = f"{', '.join(paths)}: some results of the run are missing"
     return tell_status(reasons)
+
+
+def _write_data_files(
+    ns: argparse.Namespace, paths: Sequence[str], stats: RunStats, made: report.Report
+) -> None:
+    """Write the files for other programs; those of single records as the stat files are read."""
+    if ns.operations_file:
+        write_result(report.operation_rows(_records(paths)), ns.operations_file)
+    if ns.jsonl:
+        write_result(report.operation_json(_records(paths)), ns.jsonl)
+    if ns.parquet:
+        with result_file(ns.parquet) as file:
+            report.write_parquet(_records(paths), file)
+    if ns.profile_file:
+        write_result(report.collapsed_stacks(stats.run), ns.profile_file)
+    if ns.rps_histogram:
+        write_result([report.rps_csv(made)], ns.rps_histogram)
+    if ns.time_series:
+        write_result([report.time_series_csv(made)], ns.time_series)
+    if ns.host_stats:
+        names = report.host_columns(_records(paths))
+        write_result(report.host_rows(_records(paths), names), ns.host_stats)
+    if ns.dstat:
+        write_result(_dstat(paths), ns.dstat)
 
 
 def compare(ns: argparse.Namespace) -> ExitStatus:

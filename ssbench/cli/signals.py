@@ -31,13 +31,14 @@ OK, INTERRUPTED = 0, 5  #: of ExitStatus, which is not loaded yet
 
 
 def handle_signals(handler: Handler) -> dict[int, object]:
-    """Install a handler; returns the previous ones. nohup's users want no hang-up: it stays."""
-    numbers = [number for number in SIGNALS if number != signal.SIGHUP or not _ignores_hang_up()]
-    return {number: signal.signal(number, handler) for number in numbers}
+    """Install a handler of ``wanted_signals``; returns the previous ones."""
+    return {number: signal.signal(number, handler) for number in wanted_signals()}
 
 
-def _ignores_hang_up() -> bool:
-    return signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+def wanted_signals() -> list[signal.Signals]:
+    """The signals to handle. A hang-up that is ignored stays so: nohup's users want none."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in SIGNALS if number != signal.SIGHUP or not ignored]
 
 
 class ExitHandler:
@@ -60,7 +61,6 @@ class ExitHandler:
 
 
 def exit_with(status: int) -> Handler:
-    """A handler that exits."""
     return lambda number, frame: os._exit(status)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from msgspec.structs import replace
 
 from ssbench.cli.console import log_to_stderr, tell
 from ssbench.cli.proctitle import show_as_worker
-from ssbench.cli.signals import SIGNALS
+from ssbench.cli.signals import handle_signals, wanted_signals
 from ssbench.cli.site import WORKER_TABLE, SiteDefaults, describe
 from ssbench.cli.worker_options import WORKER, key_path, ports_of, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
@@ -124,7 +123,7 @@ def _run_worker(
     )
     if ns.parent_pipe is not None:
         gevent.spawn(_end_with_parent, ns.parent_pipe, worker)
-    for number in SIGNALS:
+    for number in wanted_signals():
         gevent.signal_handler(number, worker.stop, number.name)
     log.info(
         "Worker %s %s, master expected at %s (ports %d, %d, %d)%s",
@@ -151,8 +150,7 @@ def _serve_network(ns: argparse.Namespace) -> ExitStatus:
     key = CurveKey.load(path) if path else None
     ip, port = ns.network_server
     with NetworkListener(ip or None, port, key, "--network-server") as listener:
-        for number in SIGNALS:
-            signal.signal(number, lambda *_: listener.close())
+        handle_signals(lambda *_: listener.close())
         log.info(
             "Listening at %s, port %d%s, for ssbench-master check-network",
             listener.ip, listener.port, "" if key else ", without a key",

@@ -243,9 +243,8 @@ class ControlState(NamedTuple):
     start_ns: Clock  #: the phase's start on the master's clock
     #: incarnation -> (users, clock offset: worker's minus master's ns, None while unknown)
     workers: Annotated[Mapping[Natural, tuple[Natural, Clock | None]], Meta(max_length=MAX_PEERS)]
-    refused: Annotated[
-        Mapping[Natural, Text], Meta(max_length=MAX_PEERS)
-    ]  #: incarnation -> the reason why the master refuses it
+    #: incarnation -> the reason why the master refuses it
+    refused: Annotated[Mapping[Natural, Text], Meta(max_length=MAX_PEERS)]
     settings: Mapping[str, Any]  #: StorageSettings.to_map(), {} without a run
     timeout_s: Number  #: --worker-timeout
     operation_timeout_s: Number  #: 0: none
@@ -354,7 +353,6 @@ _FORMS: dict[type[Message], _Form] = {
 
 
 def encode(message: Message) -> bytes:
-    """The message as bytes."""
     form = _FORMS[type(message)]
     return form.start + _encoder.encode(message)[len(form.head) :]
 

@@ -72,6 +72,11 @@ class ErrorKind(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
+def error_label(kind: int) -> str:
+    """``network timeout``; a number that a later version may know is ``error 99``."""
+    return ErrorKind(kind).label if kind in set(ErrorKind) else f"error {kind}"
+
+
 class SizeClass(Struct, frozen=True):
     """A class of objects of similar size, with its share of the initial objects.
 

@@ -202,25 +202,12 @@ class ProgressTracker:
         """The state of the phase now; to be called once or twice a second."""
         outcomes = self.by_operation()
         mark = _Mark(at_s, done, self._bytes, {each: row[0] for each, row in outcomes.items()})
-        self._marks.append(mark)
-        while len(self._marks) > 2 and self._marks[0].at_s < at_s - _WINDOW_S:
-            self._marks.popleft()
-        latest = Counter(chain.from_iterable(map(_latencies, self._sample)))
-        self._sample.clear()
-        self._recent.update(latest)
-        self._latencies.append((at_s, latest))
-        while self._latencies[0][0] < at_s - _WINDOW_S:
-            self._recent -= self._latencies.popleft()[1]  # leaves out what is 0
+        self._move_window(mark)
         before = self._marks[0]
         per_s = 1 / (at_s - before.at_s) if at_s > before.at_s else 0.0
         rate = (done - before.done) * per_s
         self._share = SAMPLED_PER_S / max(rate, SAMPLED_PER_S)
         self._skip, self._left = self._draw(), SAMPLED_PER_S
-        spent_s = at_s - self._second.at_s
-        if spent_s >= 1:
-            second, self._second = self._second, mark
-            moved = mark.bytes - second.bytes
-            self._history.append(((done - second.done) / spent_s, moved / spent_s))
         latencies: defaultdict[int, dict[int, int]] = defaultdict(dict)
         whole: Counter[int] = Counter()
         for (series, bucket), count in self._recent.items():
@@ -258,6 +245,25 @@ class ProgressTracker:
             response_p99_s=quantile_s(latencies[_RESPONSE], 99),
             history=tuple(self._history),
         )
+
+    def _move_window(self, mark: _Mark) -> None:
+        """Add what came since the last call to the window and the history, and drop the oldest."""
+        begins_s = mark.at_s - _WINDOW_S
+        self._marks.append(mark)
+        while len(self._marks) > 2 and self._marks[0].at_s < begins_s:
+            self._marks.popleft()
+        latest = Counter(chain.from_iterable(map(_latencies, self._sample)))
+        self._sample.clear()
+        self._recent.update(latest)
+        self._latencies.append((mark.at_s, latest))
+        while self._latencies[0][0] < begins_s:
+            self._recent -= self._latencies.popleft()[1]  # leaves out what is 0
+        second = self._second
+        spent_s = mark.at_s - second.at_s
+        if spent_s >= 1:
+            done, moved = mark.done - second.done, mark.bytes - second.bytes
+            self._history.append((done / spent_s, moved / spent_s))
+            self._second = mark
 
     def by_operation(self) -> dict[int, tuple[int, int]]:
         """Number of an operation -> how many succeeded and how many failed."""

@@ -70,7 +70,6 @@ class StorageSettings(Hiding, frozen=True):
 
     @property
     def newest(self) -> Credentials:
-        """The newest credentials."""
         return self.credentials[-1] if self.credentials else Credentials()
 
     def to_map(self) -> dict[str, Any]:

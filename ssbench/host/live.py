@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, NamedTuple
 
 from ssbench.core.model import SECOND_NS
@@ -26,7 +26,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 class Sample(NamedTuple):
     """Metrics of one interval."""
 
-    at_ns: int  #: its end, by the clock of HostLive
+    at_ns: int  #: its end, by perf_counter_ns
     boot_id: str
     figures: Mapping[str, float]
 
@@ -39,7 +39,7 @@ class LoopLag:
     :param clock: monotonic, nanoseconds.
     """
 
-    def __init__(self, interval_s: float, clock: Callable[[], int]) -> None:
+    def __init__(self, interval_s: float, clock: Callable[[], int] = perf_counter_ns) -> None:
         self._interval_ns = round(interval_s * SECOND_NS)
         self._clock = clock
         self._due_ns: int | None = None
@@ -89,17 +89,15 @@ class HostLive(threading.Thread):
         self,
         *,
         interval_s: float = INTERVAL_S,
-        clock: Callable[[], int] = time.perf_counter_ns,
         make_sampler: Callable[[int, int], HostSampler] | None = None,
     ) -> None:
         super().__init__(name="ssbench-host", daemon=True)
         self.wanted = False
-        self.lag = LoopLag(LAG_INTERVAL_S, clock)
+        self.lag = LoopLag(LAG_INTERVAL_S)
         self.boot_id = boot_id()
         self.fault: Exception | None = None
         self.newest: Mapping[str, float] = {}  #: figures of the last interval
         self._interval_ns = round(interval_s * SECOND_NS)
-        self._clock = clock
         self._make_sampler = make_sampler
         self._loop_thread = (threading.get_ident(), threading.get_native_id())
         self._samples: deque[Sample] = deque(maxlen=_MAX_WAITING)
@@ -115,14 +113,14 @@ class HostLive(threading.Thread):
             self.fault = error  # a run does not need these metrics
 
     def _run(self, sampler: HostSampler) -> None:
-        due_ns = self._clock() + self._interval_ns
-        while not self._ending.wait(max(due_ns - self._clock(), 0) / SECOND_NS):
+        due_ns = perf_counter_ns() + self._interval_ns
+        while not self._ending.wait(max(due_ns - perf_counter_ns(), 0) / SECOND_NS):
             figures = sampler.sample()
             late_s = self.lag.take()
             if late_s is not None:
                 figures["loop_lag_max_s"], figures["loop_lag_mean_s"] = late_s
             self.newest = figures
-            now_ns = self._clock()
+            now_ns = perf_counter_ns()
             if self.wanted:
                 self._samples.append(Sample(now_ns, self.boot_id, figures))
             due_ns = max(due_ns + self._interval_ns, now_ns)

@@ -55,7 +55,7 @@ def _fault(folder: Path) -> str | None:
     return None
 
 
-def numbered_file(stem: str, suffix: str, first: int) -> tuple[int, str, int]:
+def numbered_log(stem: str, first: int) -> tuple[int, str, int]:
     """``STEM-0.log``, emptied, or the first number from ``first`` on that is not in use.
 
     The file stays in use while its descriptor, or a copy in another process, is open.
@@ -65,11 +65,11 @@ def numbered_file(stem: str, suffix: str, first: int) -> tuple[int, str, int]:
     """
     folder = _folder()
     for number in range(first, first + _MOST_NUMBERS):
-        path = str(folder / f"{stem}-{number}{suffix}")
+        path = str(folder / f"{stem}-{number}.log")
         fd = _take(path)
         if fd is not None:
             return fd, path, number
-    raise StatFileError(f"{folder}: all files {stem}-{first}{suffix} and on are in use")
+    raise StatFileError(f"{folder}: all files {stem}-{first}.log and on are in use")
 
 
 def new_file(prefix: str, suffix: str) -> tuple[int, str]:

@@ -176,7 +176,7 @@ class Master:
     def interrupt(self, reason: str) -> None:
         """Stop the present phase and every later one but the clean-up; from a signal handler.
 
-        A second call ends the run at once: the next turn raises KeyboardInterrupt.
+        A second call ends the run at once: the next poll raises KeyboardInterrupt.
         """
         self._abort = bool(self._interrupted)
         self._interrupted = reason
@@ -284,10 +284,9 @@ class Master:
         self._phase = None
         self._manager.enter(Phase.IDLE)
 
-    def release_workers(self, *, quit_: bool = False) -> None:
-        """The run is over: tell the workers to wait for the next one, or to exit."""
+    def release_workers(self) -> None:
+        """The run is over: tell the workers to wait for the next one."""
         self._needs_workers = False
-        self._manager.quit = quit_
         self._manager.allocate_users(0)
         self._send_control_state(self._clock())
         self._warn_of_rejected_peers(last=True)
@@ -346,7 +345,7 @@ class Master:
     # The loop ----------------------------------------------------------------------------------
 
     def _poll(self, wait_s: float) -> None:
-        """One turn: send what is due, receive for up to ``wait_s``, and tick.
+        """Send what is due, receive for up to ``wait_s``, and tick.
 
         :raises KeyboardInterrupt: after a second interrupt.
         """

@@ -53,12 +53,10 @@ class SafeRecorder:
         self._recorder, self.error, self.left_out = recorder, None, 0
 
     def write(self, record: Record) -> None:
-        """Write a record."""
         if self._recorder and not self.error:
             self._try(self._recorder.write, record)
 
     def append_results(self, phase: Phase, worker: int, schema: Schema, packed: bytes) -> None:
-        """Write packed results."""
         if self._recorder and not self.error:
             self._try(self._recorder.append_results, phase, worker, schema, packed)
 

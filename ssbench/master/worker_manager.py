@@ -181,7 +181,7 @@ class WorkerManager:
 
     def _remove(self, worker: WorkerState, reason: str, *, said_bye: bool = False) -> WorkerLeft:
         self.registry.remove(worker.hello.incarnation, closed=said_bye)
-        # A worker may join and leave within one turn of the loop, so it is noted here.
+        # A worker may join and leave within one poll, so it is noted here.
         if len(self.departed) < MAX_NAMES:
             self.departed[worker.name] = None
         self.state_changed = True

@@ -17,15 +17,12 @@ from ssbench.report.as_csv import (
     hosts_of,
     series_csv,
 )
-from ssbench.report.as_text import (
-    series_head,
-    series_row,
-    threshold_lines,
-)
+from ssbench.report.as_text import threshold_lines
 from ssbench.report.model import Report, all_percentiles
 from ssbench.report.operations import operation_json, operation_rows, over_time_rows, write_parquet
 from ssbench.report.profile import collapsed_stacks
 from ssbench.report.run import of_run
+from ssbench.report.text_series import series_head, series_row
 
 __all__ = [
     "FORMATS",

@@ -9,11 +9,11 @@ from ssbench.report.as_text import (
     RATE_TITLE,
     count_text,
     items_text,
-    percentile_name,
     render_wide,
     run_text,
 )
 from ssbench.report.model import Distribution, Report, Row, percent_text
+from ssbench.report.text_layout import percentile_name
 
 
 def render_classic(report: Report) -> str:

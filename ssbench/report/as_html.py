@@ -19,10 +19,10 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ssbench.core.text import printable
-from ssbench.report.as_text import cell_text
 from ssbench.report.charts import Chart, charts_of
 from ssbench.report.model import Report, Row
 from ssbench.report.page_tables import notes_of, shown, tables_of, title_of
+from ssbench.report.text_layout import cell_text
 
 _SPARK_WIDTH, _SPARK_HEIGHT = 320, 40
 

@@ -1,36 +1,35 @@
-"""Reports for people: the layout of ssbench 0.3.9 with units, and a summary that ends it.
+"""Reports for people: a run in the layout of ssbench 0.3.9 with units; a summary ends each report.
 
-Tables fit 100 columns: wider ones continue below, under the same first column. A section with a
-title needs no layout here: a run's follow what is said of the load generator.
+A section with a title needs no layout here: a run's follow what is said of the load generator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
-from typing import Any
 
 from ssbench.core.stats.scenario_view import other_operations
-from ssbench.core.stats.thresholds import DURATIONS, THROUGHPUTS
-from ssbench.core.text import bytes_text, plural, printable, shortened
+from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report.model import (
-    LATENCY,
-    WALL_CLOCK,
-    WORD,
     Actual,
-    Column,
     Distribution,
-    Note,
     Report,
     Row,
     Section,
     Table,
-    change_text,
     latency_text,
     percent_text,
     time_text,
 )
 from ssbench.report.summary import TOPIC_WIDTH, WIDTH
+from ssbench.report.text_layout import (
+    COLUMNS,
+    actual_text,
+    aligned,
+    note_lines,
+    percentile_name,
+    section_lines,
+)
+from ssbench.report.text_series import series_text
 
 
 def render_text(report: Report) -> str:
@@ -46,9 +45,11 @@ def render_wide(report: Report) -> str:
 def _rendered(report: Report, most: int | None) -> str:
     """:param most: columns of a table; None: as many as it takes."""
     if report.kind == "series":
-        text = _series(report, most)
+        text = series_text(report, most)
     elif report.kind == "comparison":
-        text = _comparison(report, most)
+        from ssbench.report.text_comparison import comparison_text  # few processes need it
+
+        text = comparison_text(report, most)
     else:
         text = run_text(report, most, _block)
     return "\n".join([text, *summary_lines(report)]) + "\n"
@@ -62,9 +63,6 @@ def summary_lines(report: Report) -> Iterator[str]:
         yield f"{topic:{TOPIC_WIDTH}}{text}" if fits else text
 
 
-# A run
-
-COLUMNS = 100  #: of a table
 RATE_TITLE = "Average requests per second:"
 _RULE = "-" * 69
 
@@ -91,12 +89,12 @@ def run_text(report: Report, most: int | None, block: Block) -> str:
         _errors("POPULATE ERRORS", populate),
         _errors("ERRORS", report["errors"].tables[0]),
         _errors("CLEAN-UP ERRORS", cleanup),
-        _section(report["counters"], most),
+        section_lines(report["counters"], most),
         [spread] if spread else [],
-        [*_notes(report["steadiness"].notes), *_notes(report["notes"].notes)],
-        _notes(report["load_generator"].notes),
-        *(_section(section, most) for section in others),
-        _notes(report["warnings"].notes),
+        [*note_lines(report["steadiness"].notes), *note_lines(report["notes"].notes)],
+        note_lines(report["load_generator"].notes),
+        *(section_lines(section, most) for section in others),
+        note_lines(report["warnings"].notes),
         threshold_lines(report),
     ):
         found = list(part)
@@ -123,7 +121,7 @@ def _header(report: Report) -> Iterator[str]:
     yield f"Object expiration (X-Delete-After): {settings['delete_after']} (sec)"
     if not report.legacy and version is not None:
         yield from _more_header(report)
-    yield from _notes(report["ending"].notes)
+    yield from note_lines(report["ending"].notes)
 
 
 def _when(run: Section, settings: Section) -> str:
@@ -150,7 +148,7 @@ def _more_header(report: Report) -> Iterator[str]:
     if run["overrides"]:
         given = (f"{key}={value}" for key, value in run["overrides"].items())
         yield "Overridden on the command line: " + printable(", ".join(given))
-    yield from _notes(settings.notes)
+    yield from note_lines(settings.notes)
     verified = report["verified"]
     if verified["reads"] is not None:
         yield (
@@ -239,7 +237,7 @@ def _block(report: Report, row: Row, most: int | None) -> Iterator[str]:
         for title, found in shown.items():
             values = [f"{latency_text(value):>9}" for value in found.percentiles.values()]
             lines.append([title.ljust(longest), *values])
-        yield from (f"{_INDENT[2:]}{line}" for line in _aligned(lines, most and most - 5))
+        yield from (f"{_INDENT[2:]}{line}" for line in aligned(lines, most and most - 5))
     if most and service.worst_id:
         yield f"{_INDENT}Worst latency TX ID: {printable(service.worst_id)}"
 
@@ -268,10 +266,6 @@ def count_text(row: Row) -> str:
 def items_text(row: Row) -> str:
     """Entries listed and objects handled by an operation."""
     return f"Items: {row['items']}  Average items per second: {_number(row['items_per_s'], 1)}"
-
-
-def percentile_name(percent: float) -> str:
-    return "max" if percent == 100 else f"{percent_text(percent)}%"
 
 
 def _number(value: float | None, digits: int, divisor: float = 1, unit: str = "") -> str:
@@ -304,26 +298,7 @@ def _stages(report: Report, most: int | None) -> Iterator[str]:
             *(latency_text(latencies[percent]) for percent in (50, 99, 100)),
         )
         lines.append(cells)
-    yield from _aligned(lines, most)
-
-
-def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-
-
-def _aligned(lines: Sequence[Sequence[str]], most: int | None) -> Iterator[str]:
-    """Lines of aligned cells; columns that do not fit ``most`` follow below, behind the first."""
-    widths = [max(map(len, cells)) + 2 for cells in zip(*lines, strict=True)]
-    parts, used = [[0]], widths[0]
-    for at, width in enumerate(widths[1:], 1):
-        if most and used + width > most and len(parts[-1]) > 1:
-            parts.append([0])
-            used = widths[0]
-        parts[-1].append(at)
-        used += width
-    for part in parts:
-        for cells in lines:
-            yield _padded([cells[at] for at in part], [widths[at] for at in part]).rstrip()
+    yield from aligned(lines, most)
 
 
 def _users(asked: int | None, stage: Row) -> str:
@@ -376,275 +351,5 @@ def judged_text(row: Row) -> str:
     remarks = [row["latency"]] if row["latency"] else []
     if row["borderline"]:
         remarks.append("closer to the limit than the percentile's accuracy")
-    text = _actual(Actual(row["actual"], row["limit"], row["unit"]))
+    text = actual_text(Actual(row["actual"], row["limit"], row["unit"]))
     return f"{text} ({', '.join(remarks)})" if remarks else text
-
-
-_LEAST_OF_UNIT = 0.001  #: of a threshold's unit, until a smaller one is easier to read
-
-
-def _actual(actual: Actual) -> str:
-    """``12.4ms``: six digits, or as many as put it on its side of the limit; in the limit's unit,
-    or, below a thousandth of that, in a smaller one."""
-    value, limit, unit = actual.value, actual.limit, actual.unit
-    if value is None:
-        return "N/A"
-    units = DURATIONS if unit in DURATIONS else THROUGHPUTS
-    if 0 < value < _LEAST_OF_UNIT and unit in units:
-        base, base_limit = value * units[unit], limit * units[unit]
-        alike = [name for name in units if ("i" in name) == ("i" in unit) or name == "B/s"]
-        fitting = [name for name in alike if units[name] <= base]
-        unit = max(fitting or [min(units, key=units.__getitem__)], key=units.__getitem__)
-        value, limit = base / units[unit], base_limit / units[unit]
-    for digits in range(6, 18):
-        text = f"{value:.{digits}g}"
-        if (float(text) > limit, float(text) < limit) == (value > limit, value < limit):
-            break
-    return (f"{Decimal(text):f}" if "e" in text else text) + unit
-
-
-# What has no layout of its own
-
-
-def _section(section: Section, most: int | None) -> Iterator[str]:
-    if "text" not in section.formats:
-        return
-    if section.title:
-        yield section.title
-    yield from _notes(section.notes)
-    for fact in section.facts:
-        if "text" in fact.column.formats:
-            column = fact.column
-            yield f"{column.title or column.key}: {cell_text(fact.value, column, symbol=True)}"
-    for table in section.tables:
-        yield from _table(table.title, table.columns, table.rows, table.formats, most)
-    for series in section.series:
-        columns = (series.x, *series.y)
-        yield from _table(series.title, columns, list(series.rows), series.formats, most)
-
-
-def _table(
-    title: str, columns: Sequence[Column], rows: Sequence[Row], formats: str, most: int | None
-) -> Iterator[str]:
-    """Headings with their units above aligned figures."""
-    if "text" not in formats or not rows:
-        return
-    columns = [column for column in columns if "text" in column.formats]
-    lines = [[heading(column) for column in columns]]
-    lines += [[cell_text(row[column.key], column) for column in columns] for row in rows]
-    if columns[-1].unit is WORD:  # text, at the end: aligned on the left, of any width
-        longest = max(len(cells[-1]) for cells in lines)
-        lines = [[*cells[:-1], cells[-1].ljust(longest)] for cells in lines]
-        most = None
-    if title:
-        yield title
-    yield from _aligned(lines, most)
-
-
-def heading(column: Column) -> str:
-    name = column.title or column.key
-    return f"{name} ({column.unit.symbol})" if column.unit.symbol else name
-
-
-def cell_text(value: Any, column: Column, *, symbol: bool = False) -> str:
-    """A value in its column's unit; N/A for None."""
-    unit = column.unit
-    if value is None:
-        return "N/A"
-    if isinstance(value, Actual):
-        return _actual(value)
-    if isinstance(value, Distribution):
-        return ", ".join(
-            f"{percentile_name(percent)} {latency_text(each)}"
-            for percent, each in value.percentiles.items()
-        )
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if unit is WALL_CLOCK:
-        return time_text(value)
-    if isinstance(value, int | float) and (unit.digits or unit.divisor != 1):
-        scaled = value / unit.divisor
-        # A latency is a number of nanoseconds: 0.000341 ms rather than 0.000.
-        digits = 6 if unit is LATENCY and 0 < scaled < 0.1 else unit.digits
-        text = f"{scaled:.{digits}f}"
-    else:
-        text = printable(str(value))
-    return f"{text} {unit.symbol}" if symbol and unit.symbol else text
-
-
-def _notes(notes: Sequence[Note] | None) -> Iterator[str]:
-    for note in notes or ():
-        if "text" in note.formats:
-            yield f"{note.level.value}{note.sentence}"
-
-
-# A series
-
-_STEP_WIDTHS = {"users": 8, "rate": 8, "seconds": 9, "operations": 9, "errors": 7,
-                "operations_per_s": 9, "bytes_per_s": 8}  # fmt: skip
-_LATENCY_WIDTH = 9
-_LEAST_WIDTH = 8  #: of a threshold's value
-_ONLY_WIDE = ("seconds",)  #: the same for most steps
-
-
-def _series(report: Report, most: int | None) -> str:
-    top = report[""]
-    table = top["steps"]
-    others = [list(_section(each, most)) for each in report.sections if each.title and each.key]
-    remarks = list(_notes([note for note in top.notes or () if note.level.value]))
-    found = list(_notes([note for note in top.notes or () if not note.level.value]))
-    blocks = ["\n".join(["", *part, ""]) for part in (*others, remarks, found) if part]
-    rows = (_step(table, row, most) for row in table.rows)
-    return "".join([series_head(report, most), *rows, *blocks])
-
-
-def series_head(report: Report, most: int | None = COLUMNS) -> str:
-    """What stands above the rows of a series."""
-    top = report[""]
-    lines = ["", top.title]
-    if top["thresholds"]:
-        lines.append(f"Thresholds: {' and '.join(map(printable, top['thresholds']))}")
-    shown, _rest = _step_columns(top["steps"], most)
-    headings = "".join(f"{printable(column.title):>{width}}" for column, width in shown)
-    return "\n".join([*lines, headings]) + "\n"
-
-
-def series_row(report: Report, most: int | None = COLUMNS) -> str:
-    """The row of a series' newest step."""
-    table = report[""]["steps"]
-    return _step(table, table.rows[-1], most)
-
-
-def _step_columns(table: Table, most: int | None) -> tuple[list[tuple[Column, int]], list[Column]]:
-    """The columns but the remarks, with their widths; and those that do not fit."""
-    shown, rest, used = list[tuple[Column, int]](), list[Column](), 0
-    for column in table.columns:
-        if "text" not in column.formats or column.key == "remarks":
-            continue
-        if most and column.key in _ONLY_WIDE:
-            continue
-        least = _LATENCY_WIDTH if column.unit is LATENCY else _LEAST_WIDTH
-        own = max(least, len(printable(column.title)) + 2)
-        width = _STEP_WIDTHS.get(column.key) or own
-        used += width
-        if rest or (most and used > most):
-            rest.append(column)
-        else:
-            shown.append((column, width))
-    return shown, rest
-
-
-def _step(table: Table, row: Row, most: int | None) -> str:
-    """A line; what is left for people to read of it follows, on a line of its own if it must."""
-    shown, rest = _step_columns(table, most)
-    load = shown[0][0]
-    cells = [cell_text(row[column.key], column) for column, _width in shown]
-    for at, (column, width) in enumerate(shown):
-        if column.unit is LATENCY and len(cells[at]) >= width:  # from 10 s on
-            cells[at] = f"{row[column.key] / column.unit.divisor:.0f}"
-    cells[0] = f"{row[load.key]:g}"
-    if load.key == "users" and not row["counts"]:
-        cells[0] = f"{row['users_ran']} of {cells[0]}"
-    line = _padded(cells, [width for _column, width in shown])
-    words = [f"{printable(column.title)} {cell_text(row[column.key], column)}" for column in rest]
-    words += [printable(row["remarks"])] if row["remarks"] else []
-    remark = "; ".join(words)
-    if not remark:
-        return f"{line}\n"
-    fits = most is None or len(line) + 2 + len(remark) <= most
-    return f"{line}  {remark}\n" if fits else f"{line}\n{'':{shown[0][1]}}  {remark}\n"
-
-
-# A comparison
-
-_MOST_SETTINGS = 20  #: that are named
-_LONGEST_VALUE = 40
-_WIDE = (-24, 14, 24, 14, 24, 10, 20)  #: widths of a figure's columns; negative: to the left
-_NARROW = (-22, 12, 12, 9, 20)  #: the same without the intervals of the runs
-
-
-def _comparison(report: Report, most: int | None) -> str:
-    runs = report["runs"].tables[0].rows
-    lines = [*_settings(report["differing_settings"].tables[0]), ""]
-    for number, run in enumerate(runs, 1):
-        lines += _run_of_comparison(number, run)
-    lines += ["", *_notes(report["changes"].notes)]
-    for other in range(1, len(runs)):
-        for part in report.operations:
-            lines += ["", *_changes(part, other, wide=most is None)]
-    others = [section for section in report.sections if section.title]
-    for section in (*others, report["remarks"], report["closing"]):
-        found = list(_section(section, most))
-        lines += ["", *found] if found else []
-    return "\n".join(lines) + "\n"
-
-
-def _settings(settings: Table) -> Iterator[str]:
-    """Scenarios first: figures of different ones are hardly a comparison."""
-    differ = "THE SCENARIOS DIFFER, which may explain differences in the figures:"
-    if not any(row["of_scenario"] for row in settings.rows):
-        yield "The scenarios are the same."
-    for title, of_scenario in ((differ, True), ("Other differences:", False)):
-        rows = [row for row in settings.rows if row["of_scenario"] == of_scenario]
-        if rows:
-            yield title
-        for row in rows[:_MOST_SETTINGS]:
-            texts = ["none" if value is None else printable(str(value)) for value in row["values"]]
-            short = " | ".join(shortened(text, _LONGEST_VALUE) for text in texts)
-            yield f"  {printable(row['key'])}: {short}"
-        if len(rows) > _MOST_SETTINGS:
-            yield f"  and {len(rows) - _MOST_SETTINGS} more (--json has all)"
-
-
-def _run_of_comparison(number: int, run: Row) -> Iterator[str]:
-    duration_s = run["duration_s"]
-    duration = "N/A" if duration_s is None else f"{duration_s:.0f} s"
-    compared = f"{plural(run['whole_seconds'], 'whole second')} compared"
-    if run["short"]:
-        compared = "too short for intervals: its figures cover the whole run"
-    yield f"Run {number}: {printable(run['file'])}"
-    yield (
-        f"  {printable(run['scenario_name'])}, {time_text(run['started_at_s'])}, "
-        f"{duration}, {compared}"
-    )
-    yield from (f"  {line}" for line in _notes(run["notes"]))
-
-
-def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
-    """The figures of an operation: of the first run, of another, and the change."""
-    from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict  # runs need none of it
-
-    sure = f"{CONFIDENCE:.0%} interval"
-    own = [sure] if wide else []
-    yield _columns(part["operation"], "Run 1", *own, f"Run {other + 1}", *own, "Change", sure)
-    for row in part["figures"].rows:
-        if row["figure"] == "moved_bytes_per_s" and not any(each.value for each in row["runs"]):
-            continue  # nothing was moved
-        cells = []
-        for found in (row["runs"][0], row["runs"][other]):
-            value, low, high = (
-                "N/A" if each is None else f"{each / found.unit.divisor:,.{found.unit.digits}f}"
-                for each in (found.value, found.low, found.high)
-            )
-            cells += [value, _between(low, high)] if wide else [value]
-        change = row["changes_against_first"][other - 1]
-        ratio, low, high = (change_text(change[key]) for key in ("ratio", "low", "high"))
-        verdict = ChangeVerdict[change["verdict"].upper()].value
-        yield _columns(row["title"], *cells, ratio, _between(low, high), verdict)
-    first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
-    blank = [""] if wide else []
-    yield _columns("Errors", first, *blank, second, *blank, "", "")
-
-
-def _columns(*cells: str) -> str:
-    """A title to the left, figures to the right, and a verdict."""
-    widths = _WIDE if len(cells) >= len(_WIDE) else _NARROW
-    padded = [
-        f"{cell:<{-width}}" if width < 0 else f"{cell:>{width}}"
-        for cell, width in zip(cells, widths, strict=False)
-    ]
-    return "".join([*padded, *(f"  {word}" for word in cells[len(padded) :])]).rstrip()
-
-
-def _between(low: str, high: str) -> str:
-    return "" if "N/A" in (low, high) else f"{low} to {high}"

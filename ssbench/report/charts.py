@@ -8,14 +8,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from ssbench.core.text import printable
-from ssbench.report.model import Report, Row, Section, Series
+from ssbench.core.text import plural, printable
+from ssbench.report.model import Report, Row, Series
 
 #: Percentiles that the axis of a distribution names.
 _NAMED_PERCENTS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 _MOST_NAMES = 4  #: below bars; more would overlap, and are numbered
 _LONGEST_NAME = 20
 _SINCE_START = "seconds since the start"
+_DUE = "operations/s due"
 
 
 class Line(Struct, frozen=True):
@@ -58,10 +59,6 @@ def charts_of(report: Report) -> Iterator[Chart]:
             yield chart
 
 
-def _section(report: Report, key: str) -> Section | None:
-    return next((section for section in report.sections if section.key == key), None)
-
-
 def _line(series: Series, rows: Sequence[Row], key: str, name: str = "") -> Line:
     column = next(column for column in series.y if column.key == key)
     x = [row[series.x.key] for row in rows if key in row]
@@ -79,7 +76,7 @@ def _rounded(value: float) -> float:
 
 
 def _run(report: Report) -> Iterator[Chart]:
-    section = _section(report, "over_time")
+    section = next((each for each in report.sections if each.key == "over_time"), None)
     if section is None:
         return
     marks = [Mark(row["kind"], row["at_s"], row["until_s"], printable(row["text"]))
@@ -187,15 +184,16 @@ def _series(report: Report) -> Iterator[Chart]:
     over, rows = top["over"], [row for row in top["steps"].rows if row["counts"]]
     rows = [row for row in rows if row["operations_per_s"] is not None]
     rows.sort(key=lambda row: row[over])
-    unit = "users" if over == "users" else "operations/s due"
+    unit = "users" if over == "users" else _DUE
     limit, row = top.row.get("largest_kept"), None
     marks = []
     if limit is not None:
-        marks = [Mark("limit", limit, None, f"highest load that met the SLO: {limit:g} {unit}")]
+        text = f"highest load that met the SLO: {_load(limit, over)}"
+        marks = [Mark("limit", limit, None, text)]
         row = next((each for each in rows if each[over] == limit), None)
     rates = [_rounded(each["operations_per_s"]) for each in rows]
     loads = [each[over] for each in rows]
-    named = [f"{load:g} {unit}" for load in loads]
+    named = [_load(load, over) for load in loads]
     response = any(each.get("response_p50_s") is not None for each in rows)
     name = "response" if response else "service"
     percents = [p for p in ("p50", "p99") if rows and f"{name}_{p}_s" in rows[0]]
@@ -206,7 +204,8 @@ def _series(report: Report) -> Iterator[Chart]:
     at_limit = []
     if row is not None:
         rate = _rounded(row["operations_per_s"])
-        at_limit = [Mark("limit", rate, None, f"{limit:g} {unit}: highest load that met the SLO")]
+        text = f"{_load(row[over], over)}: highest load that met the SLO"
+        at_limit = [Mark("limit", rate, None, text)]
     yield Chart(
         "Throughput against latency", "operations/s", f"{name} time, ms",
         [Line(f"{name} time {p}", rates, values, named) for p, values in latencies.items()],
@@ -223,13 +222,15 @@ def _series(report: Report) -> Iterator[Chart]:
     )  # fmt: skip
 
 
+def _load(load: float, over: str) -> str:
+    return plural(int(load), "user") if over == "users" else f"{load:g} {_DUE}"
+
+
 # A comparison
 
 
 def _comparison(report: Report) -> Iterator[Chart]:
-    section = _section(report, "distributions")
-    if section is not None:
-        yield _distribution(report, "distributions", "Latency distribution by run")
+    yield _distribution(report, "distributions", "Latency distribution by run")
     figures = report["total"].row.get("figures")
     if not figures:
         return

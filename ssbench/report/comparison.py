@@ -19,6 +19,7 @@ from ssbench.core.stats.compare import (
 from ssbench.core.stats.findings import bottleneck
 from ssbench.report import summary
 from ssbench.report.details import distribution_section, latencies
+from ssbench.report.load_generator import host_table
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -41,7 +42,6 @@ from ssbench.report.model import (
     section_of,
 )
 from ssbench.report.notes import notes_of_compared, steadiness_notes
-from ssbench.report.run import host_table
 
 SCHEMA_VERSION = 1
 
@@ -74,7 +74,6 @@ _MEASURES = {
 
 
 def of_comparison(found: Comparison) -> Report:
-    """The report of a comparison."""
     facts = [
         fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),
         fact("confidence", CONFIDENCE, COUNT, "of all intervals, 0 to 1"),

@@ -1,4 +1,4 @@
-"""The sentences of a run's report: about its load, its end, its steadiness, and what limited it."""
+"""The sentences of a run's report: about its load, its end, and its steadiness."""
 
 from __future__ import annotations
 
@@ -7,18 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import structs
 
-from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.model import ErrorKind, Phase, error_label
 from ssbench.core.operations import of_phase, parameters_of
 from ssbench.core.stats.findings import Arrivals, arrivals, omission, steadiness
 from ssbench.core.stats.headroom import (
-    MOST_OF_THE_TIME,
-    Bottleneck,
-    Cause,
-    Headroom,
-    HeadroomVerdict,
     HostLoad,
-    Shortage,
-    Who,
 )
 from ssbench.core.stats.histogram import SECOND_ERROR
 from ssbench.core.stats.merge import Part, common_s
@@ -33,6 +26,7 @@ from ssbench.core.stats.steady import (
 )
 from ssbench.core.stats.tally import Basis
 from ssbench.core.text import plural, printable
+from ssbench.report.load_generator import other_work
 from ssbench.report.model import Level, Note, latency_text, plain_note
 
 NO_STORE = (
@@ -379,85 +373,6 @@ def _last_start(stats: RunStats) -> Iterator[Note]:
     )
 
 
-# Whether the load generator was the bottleneck
-
-#: Cause -> what a sentence says of those seconds, and what helps.
-_CAUSES: dict[Cause, tuple[str, str]] = {
-    Cause.CORE: ("used {value:.0f} % of a core", "add workers"),
-    Cause.CORES: (
-        "waited for a core {value:.0f} % of the time",
-        "other processes used its host's cores: give it a host of its own",
-    ),
-    Cause.LATE: ("ran its timers {value_ms:.0f} ms late", "find out what blocks it"),
-    Cause.NETWORK: ("had its network interface {value:.0f} % full", "add hosts"),
-    Cause.MEMORY: ("had {value:.1f} % of its memory left", "add memory or hosts"),
-}
-_FASTER_MASTER = "give the master a larger --batch-size, or a faster core"
-_OF_HOSTS = (Cause.NETWORK, Cause.MEMORY)
-_MOST_SENTENCES = 4
-
-
-def load_generator_lines(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[str]:
-    """A sentence for each cause, or one that there was none; and for each host that was taken."""
-    if verdict.own_failures:
-        yield (
-            f"The load generator was the bottleneck: {plural(verdict.own_failures, 'operation')}"
-            " failed because its own host had no file descriptor, port or memory left (see"
-            " ERRORS): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts"
-        )
-    elif whose is Bottleneck.UNKNOWN:
-        yield (
-            "Load generator: unknown whether it was the bottleneck (no whole second with metrics"
-            " of its hosts)"
-        )
-    yield from map(_finding, verdict.findings[:_MOST_SENTENCES])
-    more = len(verdict.findings) - _MOST_SENTENCES
-    if more > 0:
-        yield f"{more} more findings of this kind (--json has all)"
-    if verdict.headroom is Headroom.ENOUGH:
-        used = verdict.busiest_loop_percent
-        used_text = "N/A" if used is None else f"{used:.0f} %"
-        busy = _name(verdict.busiest)
-        if verdict.hosts:
-            busy = f"host: {verdict.hosts[0].cpu_percent:.0f} % busy"
-        had = "was not the bottleneck" if whose is not Bottleneck.NO_STORE else "had cores left"
-        yield f"The load generator {had}: ssbench used at most {used_text} of a core ({busy})"
-    yield from other_work(verdict.hosts)
-
-
-def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:
-    """A sentence for each host whose cores other processes took."""
-    for host in hosts:
-        if host.taken:
-            yield (
-                f"Other processes used {host.other_percent:.0f} % of all cores of"
-                f" {printable(host.host) or 'a host'}: ssbench waited for a core"
-                f" {host.waiting_percent:.0f} % of the time, which adds to the latencies, and a"
-                " store on that host had less CPU; give the load generator a host of its own"
-            )
-
-
-def _finding(finding: Shortage) -> str:
-    said, helps = _CAUSES[finding.cause]
-    said = said.format(value=finding.value, value_ms=1000 * finding.value)
-    who = finding.who
-    if finding.cause is Cause.CORE and not who.worker_id:
-        helps = _FASTER_MASTER
-    at_times = "" if finding.share >= MOST_OF_THE_TIME else " at times"
-    name = f"host {printable(who.host)}" if finding.cause in _OF_HOSTS else _name(who)
-    return (
-        f"{name[0].upper()}{name[1:]} {said} for {finding.seconds} of {finding.of_seconds} s:"
-        f" the load generator was the bottleneck{at_times}; {helps}"
-    )
-
-
-def _name(who: Who | None) -> str:
-    if who is None:
-        return "unknown process"
-    host = f" ({printable(who.host)})" if who.host else ""
-    return f"worker {printable(who.worker_id)}{host}" if who.worker_id else f"the master{host}"
-
-
 # One of the runs of a comparison
 
 
@@ -468,11 +383,6 @@ def notes_of_compared(stats: RunStats, hosts: Sequence[HostLoad]) -> list[Note]:
     found += [plain_note(f"{line}; the run is not judged") for line in _missing_users(stats)]
     found += [note for note in steadiness_notes(stats) if "text" in note.formats]
     return [*found, *map(plain_note, other_work(hosts))]
-
-
-def error_label(kind: int) -> str:
-    """``network timeout``; a number that a later version may know is ``error 99``."""
-    return ErrorKind(kind).label if kind in set(ErrorKind) else f"error {kind}"
 
 
 def cause_text(kind: int, status: int) -> str:

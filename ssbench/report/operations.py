@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import IO, Any
 
 from ssbench.core.errors import MessageError
-from ssbench.core.model import Phase, SizeClass
+from ssbench.core.model import Phase, SizeClass, error_label
 from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import Operation, Target, row_of, rows_of
 from ssbench.core.records import (
@@ -30,7 +30,6 @@ from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.run_records import is_legacy
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.text import printable
-from ssbench.report.notes import error_label
 
 #: Of put, post and delete; of get and head; of mixed; of any run.
 WRITE_COLUMNS = (
@@ -159,7 +158,6 @@ class _Run:
         self._sizes: Sequence[str] = ()  # names of the classes, of a run of 0.3.9
 
     def add(self, record: Record) -> None:
-        """Note a record."""
         if isinstance(record, RunHeader):
             self._operations = rows_of(record.operations)
             view = ScenarioView.of(record.scenario)

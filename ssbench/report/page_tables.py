@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from ssbench.core.stats.compare import ChangeVerdict
 from ssbench.core.text import printable
-from ssbench.report.as_text import cell_text, heading
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -29,6 +28,7 @@ from ssbench.report.model import (
     percent_label,
     time_text,
 )
+from ssbench.report.text_layout import cell_text, heading
 
 _CHANGE = Unit("%", digits=1)
 _MOST_ROWS = 2000  #: of a table; a browser takes long over more

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from msgspec import structs
 
-from ssbench.core.model import Phase
+from ssbench.core.model import Phase, error_label
 from ssbench.core.operations import Body, row_of
-from ssbench.core.stats.findings import bottleneck
-from ssbench.core.stats.headroom import Cause, HostLoad, Shortage
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
@@ -19,6 +17,7 @@ from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult, metric_of
 from ssbench.report import notes, summary
 from ssbench.report.details import AT_A_TIME, detail_sections, seconds
+from ssbench.report.load_generator import clocks_section, host_use_section, load_generator_section
 from ssbench.report.model import (
     BYTES,
     COUNT,
@@ -51,15 +50,6 @@ SCHEMA_VERSION = 1
 
 _DATA = "csv json"
 _AROUND = (Phase.POPULATE, Phase.CLEANUP)
-#: Figure of OF_HOST -> key, unit, heading and meaning.
-_HOST_FIGURES = {
-    "cpu_percent": ("cpu_percent", PERCENT, "CPU", "of all cores, in use"),
-    "memory_used_percent": ("memory_percent", PERCENT, "memory", "of memory, in use"),
-    "disk_read_bytes_per_s": ("disk_read", THROUGHPUT, "disk read", "all disks"),
-    "disk_written_bytes_per_s": ("disk_written", THROUGHPUT, "written", "all disks"),
-    "network_received_bytes_per_s": ("received", THROUGHPUT, "net in", "without loopback"),
-    "network_sent_bytes_per_s": ("sent", THROUGHPUT, "net out", "without loopback"),
-}
 #: Latency judged -> its name in the report.
 _JUDGED = {
     "last_byte": "service time",
@@ -116,9 +106,9 @@ def of_run(
         Section("steadiness", notes=notes.steadiness_notes(stats)),
         Section("notes", notes=list(notes.run_notes(stats))),
         section_of(Table.of("thresholds", judged, csv="threshold")),
-        _load_generator(stats),
-        _host_use(stats),
-        section_of(Table.of("clocks", list(_clocks(stats)), formats="json")),
+        load_generator_section(stats),
+        host_use_section(stats),
+        clocks_section(stats),
         _verified(stats),
         _counters(stats),
         *([profile_section(stats.run)] if stats.run.profiles else []),
@@ -310,7 +300,7 @@ def _errors(key: str, stats: RunStats, phase: Phase) -> Table:
     errors = stats.errors if phase is Phase.RUN else stats.phase_errors(phase)
     rows = [
         [
-            fact("kind", notes.error_label(kind), WORD, "cause"),
+            fact("kind", error_label(kind), WORD, "cause"),
             fact("status", status or None, COUNT, "HTTP status; none without a response"),
             fact("count", error.count, COUNT, "operations that failed so"),
             fact("example", _example(stats, error.example), WORD, "the earliest of them"),
@@ -379,7 +369,6 @@ def _seconds(stats: RunStats) -> Section:
 
 
 def _merged(parts: Sequence[Part]) -> Section:
-    """The runs that were merged."""
     rows = []
     for part in parts:
         run, header = part.facts, part.header
@@ -415,97 +404,6 @@ def threshold_facts(verdict: ThresholdResult) -> list[Fact]:
         fact("borderline", verdict.borderline, WORD, "within the percentile's error", "json"),
         fact("why", verdict.why or None, WORD, "why there is no measured value", "json"),
     ]
-
-
-def _load_generator(stats: RunStats) -> Section:
-    verdict = stats.verdict()
-    whose = bottleneck(stats, verdict)
-    words = list(notes.load_generator_lines(verdict, whose))
-    findings = Table.of("findings", [_finding(finding) for finding in verdict.findings])
-    busiest = structs.asdict(verdict.busiest) if verdict.busiest else None
-    loop, core = _rounded(verdict.busiest_loop_percent), _rounded(verdict.busiest_core_percent)
-    lag_s, answer = _rounded(verdict.loop_lag_max_s), verdict.headroom.value
-    facts = [
-        fact("verdict", answer, WORD, "whether it was the limit", _DATA, csv="load_generator"),
-        fact("bottleneck", whose.value, WORD, "whose limit the throughput was", "json"),
-        fact("sentences", words, WORD, "the same in words", "json"),
-        fact("findings", findings, WORD, "its causes, the gravest first", "json"),
-        fact("busiest", busiest, WORD, "process whose event loop used most of a core", "json"),
-        fact("busiest_loop_percent", loop, PERCENT, "of a core, used by that loop", _DATA),
-        fact("busiest_core_percent", core, PERCENT, "use of each second's busiest core", _DATA),
-        fact("loop_lag_max_s", lag_s, SECONDS, "by which a timer was late at most", _DATA),
-        fact("own_failures", verdict.own_failures, COUNT, "for want of its own resources", "json"),
-        fact("hosts", host_table(verdict.hosts), WORD, "the busiest first", "json"),
-    ]
-    # ssbench 0.3.9 recorded no metrics of hosts.
-    return Section("load_generator", facts=facts, notes=[] if stats.run.legacy else _plain(words))
-
-
-def _host_use(stats: RunStats) -> Section:
-    """What each host did, the store's too if a worker of --metrics-only ran there."""
-    rows = []
-    for use in stats.host_use():
-        row = [
-            fact("host", use.host, WORD, "its name"),
-            fact("processes", use.role, WORD, "that reported on it"),
-        ]
-        for name, (key, unit, title, meaning) in _HOST_FIGURES.items():
-            found = use.figures.get(name)
-            mean, most = (_rounded(found.mean), _rounded(found.max)) if found else (None, None)
-            row.append(fact(f"{key}_mean", mean, unit, f"{meaning}, on average", title=title))
-            row.append(fact(f"{key}_max", most, unit, "the highest second of it", title="max"))
-        rows.append(row)
-    title = "HOSTS (mean, and highest second)" if rows else ""
-    return section_of(Table.of("host_use", rows, formats="text json"), title)
-
-
-def host_table(hosts: Sequence[HostLoad]) -> Table:
-    """What used the cores of the hosts of master and workers."""
-    rows = [
-        [
-            fact("host", load.host, WORD, "its name", title="Host"),
-            fact("cpu_percent", _rounded(load.cpu_percent), PERCENT, "of all cores, in use",
-                 title="CPU"),
-            fact("other_work_percent", _rounded(load.other_percent), PERCENT, "not by ssbench",
-                 title="Other work"),
-            fact("waiting_percent", _rounded(load.waiting_percent), PERCENT, "ssbench waited",
-                 title="Waiting"),
-            fact("taken_by_others", load.taken, WORD, "whether other processes used most of them",
-                 title="Taken by others"),
-        ]
-        for load in hosts
-    ]  # fmt: skip
-    return Table.of("hosts", rows)
-
-
-def _finding(finding: Shortage) -> list[Fact]:
-    late, value = finding.cause is Cause.LATE, _rounded(finding.value)
-    return [
-        fact("cause", finding.cause.value, WORD, "what there was too little of"),
-        fact("worker_id", finding.who.worker_id, WORD, '"" for the master'),
-        fact("host", finding.who.host, WORD, "of that process"),
-        fact("percent", None if late else value, PERCENT, "in those seconds, on average"),
-        fact("late_s", value if late else None, SECONDS, "by which timers were late"),
-        fact("seconds", finding.seconds, COUNT, "in which it was so"),
-        fact("of_seconds", finding.of_seconds, COUNT, "that were judged"),
-    ]
-
-
-def _clocks(stats: RunStats) -> Iterator[list[Fact]]:
-    """Each worker's clocks, as the master saw them last in the run phase."""
-    for (run_id, index), clock in sorted(stats.clocks.items()):
-        worker = stats.run.workers.get((run_id, index))
-        ahead_s = None if clock.wall_ns is None else clock.wall_ns / 1e9
-        yield [
-            fact("worker_id", stats.run.worker_id(run_id, index), WORD, "its id", title="Worker"),
-            fact("host", worker and worker.host, WORD, "its host", title="Host"),
-            fact("corrected_by_s", clock.shift_ns / 1e9, SECONDS, "added to its times",
-                 title="Corrected"),
-            fact("uncertainty_s", clock.uncertainty_ns / 1e9, SECONDS, "of that",
-                 title="Uncertainty"),
-            fact("wall_clock_ahead_s", ahead_s, SECONDS, "of the master's",
-                 title="Wall clock ahead"),
-        ]  # fmt: skip
 
 
 def _verified(stats: RunStats) -> Section:

@@ -203,7 +203,7 @@ _WHOSE = {
     Bottleneck.GENERATOR: "the load generator",
     Bottleneck.GENERATOR_AT_TIMES: "the load generator at times",
     Bottleneck.OTHERS: "other processes",
-    Bottleneck.BEHIND: "the store, or too few users for this rate",
+    Bottleneck.BEHIND: "the store, or too few users",
     Bottleneck.RATE: "none: the store kept up with the rate",
     Bottleneck.CLOSED_LOOP: "the store or the number of users",
     Bottleneck.UNKNOWN: "unknown: no metrics of the load generator's hosts",

@@ -158,25 +158,7 @@ def scenario_of_log(name: str, log: RequestLog, initial: int | None = None) -> L
     seconds, total = requests.seconds, len(requests)
     mean, peak = total / seconds, requests.most_within(SECOND_NS)
     exponent = requests.zipf_exponent()
-    classes: dict[str, SizeHistogram] = {}
-    weights: dict[str, dict[int, int]] = {}
-    low = 0
-    for label, high in _CLASSES:
-        some = requests.of_sizes(low, high)
-        if some:
-            weights[label] = some.counts
-            least = max(row_of(each).least_size for each in some.counts)
-            classes[label] = SizeHistogram()
-            for size, count in some.size_counts():
-                classes[label].add(max(size, least), count)
-        low = high
-    alone = requests.without_object
-    if not classes:
-        classes["tiny"], weights["tiny"] = SizeHistogram(), {}
-        classes["tiny"].add(0)
-    busiest = max(weights, key=lambda label: sum(weights[label].values()))
-    for operation, count in alone.items():
-        weights[busiest][operation] = weights[busiest].get(operation, 0) + count
+    classes, weights = _size_classes(requests)
     parameters = _parameters(requests, batched)
     files = _initial_files(weights, len(requests.objects), mean * _SECONDS, parameters, initial)
     users = _USERS
@@ -203,6 +185,34 @@ def scenario_of_log(name: str, log: RequestLog, initial: int | None = None) -> L
     uploaded = sum(sizes.mean * files[label] for label, sizes in classes.items())
     text = scenario_text(name, rows, rest)
     return LogScenario(text, mean, peak, seconds, exponent, uploaded)
+
+
+def _size_classes(
+    requests: Requests,
+) -> tuple[dict[str, SizeHistogram], dict[str, dict[int, int]]]:
+    """By name: the sizes of each class's objects, and how often each operation is on them.
+
+    Operations without an object count for the class with the most requests.
+    """
+    classes: dict[str, SizeHistogram] = {}
+    weights: dict[str, dict[int, int]] = {}
+    low = 0
+    for label, high in _CLASSES:
+        some = requests.of_sizes(low, high)
+        if some:
+            weights[label] = some.counts
+            least = max(row_of(each).least_size for each in some.counts)
+            classes[label] = SizeHistogram()
+            for size, count in some.size_counts():
+                classes[label].add(max(size, least), count)
+        low = high
+    if not classes:
+        classes["tiny"], weights["tiny"] = SizeHistogram(), {}
+        classes["tiny"].add(0)
+    busiest = max(weights, key=lambda label: sum(weights[label].values()))
+    for operation, count in requests.without_object.items():
+        weights[busiest][operation] = weights[busiest].get(operation, 0) + count
+    return classes, weights
 
 
 def _parameters(requests: Requests, batched: int) -> dict[str, int]:

@@ -141,15 +141,18 @@ def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConf
     workers = settings.get("workers", None if hosts else 2)
     if workers is not None and workers < 1:
         raise UsageError(f"workers: {workers} is below 1; a whole number from 1 up")
-    for percent in settings.get("percentiles", ()):
-        if not 0 <= percent <= 100:
-            raise UsageError(f"percentiles: {percent:g} is not between 0 and 100")
+    percentiles = tuple(settings.get("percentiles", (95.0,)))
+    if not percentiles:
+        raise UsageError("percentiles: the list is empty; give at least one")
+    for percent in percentiles:
+        if not 0 < percent <= 100:
+            raise UsageError(f"percentiles: {percent:g} is not above 0 and at most 100")
     storage, given = settings.get("storage", "swift"), settings.get("storage_options", {})
     store = None
     if storage == "embedded-swift":
-        check_names("storage_options", given, ())
+        check_names(given, ())
     else:
-        check_names("storage_options", given, options_of(row_of(storage)))
+        check_names(given, options_of(row_of(storage)))
         store = StoreOptions(storage, given, os.environ)
     short = {
         "user_count": settings.get("users"),
@@ -174,7 +177,7 @@ def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConf
         ssh_workers=hosts,
         stats_file=settings.get("stats_file"),
         force=settings.get("force", False),
-        percentiles=tuple(settings.get("percentiles", (95.0,))),
+        percentiles=percentiles,
         thresholds=parse_thresholds(settings.get("thresholds", ())),
     )
 

@@ -21,7 +21,8 @@ from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import Group, Profile, SizeClass
 from ssbench.core.naming import has_dot_segment, naming_of
-from ssbench.core.scenario.fields import container_base, headers, mix
+from ssbench.core.scenario.fields import container_base, headers
+from ssbench.core.scenario.load_keys import mix
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload

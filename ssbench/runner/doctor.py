@@ -41,6 +41,14 @@ from ssbench.host.process import allow_many_connections, host_limits, most_users
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits, PhasePlan
 from ssbench.runner.config import RunConfig
+from ssbench.runner.connections import (
+    Store,
+    check_encrypted,
+    embedded_store,
+    open_ports,
+    own_hub,
+    reach_store,
+)
 from ssbench.runner.local_workers import users_per_worker
 from ssbench.runner.prepare import (
     Check,
@@ -51,14 +59,6 @@ from ssbench.runner.prepare import (
     make_containers,
     mean_size,
     state_of,
-)
-from ssbench.runner.session import (
-    Store,
-    check_encrypted,
-    embedded_store,
-    open_ports,
-    own_hub,
-    reach_store,
 )
 from ssbench.runner.single_run import settings_of
 from ssbench.runner.ssh_workers import SshWorkers, start_ssh_workers
@@ -83,10 +83,11 @@ _ROUND_TRIPS = 20
 _TRANSFER_S = 20.0  #: longest time of an operation
 _SLOW_ROUND_TRIP_S = 0.05
 _UPLOADS_S = 10.0  #: longest time of the workers' uploads
-_CLOCKS_S, _TURN_S = 2.0, 0.01  #: longest wait for the workers' clocks; between two looks
+_CLOCKS_S, _POLL_S = 2.0, 0.01  #: longest wait for the workers' clocks; between two polls
 _AHEAD_S = 2.0  #: of the store's clock, which has whole seconds
 #: Operations/s of one core that runs workers and master: about half of what was measured for PUTs
-#: of small objects to Swift (21.8 and 3.3 µs: docs/performance.md), since hosts and stores differ.
+#: of small objects to Swift (21.8 and 3.3 µs: docs/explanation/performance), since hosts and stores
+#: differ.
 _OPERATIONS_OF_CORE = 20_000
 
 
@@ -502,7 +503,7 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
             if all(w.wall_offset_ns is not None for w in doctor.workers):
                 break
             master.keep_workers_once()
-            time.sleep(_TURN_S)
+            time.sleep(_POLL_S)
         for worker in doctor.workers:
             hello = worker.hello
             cores = f", {plural(hello.cores, 'core')}" if hello.cores else ""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
-from ssbench.host.private_files import numbered_file
+from ssbench.host.private_files import numbered_log
 from ssbench.host.process import (
     allow_many_connections,
     check_source_addresses,
@@ -179,7 +179,7 @@ class LocalWorkers:
         self._processes.append(process)
 
     def _open_log(self) -> int:
-        fd, path, self._next_log = numbered_file("ssbench-worker-local", ".log", self._next_log)
+        fd, path, self._next_log = numbered_log("ssbench-worker-local", self._next_log)
         self._next_log += 1
         self.logs.append(path)
         self._log_fds.append(fd)  # kept open, so that no other run takes the log meanwhile

@@ -32,7 +32,6 @@ class Method(Struct, frozen=True):
 
     @property
     def removes(self) -> bool:
-        """Whether it removes objects."""
         return any(row.effect is Effect.REMOVES for row in self.operations)
 
     @property

@@ -21,7 +21,7 @@ from ssbench.core.text import printable
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits
 from ssbench.runner.config import TransportConfig
-from ssbench.runner.session import bind, load_key, own_hub
+from ssbench.runner.connections import bind, load_key, own_hub, warn_all
 from ssbench.runner.stop import Stop
 from ssbench.transport.key import CurveKey
 from ssbench.transport.network import (
@@ -84,10 +84,7 @@ def check_network(
     :raises KeyboardInterrupt: it was stopped.
     """
     key = load_key(config.transport)
-
-    def warn(text: str) -> None:
-        for observer in observers:
-            observer.message(f"WARNING: {text}")
+    warn = partial(warn_all, observers)
 
     def info(text: str) -> None:
         for observer in observers:

@@ -289,11 +289,8 @@ def _large_objects(limits: StoreLimits, scenario: Scenario) -> Iterator[str]:
         known = ", ".join(kinds) or "none"
         yield f'large_object.kind: the store has no "{printable(kind)}"; those it has: {known}'
         return
-    least, most_parts = (
-        limits.min_part_size,
-        max(large.count(size.size_max) for size in scenario.sizes),
-    )
-    if least is not None and most_parts > 1 and large.segment < least:
+    least, most = limits.min_part_size, max(size.size_max for size in scenario.sizes)
+    if least is not None and large.count(most) > 1 and large.segment < least:
         yield (
             f"large_object.segment: {large.segment} is less than the {least} bytes that this store"
             " demands of each part of an object but the last"

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ssbench.core.stats.auto_stop import ThresholdWatch
     from ssbench.core.stats.run_stats import RunStats
     from ssbench.master.master import Master
-    from ssbench.runner.session import Store
+    from ssbench.runner.connections import Store
 
 #: Users that upload or delete objects around a run, unless the run itself has more.
 MAX_SETUP_USERS = 64
@@ -422,7 +422,7 @@ class Run:
         outcome = master.run_phase(PhasePlan(Phase.CLEANUP, cleanup, self._setup_users))
         left = self._workload.left_behind
         if left and not self.config.is_noop:
-            from ssbench.runner.resume import KINDS  # loads slowly
+            from ssbench.runner.orphans import KINDS  # loads slowly
 
             why = outcome.reason or outcome.example
             because = f" ({why})" if why else ""
@@ -438,12 +438,8 @@ class Run:
 
         A lost worker began none after its lease, which ended before the master gave it up.
         """
-        from ssbench.runner.resume import (  # loads slowly
-            KINDS,
-            WORKERS_END_S,
-            OrphanedObjects,
-            abort_uploads,
-        )
+        from ssbench.runner.orphans import KINDS, WORKERS_END_S, OrphanedObjects  # load slowly
+        from ssbench.runner.resume import abort_uploads
 
         session, warn = self.session, self.session.warn
         settings = self._settings(session.store())

@@ -160,7 +160,8 @@ class SshWorkers:
     # The start ---------------------------------------------------------------------------------
 
     def wait_until_started(self, stop: Stop, waiting: Callable[[str], None]) -> None:
-        """The same, for a run, which warns of hosts that can't be used if others can.
+        """Wait until every host has started its workers; warns of hosts that can't be used if
+        others can.
 
         :raises FewerWorkersError: some host can't, and not ``fewer_workers_ok``; or none can.
         """
@@ -173,7 +174,7 @@ class SshWorkers:
             self.warnings += map(str, faults)
 
     def find_faults(self, stop: Stop, waiting: Callable[[str], None]) -> list[HostFault]:
-        """Wait until every host has started its workers, at most ``worker_wait_s``.
+        """Wait for the start of workers on every host, at most ``worker_wait_s``.
 
         :param waiting: called repeatedly with what is waited for.
         :returns: what is wrong with the hosts that can't be used; their ssh is ended.
@@ -396,7 +397,6 @@ class _Host:
         self._files[0].close()
 
     def close(self) -> None:
-        """Close all streams."""
         for stream in self._files:
             stream.close()
 

@@ -141,10 +141,6 @@ class TransferWorkload(NumberedWorkload):
         self.failed_numbers.append(job.object)
         self.ended[job.object] = 1
 
-    def lost(self, jobs: Iterable[Job]) -> None:
-        for job in jobs:
-            self.failed(job, Failure(), 0.0)
-
 
 class _CpuMeter(Observer):
     """Measures the CPU time of the run phase."""
@@ -173,10 +169,7 @@ class _CpuMeter(Observer):
 
 
 class Transfer:
-    """What uploads and downloads share: one session, with a run for each step.
-
-    :param names, sizes: of the objects, by number.
-    """
+    """What uploads and downloads share: one session, with a run for each step."""
 
     def __init__(
         self,
@@ -197,8 +190,8 @@ class Transfer:
         self.session = self._cpu.session = open_session(
             config.run, [widest], stack, [self._cpu, *observers], stop, is_series=is_series
         )
-        self.names: Sequence[str] = ()
-        self.sizes: Sequence[int] = ()
+        self.names: Sequence[str] = ()  #: of the objects, by number
+        self.sizes: Sequence[int] = ()  #: the same
         self.workload: TransferWorkload | None = None  #: of the present run
 
     @property

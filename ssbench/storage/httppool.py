@@ -90,9 +90,8 @@ class ConnectionPool:
         self._timer = loop.timer(interval, interval, ref=False)
         self._sweeping = False
         self._last_sweep_ns = 0
-        self._in_use_ns = (
-            0  # start of the current series of sweeps; nothing was in flight just before
-        )
+        #: Start of the current series of sweeps; nothing was in flight just before.
+        self._in_use_ns = 0
 
     def request(
         self,

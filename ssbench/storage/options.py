@@ -83,18 +83,20 @@ def parse_storage_options(texts: Iterable[str], rows: Sequence[Option]) -> dict[
                 f" --storage-option {name}{_FILE}=PATH"
             )
         elif option.repeat:
-            values.setdefault(name, []).extend(_converted(option, value))
+            values.setdefault(name, []).extend(
+                _converted(option, value, f"--storage-option {name}")
+            )
         else:
-            values[name] = _converted(option, value)
+            values[name] = _converted(option, value, f"--storage-option {name}")
     return values
 
 
-def check_names(place: str, given: Iterable[str], rows: Sequence[Option]) -> None:
-    """:raises UsageError: one of the names is not of a store's option, or of a secret's file."""
+def check_names(given: Iterable[str], rows: Sequence[Option]) -> None:
+    """:raises UsageError: a key is no option of the store, and names no file of a secret."""
     known = {name for row in rows for name in (row.name, f"{row.name}{_FILE}" * row.secret)}
     for name in given:
         if name not in known:
-            raise UsageError(f"{place}: no such key {name!r}; {_keys(rows, secrets=True)}")
+            raise UsageError(f"storage_options: no such key {name!r}; {_keys(rows, secrets=True)}")
 
 
 def _keys(rows: Sequence[Option], *, secrets: bool = False) -> str:
@@ -122,9 +124,9 @@ def option_values(
             path = str(Path(given[f"{name}{_FILE}"]))  # never ""
             value = read_text(path, f"--storage-option {name}{_FILE}").rstrip("\r\n")
         if value is None and name not in ignored:
-            found = (options.environ.get(variable) for variable in variables_of(option))
-            text = next(filter(None, found), None)
-            value = None if text is None else _converted(option, text)
+            variable = next(filter(options.environ.get, variables_of(option)), None)
+            if variable is not None:
+                value = _converted(option, options.environ[variable], variable)
         if value is None and name not in ignored:
             value = options.site.get(name)
         if value is None:
@@ -134,15 +136,15 @@ def option_values(
     return values
 
 
-def _converted(option: Option, text: str) -> Any:
+def _converted(option: Option, text: str, place: str) -> Any:
     if option.type is bool:
         return option.const if text.strip().lower() in _TRUE else None
     try:
         value = option.type(text)
     except ValueError as error:  # its text may show a secret
-        raise UsageError(f"--storage-option {option.name}: not valid; {option.help}") from error
+        raise UsageError(f"{place}: not valid; {option.help}") from error
     if option.choices and value not in option.choices:
-        raise UsageError(f"--storage-option {option.name}: give {' or '.join(option.choices)}")
+        raise UsageError(f"{place}: give {' or '.join(option.choices)}")
     return [value] if option.repeat else value
 
 

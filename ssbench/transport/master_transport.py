@@ -30,7 +30,7 @@ _LONGEST_PIPE, _SHORTEST_PIPE, _JOBS_IN_PIPE = 16, 2, 64
 #: Sizes of a message, and of the receive buffer, of a peer that only sends a handshake (300 bytes
 #: with a key) and a subscription.
 _QUIET_BYTES, _QUIET_BUFFER_BYTES = 512, 4096
-RECEIVED_AT_ONCE = 256  #: messages per turn of the master's loop
+RECEIVED_AT_ONCE = 256  #: messages per poll
 
 
 def pipe_length(jobs_a_message: int) -> int:

@@ -73,7 +73,6 @@ class Timerfd:
         return False
 
     def close(self) -> None:
-        """Close the descriptor."""
         os.close(self.fd)
 
 

@@ -102,7 +102,6 @@ class Worker:
 
     @property
     def worker_id(self) -> str:
-        """Its name."""
         return self._machine.settings.worker_id
 
     def load(self) -> WorkerLoad:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from ssbench.core.errors import StatFileError
 from ssbench.host import private_files
-from ssbench.host.private_files import new_file, numbered_file, private_folder
+from ssbench.host.private_files import new_file, numbered_log, private_folder
 
 WHAT_HELPS = "set TMPDIR"
 
@@ -55,6 +57,40 @@ def test_without_a_folder_the_error_says_what_helps(tmp_path: Path) -> None:
         private_folder(tmp_path, WHAT_HELPS)
 
 
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("no parent", "can't be made: No such file or directory; set TMPDIR"),
+        ("files", "is no folder that can be trusted: Not a directory; set TMPDIR"),
+        ("fixed mode", "can't be made private: Operation not permitted; set TMPDIR"),
+    ],
+)
+def test_what_is_wrong_with_the_folder_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, says: str
+) -> None:
+    parent = tmp_path / "parent"
+    own = parent / f"ssbench-results-{os.geteuid()}"
+    if fault != "no parent":
+        parent.mkdir()
+        for path in (parent / "ssbench-results", own):
+            path.touch() if fault == "files" else path.mkdir(mode=0o755)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchmod", refuse)
+    with pytest.raises(StatFileError) as caught:
+        private_folder(parent, WHAT_HELPS)
+    assert str(caught.value) == f"{own}: {says}"
+
+
+def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
+    private_folder(tmp_path, WHAT_HELPS)
+    before = os.listdir("/proc/self/fd")
+    private_folder(tmp_path, WHAT_HELPS)
+    assert os.listdir("/proc/self/fd") == before
+
+
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The folder for temporary files is ``tmp_path``; returns it."""
@@ -75,20 +111,20 @@ def test_new_files_are_private(results: Path) -> None:
 
 def test_a_free_number_is_reused_with_an_empty_file(results: Path) -> None:
     folder = results / "ssbench-results"
-    first, path, number = numbered_file("log", ".log", 0)
+    first, path, number = numbered_log("log", 0)
     assert (path, number) == (str(folder / "log-0.log"), 0)
     os.write(first, b"of the first")
-    second, path, number = numbered_file("log", ".log", 0)
+    second, path, number = numbered_log("log", 0)
     assert (path, number) == (str(folder / "log-1.log"), 1)
     os.close(second)
     os.close(first)
-    again, path, number = numbered_file("log", ".log", 0)
+    again, path, number = numbered_log("log", 0)
     assert (Path(path).read_bytes(), Path(path).stat().st_mode & 0o777, number) == (b"", 0o600, 0)
     os.close(again)
 
 
 def test_links_pipes_and_folders_are_skipped(results: Path) -> None:
-    fd, path, _ = numbered_file("log", ".log", 0)
+    fd, path, _ = numbered_log("log", 0)
     os.close(fd)
     (results / "victim").write_text("mine")
     os.unlink(path)
@@ -97,10 +133,52 @@ def test_links_pipes_and_folders_are_skipped(results: Path) -> None:
     os.mkfifo(folder / "log-1.log")
     os.mkdir(folder / "log-2.log")
     os.link(results / "victim", folder / "log-9.log")
-    fd, path, number = numbered_file("log", ".log", 0)
+    fd, path, number = numbered_log("log", 0)
     os.close(fd)
     assert number == 3
     assert (results / "victim").read_text() == "mine"
+
+
+def test_a_file_that_can_not_be_written_is_an_error(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = os.open
+
+    def full(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return really(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(StatFileError, match=r"log-0\.log: can't be written: No space left"):
+        numbered_log("log", 0)
+
+
+def test_without_locks_a_file_counts_as_free(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for _ in range(2):
+        fd, _, number = numbered_log("log", 3)
+        os.close(fd)
+        assert number == 3
+
+
+def test_a_file_that_was_deleted_meanwhile_is_not_used(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked_after_its_removal(fd: int, _: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        if path.endswith("log-0.log"):
+            os.unlink(path)
+
+    monkeypatch.setattr(fcntl, "flock", locked_after_its_removal)
+    fd, _, number = numbered_log("log", 0)
+    os.close(fd)
+    assert number == 1
 
 
 def test_a_folder_planted_by_others_is_not_used(results: Path) -> None:

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ssbench.core.model import ErrorKind
 from ssbench.core.operations import DELETE, READ
 from ssbench.core.records import MarkRecord, Record
 from ssbench.core.stats.compare import comparison
-from ssbench.core.stats.headroom import Bottleneck
+from ssbench.core.stats.headroom import (
+    Bottleneck,
+    Cause,
+    Headroom,
+    HeadroomVerdict,
+    HostLoad,
+    Shortage,
+    Who,
+)
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search, Step
-from ssbench.core.stats.thresholds import Threshold
+from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 from ssbench.report import Report, of_run, render
 from ssbench.report.comparison import of_comparison
 from ssbench.report.series import SeriesSettings, of_series
 from tests.report import runs
+from tests.report.runs import SECOND
+from tests.report.test_load_generator import judged
 
 PATH = "/tmp/ssbench-results/Small_test_scenario.u4.o1000.r10.2026-11-22_145034.stat.gz"
 
@@ -83,6 +95,37 @@ def test_missing_users_are_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stages", "throughput", "text"),
+    [
+        ([(4, None), (4, None)], "20.0 operations/s,", "4 users in 2 stages on 1 worker, "),
+        ([(4, None), (9, None)], "20.0 operations/s,", "4 to 9 users in 2 stages on 1 worker, "),
+        (
+            [(4, 20.0), (4, 20.0)],
+            "20.0 operations/s (20 due),",
+            "4 users in 2 stages on 1 worker, ",
+        ),
+        ([(9, 12.5), (4, 20.0)], "20.0 operations/s,", "4 to 9 users in 2 stages on 1 worker, "),
+    ],
+)
+def test_stages_are_named_with_their_users(
+    stages: list[tuple[int, float | None]], throughput: str, text: str
+) -> None:
+    is_open = stages[0][1] is not None
+    (first, *others) = runs.lasting(20, 20, due=is_open, begins=(0, 10))
+    users = iter(stages)
+    records = [
+        MarkRecord(each.at_ns, "stage", each.stage, *next(users))
+        if isinstance(each, MarkRecord) and each.name == "stage"
+        else each
+        for each in others
+    ]
+    found = of_records([first, *records])
+    assert found["Run"].startswith(text)
+    assert found["Throughput"].startswith(throughput)
+    assert found["Latency"].endswith("(response time)" if is_open else "(service time)")
+
+
+@pytest.mark.parametrize(
     ("rate", "text"),
     [
         (50, "steady: no stall, drift or jump of the rate"),
@@ -101,6 +144,13 @@ def test_a_run_without_a_success_has_no_latency_and_no_steadiness() -> None:
     assert found["Latency"] == "none: no operation succeeded"
     assert found["Steadiness"] == "unknown: no operation succeeded"
     assert found["Run"].endswith(", failed: Small test scenario")
+
+
+def test_a_status_is_named_only_where_it_is_the_cause() -> None:
+    rows = [runs.failure(1, READ), runs.failure(2, READ),
+            runs.failure(3, READ, error=ErrorKind.CORRUPT, status=200)]  # fmt: skip
+    found = of_records([runs.header(), runs.worker(0, "alpha"), runs.batch(rows), runs.footer()])
+    assert found["Failures"] == "3 of 3 operations (100 %): 2 status 503, 1 corrupt"
 
 
 def test_a_run_without_a_store_measures_ssbench_itself() -> None:
@@ -135,6 +185,90 @@ def test_limits_of_the_scenario_itself_are_named() -> None:
         records = runs.lasting(12, 50, **changes)
         found = of_records([*records[:-2], *hosts, *records[-2:]])
         assert found["Bottleneck"].startswith(text)
+
+
+WORKER, MASTER = Who("w2", "bench-02"), Who("", "bench-01")
+TAKEN = HostLoad("bench-01", 92.4, 89.0, 12.0)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text"),
+    [
+        (
+            HeadroomVerdict(Headroom.NONE, (Shortage(WORKER, Cause.CORE, 98.2, 41, 60),)),
+            "the load generator: worker w2 used 98 % of a core",
+        ),
+        (
+            HeadroomVerdict(Headroom.AT_TIMES, (Shortage(MASTER, Cause.CORE, 98.2, 6, 60),)),
+            "the load generator at times: the master used 98 % of a core",
+        ),
+        (
+            HeadroomVerdict(Headroom.NONE, (Shortage(WORKER, Cause.CORES, 12.3, 41, 60),)),
+            "the load generator: others used its cores (it waited 12 %)",
+        ),
+        (
+            HeadroomVerdict(Headroom.NONE, (Shortage(MASTER, Cause.LATE, 0.03, 41, 60),)),
+            "the load generator: the master ran its timers late",
+        ),
+        (
+            HeadroomVerdict(Headroom.NONE, (Shortage(WORKER, Cause.NETWORK, 95.1, 41, 60),)),
+            "the load generator: the network of host bench-02 was 95 % full",
+        ),
+        (
+            HeadroomVerdict(Headroom.NONE, (Shortage(MASTER, Cause.MEMORY, 2.53, 41, 60),)),
+            "the load generator: host bench-01 had 2.5 % of its memory left",
+        ),
+        (
+            HeadroomVerdict(Headroom.NONE, own_failures=44),
+            "the load generator: out of descriptors, ports or memory",
+        ),
+        (
+            HeadroomVerdict(Headroom.ENOUGH, (), MASTER, 7.3, hosts=(TAKEN,)),
+            "other processes used 89 % of bench-01; ssbench used 7 % of a core",
+        ),
+        (
+            HeadroomVerdict(Headroom.ENOUGH),
+            "the store or the number of users; ssbench had cores left",
+        ),
+        (HeadroomVerdict(Headroom.UNKNOWN), "unknown: no metrics of the load generator's hosts"),
+    ],
+)
+def test_whose_limit_it_was_is_told_with_the_reason(verdict: HeadroomVerdict, text: str) -> None:
+    assert summary(of_run(judged(verdict)))["Bottleneck"] == text
+
+
+@pytest.mark.parametrize(
+    ("late", "text"),
+    [
+        (0, "none: the store kept up with the rate; ssbench used 34 % of a core"),
+        (900, "the store, or too few users; ssbench used 34 % of a core"),
+    ],
+)
+def test_an_open_loop_is_limited_by_its_rate_or_by_the_store(late: int, text: str) -> None:
+    begin, *rest, _footer = runs.lasting(20, 50, due=True)
+    stage = MarkRecord(SECOND // 5, "stage", 0, 4, 50 if not late else 95)
+    rest = [stage if isinstance(each, MarkRecord) and not each.stage and each.name == "stage"
+            else each for each in rest]  # fmt: skip
+    hosts = [runs.host(0, second) for second in range(12)]
+    found = of_records([begin, *rest[:-1], *hosts, rest[-1], runs.footer(late=late)])
+    assert found["Bottleneck"] == text
+    assert found["Failures"] == (
+        "none of 1,000 operations" + (f"; {late} never started" if late else "")
+    )
+
+
+@pytest.mark.parametrize(
+    ("errors", "of", "share"),
+    [(1, 20_000, "below 0.01"), (1, 1000, "0.10"), (99, 1000, "9.90"), (101, 1000, "10"),
+     (1, 1, "100")],
+)  # fmt: skip
+def test_the_share_of_failures_has_digits_that_tell_something(
+    errors: int, of: int, share: str
+) -> None:
+    made = replace(steps(1)[0], operations=of - errors, errors=errors, causes={(1, 503): errors})
+    found = summary(of_series(SeriesSettings("own", "users", (50.0, 99.0, 100.0)), [made]))
+    operations = f"{of:,} operation{'s' * (of > 1)}"
+    assert found["Failures"] == f"{errors:,} of {operations} ({share} %): {errors} status 503"
 
 
 names = st.text(max_size=200)
@@ -207,12 +341,69 @@ def test_a_sweep_is_summed_up_by_its_best_step() -> None:
     assert found["Results"] == "x/ (1 stat file)"
 
 
+SLO = Threshold.parse("p99 < 50ms")
+
+
+def kept(is_kept: bool) -> tuple[ThresholdResult, ...]:
+    return (ThresholdResult(SLO, 40e6 if is_kept else 60e6, passed=is_kept),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "topic", "text"),
+    [
+        ([{"steady": True}] * 3, "Steadiness", "all steps steady"),
+        (
+            [{"steady": True}, {"steady": None}, {"steady": None}],
+            "Steadiness", "unknown in 2 of 3 steps: too short to tell",
+        ),
+        (
+            [{"steady": False}, {"steady": None}, {"steady": False}],
+            "Steadiness", "not steady in 2 of 3 steps: 1, 4 users",
+        ),
+        ([{"lost": 3}, {"late": 7}, {"lost": 1}], "Failures",
+         "none of 81 operations; 4 lost, 7 never started"),
+        (
+            [{"errors": 2, "causes": {(1, 503): 2}}, {},
+             {"errors": 3, "causes": {(1, 503): 2, (3, 0): 1}}],
+            "Failures", "5 of 86 operations (5.81 %): 4 status 503, 1 connect timeout",
+        ),
+        ([{"bottleneck": Bottleneck.UNKNOWN}, {"bottleneck": Bottleneck.RATE},
+          {"bottleneck": Bottleneck.UNKNOWN}],
+         "Bottleneck", "unknown in 2 of 3 steps: no metrics of the hosts"),
+        ([{"bottleneck": Bottleneck.CLOSED_LOOP}] * 3,
+         "Bottleneck", "the store or the number of users; never the load generator"),
+        ([{"bottleneck": Bottleneck.RATE}] * 3,
+         "Bottleneck", "none: the store kept up with the rate"),
+        ([{}, {"bottleneck": Bottleneck.OTHERS}, {"bottleneck": Bottleneck.BEHIND}],
+         "Bottleneck", "other processes in 1 of 3 steps: 2 users"),
+        ([{}, {"users_asked": 2, "users_ran": 1}, {}],
+         "Run", "3 steps, 1 to 4 users, 1 not counted (users missing): own"),
+        ([{"path": "x/b.stat.gz"}, {}, {}], "Results", "x/ (2 stat files)"),
+        ([{"path": "b.stat.gz"}] * 3, "Results", "./ (1 stat file)"),
+        (
+            [{"verdicts": kept(True)}, {"verdicts": kept(True)}, {"verdicts": kept(False)}],
+            "Thresholds", "met in 2 of 3 steps: 1, 2 users",
+        ),
+        ([{"verdicts": kept(False)}] * 3, "Thresholds", "met in 0 of 3 steps"),
+        ([{"verdicts": kept(False)}] * 3, "Throughput", "no step met the thresholds"),
+        ([{"verdicts": kept(False)}] * 3, "Latency", "no step met the thresholds"),
+    ],
+)  # fmt: skip
+def test_a_sweep_says_in_which_steps(changes: list[dict[str, Any]], topic: str, text: str) -> None:
+    """Of 1, 2 and 4 users, with 27 operations each."""
+    made = [replace(step, **each) for step, each in zip(steps(1, 2, 4), changes, strict=True)]
+    slos = (SLO,) if "verdicts" in changes[0] else ()
+    report = of_series(SeriesSettings("own", "users", (50.0, 99.0, 100.0), slos), made)
+    assert summary(report)[topic] == text
+
+
 def test_a_search_says_what_it_found() -> None:
     search = Search(1, 100)
     search.record(1, kept=True)
     search.record(2, kept=False)
-    slo = Threshold.parse("p99 < 50ms")
-    settings = SeriesSettings("own", "users", (50.0, 99.0, 100.0), (slo,), search)
+    settings = SeriesSettings("own", "users", (50.0, 99.0, 100.0), (SLO,), search)
+    early = summary(of_series(settings, steps(1, 2), complete=False))
+    assert early["Limit"] == "1 user met p99 < 50ms, missed with 2, ended early"
     found = summary(of_series(settings, steps(1, 2)))
     assert found["Limit"] == "1 user met p99 < 50ms, missed with 2"
     assert len(found) == 8
@@ -232,6 +423,23 @@ def test_a_comparison_is_summed_up_by_its_changes() -> None:
     assert found["Failures"] == "run 1: none of 700 operations, run 2: none of 840 operations"
     assert found["Run"] == "2 runs, same settings: Small test scenario"
     assert found["Results"] == "a, b"
+
+
+def test_of_three_runs_each_change_has_the_number_of_its_run() -> None:
+    named = [
+        (f"{at}", runs.stats_of(runs.lasting(14, rate, slower=slower)))
+        for at, rate, slower in ((1, 50, 1.0), (2, 60, 2.0), (3, 50, 1.0))
+    ]
+    found = summary(of_comparison(comparison(named, seed=1)))
+    assert found["Throughput"] == (
+        "run 2: operations/s +20.0%, MB/s +20.0%: more than noise and 1 more"
+    )
+    assert found["Latency"].startswith("run 2: service p50 +")
+    assert found["Failures"] == "run 1: none of 700 operations and 2 more"
+    assert found["Run"] == "3 runs, same settings: Small test scenario"
+    reads = summary(of_comparison(comparison(named, seed=1, operations=("READ",))))
+    assert reads["Failures"] == "see the operations"
+    assert reads["Throughput"] == "run 2: not compared, run 3: not compared"
 
 
 def test_a_closed_and_an_open_loop_are_compared_by_service_time() -> None:

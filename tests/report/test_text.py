@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,22 @@ from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ, REMOVE
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.report.model import (
+    BYTES,
+    COUNT,
+    LATENCY,
+    PERCENT,
+    RATE,
+    SECONDS,
+    THROUGHPUT,
+    WALL_CLOCK,
+    WORD,
+    Actual,
+    Column,
+    Distribution,
+    Unit,
+)
+from ssbench.report.text_layout import cell_text
 from tests.golden import compare, legacy
 from tests.report import runs
 from tests.report.runs import render
@@ -137,6 +154,39 @@ def test_size_ranges(low: int | None, high: int | None, text: str) -> None:
     lines = render("text", runs.stats_of([runs.header(scenario=scenario)])).splitlines()
     (line,) = [line for line in lines if line.endswith("  own")]
     assert line == f"100%   % 10  75  15   0      {text:15}  own"
+
+
+TAKEN = Distribution(2, 0, 0, 5e6, 9e6, 7e6, 2e6, {50.0: 5e6, 99.9: 9e6, 100.0: 9e6}, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text", "with_unit"),
+    [
+        (None, LATENCY, "N/A", "N/A"),
+        (True, WORD, "yes", "yes"),
+        (False, COUNT, "no", "no"),
+        (12_345, COUNT, "12345", "12345"),
+        (12_345, BYTES, "12345", "12345 B"),
+        ("a\x1b[2J", WORD, "a\\x1b[2J", "a\\x1b[2J"),
+        (12.34, RATE, "12.3", "12.3 operations/s"),
+        (5_678_000, THROUGHPUT, "5.68", "5.68 MB/s"),
+        (7, PERCENT, "7.00", "7.00 %"),
+        (0, LATENCY, "0.000", "0.000 ms"),
+        (341, LATENCY, "0.000341", "0.000341 ms"),
+        (99_999, LATENCY, "0.099999", "0.099999 ms"),
+        (100_000, LATENCY, "0.100", "0.100 ms"),
+        (12_345_678, LATENCY, "12.346", "12.346 ms"),
+        (0.04, SECONDS, "0.0", "0.0 s"),
+        (61, WALL_CLOCK, "1970-01-01 00:01:01 UTC", "1970-01-01 00:01:01 UTC"),
+        (Actual(12.4, 50, "ms"), WORD, "12.4ms", "12.4ms"),
+        (Actual(None, 50, "ms"), WORD, "N/A", "N/A"),
+        (TAKEN, LATENCY, *["50% 5.000 ms, 99.9% 9.000 ms, max 9.000 ms"] * 2),
+    ],
+)
+def test_a_value_is_shown_in_its_unit(value: Any, unit: Unit, text: str, with_unit: str) -> None:
+    column = Column("key", unit, "what it is")
+    assert cell_text(value, column) == text
+    assert cell_text(value, column, symbol=True) == with_unit
 
 
 def test_a_time_of_day_is_cut_not_rounded() -> None:

@@ -11,15 +11,23 @@ from typing import Any
 
 import pytest
 
+from ssbench import __version__
 from ssbench.core.hostlist import parse_hosts
 from ssbench.core.messages import Heartbeat, Jobs, Results
 from ssbench.core.model import ErrorKind, Job
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.runner.config import RunConfig, TransportConfig
-from ssbench.runner.doctor import CHECKS, CONTAINER_BASE, Doctor, Finding, Verdict
+from ssbench.runner.doctor import (
+    CHECKS,
+    CONTAINER_BASE,
+    LARGE_BYTES,
+    Doctor,
+    Finding,
+    Verdict,
+)
 from ssbench.runner.scenarios import ScenarioText
-from ssbench.storage.base import StoreState
+from ssbench.storage.base import StoreLimits, StoreState
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import StoreRow
 from ssbench.transport.sockets import Ports
@@ -182,6 +190,130 @@ def test_a_clock_that_differs(
     assert "NTP" in row.advice
 
 
+def uploading(error: ErrorKind) -> Script:
+    """Each upload ends so."""
+
+    def upload(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+        assert scripted.state is not None
+        data = packed(jobs, error=int(error))
+        run = scripted.state.run
+        scripted.transport.send(
+            Results(scripted.incarnation, run, batch.phase, [batch.batch], data)
+        )
+
+    return upload
+
+
+OK, WARNING, SKIPPED = Verdict.OK, Verdict.WARNING, Verdict.SKIPPED
+
+
+@pytest.mark.parametrize(
+    ("reports", "policies", "wanted", "expected"),
+    [
+        (StoreState(), (), None, {
+            "quota": (SKIPPED, "the store reports no quota of this user"),
+            "clocks": (SKIPPED, "the store reports no time"),
+            "policy": (SKIPPED, "the store reports no storage policies"),
+            "bottleneck": (SKIPPED, "name a scenario with -f"),
+            "limits": (OK, "objects of 5.4 GB, names of 1024 bytes, bulk deletes of 9"),
+            "descriptors": (OK, "1 user in 1 worker of this host"),
+        }),
+        (StoreState(LARGE_BYTES, 2.0), ("gold", "silver"), {}, {
+            "quota": (OK, "67.1 MB are left"),
+            "clocks": (OK, "this host's clock and the store's agree within 2 s"),
+            "policy": (OK, "the default one, of gold, silver"),
+            "limits": (OK, "objects of 5.4 GB, names of 1024 bytes, bulk deletes of 9, and the"
+                           " scenario is within them"),
+            "descriptors": (OK, "2 users in 1 worker of this host"),
+        }),
+        (StoreState(LARGE_BYTES - 1, 2.6), ("gold",), {"policy": "gold"}, {
+            "quota": (WARNING, "67.1 MB are left"),
+            "clocks": (WARNING, "this host's clock is 3 s ahead of the store's"),
+            "policy": (OK, '"gold" is there'),
+        }),
+        (StoreState(10**9, -2.6), None, {"policy": "gold"}, {
+            "clocks": (WARNING, "this host's clock is 3 s behind the store's"),
+            "policy": (WARNING, "the store doesn't say which storage policies it has: whether"
+                                ' "gold" is one shows with the first container'),
+        }),
+    ],
+)  # fmt: skip
+def test_what_a_store_reports_is_said(
+    store: MemoryStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reports: StoreState,
+    policies: tuple[str, ...] | None,
+    wanted: dict[str, Any] | None,
+    expected: dict[str, tuple[Verdict, str]],
+) -> None:
+    limits = StoreLimits(
+        max_object_size=5 * 2**30, max_object_name_length=1024, policies=policies,
+        bulk_delete_max=9,
+    )  # fmt: skip
+    monkeypatch.setattr(Driver, "reports", reports)
+    monkeypatch.setattr(Driver, "limits", lambda self: limits)
+    store.policies = policies or ("gold",)
+    rows = Doctor(config(tmp_path), None if wanted is None else scenario(**wanted)).findings()
+    said = {row.check: (row.verdict, row.result) for row in rows}
+    assert {name: said[name] for name in expected} == expected
+
+
+def test_what_was_not_measured_is_not_judged(store: MemoryStore, tmp_path: Path) -> None:
+    store.fail("make_container", *[status_error(403)] * 4)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = TransportConfig(None, other.getsockname()[1], 0, 0)
+        rows = [*Doctor(config(tmp_path, transport=taken), scenario()).findings()]
+    assert {row.check: row.result for row in rows if row.verdict is SKIPPED} == {
+        "network": "not checked without the role",
+        "workers": "not checked without ports",
+        "bottleneck": "not known without the checks of role and network",
+    }
+
+
+@pytest.mark.parametrize(
+    ("free", "moved"), [(400, "100 B"), (4_194_304, "1.0 MB"), (4_194_303, "1.0 MB")]
+)
+def test_a_large_object_takes_a_quarter_of_what_is_free_at_most(
+    store: MemoryStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    free: int,
+    moved: str,
+) -> None:
+    monkeypatch.setattr(Driver, "reports", StoreState(free, None))
+    (row,) = [row for row in Doctor(config(tmp_path)).findings() if row.check == "network"]
+    assert f"; {moved} by one connection: " in row.result
+
+
+def test_a_worker_of_this_host_runs_as_many_users_as_its_limits_allow(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    remote = config(tmp_path, workers=None, worker_wait_s=0.0)
+    for users, verdict in ((2, OK), (10**6, WARNING)):
+        rows = Doctor(remote, scenario(user_count=users)).findings()
+        row = next(row for row in rows if row.check == "descriptors")
+        assert row.verdict is verdict
+        assert row.result.startswith("a worker on this host can run ")
+
+
+def test_workers_that_can_not_run_all_users(store: MemoryStore, tmp_path: Path) -> None:
+    numbers = [held_port() for _ in range(3)]
+    mine = config(
+        tmp_path, workers=None, expect_workers=1, transport=TransportConfig(None, *numbers)
+    )
+
+    def in_time(heartbeat: Heartbeat) -> Heartbeat:
+        return heartbeat._replace(worker_ns=time.perf_counter_ns(), wall_ns=time.time_ns())
+
+    with ScriptedWorker(Ports(*numbers), uploading(ErrorKind.NONE), heartbeats=in_time):
+        rows = [*Doctor(mine, scenario(user_count=7)).findings()]
+    said = [(row.verdict, row.result) for row in rows if row.check == "workers"]
+    assert said[0] == (OK, f"scripted (host, pid 1): ssbench {__version__}, 4 users")
+    assert (WARNING, "the workers can run 4 of 7 users") in said
+    assert any("by 1 worker: median " in text and "slowest, scripted" in text for _, text in said)
+
+
 def test_a_port_that_is_taken(store: MemoryStore, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = TransportConfig(None, other.getsockname()[1], 0, 0)
@@ -206,20 +338,6 @@ def test_workers_of_this_host_are_not_waited_for(
     assert ("workers" in rows) == fails
     if fails:
         assert "0 of 1 workers joined" in rows["workers"][0].result
-
-
-def uploading(error: ErrorKind) -> Script:
-    """Each upload ends so."""
-
-    def upload(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
-        assert scripted.state is not None
-        data = packed(jobs, error=int(error))
-        run = scripted.state.run
-        scripted.transport.send(
-            Results(scripted.incarnation, run, batch.phase, [batch.batch], data)
-        )
-
-    return upload
 
 
 def test_a_worker_of_another_release_whose_clock_differs(

@@ -29,7 +29,7 @@ from ssbench.core.operations import CREATE, READ
 from ssbench.core.records import PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
-from ssbench.runner.resume import orphans_of, read_orphans
+from ssbench.runner.orphans import orphans_of, read_orphans
 from ssbench.statfile import StatFileWriter
 from ssbench.statfile.blocks import MAX_BLOCK, BlockBuilder
 from ssbench.statfile.records import encode, encode_results, encode_schema
@@ -340,7 +340,7 @@ CPU_MAX_S = 40.0
 MEMORY_MAX = 450 << 20
 MEASURED = """
 import io, resource, sys
-from ssbench.runner.resume import read_orphans
+from ssbench.runner.orphans import read_orphans
 from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.errors import SsbenchError
 before = resource.getrusage(resource.RUSAGE_SELF)

@@ -31,7 +31,8 @@ from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult, KeptContainers
-from ssbench.runner.resume import OrphanedObjects, OrphanedReplay, SearchResult, delete, find
+from ssbench.runner.orphans import OrphanedObjects, OrphanedReplay
+from ssbench.runner.resume import SearchResult, abort_uploads, delete, find
 from ssbench.storage.base import ObjectEntry, OpenUpload
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
@@ -112,9 +113,6 @@ def names(store: MemoryStore) -> list[str]:
     return sorted(name for c in store.containers.values() for name in c.objects)
 
 
-CREATE, READ, UPDATE, DELETE, REMOVE = (
-    CREATE, READ, UPDATE, DELETE, REMOVE,
-)  # fmt: skip
 FAILED = int(ErrorKind.STATUS)
 
 
@@ -441,6 +439,36 @@ def test_open_uploads_of_the_run_are_aborted_and_no_others(dry_run: bool) -> Non
     result = delete(client(storage), left, found, dry_run=dry_run)
     assert (result.objects, result.uploads, result.ok) == (1, 4, True)
     assert container.uploads == ([*ours, *others] if dry_run else others)
+
+
+def test_an_upload_of_an_initial_object_stays_where_times_are_not_known() -> None:
+    """A run of which only results were read, and a store that reports no time of uploads."""
+    left = OrphanedObjects(IN_PARTS, RUN)
+    container = NAMING.container(0, 4)
+    for begun_at in (0.0, 1500.0):
+        assert not left.has_upload(container, OpenUpload("tiny_000004", "1", begun_at))
+    assert left.has_upload(NAMING.container(0, 13), OpenUpload(NAMING.object(0, 13), "2"))
+
+
+def test_uploads_of_lost_workers_are_aborted_in_all_containers() -> None:
+    store = MemoryStore()
+    ours = {}
+    for number in (10, 11, 12):
+        container = NAMING.container(0, number)
+        store.add(container)
+        ours[container] = OpenUpload(NAMING.object(0, number), "1")
+        store.containers[container].uploads = [ours[container], OpenUpload("precious", "2")]
+    assert len(ours) == 3
+    left = OrphanedObjects(IN_PARTS, RUN)
+    result = abort_uploads(client(MemoryStorage(store), 2), left)
+    assert (result.uploads, result.ok, result.objects) == (3, True, 0)
+    assert [[each.name for each in found.uploads] for found in store.containers.values()] == [
+        ["precious"]
+    ] * 3
+    store.refuse("open_uploads", "b_000001", status_error(403))
+    result = abort_uploads(client(MemoryStorage(store), 2), left)
+    assert (result.uploads, result.failed_containers) == (0, 1)
+    assert result.examples == ["b_000001: the store answered 403"]
 
 
 def test_uploads_stay_in_containers_without_a_mark_and_are_not_looked_for_in_vain() -> None:

@@ -1,62 +1,96 @@
-"""The master's sockets, and the warning if strangers could connect."""
+"""Who gets credentials, what a session leaves, and what observers see without operations."""
 
 from __future__ import annotations
 
-import resource
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from typing import TypeVar
 
+import gevent
 import pytest
+from gevent._hub_local import get_hub_if_exists
+from msgspec.structs import replace
 
-from ssbench.runner.config import TransportConfig
-from ssbench.runner.session import bind, load_key
+from ssbench.core.errors import UsageError
+from ssbench.core.model import Phase
+from ssbench.runner import start_session
+from ssbench.runner.config import RunConfig, SessionSettings, TransportConfig
+from ssbench.runner.connections import own_hub
+from ssbench.runner.doctor import Doctor, Verdict
+from ssbench.runner.scenarios import ScenarioText
+from ssbench.runner.session import counted_phase
+from ssbench.storage.options import StoreOptions
 from ssbench.transport.key import CurveKey
+from tests.fakes.observers import Recorder
+from tests.storage.test_webdavlogin import ABSENT, ALLOW, BASIC, FOUND, WHO, server
 
-
-def options(key_file: str | None = None) -> TransportConfig:
-    return TransportConfig(None, 0, 0, 0, key_file)
-
-
-def test_a_master_may_have_connections_to_many_workers(few_files: int) -> None:
-    with bind(options(), None, None, print):
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few_files, few_files)
-
-
-def test_the_key_is_that_of_the_file(tmp_path: Path) -> None:
-    assert load_key(options()) is None
-    path = tmp_path / "key"
-    key = CurveKey.generate()
-    key.save(str(path))
-    assert load_key(options(str(path))) == key
+T = TypeVar("T")
 
 
 @pytest.mark.parametrize(
-    ("address", "with_key", "warned"),
-    [
-        (None, False, False),
-        ("127.0.0.1", False, False),
-        ("127.0.0.9", False, False),
-        ("0.0.0.0", False, True),
-        ("0.0.0.0", True, False),
-        (None, True, False),
-    ],
-)
-def test_a_warning_if_strangers_could_connect(
-    address: str | None, with_key: bool, warned: bool
+    ("challenge", "address", "with_key", "fits"),
+    [(BASIC, None, False, True), (BASIC, "0.0.0.0", True, True), (ABSENT, "0.0.0.0", False, True),
+     (BASIC, "0.0.0.0", False, False)],
+)  # fmt: skip
+def test_a_run_and_doctor_give_no_password_to_whoever_connects(
+    tmp_path: Path, challenge: bytes, address: str | None, with_key: bool, fits: bool
 ) -> None:
-    warnings: list[str] = []
-    key = CurveKey.generate() if with_key else None
-    with bind(options(), key, address, warnings.append) as wire:
-        assert bool(warnings) == warned
-        if warned:
-            (text,) = warnings
-            assert "\n" not in text
-            assert "--zmq-key-file" in text
-            assert str(wire.ports.control) in text
+    key = str(tmp_path / "key") if with_key else None
+    if key:
+        CurveKey.generate().save(key)
+    with server(challenge, FOUND, ALLOW) as (url, _), ExitStack() as stack:
+        config = RunConfig(
+            scenario=ScenarioText(b"", "x"), store=StoreOptions("webdav", {"urls": [url]}, WHO),
+            transport=TransportConfig(address, 0, 0, 0, key), worker_wait_s=0.0,
+        )  # fmt: skip
+        session = start_session(config, SessionSettings(most_users=1), stack)
+        with nullcontext() if fits else pytest.raises(UsageError, match="are as good as your"):
+            session.store()
+    with server(challenge, FOUND, ALLOW) as (url, _):
+        store = StoreOptions("webdav", {"urls": [url]}, WHO)
+        rows = Doctor(replace(config, store=store)).findings()
+        (row,) = [
+            row for row in rows if row.check == "login" and row.verdict is not Verdict.WARNING
+        ]
+        assert (row.verdict is Verdict.OK) == fits
+        assert ("are as good as your password" in row.result) != fits
 
 
-def test_larger_batches_have_shorter_pipes() -> None:
-    with (
-        bind(options(), None, None, print, 256) as large,
-        bind(options(), None, None, print) as one,
-    ):
-        assert large.pipe < one.pipe
+def in_a_thread(call: Callable[[], T]) -> T:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+def test_a_hub_of_a_thread_is_as_it_was_or_gone() -> None:
+    def own() -> tuple[bool, bool]:
+        with own_hub():
+            hub = gevent.get_hub()
+            noted = KeyboardInterrupt in hub.NOT_ERROR
+        return noted, get_hub_if_exists() is None
+
+    def of_others() -> tuple[bool, bool]:
+        hub = gevent.get_hub()
+        before = hub.NOT_ERROR
+        with own_hub():
+            noted = KeyboardInterrupt in hub.NOT_ERROR and gevent.get_hub() is hub
+        kept = get_hub_if_exists() is hub and before == hub.NOT_ERROR
+        hub.destroy(destroy_loop=True)
+        return noted, kept
+
+    assert in_a_thread(own) == (True, True)
+    assert in_a_thread(of_others) == (True, True)
+
+
+def test_observers_see_how_far_a_phase_without_operations_is() -> None:
+    observer = Recorder()
+    with counted_phase([observer], Phase.IDLE, 4, "T") as count:
+        count(1, 4)
+        count(4, 4)
+    assert observer.phases == [(Phase.IDLE, 4, "T")]
+    updates = observer.updates[Phase.IDLE]
+    assert [(each.done, each.total) for each in updates] == [(1, 4), (4, 4)]
+    assert updates[0].rate > 0
+    assert updates[0].remaining_s == pytest.approx(3 / updates[0].rate)
+    assert updates[1].remaining_s == 0

@@ -280,12 +280,40 @@ def test_v2_against_a_keystone_with_v3_only(v3: KeystoneV3) -> None:
     assert "does this Keystone speak v3? Try --auth-version 3" in text
 
 
-@pytest.mark.parametrize("version", ["2", "3"])
-def test_keystone_login_against_tempauth(version: str) -> None:
-    with Scripted(Answer(405)) as fake:
+OVERLOADED = "returned 500: the service has failed, or is overloaded: see its logs"
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "says"),
+    [
+        ("1", 401, "is the user ACCOUNT:USER, and the key right? For Keystone give --auth-v"),
+        ("1", 404, "no such page: is the URL right (tempauth has /auth/v1.0)? For Keystone give"),
+        ("1", 412, "no such page: is the URL right (tempauth has /auth/v1.0)? (412)"),
+        ("1", 400, "returned 400"),
+        ("1", 405, "returned 405"),
+        ("1", 499, "returned 499"),
+        ("1", 500, OVERLOADED),
+        ("2", 400, "Keystone finds the request malformed: check user and tenant (400)"),
+        ("2", 403, "(403): check user, password and tenant, and whether this Keystone speaks v3"),
+        ("2", 404, "no such page: does this Keystone speak v3? Try --auth-version 3 (404)"),
+        ("2", 405, "that is no Keystone: for tempauth or swauth give --auth-version 1 (405)"),
+        ("2", 412, "returned 412"),
+        ("2", 500, OVERLOADED),
+        ("3", 400, "the request malformed: check user, project and domains (400)"),
+        ("3", 401, "(401): check user and password, and the domains of user and project"),
+        ("3", 404, "no such page: is this Keystone's URL, and does it speak v3? (404)"),
+        ("3", 405, "that is no Keystone: for tempauth or swauth give --auth-version 1 (405)"),
+        ("3", 500, OVERLOADED),
+    ],
+)
+def test_a_status_is_explained_by_what_it_most_likely_means(
+    version: str, status: int, says: str
+) -> None:
+    with Scripted(Answer(status)) as fake:
         text = failure(LoginOptions(auth=fake.url, user="a:u", key="k", auth_version=version))
-    assert "that is no Keystone" in text
-    assert "--auth-version 1" in text
+    assert says in text
+    if says.startswith("returned"):
+        assert text.endswith(says)
 
 
 def test_no_endpoint_in_the_region(v2: KeystoneV2) -> None:

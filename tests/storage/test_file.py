@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -32,8 +34,9 @@ from ssbench.core.operations import (
     Operation,
 )
 from ssbench.core.scenario.fields import crud_profile
-from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import ObjectEntry
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage import file, filetree
+from ssbench.storage.base import ContainerEntry, ObjectEntry
 from ssbench.storage.filetree import FileTree, failure
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
@@ -90,6 +93,13 @@ def fails(driver: Any, operation: Operation, *args: Any, **more: Any) -> Storage
 
 def content(name: str, size: int, version: int = 0) -> bytes:
     return b"".join(pieces(name.encode(), version, size, 65536))
+
+
+def raising(number: int) -> Callable[..., bytes]:
+    def call(*_: object) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    return call
 
 
 # Content --------------------------------------------------------------------------------------
@@ -199,6 +209,52 @@ def test_initial_objects_are_kept_only_as_they_were_uploaded(
     assert path.read_bytes() == content("o_000000", 100)
 
 
+@pytest.mark.parametrize("fsync", [True, False])
+def test_fsync_reaches_each_file_and_folder_that_changes(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
+) -> None:
+    driver, synced = opened({"fsync": fsync}), set[Path]()
+
+    def note(fd: int) -> None:
+        synced.add(Path(os.readlink(f"/proc/self/fd/{fd}")).relative_to(tmp_path))
+
+    def during(call: Callable[..., object], *args: Any, **more: Any) -> set[str]:
+        synced.clear()
+        call(*args, **more)
+        return {path.name.partition("-")[0] for path in synced}
+
+    monkeypatch.setattr(os, "fsync", note)
+    found = [
+        during(driver.make_container, "c"),
+        during(run, driver, CREATE),
+        during(run, driver, UPDATE),  # under another name, until it is complete
+        during(run, driver, POST),
+        during(run, driver, COPY, others=(9,)),
+        during(run, driver, DELETE, 9),
+        during(driver.delete_object, FIRST, "o_000000"),
+        during(driver.delete_container, FIRST),
+    ]
+    expected = [
+        {"", "c", ".ssbench"}, {FIRST, "o_000000"}, {FIRST, ".ssbench"}, {"o_000000"},
+        {"ssbench_000001", "o_0123456789_000009"}, {"ssbench_000001"}, {FIRST}, {""},
+    ]  # fmt: skip
+    assert found == (expected if fsync else [set() for _ in expected])
+
+
+@pytest.mark.parametrize(
+    ("given", "drops"),
+    [({}, 1), ({"page_cache": "keep"}, 0), ({"direct": True}, 0), ({"fsync": True}, 1)],
+)
+def test_a_read_first_drops_what_the_page_cache_has(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], drops: int
+) -> None:
+    driver, advice = opened(given), list[tuple[int, ...]]()
+    run(driver, CREATE)
+    monkeypatch.setattr(os, "posix_fadvise", lambda fd, *args: advice.append(args))
+    run(driver, READ)
+    assert advice == [(0, 0, os.POSIX_FADV_DONTNEED)] * drops
+
+
 # Names ----------------------------------------------------------------------------------------
 
 
@@ -291,6 +347,15 @@ def test_containers_are_folders_of_the_directory_itself(opened: Opener, containe
         assert caught.value.kind is ErrorKind.PROTOCOL
 
 
+def test_a_folder_in_a_container_is_no_container(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    (tmp_path / FIRST / "deep").mkdir()
+    for call in (driver.make_container, driver.delete_container, driver.owns):
+        with pytest.raises(StorageError) as caught:
+            call(f"{FIRST}/deep")
+        assert caught.value.kind is ErrorKind.PROTOCOL
+
+
 # Hostile trees --------------------------------------------------------------------------------
 
 
@@ -317,6 +382,8 @@ def test_a_link_in_place_of_an_object_is_not_followed(
         assert (error.kind, error.status) == (ErrorKind.ACCESS_DENIED, 403)
         assert "symbolic link" in error.detail
     assert fails(driver, HEAD).status == 403
+    with pytest.raises(StorageError, match="symbolic link"):
+        driver.object_run_id(FIRST, "o_000000")
     assert driver.list_objects(FIRST, "", 10) == []
     run(driver, UPDATE)  # takes the link's name
     assert not link.is_symlink()
@@ -366,6 +433,7 @@ def test_pipes_sockets_and_folders_are_no_objects(opened: Opener, tmp_path: Path
     os.mkfifo(path)
     for operation in (READ, HEAD, POST):  # and none of them waits for its other end
         assert fails(driver, operation).status == 403
+    assert driver.object_run_id(FIRST, "o_000000") is None
     path.unlink()
     with socket.socket(socket.AF_UNIX) as server:
         there = os.open(path.parent, os.O_RDONLY)
@@ -428,6 +496,110 @@ def test_without_the_marker_nothing_is_deleted(opened: Opener, tmp_path: Path) -
     assert (theirs / "o_000000").read_text() == "precious"
 
 
+@pytest.mark.parametrize(
+    ("path", "status", "owned"),
+    [("a/b/.ssbench", 409, True), ("a/b/c/", 0, False), ("a/b/theirs", 409, True)],
+)
+def test_a_container_is_deleted_with_empty_folders_only(
+    opened: Opener, tmp_path: Path, path: str, status: int, owned: bool
+) -> None:
+    driver = opened()
+    place = tmp_path / FIRST / path
+    place.parent.mkdir(parents=True)
+    place.mkdir() if path.endswith("/") else place.touch()
+    if status:
+        with pytest.raises(StorageError) as caught:
+            driver.delete_container(FIRST)
+        assert caught.value.status == status
+        assert place.exists()
+    else:
+        assert driver.delete_container(FIRST)
+        assert not driver.delete_container(FIRST)
+    assert (tmp_path / FIRST / ".ssbench").exists() == owned
+
+
+def test_a_container_that_can_not_go_keeps_its_marker(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = opened()
+    unlink = os.unlink
+
+    def and_another_client_writes(path: str, *, dir_fd: int) -> None:
+        unlink(path, dir_fd=dir_fd)
+        (tmp_path / FIRST / "theirs").touch()
+
+    monkeypatch.setattr(os, "unlink", and_another_client_writes)
+    with pytest.raises(StorageError) as caught:
+        driver.delete_container(FIRST)
+    assert caught.value.status == 409
+    assert driver.owns(FIRST)
+    assert (tmp_path / FIRST / ".ssbench").read_text() == "0123456789\n"
+
+
+def test_a_file_in_place_of_a_container_is_no_container(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    (tmp_path / "file").write_text("precious")
+    for call in (driver.make_container, driver.owns, driver.delete_container):
+        with pytest.raises(StorageError) as caught:
+            call("file")
+        assert caught.value.status == 409
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_containers_are_listed_in_pages_with_their_sizes(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    for number, size in ((0, 100), (2, 50), (1, 7)):
+        run(driver, CREATE, number, size)
+    (tmp_path / "another").mkdir()
+    (tmp_path / "file").touch()
+    first, second = ContainerEntry(FIRST, 2, 150), ContainerEntry("ssbench_000001", 1, 7)
+    assert driver.list_containers("", "", 9) == [ContainerEntry("another", 0, 0), first, second]
+    assert driver.list_containers("ssbench_", "", 9) == [first, second]
+    assert driver.list_containers("ssbench_", "", 1) == [first]
+    assert driver.list_containers("ssbench_", FIRST, 1) == [second]
+    assert driver.list_containers("ssbench_", "ssbench_000001", 1) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "changed"),
+    [(None, True), ((), True), ((".ssbench",), False), (("theirs",), False)],
+)
+def test_the_caller_hears_before_a_container_becomes_ours(
+    opened: Opener, tmp_path: Path, there: tuple[str, ...] | None, changed: bool
+) -> None:
+    driver, place = opened(), tmp_path / "c"
+    if there is not None:
+        place.mkdir()
+        for name in there:
+            (place / name).touch()
+    before: list[list[Path]] = []
+    driver.make_container("c", lambda: before.append([*place.rglob("*")]))
+    assert before == ([[]] if changed else [])
+    assert driver.owns("c") == (there != ("theirs",))
+
+
+def test_a_file_of_others_is_of_no_run(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    run(driver, CREATE)
+    (tmp_path / FIRST / "theirs").touch()
+    assert driver.object_run_id(FIRST, "o_000000") == "0123456789"
+    assert driver.object_run_id(FIRST, "theirs") is None
+
+
+def test_a_delete_tells_what_was_there(opened: Opener, tmp_path: Path) -> None:
+    driver = opened({"fsync": True})
+    run(driver, CREATE)
+    (tmp_path / FIRST / "folder").mkdir()
+    assert driver.delete_object(FIRST, "o_000000")
+    assert not driver.delete_object(FIRST, "o_000000")
+    assert not driver.delete_object("ssbench_000009", "o_000000")
+    with pytest.raises(StorageError) as caught:
+        driver.delete_object(FIRST, "folder")
+    assert caught.value.status == 409
+    assert driver.bulk_delete(FIRST, ["none", "folder"]) == [("folder", 409)]
+    assert driver.delete_container(FIRST)
+
+
 def test_an_empty_folder_becomes_ours_and_a_full_one_keeps_its_marker(
     opened: Opener, tmp_path: Path
 ) -> None:
@@ -440,6 +612,23 @@ def test_an_empty_folder_becomes_ours_and_a_full_one_keeps_its_marker(
         driver.delete_container("ssbench_000005")
     assert caught.value.status == 409
     assert driver.owns("ssbench_000005")
+
+
+def test_a_folder_that_others_put_in_place_of_a_container_is_not_ours(
+    opened: Opener, tmp_path: Path
+) -> None:
+    driver = opened()
+    run(driver, CREATE)
+    (tmp_path / FIRST).rename(tmp_path / "moved")
+    (tmp_path / FIRST).mkdir()
+    (tmp_path / OBJECT).write_text("precious")
+    assert not driver.owns(FIRST)
+    for call in (lambda: driver.delete_object(FIRST, "o_000000"),
+                 lambda: driver.delete_container(FIRST)):  # fmt: skip
+        with pytest.raises(StorageError, match="may not have created it"):
+            call()
+    assert (tmp_path / OBJECT).read_text() == "precious"
+    assert (tmp_path / "moved/o_000000").exists()
 
 
 def test_a_container_that_was_made_anew_is_found(opened: Opener) -> None:
@@ -456,14 +645,11 @@ def test_a_container_that_was_made_anew_is_found(opened: Opener) -> None:
 def test_without_attributes_names_tell_whose_an_object_is(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, key_names: str
 ) -> None:
-    def unsupported(*_: object) -> bytes:
-        raise OSError(errno.EOPNOTSUPP, "not supported")
-
     driver = opened(names={"kind": "run", "key_names": key_names})
     run(driver, CREATE, 0)
     run(driver, CREATE, 12)
     names = [found.name for found in driver.list_objects(FIRST, "", 9)]
-    monkeypatch.setattr(os, "getxattr", unsupported)
+    monkeypatch.setattr(os, "getxattr", raising(errno.EOPNOTSUPP))
     cleaning = opened(run_id="")  # as --resume-cleanup opens it
     found = {cleaning.object_run_id(FIRST, name) for name in names}
     assert (len(names), found) == (2, {None, "0123456789"})
@@ -479,11 +665,27 @@ def test_without_attributes_names_tell_whose_an_object_is(
     ("number", "kind", "status"),
     [
         (errno.ENOENT, ErrorKind.STATUS, 404),
+        (errno.ENOTEMPTY, ErrorKind.STATUS, 409),
+        (errno.EEXIST, ErrorKind.STATUS, 409),
+        (errno.EBUSY, ErrorKind.STATUS, 409),
+        (errno.EISDIR, ErrorKind.STATUS, 409),
+        (errno.ENOTDIR, ErrorKind.STATUS, 409),
+        (errno.ENAMETOOLONG, ErrorKind.STATUS, 414),
+        (errno.EFBIG, ErrorKind.STATUS, 413),
+        (errno.EOPNOTSUPP, ErrorKind.STATUS, 501),
+        (errno.EXDEV, ErrorKind.STATUS, 501),
         (errno.ENOSPC, ErrorKind.NO_SPACE, 507),
         (errno.EDQUOT, ErrorKind.NO_SPACE, 507),
         (errno.EACCES, ErrorKind.ACCESS_DENIED, 403),
+        (errno.EPERM, ErrorKind.ACCESS_DENIED, 403),
         (errno.EROFS, ErrorKind.ACCESS_DENIED, 403),
+        (errno.ELOOP, ErrorKind.ACCESS_DENIED, 403),
+        (errno.ENXIO, ErrorKind.ACCESS_DENIED, 403),
+        (errno.ESPIPE, ErrorKind.ACCESS_DENIED, 403),
+        (errno.ETIMEDOUT, ErrorKind.NETWORK_TIMEOUT, 0),
         (errno.EMFILE, ErrorKind.LOAD_GENERATOR, 0),
+        (errno.ENFILE, ErrorKind.LOAD_GENERATOR, 0),
+        (errno.ENOMEM, ErrorKind.LOAD_GENERATOR, 0),
         (errno.EIO, ErrorKind.IO, 500),
         (errno.ESTALE, ErrorKind.IO, 500),
     ],
@@ -493,6 +695,8 @@ def test_what_fails_has_a_kind_and_clear_words(number: int, kind: ErrorKind, sta
     assert (found.kind, found.status) == (kind, status)
     assert found.detail.startswith(f"c/\\x1bo: {os.strerror(number)}")
     assert (found.timing is not None) == (status > 0)
+    assert found.sent == (status != 404)
+    assert not failure(OSError(number, ""), "o", sent=False).sent
 
 
 def test_descriptors_run_out(opened: Opener) -> None:
@@ -527,7 +731,8 @@ def test_a_closed_driver_does_nothing(opened: Opener) -> None:
     ("given", "words"),
     [
         ({"path": "/no/such"}, "--path /no/such: No such file or directory; make it first"),
-        ({"path": "/etc/passwd"}, "--path /etc/passwd: Not a directory"),
+        ({"path": "/etc/passwd"}, "--path /etc/passwd: Not a directory$"),
+        ({"path": "a\0b"}, "null byte$"),
         ({"path": ""}, "the file store needs a directory: --path DIR"),
         ({"direct": True, "io_buffer": 1000}, "--io-buffer 1000: with --direct, a multiple of"),
     ],
@@ -535,7 +740,7 @@ def test_a_closed_driver_does_nothing(opened: Opener) -> None:
 def test_a_directory_that_cannot_be_used(tmp_path: Path, given: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         open_provider(StoreOptions("file", {"path": str(tmp_path), **given}))
-    assert words in str(caught.value)
+    assert re.search(words, str(caught.value))
 
 
 def test_a_worker_must_see_the_directory_of_the_master(tmp_path: Path) -> None:
@@ -579,3 +784,164 @@ def test_direct_blocks_are_those_of_the_disk(tmp_path: Path) -> None:
     block = FileTree(str(tmp_path)).direct_alignment()
     assert 512 <= block <= 65536
     assert block & (block - 1) == 0
+
+
+def test_limits_are_those_of_the_file_system(opened: Opener, tmp_path: Path) -> None:
+    limits = opened().limits()
+    (tmp_path / ("x" * limits.max_object_name_length)).touch()
+    with pytest.raises(OSError, match="too long"):
+        (tmp_path / ("x" * (limits.max_object_name_length + 1))).touch()
+    assert limits.max_container_name_length == limits.max_object_name_length
+    assert (limits.policies, limits.bulk_delete_max) == ((), 1000)
+
+
+def test_free_space_is_that_of_the_directory(opened: Opener, tmp_path: Path) -> None:
+    free = shutil.disk_usage(tmp_path).free
+    assert 0.5 < (opened().state().free_bytes + 1) / (free + 1) < 2  # others write there, too
+
+
+@pytest.mark.parametrize("operation", [READ, HEAD, POST, DELETE])
+def test_only_writes_make_folders(opened: Opener, tmp_path: Path, operation: Operation) -> None:
+    driver = opened()
+    assert fails(driver, operation, size_class=1).status == 404
+    with pytest.raises(StorageError):
+        driver.object_run_id(FIRST, "deep/er_000000")
+    assert not driver.delete_object(FIRST, "deep/er_000000")
+    assert not (tmp_path / FIRST / "deep").exists()
+    assert fails(opened(container_base="no"), CREATE, size_class=1).status == 404
+    assert not (tmp_path / "no_000000").exists()
+
+
+def test_containers_are_folders_and_no_files_or_links(tmp_path: Path) -> None:
+    for name in ("b", "a", "z/below"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / ".ssbench").mkdir()
+    assert FileTree(str(tmp_path)).containers() == ["a", "b", "z"]
+
+
+def test_a_tree_that_can_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = FileTree(str(tmp_path))
+    monkeypatch.setattr(os, "scandir", raising(errno.EIO))
+    (tmp_path / "c").mkdir()
+    for call, where in ((tree.containers, str(tmp_path)), (lambda: [*tree.walk("c")], "c")):
+        with pytest.raises(StorageError, match=f"^{where}: Input/output error") as caught:
+            call()
+        assert caught.value.kind is ErrorKind.IO
+
+
+def test_a_tree_keeps_few_of_its_folders_open(tmp_path: Path) -> None:
+    tree = FileTree(str(tmp_path))
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(600):
+        (tmp_path / str(number)).mkdir()
+        tree.folder(str(number))
+    assert len(os.listdir("/proc/self/fd")) - before < 560
+    assert tree.folder("0") is tree.folder("0")
+    tree.close()
+
+
+def test_a_forgotten_folder_is_opened_anew(tmp_path: Path) -> None:
+    tree = FileTree(str(tmp_path))
+    paths = ["c", "c/d", "cc", "b/c"]
+    for path in paths:
+        (tmp_path / path).mkdir(parents=True)
+    before = [tree.folder(path) for path in paths]
+    tree.forget("c")
+    anew = [tree.folder(path) is not old for path, old in zip(paths, before, strict=True)]
+    assert anew == [True, True, False, False]
+
+
+@pytest.mark.parametrize(("path", "kind"), [("/proc", "proc"), ("/dev/shm", "tmpfs")])
+def test_the_type_of_a_file_system_is_that_of_its_mount(path: str, kind: str) -> None:
+    assert FileTree(path).file_system() == kind
+
+
+def test_a_run_with_a_policy_is_refused(opened: Opener) -> None:
+    with pytest.raises(UsageError, match="policy 'gold': the file store has no storage policies"):
+        opened(placement="gold")
+
+
+def test_credentials_without_content_have_serials(opened: Opener) -> None:
+    driver = opened(credentials=(Credentials(3),))
+    assert driver.credentials_serial == 3
+    driver.set_credentials(Credentials(4))
+    assert driver.credentials_serial == 4
+
+
+def test_a_relative_path_is_that_of_the_master(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    access = open_provider(StoreOptions("file", {"path": "."})).log_in()
+    assert access.settings["path"] == str(tmp_path)
+
+
+@pytest.mark.parametrize(("page_cache", "times"), [("drop-all", 2), ("drop", 0), ("keep", 0)])
+def test_all_caches_are_dropped_by_master_and_workers_if_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page_cache: str, times: int
+) -> None:
+    calls: list[int] = []
+    for module in (file, filetree):
+        monkeypatch.setattr(module, "drop_all_caches", lambda: calls.append(1))
+    driver = WholeDriver(settings_for(tmp_path, {"page_cache": page_cache}))
+    driver.connect(1)
+    driver.close()
+    assert len(calls) == times
+
+
+def test_a_file_system_without_attributes_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = StoreOptions("file", {"path": str(tmp_path), "page_cache": "keep"})
+    for number, noted in ((errno.ENODATA, False), (errno.EOPNOTSUPP, True)):
+        monkeypatch.setattr(os, "getxattr", raising(number))
+        notes = open_provider(given).notes
+        assert any("has no extended attributes: POST fails" in note for note in notes) == noted
+
+
+def test_no_descriptor_is_left_open(opened: Opener, tmp_path: Path) -> None:
+    driver, before = opened(), set[str]()
+    (tmp_path / FIRST / "theirs").touch()
+    for _ in range(2):
+        for operation in (CREATE, ENSURE, READ, POST, HEAD, COPY, UPDATE):
+            run(driver, operation, others=(9,) if operation is COPY else ())
+        for name in ("o_000000", "theirs"):
+            driver.object_run_id(FIRST, name)
+        driver.make_container("c")
+        driver.delete_container("c")
+        driver.list_objects(FIRST, "", 9)
+        before = before or set(os.listdir("/proc/self/fd"))
+    assert set(os.listdir("/proc/self/fd")) == before
+    driver.close()
+    assert len(os.listdir("/proc/self/fd")) < len(before)
+
+
+def test_only_a_run_that_measures_has_notes() -> None:
+    for measures in (True, False):
+        options = StoreOptions("file", {"path": "/dev/shm"}, measures=measures)
+        assert bool(open_provider(options).notes) == measures
+
+
+def test_there_is_nothing_to_renew(tmp_path: Path) -> None:
+    with pytest.raises(AuthError, match="no credentials"):
+        open_provider(StoreOptions("file", {"path": str(tmp_path)})).renew()
+
+
+def test_a_session_is_found_among_the_newest(tmp_path: Path) -> None:
+    tree = FileTree(str(tmp_path))
+    assert not tree.has_session("one")
+    tree.announce("one")
+    tree.announce("two")
+    assert [tree.has_session(name) for name in ("one", "two", "tw", "")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    with (tmp_path / ".ssbench").open("a") as marker:
+        marker.write("2026-01-01T00:00:00Z 0123456789\n" * 2500)
+    assert not tree.has_session("one")

@@ -13,7 +13,7 @@ from ssbench.core.option import Option, whole
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.filelogin import OPTIONS as FILE_OPTIONS
 from ssbench.storage.noop import NoopStorage
-from ssbench.storage.options import StoreOptions, parse_storage_options
+from ssbench.storage.options import StoreOptions, option_values, parse_storage_options
 from ssbench.storage.registry import (
     ROWS,
     StoreRow,
@@ -172,10 +172,18 @@ def test_a_module_that_fails_to_load_is_named(
         row_of(f"{name}:X")
 
 
-def test_the_type_of_a_drivers_option_may_raise_value_error() -> None:
-    rows = (Option(("--own-size",), "size", int, help="a whole number"),)
-    with pytest.raises(UsageError, match="size: not valid; a whole number"):
-        parse_storage_options(["size=big"], rows)
+@pytest.mark.parametrize(
+    ("option", "wrong"),
+    [
+        (Option(("--x",), "x", int, variables=("X",), help="a number"), "not valid; a number"),
+        (Option(("--x",), "x", variables=("X",), choices=("slow", "fast")), "give slow or fast"),
+    ],
+)
+def test_an_invalid_value_is_named_by_the_place_that_has_it(option: Option, wrong: str) -> None:
+    with pytest.raises(UsageError, match=f"^--storage-option x: {wrong}$"):
+        parse_storage_options(["x=big"], [option])
+    with pytest.raises(UsageError, match=f"^X: {wrong}$"):
+        option_values([option], StoreOptions(environ={"X": "big"}))
 
 
 def test_what_a_store_lacks_is_named_with_the_stores_that_have_it() -> None:

@@ -95,9 +95,8 @@ class JobCounts(Struct):
     #: Jobs sent again, or withdrawn, that a worker may have started: its ack did not arrive.
     doubtful: int = 0
     corrupt: int = 0  #: failed jobs with wrong content
-    refused: int = (
-        0  #: messages of results for jobs that their sender did not hold, or malformed ones
-    )
+    #: Messages of results for jobs that their sender did not hold, and malformed ones.
+    refused: int = 0
 
 
 class ThroughputMeter:
@@ -122,7 +121,6 @@ class ThroughputMeter:
             self._newest_ns = now_ns
 
     def add(self, count: int, now_ns: int) -> None:
-        """Count results."""
         self.begin(now_ns)
         self._count += count
         self._newest_ns = now_ns
@@ -484,14 +482,14 @@ class Dispatcher(Struct):
 
     def tick(self, now_ns: int) -> bool:
         """Time passed: resend batches without an ack. True if the control state must change."""
-        patience_ns = []
+        counted_for_ns = []  # by group: how long a batch in transit counts against the credit
         for load, users in zip(self._loads, self.registry.assigned_groups, strict=True):
             waiting = max(load.held + load.in_transit - users, 0)
             expected_ns = load.throughput.expected_ns(waiting, now_ns) * 5 // 4
-            patience_ns.append(max(IN_TRANSIT_NS, expected_ns))
+            counted_for_ns.append(max(IN_TRANSIT_NS, expected_ns))
         for number, sent in list(self._sent.items()):
             age_ns, group = now_ns - sent.sent_ns, sent.jobs[0].group
-            if age_ns > patience_ns[group] and not sent.uncounted:
+            if age_ns > counted_for_ns[group] and not sent.uncounted:
                 sent.uncounted = True
                 self._loads[group].in_transit -= len(sent.jobs)
             if age_ns > self.registry.timeout_ns:

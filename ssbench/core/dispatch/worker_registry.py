@@ -234,9 +234,8 @@ class WorkerRegistry:
         if heartbeat.hub_idle_ns < self.timeout_ns:
             worker.fresh_ns = max(worker.fresh_ns, sent_ns)
         round_trip_ns = max(now_ns - sent_ns - max(heartbeat.hold_ns, 0), 0)
-        worker.round_trip_ns += (
-            worker.round_trip_ns // 100 + 1
-        )  # clocks drift: old round trips lose weight
+        # Clocks drift: old round trips lose weight.
+        worker.round_trip_ns += worker.round_trip_ns // 100 + 1
         if worker.offset_ns is None or round_trip_ns < worker.round_trip_ns:
             worker.round_trip_ns = round_trip_ns
             worker.offset_ns = in_clock_range(heartbeat.worker_ns - (now_ns - round_trip_ns // 2))

@@ -1,16 +1,17 @@
-"""The keys of a scenario: a row each in KEYS, SIZE_KEYS, STAGE_KEYS and GROUP_KEYS."""
+"""The keys of a scenario: a row each in KEYS, with its check.
+
+Those in a size class are in size_keys, those in a stage or a group of users in load_keys.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
-from ssbench.core.distributions import UNIFORM, Pick
 from ssbench.core.errors import UsageError
-from ssbench.core.model import Group, LargeObject, Phase, Profile, SizeClass, Stage
+from ssbench.core.model import Group, Phase, Profile, SizeClass
 from ssbench.core.naming import KEY_NAMES
 from ssbench.core.operations import (
     CRUD,
@@ -32,27 +33,22 @@ from ssbench.core.scenario.checks import (
     member,
     number,
     preview,
-    read_keys,
     seconds,
     size,
     suggest,
     text,
 )
-from ssbench.core.scenario.draw_keys import pick_key, read_size, size_key
+from ssbench.core.scenario.draw_keys import pick_key
 
 #: Of a class without initial files and profile: it gets no operations.
 NO_PROFILE: Profile = ()
 #: At one place at most one of them.
 PROFILE_KEYS = ("crud_profile", "operations")
 
-#: Bytes that naming appends to a class's name: "_", a run's id, "_", a number.
-OBJECT_SUFFIX_LENGTH = 1 + 32 + 1 + 19
-MAX_OBJECT_NAME = 1024  #: Swift's default of max_object_name_length, in bytes
 MAX_CONTAINER_NAME = 256  #: Swift's default of max_container_name_length, in bytes
 MAX_CONTAINERS = 10_000_000  #: every process has all names in memory
 MAX_BLOCK = 1 << 30
 MAX_SEED = 2**64 - 1
-MAX_GROUPS = 64
 ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
 MAX_RATE = 10_000_000
 
@@ -132,20 +128,20 @@ def profile_keys(shares: Profile) -> dict[str, object]:
     return {"operations": {names[each]: share for each, share in shares}}
 
 
-def size_name(raw: object) -> str:
-    """A class's name, with which the names of its objects begin."""
-    name = text(raw)
-    most = MAX_OBJECT_NAME - OBJECT_SUFFIX_LENGTH
-    if len(name.encode()) > most:
-        raise ValidationError(
-            f"the name has {len(name.encode())} bytes", f"at most {most} bytes of UTF-8"
-        )
-    # Clients and proxies rewrite such paths.
-    if any(part in ("", ".", "..") for part in name.split("/")[:-1]):
-        raise ValidationError(
-            f'{preview(name)} has a "/" in front, "//", "./" or "../"', "a plain name"
-        )
-    return name
+def one_profile(
+    values: dict[str, Any], raw: Mapping[str, object], place: str, faults: ValidationErrors
+) -> Profile | None:
+    """Removes the profile from checked values and returns it; NO_PROFILE after an error.
+
+    :param raw: the object that the values were read from.
+    """
+    found = [values.pop(key, None) for key in PROFILE_KEYS]
+    there = [key for key in PROFILE_KEYS if raw.get(key) is not None]
+    if len(there) > 1:
+        faults.add(member(place, "operations"), "crud_profile is given as well", "one of the two")
+    if not there:
+        return None
+    return found[0] or found[1] or NO_PROFILE
 
 
 def container_base(raw: object) -> str:
@@ -255,121 +251,9 @@ def think_time(raw: object) -> tuple[float, float] | None:
     return (least, longest) if longest else None
 
 
-#: Of a class's name, behind that of another: its objects are named like segments of that one's.
-_LIKE_A_SEGMENT = "_([0-9a-f]{10}_)?[0-9]{6,10}_[0-9]{1,9}"
-LARGE_KEYS: dict[str, KeyRule] = {
-    "above": KeyRule(
-        size(0),
-        "Objects of more bytes are stored in parts, others as one.",
-        required=True,
-        example='"5MiB"',
-    ),
-    "segment": KeyRule(
-        size(1),
-        "The size of a part; the last one may be smaller. S3 demands at least 5 MiB.",
-        required=True,
-        example='"5MiB"',
-    ),
-    "kind": KeyRule(
-        text,
-        "Swift: ``slo`` (static large objects, the default) or ``dlo`` (dynamic ones). S3: "
-        "``multipart``.",
-        default="the store's usual one",
-    ),
-    "parallel": KeyRule(
-        integer(1, 64),
-        "Parts of one object that are uploaded, copied or deleted at once. Each user opens as many "
-        "connections.",
-    ),
-}
-
-
-def read_large_object(raw: object, faults: ValidationErrors) -> LargeObject | None:
-    """How large objects are stored; None: as one, and after an error."""
-    if raw is None:
-        return None
-    right = 'an object like {"above": "5MiB", "segment": "5MiB"}'
-    if not faults.is_object(raw, "large_object", right):
-        return None
-    before = len(faults.lines)
-    values = read_keys(raw, LARGE_KEYS, "large_object", faults)
-    return LargeObject(**values) if len(faults.lines) == before else None
-
-
-def check_large_object(
-    large: LargeObject | None, sizes: Sequence[SizeClass], faults: ValidationErrors
-) -> None:
-    """Add an error for each class whose objects are named like segments of another class's."""
-    names = [each.name for each in sizes if large]
-    for at, name in enumerate(names):
-        if any(re.fullmatch(re.escape(other) + _LIKE_A_SEGMENT, name) for other in names):
-            wrong = f"objects of {preview(name)} would be named like segments of another size's"
-            faults.add(f"sizes[{at}].name", wrong, "another name")
-
-
 def unchecked(raw: object) -> object:
     return raw
 
-
-_SIZE_BYTES = size(0)
-_COUNT = integer(0)
-_OF_TOP_LEVEL = "that of the top level"
-
-SIZE_KEYS: dict[str, KeyRule] = {
-    "name": KeyRule(
-        size_name,
-        "The unique name of the class. Object names begin with it: ``tiny_000012``. At most "
-        f"{MAX_OBJECT_NAME - OBJECT_SUFFIX_LENGTH} bytes, which leaves room for the rest of an "
-        "object name.",
-        required=True,
-        example='"tiny"',
-    ),
-    "size_min": KeyRule(
-        _SIZE_BYTES, "The smallest size.", default="required unless ``size`` says it"
-    ),
-    "size_max": KeyRule(
-        _SIZE_BYTES,
-        "The largest size. Without ``size``, sizes are uniform between ``size_min`` and "
-        "``size_max``, both included.",
-        default="required unless ``size`` says it",
-    ),
-    "size": KeyRule(
-        size_key,
-        "One size, or a distribution of sizes: see `Sizes and picks`_.",
-        default="uniform",
-    ),
-    "pick": KeyRule(
-        pick_key,
-        "Which of the class's objects an operation uses: see `Sizes and picks`_.",
-        default=_OF_TOP_LEVEL,
-    ),
-    "crud_profile": KeyRule(
-        crud_profile, "Weights of the operations on this class.", default=_OF_TOP_LEVEL
-    ),
-    "operations": KeyRule(
-        operations, "Weights by name, instead of ``crud_profile``.", default=_OF_TOP_LEVEL
-    ),
-}
-
-STAGE_KEYS: dict[str, KeyRule] = {
-    "seconds": KeyRule(
-        seconds,
-        "The duration of the stage. The run lasts as long as all stages together.",
-        required=True,
-        example="30",
-    ),
-    "users": KeyRule(integer(1), "Concurrent users.", default="``user_count``"),
-    "rate": KeyRule(
-        rate,
-        "Target arrival rate. Either every stage has a rate, or none has.",
-        default="the scenario's ``rate``",
-    ),
-    "warmup": KeyRule(
-        duration,
-        "The start of the stage that is in the stat file, but not in the report's figures, neither "
-        "those of the stage nor those of the run. Shorter than the stage.",
-    ),
-}
 
 #: All but those of OWN_READERS.
 KEYS: dict[str, KeyRule] = {
@@ -569,308 +453,3 @@ def check_parameters(
                 wrong = f"{each.size_min} is too small for {row.name.lower()}"
                 faults.add(f"sizes[{at}].size_min", wrong, f"at least {row.least_size}")
     return {key: given.get(key, each.default) for key, each in parameters.items()}
-
-
-def read_initial_files(
-    raw: object, names: Sequence[str | None], faults: ValidationErrors
-) -> dict[str, int] | None:
-    """Class name -> count; None after an error.
-
-    :param names: of the classes; None for one whose name is wrong.
-    """
-    if not isinstance(raw, dict):
-        wrong = "missing" if raw is None else f"{preview(raw)} is {kind(raw)}"
-        faults.add("initial_files", wrong, 'a count for each size, as in {"tiny": 100}')
-        return None
-    known = dict.fromkeys(name for name in names if name is not None)
-    complete = None not in names  # otherwise an unknown name may be that of the wrong size
-    before = len(faults.lines)
-    counts: dict[str, int] = {}
-    for name, value in raw.items():
-        place = member("initial_files", name)
-        if complete and name not in known:
-            right = suggest(name, list(known)) if not faults.full else ""
-            faults.add(place, "no size has this name", right)
-        counts[name] = faults.check(place, _COUNT, value) or 0
-    sound = len(faults.lines) == before
-    if sound and known and not any(counts.values()):
-        faults.add("initial_files", "no size has any", "at least one count above 0")
-    return counts if sound else None
-
-
-def read_sizes(
-    raw: object,
-    initial_files: object,
-    default: Profile | None,
-    faults: ValidationErrors,
-    pick: Pick = UNIFORM,
-) -> tuple[SizeClass, ...]:
-    """The size classes in the order of the file; () after an error.
-
-    :param default: the profile of classes without one; None if the file has none.
-    :param pick: of classes without one.
-    """
-    if not isinstance(raw, list) or not raw:
-        wrong = "missing" if raw is None else f"{preview(raw)} is {kind(raw)}"
-        wrong = "the list is empty" if raw == [] else wrong
-        faults.add("sizes", wrong, "a list of at least one size: {name, size_min, size_max}")
-        read_initial_files(initial_files, [None], faults)
-        return ()
-    rows = [_read_size(item, f"sizes[{i}]", faults) for i, item in enumerate(raw)]
-    names = [row.get("name") for row in rows]
-    first: dict[str, int] = {}
-    for i, name in enumerate(names):
-        if name is not None and first.setdefault(name, i) != i:
-            wrong = f"{preview(name)} is the name of sizes[{first[name]}] as well"
-            faults.add(f"sizes[{i}].name", wrong, "a unique name")
-    counts = read_initial_files(initial_files, names, faults)
-    if default is None:
-        _want_profiles(raw, rows, counts, faults)
-    if faults:
-        return ()
-    return tuple(
-        SizeClass(
-            row["name"],
-            row["size_min"],
-            row["size_max"],
-            row.get("profile") or default or NO_PROFILE,
-            (counts or {}).get(row["name"], 0),
-            row.get("distribution"),
-            row.get("pick") or pick,
-        )
-        for row in rows
-    )
-
-
-def _read_size(raw: object, place: str, faults: ValidationErrors) -> dict[str, Any]:
-    if not faults.is_object(raw, place, "an object: {name, size_min, size_max}"):
-        return {}
-    row = read_keys(raw, SIZE_KEYS, place, faults)
-    own = one_profile(row, raw, place, faults)
-    if own is not None:
-        row["profile"] = own
-    if raw.get("size") is None or row.get("size") is not None:  # else it has its error
-        read_size(row, place, faults)
-    return row
-
-
-def one_profile(
-    values: dict[str, Any], raw: Mapping[str, object], place: str, faults: ValidationErrors
-) -> Profile | None:
-    """Removes the profile from checked values and returns it; NO_PROFILE after an error.
-
-    :param raw: the object that the values were read from.
-    """
-    found = [values.pop(key, None) for key in PROFILE_KEYS]
-    there = [key for key in PROFILE_KEYS if raw.get(key) is not None]
-    if len(there) > 1:
-        faults.add(member(place, "operations"), "crud_profile is given as well", "one of the two")
-    if not there:
-        return None
-    return found[0] or found[1] or NO_PROFILE
-
-
-GROUP_KEYS: dict[str, KeyRule] = {
-    "users": KeyRule(integer(1), "Concurrent users of this group.", required=True, example="5"),
-    "crud_profile": KeyRule(
-        crud_profile, "Weights of the group's operations.", default="this or ``operations``"
-    ),
-    "operations": KeyRule(operations, "Weights by name.", default="this or ``crud_profile``"),
-}
-
-
-def read_groups(raw: object, faults: ValidationErrors) -> tuple[Group, ...]:
-    """The groups of users in the order of the file; () if there are none, or all are wrong."""
-    if raw is None:
-        return ()
-    example = '{"puts": {"users": 5, "operations": {"create": 1}}}'
-    if not isinstance(raw, dict) or not raw:
-        wrong = "the object is empty" if raw == {} else f"{preview(raw)} is {kind(raw)}"
-        faults.add("groups", wrong, f"an object like {example}")
-        return ()
-    if len(raw) > MAX_GROUPS:
-        faults.add("groups", f"there are {len(raw)}", f"at most {MAX_GROUPS}")
-        return ()
-    before = len(faults.lines)
-    groups = []
-    for name, item in raw.items():
-        place = member("groups", name)
-        if not name.strip():
-            faults.add("groups", f"{preview(name)} is no name", f"a name for each, as in {example}")
-            continue
-        if not faults.is_object(item, place, f"an object, as in {example}"):
-            continue
-        row = read_keys(item, GROUP_KEYS, place, faults)
-        profile = one_profile(row, item, place, faults)
-        if profile is None:
-            faults.add(place, "no operations", 'as in "operations": {"create": 1}')
-        groups.append(Group(name, row.get("users") or 0, profile or NO_PROFILE))
-    return tuple(groups) if len(faults.lines) == before else ()
-
-
-def mix(groups: Sequence[Group]) -> Profile:
-    """The profile that the groups have together if all operations take the same time."""
-    weights: dict[int, float] = {}
-    for group in groups:
-        for operation, share in group.profile:
-            weights[operation] = weights.get(operation, 0.0) + share * group.users
-    return profile(weights)
-
-
-def check_groups(
-    given: Mapping[str, object],
-    values: Mapping[str, Any],
-    overrides: Mapping[str, Any],
-    faults: ValidationErrors,
-) -> None:
-    """Check other keys against the groups of users.
-
-    :param given: the file's keys, not checked.
-    """
-    groups: Sequence[Group] = values.get("groups") or ()
-    if not groups:
-        return
-    users = sum(group.users for group in groups)
-    if "user_count" in overrides:
-        faults.add("groups (-u)", "they have users of their own", "leave out -u")
-    elif values.get("user_count") not in (None, users):
-        wrong = f"{values['user_count']} is not the {users} users of the groups"
-        faults.add("user_count", wrong, "leave it out")
-    if values.get("stages") or values.get("rate"):
-        faults.add("groups", "there are stages or a rate as well", "one of them")
-    sizes = given.get("sizes")
-    places = [("", given)]
-    places += [
-        (f"sizes[{at}]", size)
-        for at, size in enumerate(sizes if isinstance(sizes, list) else ())
-        if isinstance(size, dict)
-    ]
-    for place, item in places:
-        for key in PROFILE_KEYS:
-            if item.get(key) is not None:
-                wrong = "the groups have operations of their own"
-                faults.add(member(place, key), wrong, "leave it out")
-
-
-def _want_profiles(
-    raw: Sequence[object],
-    rows: Sequence[Mapping[str, Any]],
-    counts: Mapping[str, int] | None,
-    faults: ValidationErrors,
-) -> None:
-    """Add an error if a class with initial files has no profile, and there is no default."""
-    without = [
-        f"sizes[{i}]"
-        for i, row in enumerate(rows)
-        if "name" in row and "profile" not in row and (counts is None or counts.get(row["name"], 0))
-    ]
-    if without:
-        some = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
-        right = "four weights here or in the size, as in [3, 4, 2, 2], or operations"
-        faults.add("crud_profile", f"missing, and {some} has none of its own", right)
-
-
-def read_stages(raw: object, faults: ValidationErrors) -> tuple[Stage, ...]:
-    """The stages in their order; () if there are none, and after an error."""
-    if raw is None:
-        return ()
-    if not isinstance(raw, list) or not raw:
-        wrong = "the list is empty" if raw == [] else f"{preview(raw)} is {kind(raw)}"
-        faults.add("stages", wrong, 'a list like [{"seconds": 30, "users": 8}]')
-        return ()
-    before = len(faults.lines)
-    rows = []
-    for index, item in enumerate(raw):
-        place = f"stages[{index}]"
-        if not faults.is_object(item, place, '{"seconds": 30, "users": 8}'):
-            continue
-        row = read_keys(item, STAGE_KEYS, place, faults)
-        if row and not (row.keys() & {"users", "rate"}):
-            faults.add(place, "neither users nor rate", 'as in {"seconds": 30, "users": 8}')
-        if (row.get("warmup") or 0) >= (row.get("seconds") or math.inf):
-            wrong = f"{row['warmup']:g} s of a stage of {row['seconds']:g} s"
-            faults.add(f"{place}.warmup", wrong, "less than the stage")
-        rows.append(row)
-    if len(faults.lines) > before:
-        return ()
-    return tuple(
-        Stage(row["seconds"], row.get("users"), row.get("rate"), row.get("warmup", 0.0))
-        for row in rows
-    )
-
-
-def have_users(raw: object) -> bool:
-    """Whether all raw stages have users."""
-    if not isinstance(raw, list) or not raw:
-        return False
-    return all(isinstance(row, dict) and row.get("users") is not None for row in raw)
-
-
-def check_load(
-    values: Mapping[str, Any], overrides: Mapping[str, Any], faults: ValidationErrors
-) -> dict[str, Any]:
-    """Check the keys of the load against each other; returns what the stages imply.
-
-    :param values: checked values of file and command line; wrong ones are None or absent.
-    :param overrides: those of the command line.
-    """
-    stages: tuple[Stage, ...] = values.get("stages") or ()
-    implied: dict[str, Any] = {}
-    if stages:
-        implied = _of_stages(stages, values, overrides, faults)
-    values = {**values, **implied}
-    rates = [stage.rate or values.get("rate") for stage in stages] or [values.get("rate")]
-    if any(rates) and not all(rates):
-        faults.add("stages", "some have a rate and some have none", "a rate for all or for none")
-    if any(rates) and values.get("think_time"):
-        faults.add("think_time", "an open loop (rate) has no think time", "one of the two")
-    if "arrivals" in values and values["arrivals"] not in (None, "uniform") and not any(rates):
-        faults.add("arrivals", "arrivals need a rate", "a rate, as in 500")
-    _check_window(values, faults)
-    return implied
-
-
-def _of_stages(
-    stages: tuple[Stage, ...],
-    values: Mapping[str, Any],
-    overrides: Mapping[str, Any],
-    faults: ValidationErrors,
-) -> dict[str, Any]:
-    total_s = sum(stage.seconds for stage in stages)
-    right = "leave it out: the stages have durations"
-    if values.get("operation_count") is not None:
-        faults.add("operation_count", "the stages end the run by time", right)
-    if values.get("run_seconds") not in (None, total_s):
-        wrong = f"{values['run_seconds']:g} is not the {total_s:g} s of the stages"
-        faults.add("run_seconds", wrong, right)
-    for key, own, option in (("user_count", "users", "-u"), ("rate", "rate", "--rate")):
-        if key in overrides and any(getattr(stage, own) for stage in stages):
-            words = f"they have {own.removesuffix('s')}s of their own"
-            faults.add(f"stages ({option})", words, f"leave out {option}")
-    users = [stage.users for stage in stages if stage.users]
-    most = max([*users, *([values["user_count"]] if values.get("user_count") else [])], default=0)
-    needed = {} if not most or values.get("user_count") else {"user_count": most}
-    return {"run_seconds": total_s, "operation_count": None, **needed}
-
-
-def _check_window(values: Mapping[str, Any], faults: ValidationErrors) -> None:
-    """Some of the run must be outside of warm-up and cool-down."""
-    warmup, cooldown = (values.get(key) or 0 for key in ("warmup", "cooldown"))
-    run_s = values.get("run_seconds")
-    if run_s is None or not warmup + cooldown:
-        return
-    if warmup + cooldown >= run_s:
-        wrong = f"with cooldown it is {warmup + cooldown:g} s of a run of {run_s:g} s"
-        faults.add("warmup", wrong, "together less than the run")
-    elif not _is_left(values.get("stages") or (), warmup, run_s - cooldown):
-        wrong = "with cooldown and those of the stages it excludes the whole run"
-        faults.add("warmup", wrong, "shorter ones")
-
-
-def _is_left(stages: Sequence[Stage], low_s: float, high_s: float) -> bool:
-    """Whether any stage has a part between these times that counts."""
-    ends = list(accumulate(stage.seconds for stage in stages))
-    return not stages or any(
-        max(low_s, end_s - stage.seconds + stage.warmup) < min(high_s, end_s)
-        for stage, end_s in zip(stages, ends, strict=True)
-    )

@@ -1,7 +1,7 @@
 """A scenario: what a run does. Read from JSON; command-line options override it.
 
-``docs/reference/scenarios.rst`` is the reference of the keys; ``core/scenario/fields.py`` reads
-them.
+``docs/reference/scenarios.rst`` is the reference of the keys; ``fields``, ``size_keys`` and
+``load_keys`` read them.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from ssbench.core.scenario.fields import (
     NO_PROFILE,
     OWN_READERS,
     PROFILE_KEYS,
-    check_groups,
-    check_large_object,
-    check_load,
     check_parameters,
-    have_users,
-    mix,
     one_profile,
     parameter_keys,
     profile_keys,
-    read_groups,
-    read_large_object,
-    read_sizes,
-    read_stages,
 )
 from ssbench.core.scenario.jsontext import read_object
+from ssbench.core.scenario.load_keys import (
+    check_groups,
+    check_load,
+    have_users,
+    mix,
+    read_groups,
+    read_stages,
+)
+from ssbench.core.scenario.size_keys import check_large_object, read_large_object, read_sizes
 from ssbench.core.text import bytes_text, plural, printable
 
 

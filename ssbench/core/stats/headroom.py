@@ -85,7 +85,6 @@ class Shortage(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Share of the time."""
         return self.seconds / self.of_seconds
 
 

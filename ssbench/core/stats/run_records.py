@@ -69,7 +69,6 @@ class RunRecords:
     def add(
         self, record: RunHeader | WorkerRecord | MarkRecord | ProfileRecord | RunFooter
     ) -> None:
-        """Keep one record."""
         if isinstance(record, RunHeader):
             self.run_id = record.run_id
             self.headers[record.run_id] = record
@@ -255,7 +254,6 @@ class RunRecords:
 
     @property
     def workers_lost(self) -> list[str]:
-        """Ids of workers that were lost."""
         return [worker for footer in self.footers.values() for worker in footer.workers_lost]
 
 

@@ -148,7 +148,6 @@ class RunStats:
     # What comes in
 
     def add(self, record: Record) -> None:
-        """Count one record."""
         if isinstance(record, ResultBatch):
             self._add_results(record.phase, [record])
         elif isinstance(record, PhaseRecord):

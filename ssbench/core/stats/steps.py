@@ -117,7 +117,6 @@ class Step(Struct, frozen=True):
 
     @property
     def missed(self) -> list[Threshold]:
-        """The thresholds that were missed."""
         return [verdict.threshold for verdict in self.verdicts if not verdict.passed]
 
     @property

@@ -56,9 +56,6 @@ class NumberedWorkload(Workload):
     def failed(self, job: Job, failure: Failure, now_s: float) -> None:
         pass
 
-    def lost(self, jobs: Iterable[Job]) -> None:
-        pass
-
     def withdrawn(self, jobs: Iterable[Job]) -> None:
         pass
 
@@ -170,10 +167,6 @@ class MixedWorkload(Workload):
             effect is Effect.REMOVES and failure.status != NOT_FOUND
         ):
             self._left.append(job.object)
-
-    def lost(self, jobs: Iterable[Job]) -> None:
-        for job in jobs:
-            self.failed(job, Failure(unknown=True), 0.0)
 
     def withdrawn(self, jobs: Iterable[Job]) -> None:
         for job in jobs:

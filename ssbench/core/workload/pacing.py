@@ -157,7 +157,6 @@ class StageSchedule:
 
     @property
     def stage(self) -> Stage:
-        """The current stage."""
         return self._stages[self.index]
 
     @property

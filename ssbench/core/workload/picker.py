@@ -115,7 +115,7 @@ class BenchPlan(Struct, frozen=True, kw_only=True):
 
 
 class Streams(NamedTuple):
-    """The chance of one group of users."""
+    """The sources of random numbers of one group of users."""
 
     sizes: Callable[[], float]  #: a number in [0, 1) for each content drawn
     targets: Callable[[], float]  #: one for each choice of an object

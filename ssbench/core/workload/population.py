@@ -390,7 +390,7 @@ class AgeIndex:
 
     A Fenwick tree (P. M. Fenwick, "A new data structure for cumulative frequency tables", Software:
     Practice and Experience 24, 1994) in 4 bytes a number: each entry counts the present numbers of
-    a stretch that ends with it. Every call takes O(log n); the start takes 0.2 s for 10 million.
+    a range that ends with it. Every call takes O(log n); the start takes 0.2 s for 10 million.
 
     :param count: numbers from 0 that were given so far.
     :param absent: those of them that are not present.

@@ -146,10 +146,6 @@ class ReplayWorkload(Workload):
             else:
                 self._failed_uploads.add(slot)
 
-    def lost(self, jobs: Iterable[Job]) -> None:
-        for job in jobs:
-            self.failed(job, Failure(unknown=True), 0.0)
-
     def withdrawn(self, jobs: Iterable[Job]) -> None:
         self.dues.returned(jobs)
 

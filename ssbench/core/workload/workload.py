@@ -78,9 +78,10 @@ class Workload(ABC):
     def failed(self, job: Job, failure: Failure, now_s: float) -> None:
         """This job failed."""
 
-    @abstractmethod
     def lost(self, jobs: Iterable[Job]) -> None:
         """These jobs were held by a worker that is lost."""
+        for job in jobs:
+            self.failed(job, Failure(unknown=True), 0.0)
 
     @abstractmethod
     def withdrawn(self, jobs: Iterable[Job]) -> None:

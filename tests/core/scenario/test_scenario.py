@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.model import SizeClass
-from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS, crud_profile
+from ssbench.core.scenario.fields import KEYS, OWN_READERS, crud_profile
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.size_keys import SIZE_KEYS
 from ssbench.core.text import printable
 from tests.fakes.mutations import fuzz, fuzzed
 from tests.fakes.terminal import must_be_line, must_be_lines

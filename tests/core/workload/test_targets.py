@@ -27,7 +27,7 @@ from ssbench.core.operations import (
     Operation,
     Target,
 )
-from ssbench.core.scenario.fields import mix
+from ssbench.core.scenario.load_keys import mix
 from ssbench.core.workload.bench import BenchWorkload
 from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import Population

@@ -1,7 +1,8 @@
-"""From options to a store that we have a token for."""
+"""From options to a store that we have a token for; and the master's ports."""
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import time
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.core.errors import AuthError
-from ssbench.runner.session import reach_store
+from ssbench.core.errors import AuthError, UsageError
+from ssbench.runner.config import TransportConfig
+from ssbench.runner.connections import bind, check_encrypted, load_key, reach_store
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_admin
+from ssbench.transport.key import CurveKey
 from tests.fakes.auth_v1 import AuthV1
 from tests.fakes.loopback_http import Answer, Request
 
@@ -81,7 +84,7 @@ class Old(importlib.abc.MetaPathFinder):
             warnings.warn("of old", DeprecationWarning)
 sys.meta_path.insert(0, Old())
 from ssbench.runner.stop import Stop
-from ssbench.runner.session import reach_store
+from ssbench.runner.connections import reach_store
 from ssbench.storage.options import StoreOptions
 try:
     reach_store(StoreOptions(), print, Stop())
@@ -99,3 +102,73 @@ def test_a_wrong_key_is_refused_and_not_shown() -> None:
     with AuthV1() as fake, pytest.raises(AuthError) as caught:
         reach_store(options(fake, key="s3cret"), print, Stop())
     assert "s3cret" not in str(caught.value)
+
+
+# Ports --------------------------------------------------------------------------------------
+
+
+def ports(key_file: str | None = None) -> TransportConfig:
+    return TransportConfig(None, 0, 0, 0, key_file)
+
+
+def test_a_master_may_have_connections_to_many_workers(few_files: int) -> None:
+    with bind(ports(), None, None, print):
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few_files, few_files)
+
+
+def test_the_key_is_that_of_the_file(tmp_path: Path) -> None:
+    assert load_key(ports()) is None
+    path = tmp_path / "key"
+    key = CurveKey.generate()
+    key.save(str(path))
+    assert load_key(ports(str(path))) == key
+
+
+@pytest.mark.parametrize(
+    ("address", "with_key", "warned"),
+    [
+        (None, False, False),
+        ("127.0.0.1", False, False),
+        ("127.0.0.9", False, False),
+        ("0.0.0.0", False, True),
+        ("0.0.0.0", True, False),
+        (None, True, False),
+    ],
+)
+def test_a_warning_if_strangers_could_connect(
+    address: str | None, with_key: bool, warned: bool
+) -> None:
+    warnings: list[str] = []
+    key = CurveKey.generate() if with_key else None
+    with bind(ports(), key, address, warnings.append) as wire:
+        assert bool(warnings) == warned
+        if warned:
+            (text,) = warnings
+            assert "\n" not in text
+            assert "--zmq-key-file" in text
+            assert str(wire.ports.control) in text
+
+
+def test_larger_batches_have_shorter_pipes() -> None:
+    with (
+        bind(ports(), None, None, print, 256) as large,
+        bind(ports(), None, None, print) as one,
+    ):
+        assert large.pipe < one.pipe
+
+
+@pytest.mark.parametrize(
+    ("address", "with_key", "fits"),
+    [(None, False, True), ("127.0.0.9", False, True), ("0.0.0.0", False, False),
+     ("0.0.0.0", True, True)],
+)  # fmt: skip
+def test_credentials_like_passwords_are_sent_encrypted_or_to_this_host(
+    address: str | None, with_key: bool, fits: bool
+) -> None:
+    key = CurveKey.generate() if with_key else None
+    with bind(ports(), key, address, lambda text: None) as wire:
+        if fits:
+            check_encrypted(wire)
+        else:
+            with pytest.raises(UsageError, match=r"listens on 0\.0\.0\.0 without a key: encrypt"):
+                check_encrypted(wire)

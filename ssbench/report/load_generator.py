@@ -1,0 +1,219 @@
+"""Whether the load generator was the bottleneck, and what its hosts did: sections and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import structs
+
+from ssbench.core.stats.findings import bottleneck
+from ssbench.core.stats.headroom import (
+    MOST_OF_THE_TIME,
+    Bottleneck,
+    Cause,
+    Headroom,
+    HeadroomVerdict,
+    HostLoad,
+    Shortage,
+    Who,
+)
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.text import plural, printable
+from ssbench.report.model import (
+    COUNT,
+    PERCENT,
+    SECONDS,
+    THROUGHPUT,
+    WORD,
+    Fact,
+    Section,
+    Table,
+    fact,
+    plain_note,
+    section_of,
+)
+
+_DATA = "csv json"
+#: Cause -> what a sentence says of those seconds, and what helps.
+_CAUSES: dict[Cause, tuple[str, str]] = {
+    Cause.CORE: ("used {value:.0f} % of a core", "add workers"),
+    Cause.CORES: (
+        "waited for a core {value:.0f} % of the time",
+        "other processes used its host's cores: give it a host of its own",
+    ),
+    Cause.LATE: ("ran its timers {value_ms:.0f} ms late", "find out what blocks it"),
+    Cause.NETWORK: ("had its network interface {value:.0f} % full", "add hosts"),
+    Cause.MEMORY: ("had {value:.1f} % of its memory left", "add memory or hosts"),
+}
+_FASTER_MASTER = "give the master a larger --batch-size, or a faster core"
+_OF_HOSTS = (Cause.NETWORK, Cause.MEMORY)
+_MOST_SENTENCES = 4
+#: Figure of OF_HOST -> key, unit, heading and meaning.
+_HOST_FIGURES = {
+    "cpu_percent": ("cpu_percent", PERCENT, "CPU", "of all cores, in use"),
+    "memory_used_percent": ("memory_percent", PERCENT, "memory", "of memory, in use"),
+    "disk_read_bytes_per_s": ("disk_read", THROUGHPUT, "disk read", "all disks"),
+    "disk_written_bytes_per_s": ("disk_written", THROUGHPUT, "written", "all disks"),
+    "network_received_bytes_per_s": ("received", THROUGHPUT, "net in", "without loopback"),
+    "network_sent_bytes_per_s": ("sent", THROUGHPUT, "net out", "without loopback"),
+}
+
+
+def load_generator_section(stats: RunStats) -> Section:
+    """Whether it was the limit of the throughput, and why."""
+    verdict = stats.verdict()
+    whose = bottleneck(stats, verdict)
+    words = list(_sentences(verdict, whose))
+    findings = Table.of("findings", [_finding_facts(finding) for finding in verdict.findings])
+    busiest = structs.asdict(verdict.busiest) if verdict.busiest else None
+    loop, core = _rounded(verdict.busiest_loop_percent), _rounded(verdict.busiest_core_percent)
+    lag_s, answer = _rounded(verdict.loop_lag_max_s), verdict.headroom.value
+    facts = [
+        fact("verdict", answer, WORD, "whether it was the limit", _DATA, csv="load_generator"),
+        fact("bottleneck", whose.value, WORD, "whose limit the throughput was", "json"),
+        fact("sentences", words, WORD, "the same in words", "json"),
+        fact("findings", findings, WORD, "its causes, the gravest first", "json"),
+        fact("busiest", busiest, WORD, "process whose event loop used most of a core", "json"),
+        fact("busiest_loop_percent", loop, PERCENT, "of a core, used by that loop", _DATA),
+        fact("busiest_core_percent", core, PERCENT, "use of each second's busiest core", _DATA),
+        fact("loop_lag_max_s", lag_s, SECONDS, "by which a timer was late at most", _DATA),
+        fact("own_failures", verdict.own_failures, COUNT, "for want of its own resources", "json"),
+        fact("hosts", host_table(verdict.hosts), WORD, "the busiest first", "json"),
+    ]
+    # ssbench 0.3.9 recorded no metrics of hosts.
+    shown = [] if stats.run.legacy else [plain_note(line) for line in words]
+    return Section("load_generator", facts=facts, notes=shown)
+
+
+def _sentences(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[str]:
+    """A sentence for each cause, or one that there was none; and for each host that was taken."""
+    if verdict.own_failures:
+        yield (
+            f"The load generator was the bottleneck: {plural(verdict.own_failures, 'operation')}"
+            " failed because its own host had no file descriptor, port or memory left (see"
+            " ERRORS): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts"
+        )
+    elif whose is Bottleneck.UNKNOWN:
+        yield (
+            "Load generator: unknown whether it was the bottleneck (no whole second with metrics"
+            " of its hosts)"
+        )
+    yield from map(_finding, verdict.findings[:_MOST_SENTENCES])
+    more = len(verdict.findings) - _MOST_SENTENCES
+    if more > 0:
+        yield f"{more} more findings of this kind (--json has all)"
+    if verdict.headroom is Headroom.ENOUGH:
+        used = verdict.busiest_loop_percent
+        used_text = "N/A" if used is None else f"{used:.0f} %"
+        busy = _name(verdict.busiest)
+        if verdict.hosts:
+            busy = f"host: {verdict.hosts[0].cpu_percent:.0f} % busy"
+        had = "was not the bottleneck" if whose is not Bottleneck.NO_STORE else "had cores left"
+        yield f"The load generator {had}: ssbench used at most {used_text} of a core ({busy})"
+    yield from other_work(verdict.hosts)
+
+
+def _finding(finding: Shortage) -> str:
+    said, helps = _CAUSES[finding.cause]
+    said = said.format(value=finding.value, value_ms=1000 * finding.value)
+    who = finding.who
+    if finding.cause is Cause.CORE and not who.worker_id:
+        helps = _FASTER_MASTER
+    at_times = "" if finding.share >= MOST_OF_THE_TIME else " at times"
+    name = f"host {printable(who.host)}" if finding.cause in _OF_HOSTS else _name(who)
+    return (
+        f"{name[0].upper()}{name[1:]} {said} for {finding.seconds} of {finding.of_seconds} s:"
+        f" the load generator was the bottleneck{at_times}; {helps}"
+    )
+
+
+def _name(who: Who | None) -> str:
+    if who is None:
+        return "unknown process"
+    host = f" ({printable(who.host)})" if who.host else ""
+    return f"worker {printable(who.worker_id)}{host}" if who.worker_id else f"the master{host}"
+
+
+def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:
+    """A sentence for each host whose cores other processes took."""
+    for host in hosts:
+        if host.taken:
+            yield (
+                f"Other processes used {host.other_percent:.0f} % of all cores of"
+                f" {printable(host.host) or 'a host'}: ssbench waited for a core"
+                f" {host.waiting_percent:.0f} % of the time, which adds to the latencies, and a"
+                " store on that host had less CPU; give the load generator a host of its own"
+            )
+
+
+def _finding_facts(finding: Shortage) -> list[Fact]:
+    late, value = finding.cause is Cause.LATE, _rounded(finding.value)
+    return [
+        fact("cause", finding.cause.value, WORD, "what there was too little of"),
+        fact("worker_id", finding.who.worker_id, WORD, '"" for the master'),
+        fact("host", finding.who.host, WORD, "of that process"),
+        fact("percent", None if late else value, PERCENT, "in those seconds, on average"),
+        fact("late_s", value if late else None, SECONDS, "by which timers were late"),
+        fact("seconds", finding.seconds, COUNT, "in which it was so"),
+        fact("of_seconds", finding.of_seconds, COUNT, "that were judged"),
+    ]
+
+
+def host_table(hosts: Sequence[HostLoad]) -> Table:
+    """What used the cores of the hosts of master and workers."""
+    rows = [
+        [
+            fact("host", load.host, WORD, "its name", title="Host"),
+            fact("cpu_percent", _rounded(load.cpu_percent), PERCENT, "of all cores, in use",
+                 title="CPU"),
+            fact("other_work_percent", _rounded(load.other_percent), PERCENT, "not by ssbench",
+                 title="Other work"),
+            fact("waiting_percent", _rounded(load.waiting_percent), PERCENT, "ssbench waited",
+                 title="Waiting"),
+            fact("taken_by_others", load.taken, WORD, "whether other processes used most of them",
+                 title="Taken by others"),
+        ]
+        for load in hosts
+    ]  # fmt: skip
+    return Table.of("hosts", rows)
+
+
+def host_use_section(stats: RunStats) -> Section:
+    """What each host did, the store's too if a worker of --metrics-only ran there."""
+    rows = []
+    for use in stats.host_use():
+        row = [
+            fact("host", use.host, WORD, "its name"),
+            fact("processes", use.role, WORD, "that reported on it"),
+        ]
+        for name, (key, unit, title, meaning) in _HOST_FIGURES.items():
+            found = use.figures.get(name)
+            mean, most = (_rounded(found.mean), _rounded(found.max)) if found else (None, None)
+            row.append(fact(f"{key}_mean", mean, unit, f"{meaning}, on average", title=title))
+            row.append(fact(f"{key}_max", most, unit, "the highest second of it", title="max"))
+        rows.append(row)
+    title = "HOSTS (mean, and highest second)" if rows else ""
+    return section_of(Table.of("host_use", rows, formats="text json"), title)
+
+
+def clocks_section(stats: RunStats) -> Section:
+    """Each worker's clocks, as the master saw them last in the run phase."""
+    rows = []
+    for (run_id, index), clock in sorted(stats.clocks.items()):
+        worker = stats.run.workers.get((run_id, index))
+        ahead_s = None if clock.wall_ns is None else clock.wall_ns / 1e9
+        rows.append([
+            fact("worker_id", stats.run.worker_id(run_id, index), WORD, "its id", title="Worker"),
+            fact("host", worker and worker.host, WORD, "its host", title="Host"),
+            fact("corrected_by_s", clock.shift_ns / 1e9, SECONDS, "added to its times",
+                 title="Corrected"),
+            fact("uncertainty_s", clock.uncertainty_ns / 1e9, SECONDS, "of that",
+                 title="Uncertainty"),
+            fact("wall_clock_ahead_s", ahead_s, SECONDS, "of the master's",
+                 title="Wall clock ahead"),
+        ])  # fmt: skip
+    return section_of(Table.of("clocks", rows, formats="json"))
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

@@ -1,0 +1,101 @@
+"""A comparison as text: settings that differ, then the figures of each run beside the first's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
+from ssbench.core.text import plural, printable, shortened
+from ssbench.report.model import Report, Row, Table, change_text, time_text
+from ssbench.report.text_layout import note_lines, section_lines
+
+_MOST_SETTINGS = 20  #: that are named
+_LONGEST_VALUE = 40
+_WIDE = (-24, 14, 24, 14, 24, 10, 20)  #: widths of a figure's columns; negative: to the left
+_NARROW = (-22, 12, 12, 9, 20)  #: the same without the intervals of the runs
+
+
+def comparison_text(report: Report, most: int | None) -> str:
+    """A comparison but for its summary, ending with a newline."""
+    runs = report["runs"].tables[0].rows
+    lines = [*_settings(report["differing_settings"].tables[0]), ""]
+    for number, run in enumerate(runs, 1):
+        lines += _run_of_comparison(number, run)
+    lines += ["", *note_lines(report["changes"].notes)]
+    for other in range(1, len(runs)):
+        for part in report.operations:
+            lines += ["", *_changes(part, other, wide=most is None)]
+    others = [section for section in report.sections if section.title]
+    for section in (*others, report["remarks"], report["closing"]):
+        found = list(section_lines(section, most))
+        lines += ["", *found] if found else []
+    return "\n".join(lines) + "\n"
+
+
+def _settings(settings: Table) -> Iterator[str]:
+    """Scenarios first: figures of different ones are hardly a comparison."""
+    differ = "THE SCENARIOS DIFFER, which may explain differences in the figures:"
+    if not any(row["of_scenario"] for row in settings.rows):
+        yield "The scenarios are the same."
+    for title, of_scenario in ((differ, True), ("Other differences:", False)):
+        rows = [row for row in settings.rows if row["of_scenario"] == of_scenario]
+        if rows:
+            yield title
+        for row in rows[:_MOST_SETTINGS]:
+            texts = ["none" if value is None else printable(str(value)) for value in row["values"]]
+            short = " | ".join(shortened(text, _LONGEST_VALUE) for text in texts)
+            yield f"  {printable(row['key'])}: {short}"
+        if len(rows) > _MOST_SETTINGS:
+            yield f"  and {len(rows) - _MOST_SETTINGS} more (--json has all)"
+
+
+def _run_of_comparison(number: int, run: Row) -> Iterator[str]:
+    duration_s = run["duration_s"]
+    duration = "N/A" if duration_s is None else f"{duration_s:.0f} s"
+    compared = f"{plural(run['whole_seconds'], 'whole second')} compared"
+    if run["short"]:
+        compared = "too short for intervals: its figures cover the whole run"
+    yield f"Run {number}: {printable(run['file'])}"
+    yield (
+        f"  {printable(run['scenario_name'])}, {time_text(run['started_at_s'])}, "
+        f"{duration}, {compared}"
+    )
+    yield from (f"  {line}" for line in note_lines(run["notes"]))
+
+
+def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
+    """The figures of an operation: of the first run, of another, and the change."""
+    sure = f"{CONFIDENCE:.0%} interval"
+    own = [sure] if wide else []
+    yield _columns(part["operation"], "Run 1", *own, f"Run {other + 1}", *own, "Change", sure)
+    for row in part["figures"].rows:
+        if row["figure"] == "moved_bytes_per_s" and not any(each.value for each in row["runs"]):
+            continue  # nothing was moved
+        cells = []
+        for found in (row["runs"][0], row["runs"][other]):
+            value, low, high = (
+                "N/A" if each is None else f"{each / found.unit.divisor:,.{found.unit.digits}f}"
+                for each in (found.value, found.low, found.high)
+            )
+            cells += [value, _between(low, high)] if wide else [value]
+        change = row["changes_against_first"][other - 1]
+        ratio, low, high = (change_text(change[key]) for key in ("ratio", "low", "high"))
+        verdict = ChangeVerdict[change["verdict"].upper()].value
+        yield _columns(row["title"], *cells, ratio, _between(low, high), verdict)
+    first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
+    blank = [""] if wide else []
+    yield _columns("Errors", first, *blank, second, *blank, "", "")
+
+
+def _columns(*cells: str) -> str:
+    """A title to the left, figures to the right, and a verdict."""
+    widths = _WIDE if len(cells) >= len(_WIDE) else _NARROW
+    padded = [
+        f"{cell:<{-width}}" if width < 0 else f"{cell:>{width}}"
+        for cell, width in zip(cells, widths, strict=False)
+    ]
+    return "".join([*padded, *(f"  {word}" for word in cells[len(padded) :])]).rstrip()
+
+
+def _between(low: str, high: str) -> str:
+    return "" if "N/A" in (low, high) else f"{low} to {high}"
