@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,27 @@ import pytest
 from ssbench.cli import bench_commands
 from ssbench.cli.console import check_writable
 from ssbench.cli.master import main
+from ssbench.cli.options import BENCH_PREFIX
+from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
-from ssbench.runner.bench import BenchConfig, run_bench, run_in, suite_steps
+from ssbench.master.phases import PhaseOutcome
+from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
+from ssbench.runner.bench import (
+    BenchConfig,
+    EmptiedContainers,
+    run_bench,
+    run_in,
+    suite_steps,
+)
+from ssbench.runner.methods import METHODS
 from ssbench.runner.session import Session
-from ssbench.runner.single_run import Aborted
+from ssbench.runner.single_run import Aborted, RunResult
 from ssbench.runner.stop import Stop
+from ssbench.statfile import StatFileWriter
 from tests.ports import held_port
+from tests.report import runs
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +157,147 @@ def test_each_minute_has_a_line_of_what_succeeded(
         "60.00000s for 600 PUTs so far, 10.00000 PUTs per second...",
         "120.00000s for 600 PUTs so far, 5.00000 PUTs per second...",
     ]
+
+
+class Bench:
+    """bench against a folder as store, whose run has already been: with a stat file of 200
+    operations."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.config: BenchConfig | None = None
+        self.counts = JobCounts(sent=20, done=20)
+        self.emptied: EmptiedContainers | None = None
+        self.in_part = False
+        self.path = str(tmp_path / "x.stat.gz")
+        with StatFileWriter.create(self.path) as writer:
+            for record in runs.normal():
+                writer.write(record)
+        monkeypatch.setattr(bench_commands, "run_bench", self.ended)
+
+    def ended(self, config: BenchConfig, observers: Sequence[Observer], stop: Stop) -> Any:
+        self.config = config
+        for phase in (Phase.POPULATE, Phase.RUN):
+            observers[0].start_phase(phase)
+        outcome = PhaseOutcome(self.counts, 2.5, "complete", example="503\x1b")
+        result = RunResult("1", self.path, {}, True, True, self.in_part, outcome)
+        return result, self.emptied
+
+    def __call__(self, *words: str) -> int:
+        return main(["bench", *words, "--storage", "file", "--path", "/tmp"])
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("words", "begin", "end"),
+    [
+        ("put c", "Bench-PUT of 1,000 objects, in 1 container, at 1 concurrency...",
+         "2.50000s total time, 8.00000 PUTs per second."),
+        ("get c --iterations 3 --containers 2 --count 1 -u 9",
+         "Bench-GET of 1 object, 3 times, in 2 containers, at 9 concurrency...",
+         "2.50000s total time, 8.00000 GETs per second."),
+        ("mixed c --time 90",
+         "Bench-MIXED of objects for 90s, in 1 container, at 1 concurrency for each operation...",
+         "2.50000s for 20 requests, 8.00000 requests per second."),
+    ],
+)  # fmt: skip
+def test_a_run_begins_and_ends_with_the_lines_of_nectar(
+    words: str, begin: str, end: str, fake: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fake(*words.split()) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [begin, end]
+    assert err == f"INFO:Results saved to {fake.path}\n"
+    fake.in_part = True
+    assert fake(*words.split()) == 0
+    assert capsys.readouterr().err == f"INFO:Some results saved to {fake.path}\n"
+    assert fake(*words.split(), "-q") == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        (JobCounts(done=18, failed=2), "WARNING: 2 of 20 PUTs failed; the first error: 503\\x1b\n"),
+        (
+            JobCounts(done=17, failed=2, lost=1),
+            "WARNING: 2 of 20 PUTs failed, 1 lost with a worker; the first error: 503\\x1b\n",
+        ),
+        (
+            JobCounts(done=1000, lost=200),
+            "WARNING: 0 of 1,200 PUTs failed, 200 lost with a worker; the first error: 503\\x1b\n",
+        ),
+    ],
+)
+def test_failures_of_a_run_are_told(
+    counts: JobCounts, told: str, fake: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.counts = counts
+    fake("put", "c", "-q")
+    assert capsys.readouterr().err == told
+
+
+def test_what_became_of_emptied_containers_is_told(
+    fake: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.emptied = EmptiedContainers(3, Counter({"not empty": 1, "not made by ssbench": 2}))
+    assert fake("delete", "c", "-q") == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1] == "Deleted 3 emptied containers."
+    assert err.splitlines() == [
+        "Left alone: 1 container: not empty",
+        "Left alone: 2 containers: not made by ssbench",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "columns", "over_time"),
+    [
+        ("put", WRITE_COLUMNS, ["count_since_last_time"]),
+        ("delete", WRITE_COLUMNS, ["count_since_last_time"]),
+        ("get", READ_COLUMNS, ["count_since_last_time"]),
+        ("head", READ_COLUMNS, ["count_since_last_time"]),
+        ("mixed", MIXED_COLUMNS, METHODS["mixed"].columns),
+    ],
+)
+def test_csv_files_have_the_columns_of_the_method(
+    method: str, columns: Sequence[str], over_time: Sequence[str], fake: Bench, tmp_path: Path
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert fake(method, "c", "--csv", str(one), "--csv-over-time", str(other)) == 0
+    lines = one.read_text().splitlines()
+    assert lines[0] == ",".join(columns)
+    assert len(lines) == 201
+    assert other.read_text().splitlines()[0] == ",".join(["time_unix_nano", *over_time])
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ("put c", ("c", BENCH_PREFIX)),
+        ("put c/a/b-", ("c", "a/b-")),
+        ("put c b-", ("c", "b-")),
+    ],
+)
+def test_a_container_may_have_a_prefix(words: str, place: tuple[str, str], fake: Bench) -> None:
+    assert fake(*words.split()) == 0
+    assert fake.config is not None
+    assert (fake.config.container, fake.config.prefix) == place
+
+
+def test_a_page_and_headers_are_for_any_method(fake: Bench, tmp_path: Path) -> None:
+    page = tmp_path / "a.html"
+    words = ["--header", "X-A: 1", "--header", "X-B: 2", "--html", str(page)]
+    assert fake("put", "c", *words) == 0
+    assert fake.config is not None
+    assert fake.config.headers == {"X-A": "1", "X-B": "2"}
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    page.unlink()
+    assert fake("put", "c", "-s", "/dev/null", "--html", str(page)) == 2
+    assert not page.exists()
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError])

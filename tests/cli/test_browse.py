@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import re
 import shutil
+import signal
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
 
+from ssbench.cli import browse
 from ssbench.cli.browse import BrowseSite
 from ssbench.cli.master import main
 from ssbench.cli.web_server import WebServer
@@ -126,6 +131,27 @@ def test_reports_and_comparisons_are_pages(server: WebServer) -> None:
     status, page = get(server, "/report?name=rubbish.stat.gz")
     assert status == 500
     assert "no stat file" in page
+
+
+def test_the_command_serves_the_list_until_ctrl_c(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def look(_seconds: float) -> None:
+        told = re.fullmatch(
+            r"(.+) is shown at (http://\S+) until Ctrl-C\n", capsys.readouterr().err
+        )
+        assert told
+        url = urlsplit(told[2])
+        with closing(HTTPConnection("127.0.0.1", url.port or 0, timeout=60)) as connection:
+            connection.request("GET", "/", headers={"Host": url.netloc})
+            seen.append((told[1], connection.getresponse().status))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(browse, "sleep", look)
+    assert main(["browse", str(folder)]) == 0
+    assert seen == [(str(folder), 200)]
 
 
 def test_requests_are_checked_as_those_of_a_live_page(server: WebServer) -> None:

@@ -10,18 +10,24 @@ from unittest.mock import patch
 
 import pytest
 
-from ssbench.cli.cleanup_commands import Cleaner, delete_containers
+from ssbench.cli.cleanup_commands import Cleaner, delete_containers, delete_orphans
 from ssbench.cli.master import main
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import ExitStatus, StorageError
-from ssbench.core.naming import container_name
+from ssbench.core.model import Result
+from ssbench.core.naming import RUN_HEADER, container_name
+from ssbench.core.operations import CREATE
 from ssbench.runner import cleanup
-from ssbench.storage.base import ContainerEntry
+from ssbench.runner.resume import OrphanedObjects
+from ssbench.statfile import StatFileWriter
+from ssbench.storage.base import ContainerEntry, OpenUpload
 from ssbench.storage.retrying_client import RetryingClient
 from tests.cli.test_run_scenario import run_against, scenario
 from tests.fakes.hostile_swift import HostileSwift
 from tests.fakes.http_server import FakeContainer
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+from tests.report import runs
+from tests.runner.test_resume import IN_PARTS, NAMING, RUN, leftovers, row, stored
 
 
 class Terminal(io.StringIO):
@@ -248,6 +254,157 @@ def test_incomplete_counts_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
         "Large containers were counted only in part. The account reports 2,502 objects (2.5 MB)"
         " in total; its counters lag behind.",
     ]
+
+
+# Orphaned objects -------------------------------------------------------------------------
+
+
+def orphaned(
+    storage: MemoryStorage,
+    *rows: Result,
+    answer: str = "",
+    use_existing: bool = False,
+    left: OrphanedObjects | None = None,
+    **options: Any,
+) -> Command:
+    """--resume-cleanup of a run with these results."""
+    found = left or leftovers(*rows)
+    return Command(
+        lambda cleaner: delete_orphans(cleaner, found, use_existing=use_existing),
+        storage.store, answer, storage=storage, **options,
+    )  # fmt: skip
+
+
+def without_time(line: str) -> str:
+    return re.sub(r" in [\d.]+ s \([\d,.]+ objects/s\)", "", line)
+
+
+def test_orphaned_objects_are_listed_by_container_and_deleted() -> None:
+    storage = stored((0, 10), (0, 13), (0, 11))
+    done = orphaned(storage, row(CREATE, 10), row(CREATE, 12))
+    assert done.status is ExitStatus.OK
+    assert done.err.splitlines()[:4] == [
+        f"Deleting 4 objects of run {RUN}, in 3 containers (1 of them not in listings):",
+        "  b_000001  2 objects",
+        "  b_000002  1 object",
+        f"Objects without the run's header ({RUN_HEADER}) stay.",
+    ]
+    assert without_time(done.out) == f"Deleted 3 objects of run {RUN}; 1 was gone before.\n"
+    assert not any(each.objects for each in storage.store.containers.values())
+    again = orphaned(storage, row(CREATE, 10))
+    assert (again.status, again.out) == (ExitStatus.OK, f"Nothing was left of run {RUN}.\n")
+
+
+def test_a_dry_run_names_the_orphaned_objects_that_exist() -> None:
+    storage = stored((0, 10))
+    storage.store.add("b_000000", NAMING.object(0, 12))
+    done = orphaned(storage, row(CREATE, 11), dry_run=True)
+    assert done.status is ExitStatus.OK
+    assert done.out.splitlines() == [
+        f"Would delete 1 object of run {RUN}, in 3 containers (1 of them not in listings):",
+        "  b_000000  1 object",
+        "  b_000001  1 object",
+        f"Left alone: 1 object named as the run's, without its header ({RUN_HEADER}): uploaded by"
+        " others, or by a release without it",
+    ]
+    assert storage.store.count("delete_object") == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"dry_run": True}])
+def test_where_nothing_is_left_of_a_run_it_is_said(options: dict[str, bool]) -> None:
+    nothing = f"Nothing is left of run {RUN}."
+    done = orphaned(stored(), **options)
+    assert (done.status, done.out) == (ExitStatus.OK, f"{nothing}\n")
+    done = orphaned(MemoryStorage(), **options)
+    assert done.status is ExitStatus.OK
+    assert done.out == (
+        f"{nothing} (None of its containers, such as b_000000, is in this account.)\n"
+    )
+
+
+def test_objects_that_are_gone_leave_nothing_to_a_dry_run() -> None:
+    done = orphaned(stored(), row(CREATE, 12), dry_run=True)
+    assert (done.status, done.out) == (ExitStatus.OK, f"Nothing is left of run {RUN}.\n")
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_containers_without_a_mark_are_left_alone_and_the_status_says_so(dry_run: bool) -> None:
+    told = "Left alone: b_000001: no mark of ssbench"
+    storage = stored((0, 10), (0, 11))
+    storage.store.containers["b_000001"].marker = False
+    done = orphaned(storage, dry_run=dry_run)
+    assert done.status is ExitStatus.FAILED
+    assert told in (done.out if dry_run else done.err)
+    assert "b_000002  1 object\n" in done.out + done.err
+    del storage.store.containers["b_000002"]
+    done = orphaned(storage, dry_run=dry_run)
+    assert done.status is ExitStatus.FAILED
+    assert f"Nothing of run {RUN} is in containers with ssbench's mark.\n{told}" in done.out
+    done = orphaned(storage, use_existing=True, dry_run=dry_run)
+    assert done.status is ExitStatus.OK
+    assert "Left alone" not in done.out + done.err
+
+
+@pytest.mark.parametrize(("answer", "is_kept"), [("no\n", True), ("y\n", False)])
+def test_orphaned_objects_are_deleted_only_on_confirmation(answer: str, is_kept: bool) -> None:
+    storage = stored((0, 10))
+    done = orphaned(storage, answer=answer, isatty=True)
+    assert done.err.startswith(f"About to delete 1 object of run {RUN}")
+    assert done.status is (ExitStatus.FAILED if is_kept else ExitStatus.OK)
+    assert bool(storage.store.containers["b_000001"].objects) is is_kept
+    assert ("Nothing was deleted." in done.err) is is_kept
+
+
+def test_orphaned_objects_that_stay_are_a_failure() -> None:
+    storage = stored((0, 10), (0, 11))
+    storage.store.add("b_000000", NAMING.object(0, 12))
+    storage.store.refuse("delete_object", NAMING.object(0, 11), status_error(403))
+    done = orphaned(storage)
+    assert done.status is ExitStatus.FAILED
+    assert without_time(done.out) == f"Deleted 1 object of run {RUN}.\n"
+    assert "Left alone: 1 object named as the run's" in done.err
+    assert "\nFailed: 1 object; for example:\n  " in done.err
+    assert "the store answered 403" in done.err
+
+
+def test_open_uploads_are_counted_beside_objects() -> None:
+    storage = stored((0, 10))
+    storage.store.containers["b_000001"].uploads = [OpenUpload(NAMING.object(0, 13), "1")]
+    done = orphaned(storage, left=OrphanedObjects(IN_PARTS, RUN))
+    assert done.err.startswith(f"Deleting 1 object and 1 open upload of run {RUN}")
+    assert without_time(done.out) == f"Deleted 1 object and 1 open upload of run {RUN}.\n"
+
+
+@pytest.mark.parametrize("after", ["list_objects", "delete_object"])
+def test_an_interrupted_search_or_deletion_of_orphans_says_so(after: str) -> None:
+    storage = stored(*((0, number) for number in range(10, 40)))
+    done = orphaned(storage, stopping=lambda: storage.store.count(after) > 0, concurrency=1)
+    assert done.status is ExitStatus.INTERRUPTED
+    if after == "delete_object":
+        assert re.search(r"\nEnded early, \d+ objects left: interrupted\n", done.err)
+    else:
+        assert (done.out, done.err) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("run-scenario --noop", "leave out --noop and --embedded-swift"),
+        ("run-scenario --embedded-swift", "leave out --noop and --embedded-swift"),
+        ("cleanup-containers -b other", "takes the containers from the stat file: leave out -b"),
+        ("cleanup-containers -p gold", "takes the containers from the stat file: leave out -b"),
+        ("cleanup-containers --storage noop", "its run used another store: give --storage swift"),
+    ],
+)
+def test_the_stat_file_says_where_orphaned_objects_are(
+    words: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "x.stat.gz")
+    with StatFileWriter.create(path) as writer:
+        for record in [runs.header(run_id=RUN), *runs.normal()[1:]]:
+            writer.write(record)
+    assert main([*words.split(), "--resume-cleanup", path]) == 2
+    assert says in capsys.readouterr().err
 
 
 # Options ----------------------------------------------------------------------------------

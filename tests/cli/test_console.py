@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import io
 import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
 
 import pytest
 
-from ssbench.cli.console import PlainFormatter, printable_lines, tell
+from ssbench.cli.console import (
+    PlainFormatter,
+    discard,
+    log_to_stderr,
+    printable_lines,
+    result_file,
+    tell,
+    tell_status,
+    write_result,
+)
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from tests.fakes.terminal import NASTY, steering
 
 
@@ -44,3 +59,92 @@ def test_log_messages_are_one_line_and_tracebacks_are_escaped() -> None:
     assert not any(line.startswith("ERROR:forged") for line in lines)
     assert lines[1:3] == ["ERROR:A defect", "Traceback (most recent call last):"]
     assert not steering(said.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("reasons", "status", "told"),
+    [
+        ({}, ExitStatus.OK, ""),
+        ({ExitStatus.OK: "fine"}, ExitStatus.OK, ""),
+        (
+            {ExitStatus.THRESHOLD_MISSED: "missed p99", ExitStatus.FAILED: "a\x1b"},
+            ExitStatus.FAILED,
+            "ssbench-master: a\\x1b (exit status 1)\n",
+        ),
+        (
+            {ExitStatus.THRESHOLD_MISSED: "missed p99"},
+            ExitStatus.THRESHOLD_MISSED,
+            "ssbench-master: missed p99 (exit status 3)\n",
+        ),
+    ],
+)
+def test_the_last_line_says_why_the_status_is_not_0(
+    reasons: dict[ExitStatus, str],
+    status: ExitStatus,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert tell_status(reasons) is status
+    assert capsys.readouterr() == ("", told)
+
+
+@pytest.fixture
+def full() -> Iterator[TextIO]:
+    """A stream that takes nothing."""
+    with open("/dev/full", "w") as stream:
+        yield stream
+        discard(stream)  # or its end would fail
+
+
+def test_results_go_to_standard_output_or_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a"
+    for target in (None, "-", str(path)):
+        write_result(["a\n", "ä\n"], target)
+    assert path.read_text("utf-8") == "a\nä\n"
+    assert capsys.readouterr() == (2 * "a\nä\n", "")
+    with result_file(str(path)) as file:
+        file.write(b"\xff")
+    assert path.read_bytes() == b"\xff"
+
+
+def test_a_report_that_cannot_be_printed_is_an_error(
+    full: TextIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", full)
+    with pytest.raises(SsbenchError, match="cannot print the report: No space left on device"):
+        write_result(["x" * 100_000])
+    print("what is printed later is dropped", flush=True)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        write_result(["x" * 100_000])
+
+
+def test_results_overwrite_no_stat_file_and_name_a_place_that_takes_none(tmp_path: Path) -> None:
+    stats, nowhere = tmp_path / "a.gz", str(tmp_path / "none" / "a")
+    stats.write_bytes(b"\x1f\x8brest")
+    with pytest.raises(UsageError, match=r"a\.gz: is a stat file and is not overwritten"):
+        write_result(["x"], str(stats))
+    with pytest.raises(UsageError, match="is not overwritten"), result_file(str(stats)):
+        pass
+    assert stats.read_bytes() == b"\x1f\x8brest"
+    with pytest.raises(SsbenchError, match=r"none/a: can't be written: No such file"):
+        write_result(["x"], nowhere)
+    with pytest.raises(SsbenchError, match="can't be written"), result_file(nowhere):
+        pass
+
+
+def test_a_log_that_cannot_be_written_ends_nothing(
+    full: TextIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = logging.Logger("root")
+    monkeypatch.setattr(logging, "root", root)
+    log_to_stderr(logging.INFO, "%(message)s")
+    monkeypatch.setattr(sys, "stderr", full)
+    root.info("lost")

@@ -105,6 +105,21 @@ def test_each_second_is_written_as_points_with_tags(server: Server) -> None:
     assert told == []
 
 
+def test_a_scenario_without_a_name_has_no_tag(server: Server) -> None:
+    clock = Clock()
+    with Influx(server.url, "", None, pytest.fail, clock) as influx:
+        run_of(influx, clock, 1)
+    assert server.lines[0].startswith('ssbench_run event="begin"')
+    assert server.lines[1].startswith("ssbench,phase=run elapsed_s=")
+
+
+def test_https_is_not_spoken_in_the_clear(server: Server) -> None:
+    url = server.url.replace("http:", "https:")
+    with pytest.raises(SsbenchError, match=r"--influx https://127\.0\.0\.1:\d+/.*can't be reached"):
+        Influx(url, "x", TOKEN, print)
+    assert server.requests == []
+
+
 def test_points_of_a_series_are_tagged_with_its_run(server: Server) -> None:
     clock = Clock()
     with Influx(server.url, "x", None, pytest.fail, clock) as influx:

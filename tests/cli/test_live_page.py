@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec.structs import replace
 
+from ssbench.cli import live_page
 from ssbench.cli.live_page import LivePage
 from ssbench.cli.options import web_address
 from ssbench.core.errors import SsbenchError, UsageError
@@ -173,6 +174,22 @@ def test_elsewhere_than_on_loopback_the_token_is_needed() -> None:
     served.page.close()
 
 
+def test_loopback_of_ipv6_needs_no_token_and_only_its_own_name() -> None:
+    page = LivePage(("::1", 0), Stop())
+    url = urlsplit(page.url)
+    try:
+        assert (url.hostname, url.query) == ("::1", "")
+        found = {}
+        for host in (url.netloc, "localhost:1", "127.0.0.1", "[::2]", "evil.example"):
+            connection = HTTPConnection("::1", url.port or 0, timeout=10)
+            connection.request("GET", "/", headers={"Host": host})
+            with connection.getresponse() as response:
+                found[host] = response.status
+    finally:
+        page.close()
+    assert [*found.values()] == [200, 200, 403, 403, 403]
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1", "LOCALHOST:9999"])
 def test_a_forwarded_port_may_have_another_number(served: Served, host: str) -> None:
     assert served.status("/", Host=host) == 200
@@ -224,6 +241,22 @@ def test_the_number_of_open_streams_is_bounded(served: Served) -> None:
     assert served.status("/") == 200
     for stream in streams:
         stream.close()
+
+
+def test_a_page_that_is_opened_is_told_the_state_at_once(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_page, "_PING_S", 3600.0)
+    served.page.update(BUSY)
+    assert next(served.states())["progress"]["done"] == 1000
+
+
+def test_an_idle_page_gets_a_sign_of_life(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_page, "_PING_S", 0.01)
+    with served.ask("/events") as response:
+        lines = [response.readline() for _ in range(4)]
+    assert lines[0].startswith(b"data: {")
+    assert lines[1:] == [b"\n", b": ping\n", b"\n"]
 
 
 def test_many_updates_are_one_state(served: Served) -> None:

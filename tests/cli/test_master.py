@@ -390,6 +390,13 @@ def test_names_that_stdout_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyP
     assert b"gr\\xf6\\xdfe" in shown.getvalue()
 
 
+def test_standard_output_may_be_any_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert main(["list-scenarios"]) == 0
+    assert stream.getvalue().startswith(next(iter(CANNED)))
+
+
 def test_an_early_interrupt_gives_one_line(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(path: str, warn: object, **_: object) -> None:
         raise KeyboardInterrupt

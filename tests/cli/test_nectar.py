@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import shlex
 from collections.abc import Mapping
 
 import pytest
 
+from ssbench.cli import bench_commands
 from ssbench.cli.commands import master_parser
+from ssbench.cli.master import main
 from ssbench.cli.nectar import bench_words
-from ssbench.core.errors import UsageError
+from ssbench.core.errors import ExitStatus, UsageError
 from tests.cli.test_bench_commands import status
 
 V3 = ["-V", "3", "-A", "http://h:5000/v3/", "-U", "u", "-K", "p", "--os-project-name", "t",
@@ -75,6 +79,21 @@ def test_options_override_variables() -> None:
 )
 def test_each_option_has_its_counterpart(line: str, part: str) -> None:
     assert part in " ".join(bench_words(shlex.split(line), {})) + " "
+
+
+def test_no_worker_inherits_its_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[argparse.Namespace] = []
+
+    def get(ns: argparse.Namespace) -> ExitStatus:
+        found.append(ns)
+        return ExitStatus.OK
+
+    monkeypatch.setattr(bench_commands, "bench", get)
+    monkeypatch.setenv("AUTH_PASSWORD", "s3cret")
+    assert main(["-q", "nectar", "-A", "http://h/v3", "-U", "u", "bench-get", "c"]) == 0
+    (ns,) = found
+    assert (ns.command, ns.quiet, ns.key) == ("bench get", True, "s3cret")
+    assert "AUTH_PASSWORD" not in os.environ
 
 
 def test_no_message_repeats_a_password() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -129,11 +130,85 @@ def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> No
             "cleanup-containers",
             {"container_base": "ssbench", "concurrency": 10, "policy": None, "yes": False},
         ),
+        (
+            "run-scenario -f s --auto-stop",
+            {"auto_stop_window": 15, "auto_stop_tolerance": 7.5},
+        ),
+        (
+            "find-limit -f s --slo p",
+            {
+                "over": "users", "step_seconds": 10.0, "warmup": 3.0, "precision": 5.0,
+                "confirm": 1, "first": None, "max_users": None, "max_rate": None,
+            },
+        ),
+        # As nectar's.
+        (
+            "bench put c",
+            {
+                "containers": 1, "count": 1000, "iterations": 1, "size": 4096, "max_size": None,
+                "users": 1, "seconds": None, "progress": "none", "max_consecutive_errors": None,
+            },
+        ),
+        ("bench mixed c", {"seconds": 600.0, "delete_behind": 10_000, "size": 4096, "users": 1}),
+        # As in Hummingbird's published figures.
+        (
+            "bench suite",
+            {
+                "container": "bench-ec-", "containers": 100, "users": 250, "mixed_users": 50,
+                "count": 10_000_000, "large_count": 1_000_000, "iterations": 3, "seconds": 7200.0,
+                "pause_s": 300.0, "long_pause_s": 900.0, "csv_dir": ".",
+            },
+        ),
+        (
+            "bench files read d",
+            {"passes": 1, "page_cache": "keep", "io_buffer": None, "queue": None, "sweeps": None},
+        ),
+        ("upload d --container c", {"users": 16, "limit": None, "checksum": None}),
+        ("download --container c", {"users": 16, "limit": None, "folder": None}),
+        ("replay f", {"users": 64, "speed": 1.0, "container_base": "ssbench_replay"}),
+        (
+            "check-network h",
+            {"servers": [("h", 13583)], "seconds": 5.0, "network_port": 13582, "size_bytes": None},
+        ),
+        ("compare f g", {"seed": 1, "percentiles": None, "operations": None}),
+        ("kill-workers", {"worker_wait_s": 30.0}),
+        ("browse d", {"web": ("127.0.0.1", 0)}),
     ],
 )  # fmt: skip
 def test_defaults_of_the_master(line: str, values: dict[str, object]) -> None:
     ns = vars(master(line))
     assert {name: ns[name] for name in values} == values
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "values"),
+    [
+        ("run-scenario -f s --pctile 50 --pctile 99.9", "percentiles", [50.0, 99.9]),
+        ("run-scenario -f s --threshold a --threshold b", "thresholds", ["a", "b"]),
+        (
+            "run-scenario -f s --source-address 192.0.2.1 --source-address ::1",
+            "source_addresses", ["192.0.2.1", "::1"],
+        ),
+        ("find-limit -f s --slo a --slo b", "slos", ["a", "b"]),
+        ("compare f g h --operation read --operation head", "operations", ["read", "head"]),
+        ("compare f g --pctile 50 --pctile 75", "percentiles", [50.0, 75.0]),
+        ("report-scenario f g", "stats_files", ["f", "g"]),
+        ("bench put c --header A:1 --header B:2", "headers", [("A", "1"), ("B", "2")]),
+        (
+            "bench files read d --sweep users=1,2 --sweep files=3", "sweeps",
+            [("users", [1, 2]), ("files", [3])],
+        ),
+        ("make-scenario --from-container c --from-container d", "containers", ["c", "d"]),
+        ("make-scenario --from-access-log f --from-access-log g", "logs", ["f", "g"]),
+        ("replay f g", "logs", ["f", "g"]),
+        ("check-network a b:1", "servers", [("a", 13583), ("b", 1)]),
+        ("upload d --container c --sweep users=16,32", "sweep", [16, 32]),
+    ],
+)  # fmt: skip
+def test_options_that_may_be_repeated_keep_all_values(
+    line: str, name: str, values: list[object]
+) -> None:
+    assert list(getattr(master(line), name)) == values
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -184,6 +259,15 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("report-scenario -s f g", "not allowed with argument"),
         ("run --csv", "did you mean run-scenario?"),
         ("-f s run-scenario", "unknown option: -f; give a command's options after its name"),
+        ("bench files eat d", "METHOD: invalid choice; choose from read, write, copy"),
+        ("bench files read d --sweep users", "--sweep: 'users': give users=1,20,50 or files="),
+        ("bench files read d --sweep size=3", "--sweep: 'size=3': give users=1,20,50 or files="),
+        ("upload d --container c --sweep files=4", "--sweep: 'files=4': give users=16,32"),
+        ("upload d --container /x", "--container: '/x': give a container, or CONTAINER/FOLDER"),
+        (
+            "run-scenario -f s --existing /x",
+            "--existing: '/x': give a container, or CONTAINER/PREFIX",
+        ),
     ],
 )
 def test_wrong_usage_has_status_2_and_names_the_fault(
@@ -196,6 +280,34 @@ def test_wrong_usage_has_status_2_and_names_the_fault(
     assert says in error
     assert "s3cret" not in error
     assert len(error.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        ("find-limit", "--slo"),
+        ("replay", "FILE"),
+        ("compare", "STATS_FILE"),
+        ("browse", "DIR"),
+        ("make-key", "FILE"),
+        ("bench put", "CONTAINER[/PREFIX]"),
+        ("bench files", "METHOD, DIR"),
+        ("bench files read", "DIR"),
+        ("gen-files", "DIR, COUNT, TOTAL"),
+        ("diff-dirs", "A, B"),
+        ("upload", "DIR, --container"),
+        ("download", "--container"),
+        ("nectar", "ARGS"),
+        ("profiler", "ARGS"),
+    ],
+)
+def test_arguments_that_a_command_needs_are_named(
+    command: str, missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        master(command)
+    said = capsys.readouterr().err.splitlines()[0]
+    assert said.endswith(f": the following arguments are required: {missing}")
 
 
 @pytest.mark.parametrize(
@@ -231,6 +343,42 @@ def test_an_invalid_value_is_named_with_the_valid_ones(
     with pytest.raises(SystemExit):
         master(f"run-scenario -f s {words}")
     assert f"argument {says}" in capsys.readouterr().err.splitlines()[0]
+
+
+def remote(*words: str) -> argparse.Namespace:
+    line = ["run-scenario", "-f", "s", *words]
+    return master_parser(line).parse_args(line)
+
+
+def test_hosts_of_workers_may_be_in_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hosts = tmp_path / "hosts.txt"
+    hosts.write_text("# our hosts\nbench-{1..2}:4\nme@other\n")
+    listed = remote("--ssh-workers", f"@{hosts}").ssh_workers
+    assert listed == remote("--ssh-workers", "bench-1:4,bench-2:4,me@other").ssh_workers
+    for content, why in (
+        (b"\xff", "can't be read: it is no text"),
+        (b"a:0", "a:0"),
+        (None, "No su"),
+    ):
+        hosts.unlink()
+        if content is not None:
+            hosts.write_bytes(content)
+        with pytest.raises(SystemExit):
+            remote("--ssh-workers", f"@{hosts}")
+        said = capsys.readouterr().err
+        assert said.startswith(f"ssbench-master run-scenario: argument --ssh-workers: {hosts}: ")
+        assert why in said
+
+
+def test_a_command_for_ssh_has_the_quotes_of_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    words = remote("--ssh-command", "ssh -i '~/my keys/bench'").ssh_command
+    assert words == ("ssh", "-i", "~/my keys/bench")
+    for text in ("", " ", "ssh '"):
+        with pytest.raises(SystemExit):
+            remote("--ssh-command", text)
+        assert f"{text!r}: give a command, as in 'ssh -i" in capsys.readouterr().err
 
 
 def test_existing_objects_are_for_scenarios_only() -> None:
@@ -301,6 +449,28 @@ def test_short_help_fits_one_screen(program: str, capsys: pytest.CaptureFixture[
         assert len(lines) < 24
         assert max(map(len, lines)) <= 80
         assert lines[-1].endswith(f": {program} --help-all")
+
+
+@pytest.mark.parametrize(
+    ("command", "needs", "line"),
+    [
+        ("run-scenario", "-f SCENARIO_FILE", "-u, --users COUNT             concurrent users"),
+        ("find-limit", "-f SCENARIO_FILE --slo SLO", "--over users|rate             what to inc"),
+        ("compare", "STATS_FILE...", "STATS_FILE             results of two or more runs"),
+        ("bench put", "CONTAINER[/PREFIX]", "-u, --users COUNT            concurrent users, 1"),
+        ("gen-files", "DIR COUNT TOTAL", "DIR    a new folder, or an empty one"),
+        ("upload", "DIR --container CONTAINER[/FOLDER]", "--sweep users=N,N               run"),
+        ("bench", "COMMAND", "suite   "),
+    ],
+)
+def test_short_help_has_what_must_be_given_and_the_options_used_most(
+    command: str, needs: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        master(f"{command} -h")
+    usage, *others = capsys.readouterr().out.splitlines()
+    assert usage == f"usage: ssbench-master {command} {needs} [options]"
+    assert any(other.startswith(f"  {line}") for other in others)
 
 
 @pytest.mark.parametrize("program", ALL_PARSERS)

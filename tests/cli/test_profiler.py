@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 from pathlib import Path
 
 import pytest
 
+from ssbench.cli import transfer_commands
 from ssbench.cli.commands import master_parser
+from ssbench.cli.master import main
 from ssbench.cli.profiler import env_file, upload_words
 from ssbench.cli.transfer_commands import go_duration, si_bytes
-from ssbench.core.errors import UsageError
+from ssbench.core.errors import ExitStatus, UsageError
 
 
 @pytest.mark.parametrize(
@@ -76,6 +80,28 @@ def test_the_file_gives_the_variables_of_the_swift_command(
 ) -> None:
     (tmp_path / ".env").write_text(text)
     assert env_file(tmp_path / ".env", {"OS_GIVEN": "old"}) == variables
+
+
+def test_the_command_is_an_upload_with_the_variables_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uploads: list[argparse.Namespace] = []
+
+    def upload(ns: argparse.Namespace) -> ExitStatus:
+        uploads.append(ns)
+        return ExitStatus.OK
+
+    monkeypatch.setattr(transfer_commands, "upload", upload)
+    monkeypatch.setenv("ST_KEY", "")
+    monkeypatch.delenv("ST_KEY")  # again after the test
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("ST_KEY=s3cret")
+    assert main(["-v", "profiler", "--workers=3", "-input-dir=d", "-dest-prefix=c/e"]) == 0
+    (ns,) = uploads
+    assert (ns.verbose, ns.as_profiler, ns.workers) == (True, True, 3)
+    assert (ns.folder, ns.place) == ("d", ("c", "e"))
+    assert os.environ["ST_KEY"] == "s3cret"
+    assert capsys.readouterr().err == "Port 6060 is not opened: there is no profile to serve\n"
 
 
 def test_a_malformed_line_is_named_and_not_shown(tmp_path: Path) -> None:

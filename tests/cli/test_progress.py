@@ -205,6 +205,24 @@ def test_only_the_run_phase_prints_characters() -> None:
     assert stream.getvalue() == ""
 
 
+def test_chars_mode_shows_what_follows_the_run_in_place() -> None:
+    stream, clock = FakeTerminal(), Clock()
+    progress = make_progress("chars", stream, XTERM, clock=clock)
+    progress.start_phase(Phase.RUN)
+    progress.results(columns(3))
+    progress.end_phase()
+    progress.results(columns(5))
+    for clock.now in (10.0, 11.5):
+        progress.wait_for("Waiting for results")
+    assert screen_after(stream.getvalue())[-2:] == ["...", "Waiting for results"]
+    progress.wait_for("")
+    progress.start_phase(Phase.CLEANUP, 10)
+    progress.update(RunProgress(1.0, 4, 10))
+    shown = screen_after(stream.getvalue())
+    head = shown[shown.index("...") + 1]
+    assert head.startswith("Deleting objects  0:01 elapsed")
+
+
 def test_without_a_terminal_a_phase_prints_periodic_lines_and_a_final_one() -> None:
     stream, clock = io.StringIO(), Clock()
     progress = make_progress("live", stream, XTERM, clock=clock)

@@ -60,7 +60,9 @@ def test_a_run_ends_with_its_report(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert status is ExitStatus.OK
     assert "TOTAL" in out
     assert "seed 7" in err
-    assert str(results) in err
+    assert f"INFO:Scenario run results saved to {results}\n" in err
+    assert f" report-scenario -s {results}\n" in err
+    assert ("INFO:/tmp is emptied at a reboot;" in err) == str(results).startswith("/tmp/")
     stats = read_stats(str(results))
     assert stats.total().operations == 50
     assert stats.total().errors == 0

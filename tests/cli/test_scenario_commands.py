@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from ssbench.cli.master import main
+from ssbench.core.scenario.scenario import Scenario
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,65 @@ def test_an_output_that_cannot_be_written_is_a_usage_error(
     error = capsys.readouterr().err
     assert error.startswith("ssbench-master: --output ")
     assert error.endswith(f"{why}\n")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> list[str]:
+    """Options of a store with two containers."""
+    for name, sizes in (("c", (1000, 2000, 3000)), ("d", (5,))):
+        (tmp_path / name).mkdir()
+        for number, size in enumerate(sizes):
+            (tmp_path / name / str(number)).write_bytes(b"x" * size)
+    return ["--storage", "file", "--path", str(tmp_path)]
+
+
+def test_a_scenario_of_containers_has_their_sizes(
+    store: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--from-container", "c", "--from-container", "d", *store]
+    assert main(["make-scenario", *words]) == 0
+    out, err = capsys.readouterr()
+    made = json.loads(out)
+    assert made["name"] == "Objects like those of c, d"
+    assert made["initial_files"] == {"object": 4}
+    assert "Wrote" not in err
+    assert main(["make-scenario", *words, "--objects", "9"]) == 0
+    assert json.loads(capsys.readouterr().out)["initial_files"] == {"object": 9}
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_new_file_gets_the_scenario_and_its_place_is_told(
+    quiet: bool, store: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, log = tmp_path / "own.scenario", tmp_path / "log"
+    words = ["--output", str(path), *(["-q"] if quiet else [])]
+    assert main(["make-scenario", "--from-container", "c", *store, *words]) == 0
+    assert Scenario.from_json(path.read_text()).name == "Objects like those of c"
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith("" if quiet else f"Wrote {path}, with the sizes of 3 objects of c\n")
+    assert bool(err) is not quiet
+    path.unlink()
+    log.write_text(LINE % ("08:00:00", "PUT", 900) + LINE % ("08:00:09", "GET", 900))
+    assert main(["make-scenario", "--from-access-log", str(log), *words]) == 0
+    assert Scenario.from_json(path.read_text()).name == "Requests like those of an access log"
+    out, err = capsys.readouterr()
+    assert out == ""
+    if quiet:
+        assert err == ""
+    else:
+        told = err.splitlines()[1:]
+        assert told.pop(2).startswith("The run uploads about ")
+        assert told == [
+            "Rate: 0.2 requests/s on average over 9 s, which the scenario has; 1 in the busiest"
+            " second",
+            "Objects are picked uniformly: their popularity does not follow Zipf's law, or has too"
+            " few reads to tell",
+            f"Wrote {path}, with the requests of access logs",
+        ]
+
+
+LINE = '- - - [20/Nov/2026:%s +0000] "%s /c/o HTTP/1.1" 200 %d\n'
 
 
 def test_options_that_do_not_go_together_are_usage_errors(

@@ -16,10 +16,12 @@ import psutil
 import pytest
 
 from ssbench import __version__
+from ssbench.cli import worker, worker_group
 from ssbench.cli.worker import main
+from ssbench.core.errors import SsbenchError
 from ssbench.core.messages import Hello
 from ssbench.core.model import WorkerExit
-from ssbench.host.process import usable_cores
+from ssbench.host.process import HostLimits, usable_cores
 from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import GroupStarted, address_line, from_line
 from tests.fakes.scripted_master import ScriptedMaster, byes
@@ -175,6 +177,45 @@ def test_mistakes_are_one_line(
         status = int(stop.code or 0)
     assert status == 2
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ([], [[], []]),
+        (["-c", "7", "--retries", "3"], [["--concurrency", "7", "--retries", "3"]] * 2),
+        (
+            ["--source-address", "127.0.0.1", "--source-address", "127.0.0.2"],
+            [["--source-address", "127.0.0.1", "--source-address", "127.0.0.2"]] * 2,
+        ),
+        (
+            ["--allow-driver", "a.b", "--allow-driver", "c"],
+            [["--allow-driver", "a.b", "--allow-driver", "c"]] * 2,
+        ),
+        (["-p", "5"], [["--profile-count", "5"]] * 2),
+        (["--exit-with-master", "-v"], [["--exit-with-master", "--verbose"]] * 2),
+        (
+            ["--metrics-port", "127.0.0.1:65534"],
+            [["--metrics-port", f"[127.0.0.1]:{port}"] for port in (65534, 65535)],
+        ),
+    ],
+)
+def test_each_worker_of_a_group_gets_the_options_of_the_group(
+    words: list[str], options: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, list[str]] = {}
+
+    def start(given: dict[str, list[str]], *_command: object, log_files: bool) -> None:
+        found.update(given)
+        raise SsbenchError("enough")
+
+    monkeypatch.setattr(worker, "host_limits", HostLimits)
+    monkeypatch.setattr(worker_group, "LocalWorkers", start)
+    assert main(["--processes", "2", *words, "w"]) == 1
+    assert [*found] == ["w-0", "w-1"]
+    users = ["--concurrency", "64", "--retries", "10"]
+    for given, more in zip(found.values(), options, strict=True):
+        assert given == (more if "--retries" in more else [*users, *more])
 
 
 def test_auto_is_one_for_each_core() -> None:

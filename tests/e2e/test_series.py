@@ -6,8 +6,10 @@ import csv
 import io
 import json
 import signal
+from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
+from statistics import mode
 
 import pytest
 
@@ -65,9 +67,14 @@ def test_a_store_of_known_slots_keeps_up_with_a_known_rate(commands: Commands) -
     made = json.loads(ended.fine().out)
     assert made["complete"]
     assert 80 <= made["largest_kept"] <= 110 < 1.1 * made["smallest_broken"] <= 140, made
+    verdicts = defaultdict(list)
     for step in made["steps"]:
-        assert step["kept"] == (step["rate"] <= made["largest_kept"])
+        verdicts[step["rate"]].append(step["kept"])
         assert step["response_p99_s"] >= step["service_p99_s"]
+    # Where two runs of a load contradict each other, a third one decides.
+    assert {rate: mode(kept) for rate, kept in verdicts.items()} == {
+        rate: rate <= made["largest_kept"] for rate in verdicts
+    }
 
 
 def test_fast_errors_meet_no_latency_objective(commands: Commands) -> None:

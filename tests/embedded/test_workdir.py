@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -23,6 +24,34 @@ def test_the_directory_is_private_and_named_after_this_process(tmp_path: Path) -
     assert made.parent == tmp_path
     assert workdir.owner_pid(made.name) == os.getpid()
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    assert list(made.iterdir()) == []
+
+
+@pytest.mark.parametrize("full", [0, 1])
+def test_the_directory_is_where_most_space_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: int
+) -> None:
+    places = [tmp_path / "a", tmp_path / "b"]
+    for place in places:
+        place.mkdir()
+    free = {str(place): 1000 - 10 * (number == full) for number, place in enumerate(places)}
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.setattr(workdir, "PLACES", (*map(str, places), str(tmp_path / "missing")))
+    monkeypatch.setattr(workdir, "free_bytes", free.__getitem__)
+    assert workdir.make_workdir().parent == places[1 - full]
+
+
+def test_the_next_place_is_taken_where_the_first_can_not_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workdir, "candidates", lambda parent: ["/proc", str(tmp_path)])
+    assert workdir.make_workdir().parent == tmp_path
+
+
+def test_free_space_is_that_of_the_user(tmp_path: Path) -> None:
+    free = shutil.disk_usage(tmp_path).free
+    assert 0.5 < (workdir.free_bytes(str(tmp_path)) + 1) / (free + 1) < 2  # others write, too
+    assert workdir.free_bytes("/no/such/place") == 0
 
 
 def test_only_directories_of_dead_processes_are_removed(tmp_path: Path) -> None:
@@ -31,6 +60,8 @@ def test_only_directories_of_dead_processes_are_removed(tmp_path: Path) -> None:
     others = [
         tmp_path / f"{workdir.PREFIX}{os.getppid()}-abc",
         tmp_path / f"{workdir.PREFIX}notanumber",
+        tmp_path / f"{workdir.PREFIX}{10**30}-abc",
+        tmp_path / f"{workdir.PREFIX}\u0663-abc",
         tmp_path / "unrelated",
     ]
     for other in others:
@@ -38,6 +69,15 @@ def test_only_directories_of_dead_processes_are_removed(tmp_path: Path) -> None:
     workdir.make_workdir(str(tmp_path))
     assert not stale.exists()
     assert all(other.is_dir() for other in others)
+
+
+def test_directories_of_other_users_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = tmp_path / f"{workdir.PREFIX}{dead_pid()}-abc"
+    theirs.mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: theirs.stat().st_uid + 1)
+    workdir.remove_stale(str(tmp_path))
+    assert theirs.is_dir()
+    assert not workdir.is_ours(tmp_path / "missing")
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:

@@ -280,7 +280,8 @@ class Cluster:
 
     def end(self, seconds: float = 5.0) -> list[ExitStatus | None]:
         """Release the workers and make them exit; returns their statuses."""
-        self.master.release_workers(quit_=True)
+        self.master.kill_workers(0)
+        self.master.release_workers()
         until_ns = self.now_ns + int(seconds * SECOND)
         self.master.keep_workers(lambda: self.now_ns >= until_ns)
         return [worker.machine.status for worker in self.workers]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
@@ -26,10 +27,12 @@ class Times(NamedTuple):
     """Of a core."""
 
     user: float = 0
+    nice: float = 0
     idle: float = 0
     iowait: float = 0
     steal: float = 0
-    guest: float = 0
+    guest: float = 0  #: in user as well
+    guest_nice: float = 0  #: in nice as well
 
 
 class Nic(NamedTuple):
@@ -108,8 +111,62 @@ def test_a_sample_costs_less_than_two_milliseconds() -> None:
     assert (time.thread_time() - began) / 50 < 0.002
 
 
+class Cores(NamedTuple):
+    """Of a core, as on Linux."""
+
+    user: float
+    nice: float
+    system: float
+    idle: float
+    iowait: float
+    guest: float
+
+
+def test_figures_are_the_differences_of_counters_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters: dict[str, list[Any]] = {
+        "net_if_stats": [{
+            "eth0": SimpleNamespace(speed=1000), "eth1": SimpleNamespace(speed=0),
+            "eth2": SimpleNamespace(speed=65535),
+        }],
+        "cpu_times": [
+            [Cores(1, 1, 1, 1, 1, 1)] * 2,
+            [Cores(3, 2, 2, 5, 3, 2), Cores(1, 1, 1, 11, 1, 1)],
+        ],
+        "net_io_counters": [
+            {"eth0": Nic(0, 0), "eth1": Nic(0, 0), "eth2": Nic(0, 0)},
+            {"eth0": Nic(50_000_000, 100), "eth1": Nic(0, 10**9), "eth2": Nic(0, 10**9)},
+        ],
+        "swap_memory": [SimpleNamespace(sin=10, sout=20), SimpleNamespace(sin=14, sout=10)],
+        "disk_io_counters": [
+            SimpleNamespace(read_bytes=5, write_bytes=6),
+            SimpleNamespace(read_bytes=9, write_bytes=3),
+        ],
+        "cpu_stats": [
+            SimpleNamespace(ctx_switches=7, interrupts=8),
+            SimpleNamespace(ctx_switches=27, interrupts=10),
+        ],
+    }  # fmt: skip
+    for name, values in counters.items():
+        monkeypatch.setattr(psutil, name, lambda values=values, **_: values.pop(0))
+    times = iter((5_000_000_000, 7_000_000_000))
+    here = HostSampler(threading.get_ident(), threading.get_native_id(), lambda: next(times))
+    figures = here.sample()
+    expected = {
+        "interval_s": 2, "cpu_percent": 20, "cpu_busiest_core_percent": 40,
+        core_name(0): 40, core_name(1): 0,
+        "cpu_user_percent": 15, "cpu_system_percent": 5, "cpu_idle_percent": 70,
+        "cpu_iowait_percent": 10,
+        "swap_in_bytes_per_s": 2, "swap_out_bytes_per_s": 0,
+        "network_received_bytes_per_s": 25_000_000, "network_sent_bytes_per_s": 1_000_000_050,
+        "network_busiest_percent": 20, "loopback_bytes_per_s": 0,
+        "disk_read_bytes_per_s": 2, "disk_written_bytes_per_s": 0,
+        "context_switches_per_s": 10, "interrupts_per_s": 1,
+    }  # fmt: skip
+    assert {name: figures.get(name) for name in expected} == pytest.approx(expected)
+
+
 def test_stolen_time_is_busy_and_iowait_is_idle() -> None:
-    now = Times(user=2, idle=3, iowait=1, steal=4, guest=1)
+    now = Times(user=2, nice=2, idle=3, iowait=1, steal=2, guest=1, guest_nice=2)
     assert busy_percent(Times(), now) == 60
     assert busy_percent(now, now) == 0
     assert busy_percent(now, Times()) == 0  # a counter that went back
@@ -189,6 +246,7 @@ def test_only_wanted_samples_are_kept_with_the_loop_lag() -> None:
     assert first.at_ns < second.at_ns < before_ns
     assert second.figures["interval_s"] > first.figures["interval_s"]
     assert not live.is_alive()
+    assert live.fault is None
 
 
 def test_samples_that_are_not_taken_use_bounded_memory() -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import ssbench
+from ssbench.core.errors import UsageError
 from ssbench.host.process import (
     allow_many_connections,
+    check_source_addresses,
     child_environment,
     host_limits,
     tune_garbage_collector,
@@ -35,6 +37,15 @@ def test_limits_of_the_host(tmp_path: Path, few_files: int) -> None:
     assert (unknown.ports, unknown.memory_bytes) == (None, None)
     gone = tmp_path / "gone"
     assert host_limits(gone, gone).ports is None
+
+
+def test_source_addresses_are_of_this_host() -> None:
+    check_source_addresses([])
+    check_source_addresses(["127.0.0.1", "127.0.0.9"])
+    for address, why in (("192.0.2.1", "cannot assign requested address on this host"),
+                         ("2001:db8::1", ""), ("nonsense", "")):  # fmt: skip
+        with pytest.raises(UsageError, match=f"--source-address {address}: .*{why}"):
+            check_source_addresses(["127.0.0.1", address])
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,8 @@ class Scene:
 
     def close(self) -> None:
         self.stack.close()
-        self.master.release_workers(quit_=True)
+        self.master.kill_workers(0)
+        self.master.release_workers()
         deadline = time.monotonic() + 5
 
         def is_over() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from ssbench.core.operations import READ
+from ssbench.core.operations import READ, UPDATE
 from ssbench.core.records import MASTER, Record
 from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.run_stats import RunStats
@@ -25,6 +27,8 @@ from ssbench.report import Report, of_run, plotly_script, render_html
 from ssbench.report.comparison import of_comparison
 from ssbench.report.series import SeriesSettings, of_series
 from tests.report import runs
+from tests.report.test_charts import exact
+from tests.report.test_series import step
 from tests.servers.browser import Browser, browser
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}{%raw%}"
@@ -190,6 +194,64 @@ def test_without_plotly_bars_are_outlines_from_zero() -> None:
     assert {*y[::4], *y[3::4]} == {38}
     assert y[1::4] == y[2::4]
     assert min(y) == 2
+
+
+TITLE = re.compile("<figcaption>(.*?) <span>")
+
+
+def drawings(html: str, title: str) -> list[tuple[str, str]]:
+    """Of a chart the name and range, and the points, of each small drawing."""
+    figures = {found[1]: each for each in html.split("<figure>") if (found := TITLE.search(each))}
+    return re.findall(r'<div>([^<]+)<svg .*? points="(.*?)"', figures[title])
+
+
+@pytest.mark.usefixtures("no_plotly")
+def test_small_drawings_have_the_range_of_their_line() -> None:
+    assert drawings(render_html(of_records(exact())), "Data moved") == [
+        ("MB/s: 10 to 30", "0.0,38.0 160.0,20.0 320.0,2.0")
+    ]
+
+
+@pytest.mark.usefixtures("no_plotly")
+def test_a_line_of_too_few_operations_is_not_drawn() -> None:
+    records = [*exact()[:-1], runs.batch([runs.result(995, UPDATE)]), runs.footer()]
+    lines = drawings(render_html(of_records(records)), "Latency distribution by operation")
+    assert [name.partition(":")[0] for name, _points in lines] == ["CREATE", "READ"]
+
+
+def axes_of(html: str) -> dict[str, dict[str, Any]]:
+    """Title of a chart -> the vertical axis that plotly gets."""
+    data = re.search(r'(?s)id="figures">(.*?)</script>', html)
+    assert data
+    axes = [each["yaxis"] for each in json.loads(data[1])]
+    return dict(zip(TITLE.findall(html), axes, strict=True))
+
+
+def test_only_axes_of_latencies_are_logarithmic() -> None:
+    axes = axes_of(render_html(of_records(exact()), "plotly.js"))
+    log = {title for title, axis in axes.items() if axis["type"] == "log"}
+    assert log == {"Latency", "Latency distribution by operation"}
+    assert axes["Throughput"] == {
+        "title": {"text": "operations/s"}, "type": "linear", "rangemode": "tozero",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("least_ms", "most_ms", "ticks"),
+    [
+        (12, 80, [10, 20, 50, 100, 200, 500]),
+        (12, 130, [10, 20, 50, 100, 200, 500, 1000, 2000, 5000]),
+        (0.5, 130, [0.1, 1, 10, 100, 1000]),
+        (0.001, 10**6, [0.001, 0.1, 10, 1000, 10**5, 10**7]),
+    ],
+)
+def test_ticks_of_a_logarithmic_axis(least_ms: float, most_ms: float, ticks: list[float]) -> None:
+    latencies = {50.0: least_ms * runs.MS, 99.0: most_ms * runs.MS, 100.0: most_ms * runs.MS}
+    steps = [replace(step(), service=latencies, response=dict.fromkeys(latencies))]
+    report = of_series(SeriesSettings("own", "users", tuple(latencies)), steps)
+    axis = axes_of(render_html(report, "plotly.js"))["Latency by load"]
+    assert axis["tickvals"] == pytest.approx(ticks)
+    assert axis["ticktext"] == [f"{at:g}" for at in ticks]
 
 
 def hostile(name: str) -> list[Record]:

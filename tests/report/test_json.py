@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from ssbench.core.model import Phase
+from ssbench.core.records import ClockRecord
 from tests.golden import compare, legacy
 from tests.report import runs
 from tests.report.runs import render
@@ -35,6 +37,24 @@ def test_errors_around_the_run_have_lists_of_their_own() -> None:
     assert upload["example"]["operation"] == "ENSURE"
     assert [row["count"] for row in found["phase_errors"]["CLEANUP"]] == [2]
     assert (found["run"]["left_behind"], found["run"]["left_unknown"]) == (2, 3)
+
+
+def test_clocks_of_workers_are_in_seconds() -> None:
+    first, second = (
+        ClockRecord(0, Phase.RUN, -2_500_000, 150_000, 12_000_000),
+        ClockRecord(7, Phase.RUN, 4_000, 1_000, None),
+    )
+    found = report([*runs.normal()[:6], first, second, runs.footer()])["clocks"]
+    assert found == [
+        {
+            "worker_id": "alpha", "host": "bench-01", "corrected_by_s": -0.0025,
+            "uncertainty_s": 0.00015, "wall_clock_ahead_s": 0.012,
+        },
+        {
+            "worker_id": "#7", "host": None, "corrected_by_s": 0.000004,
+            "uncertainty_s": 0.000001, "wall_clock_ahead_s": None,
+        },
+    ]  # fmt: skip
 
 
 def test_a_scenario_that_json_cannot_hold() -> None:

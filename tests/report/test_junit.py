@@ -5,11 +5,14 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.report import of_run, render
+from ssbench.report.series import SeriesSettings, of_series
 from tests.report import runs
 from tests.report.test_html import HOSTILE, REPORTS, of_records
+from tests.report.test_series import step
 
 
 def suites(name: str) -> list[ET.Element]:
@@ -59,6 +62,16 @@ def test_each_step_of_a_series_is_a_suite() -> None:
     found = suites("series")
     assert [suite.get("name") for suite in found] == [f"own users={n}" for n in (1, 2, 4, 3)]
     assert {tuple(cases(suite)) for suite in found} == {("the run is complete", "p99 < 50ms")}
+
+
+def test_a_step_that_did_not_run_as_asked_is_an_error() -> None:
+    ran = step()
+    some = [ran, replace(ran, ended="interrupted"), replace(ran, users_asked=8, users_ran=7)]
+    report = of_series(SeriesSettings("own", "users", (50.0, 100.0)), some)
+    found = [suite.find(".//error") for suite in ET.fromstring(render(report, "junit"))]
+    assert [None if error is None else error.get("message") for error in found] == [
+        None, "the run is interrupted", "only 7 users ran",
+    ]  # fmt: skip
 
 
 def test_names_from_outside_are_text() -> None:

@@ -86,6 +86,32 @@ def test_closed_stages_with_think_time() -> None:
     assert lines[at + 3].split()[1] == "0.1", "unknown when it ended: the span"
 
 
+@pytest.mark.parametrize(
+    ("load", "shown"),
+    [
+        ({"list_limit": 100, "bulk_count": 10}, "Operations: list_limit 100, bulk_count 10"),
+        (
+            {"bandwidth": 61440, "headers": {"X-A": "\x1b"}},
+            r"Requests: bandwidth 61440, headers {'X-A': '\x1b'}",
+        ),
+        (
+            {"large_object": {"segment_size": 1024, "kind": "dlo"}},
+            "Large objects: segment_size 1024, kind dlo",
+        ),
+        (
+            {"think_time": [1.5, 1.5]},
+            "Load: closed loop: each user starts an operation when its previous one has completed,"
+            " after a think time of 1.5 s",
+        ),
+        ({"list_prefix": "", "bulk_count": None, "large_object": None}, None),
+    ],
+)
+def test_settings_of_requests_have_a_line_each(load: dict[str, object], shown: str | None) -> None:
+    lines = report(run([], [1, 2], due=False, **load))
+    topics = ("Load: ", "Operations: ", "Requests: ", "Large objects: ")
+    assert [line for line in lines if line.startswith(topics)] == ([shown] if shown else [])
+
+
 def test_the_header_says_what_is_excluded() -> None:
     given = run([OPEN[0], OPEN[2]], [1, 2, 9, 28], due=True, warmup=5, cooldown=3)
     lines = report(given, 30 * SECOND)

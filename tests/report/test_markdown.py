@@ -6,15 +6,24 @@ import re
 
 import pytest
 
-from ssbench.report import render
+from ssbench.report import render, render_html
+from ssbench.report.series import SeriesSettings, of_series
 from tests.golden import compare
 from tests.report import runs
 from tests.report.test_html import HOSTILE, REPORTS
+from tests.report.test_series import step
 
 
 @pytest.mark.parametrize("name", runs.RUNS)
 def test_output_equals_the_golden_file(name: str) -> None:
     compare.check(f"{name}.report.md", runs.render("markdown", runs.stats_of(runs.RUNS[name]())))
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("run", "stages"), ("series", "series"), ("comparison", "comparison")]
+)
+def test_details_series_and_comparisons_equal_their_golden_files(name: str, file: str) -> None:
+    compare.check(f"{file}.report.md", render(REPORTS[name](), "markdown"))
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -26,6 +35,16 @@ def test_each_table_has_as_many_cells_in_each_line(name: str) -> None:
         lines = table.splitlines()
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
         assert re.fullmatch(r"\|(-+:?\|)+", lines[1])
+
+
+def test_of_a_long_table_the_first_rows_are_shown_and_the_others_counted() -> None:
+    settings = SeriesSettings("own", "users", (50.0, 99.9, 100.0))
+    report = of_series(settings, [step(load) for load in range(1, 3004)])
+    text = render(report, "markdown")
+    assert text.endswith("\n\n1,003 more rows are left out; `--json` has them.\n")
+    assert "\n| 2000 | " in text
+    assert "\n| 2001 | " not in text
+    assert "and 1003 more rows (--json has all)" in render_html(report, "plotly.js")
 
 
 def test_names_from_outside_are_not_markup() -> None:

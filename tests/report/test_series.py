@@ -117,6 +117,27 @@ def test_remarks_of_a_row() -> None:
     assert judged.row(ours).endswith("  the load generator was the bottleneck; missed p99 < 50ms\n")
 
 
+def test_what_does_not_fit_100_columns_follows_as_a_remark() -> None:
+    texts = ("p99(READ) < 50ms", "errors < 1%", "rate > 1/s", "throughput > 1MB/s")
+    slos = tuple(map(Threshold.parse, texts))
+    values = (61.5 * MS, 0.25, 99.0, 5e6)
+    verdicts = [ThresholdResult(*each, passed=True) for each in zip(slos, values, strict=True)]
+    made = replace(step(), verdicts=tuple(verdicts), service={**step().service, 100.0: 1.23456e10})
+    report = of_series(SeriesSettings("own", "users", PERCENTILES, slos), [made])
+    assert series_head(report).splitlines()[-1].split() == [
+        "Users", "Count", "Errors", "Ops/s", "MB/s", "p50", "p99.9", "max", "p99(READ)", "errors",
+        "rate",
+    ]  # fmt: skip
+    row, more = series_row(report).splitlines()
+    assert row.split()[-5:] == ["33.250", "12346", "61.5ms", "0.25%", "99/s"], (
+        "12 s have no decimals"
+    )
+    assert more == "          throughput 5MB/s; met"
+    wide = series_row(report, None)
+    assert wide.endswith("99/s       5MB/s  met\n")
+    assert wide.split()[1] == "30.0", "seconds"
+
+
 def searched(*outcomes: tuple[float, bool], most: float = 100, confirm: int = 0) -> str:
     search = Search(outcomes[0][0], most, confirm=confirm)
     for load, kept in outcomes:

@@ -71,6 +71,24 @@ def test_errors_are_exceptions(tmp_path: Path) -> None:
         ssbench.run({**SCENARIO, "user_count": 0}, **settings(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"users": 0}, "-u: 0 is below 1"),
+        ({"users": -2, "overrides": {"user_count": 3}}, "-u: -2 is below 1"),
+        ({"users": None, "overrides": {"user_count": -3}}, "-u: -3 is below 1"),
+        ({"operations": -1}, "-o: -1 is below 1"),
+        ({"seconds": -1}, "-r: -1 is negative"),
+    ],
+)
+def test_settings_override_keys_of_the_scenario(
+    tmp_path: Path, given: dict[str, Any], option: str
+) -> None:
+    with pytest.raises(ssbench.SsbenchError, match=option) as raised:
+        ssbench.run(SCENARIO, **settings(tmp_path, **given))
+    assert raised.value.exit_status is ssbench.ExitStatus.USAGE
+
+
 def test_unknown_settings_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r'wrokers: no such setting; did you mean "workers"\?'):
         ssbench.run(SCENARIO, **settings(tmp_path, wrokers=4))
@@ -82,7 +100,13 @@ def test_unknown_settings_are_rejected(tmp_path: Path) -> None:
     ("given", "text"),
     [
         ({"workers": 0}, "workers: 0 is below 1"),
-        ({"percentiles": [101]}, "percentiles: 101 is not between"),
+        ({"percentiles": [95, 101]}, "percentiles: 101 is not above 0"),
+        ({"percentiles": [0]}, "percentiles: 0 is not above 0"),
+        ({"percentiles": []}, "percentiles: the list is empty"),
+        ({"verify": True}, "nothing to check with --noop"),
+        ({"thresholds": ["throughput > 1MB/s"]}, "there is no throughput"),
+        ({"thresholds": ["fast"]}, "fast"),
+        ({"storage": "embedded-swift", "ssh_workers": "h"}, "other hosts can't reach"),
         ({"storage_options": {"kee": "s3cret"}}, "no such key 'kee'; this store has no options"),
         ({"storage": "swift", "storage_options": {"kee": "s3cret"}}, "has the keys .*key, "),
         ({"storage": "embedded-swift", "storage_options": {"user": "x"}}, "has no options"),
@@ -98,13 +122,21 @@ def test_invalid_values_fail_at_once(tmp_path: Path, given: dict[str, Any], text
     assert "s3cret" not in str(raised.value)
 
 
+def test_a_stat_file_is_replaced_by_force_only(tmp_path: Path) -> None:
+    (tmp_path / "x.stat.gz").write_text("precious")
+    with pytest.raises(ssbench.SsbenchError, match="is there already"):
+        ssbench.run(SCENARIO, **settings(tmp_path, force=False))
+    assert (tmp_path / "x.stat.gz").read_text() == "precious"
+
+
 def test_a_sweep_a_search_and_a_comparison(tmp_path: Path) -> None:
     observer = Recorder()
     more = settings(tmp_path, observers=[observer])
-    sweep = ssbench.sweep(SCENARIO, over="users", loads=[1, 2], **more)
+    sweep = ssbench.sweep(SCENARIO, over="users", loads=[1, 2], percentiles=[0.5, 100], **more)
     assert observer.runs == [(1, "users 1"), (2, "users 2")]
     assert sweep.complete
     assert [step.load for step in sweep.steps] == [1, 2]
+    assert all({0.5, 100} <= set(step.service) for step in sweep.steps)
     assert len(ssbench.compare(*(step.path for step in sweep.steps)).runs) == 2
     keys = {"operation_count": None, "crud_profile": [0, 1, 0, 0]}
     found = ssbench.find_limit(

@@ -349,6 +349,30 @@ def test_an_interrupted_cleanup_returns_its_counts() -> None:
     assert store.in_flight == 0
 
 
+@pytest.mark.parametrize("bulk", [None, 3])
+@pytest.mark.parametrize("reason", ["stop", "token", "Ctrl-C"])
+def test_a_cleanup_that_ends_early_sends_nothing_more(reason: str, bulk: int | None) -> None:
+    store = MemoryStore(listing_limit=5, bulk_delete_max=bulk)
+    storage = filled(store, containers=1)
+    entries = planned(storage)
+
+    def deleted() -> bool:
+        return store.count("bulk_delete") + store.count("delete_object") > 0
+
+    if reason == "token":
+        for number in range(25):
+            store.refuse("delete_object", f"tiny_{number:06d}", status_error(401))
+    elif reason == "Ctrl-C":
+        script = interrupting(0)
+        store.pause = lambda: next(script, None) if deleted() else None
+    stopping = deleted if reason == "stop" else lambda: False
+    result = delete(client(storage, 1, stopping=stopping), entries)
+    assert (result.interrupted, bool(result.abort_reason)) == (reason != "token", reason == "token")
+    requests = [store.count(name) for name in ("list_objects", "open_uploads", "delete_container")]
+    assert requests == [1, 0, 0]
+    assert (result.containers, result.left, result.ok) == (0, 1, False)
+
+
 def interrupting(after: int) -> Iterator[None]:
     yield from (None for _ in range(after))
     raise KeyboardInterrupt

@@ -7,12 +7,13 @@ import json
 import pytest
 
 from ssbench.core.errors import SsbenchError, UsageError
-from ssbench.core.operations import LIST, RANGE_READ, READ
+from ssbench.core.naming import pack_names
+from ssbench.core.operations import HEAD, LIST, RANGE_READ, READ
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.runner import existing
 from ssbench.runner.existing import check_existing, list_existing
 from ssbench.storage.retrying_client import RetryingClient
-from tests.fakes.memory_storage import MemoryStorage, MemoryStore
+from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 
 def scenario(**operations: int) -> Scenario:
@@ -51,6 +52,7 @@ def test_of_too_many_objects_some_are_used_spread_over_the_listing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(existing, "MOST_OBJECTS", 10)
+    assert len(listed("c", {f"{number:04d}": number for number in range(10)}).names) == 10
     found = listed("c", {f"{number:04d}": number for number in range(1000)})
     assert found.listed == 1000
     assert 5 < len(found.names) <= 10
@@ -71,6 +73,59 @@ def test_objects_that_no_operation_can_use_are_left_out() -> None:
 def test_a_place_without_objects_is_an_error(place: str, wrong: str) -> None:
     with pytest.raises(SsbenchError, match=f"^{wrong}"):
         listed(place, {"a": 1})
+
+
+def test_what_keeps_a_place_from_being_listed_is_said() -> None:
+    store = MemoryStore()
+    store.add("c", "a", size=0)
+    store.refuse("list_objects", "c", status_error(403, "you may not"))
+    client = RetryingClient(MemoryStorage(store), retries=0)
+    with pytest.raises(SsbenchError, match=r'^container "c": you may not$'):
+        list_existing(client, "c", scenario(read=1), lambda text: None)
+    with pytest.raises(SsbenchError, match=r"^there is no object of 1 byte or more in c$"):
+        listed("c", {"a": 0}, range_read=1)
+
+
+def test_a_stopped_listing_is_no_error() -> None:
+    store = MemoryStore()
+    store.add("c", "a")
+    client = RetryingClient(MemoryStorage(store), stopping=lambda: True)
+    assert list_existing(client, "c", scenario(read=1), lambda text: None).names == []
+
+
+def test_names_that_are_too_long_for_a_message_are_thinned_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = {f"{number:04d}{number**9}": number for number in range(64)}
+    packed = len(pack_names([*names]))
+    monkeypatch.setattr(existing, "MOST_PACKED", packed)
+    assert listed("c", names).names == [*names]
+    monkeypatch.setattr(existing, "MOST_PACKED", packed - 1)
+    found = listed("c", names)
+    assert (found.names, [*found.sizes]) == ([*names][::2], [*range(0, 64, 2)])
+    assert found.listed == 64
+
+
+def test_each_page_of_a_listing_is_shown() -> None:
+    store = MemoryStore(listing_limit=2)
+    store.add("c", "in/a", "in/b", "in/c", "out")
+    shown: list[str] = []
+    client = RetryingClient(MemoryStorage(store))
+    list_existing(client, "c/in/", scenario(read=1), shown.append)
+    assert shown == ["Listing c/in/: 2 objects", "Listing c/in/: 3 objects"]
+
+
+def test_operations_have_the_weights_of_all_sizes_with_initial_objects() -> None:
+    values = {
+        "name": "x", "initial_files": {"a": 3, "b": 1}, "user_count": 1, "operation_count": 50,
+        "sizes": [
+            {"name": "a", "size": 1, "operations": {"read": 1}},
+            {"name": "b", "size": 9, "operations": {"read": 1, "head": 1}},
+            {"name": "c", "size": 9, "operations": {"list": 1}},
+        ],
+    }  # fmt: skip
+    run, _ = listed("c", {"a": 1}).prepare(Scenario.from_json(json.dumps(values), "x"), 1)
+    assert dict(run.sizes[0].profile) == pytest.approx({READ: 7 / 8, HEAD: 1 / 8})
 
 
 @pytest.mark.parametrize("name", ["create", "copy", "update", "post", "delete", "bulk_delete"])

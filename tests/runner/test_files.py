@@ -9,6 +9,7 @@ import pytest
 
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.runner.files import FilesConfig, first_difference, generate, measure
+from ssbench.runner.stop import Stop
 
 
 @pytest.fixture
@@ -22,6 +23,12 @@ def test_files_are_numbered_and_have_the_total_size(folder: Path) -> None:
     sizes = [(folder / f"file_{n}.txt").stat().st_size for n in range(7)]
     assert sizes == [1429] * 7
     assert len({path.read_bytes() for path in folder.iterdir()}) == 7
+
+
+@pytest.mark.parametrize(("total", "sizes"), [(10, [4, 3, 3]), (11, [4, 4, 3]), (2, [1, 1, 0])])
+def test_the_first_files_take_what_is_left(tmp_path: Path, total: int, sizes: list[int]) -> None:
+    generate(str(tmp_path / "few"), 3, total)
+    assert [(tmp_path / f"few/file_{n}.txt").stat().st_size for n in range(3)] == sizes
 
 
 def test_a_folder_with_something_in_it_is_not_filled(folder: Path) -> None:
@@ -68,6 +75,17 @@ def test_the_first_difference(tmp_path: Path, change: Callable[[Path], object], 
         assert words in first_difference(str(tmp_path / first), str(tmp_path / second))
 
 
+def test_links_are_compared_by_what_they_say(tmp_path: Path) -> None:
+    for name, place in (("a", "here"), ("b", "there")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "link").symlink_to(place)
+        (tmp_path / name / place).touch()
+    (tmp_path / "a/there").touch()
+    (tmp_path / "b/here").touch()
+    found = first_difference(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert found == f"{tmp_path}/a/link and {tmp_path}/b/link are links to different places"
+
+
 def test_a_folder_that_is_not_there_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(SsbenchError, match="No such file or directory"):
         first_difference(str(tmp_path), str(tmp_path / "none"))
@@ -87,6 +105,28 @@ def test_each_step_moves_all_files(folder: Path, method: str) -> None:
         assert step.bytes_per_s == step.bytes / step.seconds
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert [*folder.parent.iterdir()] == [folder]  # and nothing is left beside it
+
+
+def test_a_pass_that_fails_is_the_last_of_its_step(folder: Path) -> None:
+    steps = measure(FilesConfig(method="read", folder=str(folder), users=(1, 2, 1), passes=2))
+    first = next(steps)
+    assert (first.failed, first.passes, first.example) == (0, 2, "")
+    (folder / "file_3.txt").unlink()
+    second = next(steps)
+    assert (second.failed, second.passes, second.bytes, second.disk_bytes) == (1, 1, 0, 0)
+    assert "file_3.txt: No such file" in second.example
+    (folder / "file_3.txt").write_bytes(bytes(1429))
+    assert [(step.failed, step.passes) for step in steps] == [(0, 2)]
+
+
+def test_a_series_of_passes_can_be_stopped(folder: Path) -> None:
+    stop = Stop()
+    steps = measure(FilesConfig(method="write", folder=str(folder), users=(1, 2)), stop=stop)
+    next(steps)
+    stop("enough")
+    with pytest.raises(KeyboardInterrupt, match="enough"):
+        next(steps)
+    assert [*folder.parent.iterdir()] == [folder]  # what was written is deleted
 
 
 def test_a_named_copy_stays_and_is_written_anew(folder: Path, tmp_path: Path) -> None:

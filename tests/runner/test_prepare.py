@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from threading import get_ident
+from types import SimpleNamespace
 from typing import Any
 
 import gevent
@@ -13,7 +16,17 @@ from ssbench.core.naming import container_name, naming_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.runner import prepare
-from ssbench.runner.prepare import Check, check_marks, check_store, make_containers
+from ssbench.runner.prepare import (
+    RESULT_BYTES,
+    Check,
+    check_marks,
+    check_results_space,
+    check_space,
+    check_store,
+    expected_operations,
+    make_containers,
+    mean_size,
+)
 from ssbench.runner.single_run import settings_of
 from ssbench.storage.base import StoreLimits, StoreState
 from tests.fakes.drivers import with_token
@@ -88,6 +101,130 @@ def test_the_names_of_a_run_by_seconds_are_checked_for_long_numbers() -> None:
     assert timed.operation_count is None
     assert check(StoreLimits(max_object_name_length=12), timed).faults
     assert check(StoreLimits(max_object_name_length=16), timed).faults == ()
+
+
+BIG: dict[str, Any] = {"sizes": [{"name": "tiny", "size_min": 1, "size_max": 1000}]}
+IN_PARTS = {"above": 100, "segment": 90}
+
+
+@pytest.mark.parametrize(
+    ("limits", "changes", "faults"),
+    [
+        (StoreLimits(max_object_size=1000), {}, []),
+        (StoreLimits(max_object_size=90), {"large_object": {**IN_PARTS, "above": 90}}, []),
+        (StoreLimits(max_object_size=89), {"large_object": IN_PARTS},
+         ["large_object.segment: 90 is more than the 89 bytes of one object"]),
+        (StoreLimits(max_object_size=999), {"large_object": {**IN_PARTS, "above": 1000}},
+         ['sizes[0] "tiny": size_max 1000 is more than the 999 bytes that this store takes in one'
+          " object"]),
+        (StoreLimits(large_objects={"slo": 12, "dlo": 9}), {"large_object": IN_PARTS}, []),
+        (StoreLimits(large_objects={"slo": 11, "dlo": 12}), {"large_object": IN_PARTS},
+         ['sizes[0] "tiny": objects of 1000 bytes would have 12 segments; this store allows 11']),
+        (StoreLimits(large_objects={"slo": 11, "dlo": 12}),
+         {"large_object": {**IN_PARTS, "kind": "dlo"}}, []),
+        (StoreLimits(large_objects={"multipart": 99}),
+         {"large_object": {**IN_PARTS, "kind": "slo"}},
+         ['large_object.kind: the store has no "slo"; those it has: multipart']),
+        (StoreLimits(large_objects={}), {"large_object": {**IN_PARTS, "kind": "slo"}},
+         ['large_object.kind: the store has no "slo"; those it has: none']),
+        (StoreLimits(), {"large_object": {**IN_PARTS, "kind": "slo"}}, []),
+        (StoreLimits(large_objects={"multipart": 99}, min_part_size=90),
+         {"large_object": IN_PARTS}, []),
+        (StoreLimits(large_objects={"multipart": 99}, min_part_size=91),
+         {"large_object": IN_PARTS},
+         ["large_object.segment: 90 is less than the 91 bytes that this store demands of each part"
+          " of an object but the last"]),
+        (StoreLimits(large_objects={"multipart": 99}, min_part_size=2000),
+         {"large_object": {"above": 100, "segment": 1000}}, []),
+        (StoreLimits(listing_limit=7), {"operations": {"list": 1}, "list_limit": 7}, []),
+        (StoreLimits(listing_limit=7), {"operations": {"list": 1}, "list_limit": 8},
+         ["list_limit: 8 is more than the 7 that this store allows"]),
+        (StoreLimits(bulk_delete_max=0), {"operations": {"bulk_delete": 1}, "bulk_count": 1},
+         ["bulk_count: 1 is more than the 0 that this store allows"]),
+        (StoreLimits(bulk_delete_max=0), {"operations": {"read": 1}}, []),
+    ],
+)  # fmt: skip
+def test_what_a_scenario_asks_for_is_compared_with_the_limits(
+    limits: StoreLimits, changes: dict[str, Any], faults: list[str]
+) -> None:
+    if "operations" in changes:
+        changes = {"crud_profile": None, **changes}
+    keys = {**BIG, "crud_profile": [1, 1, 1, 1], **changes}
+    assert check(limits, scenario(**keys)) == Check(tuple(faults))
+
+
+@pytest.mark.parametrize(("free", "lacks"), [(5004, True), (5005, False), (None, False)])
+def test_initial_objects_must_fit_into_what_is_left(free: int | None, lacks: bool) -> None:
+    found = check_space(StoreState(free), scenario())  # 10 of 1 to 1000 bytes
+    assert bool(found) == lacks
+    assert not lacks or "take 5.0 kB, and the store has 5.0 kB left" in found
+
+
+@pytest.mark.parametrize(
+    ("size", "mean"),
+    [
+        ({"size_min": 1, "size_max": 1000}, 500.5),
+        ({"size": 7}, 7),
+        ({"size": {"list": [[100, 1], [300, 3]]}}, 250),
+        (
+            {
+                "size": {"log_normal": {"median": 1000, "sigma": 0.01}},
+                "size_min": 1,
+                "size_max": 5000,
+            },
+            1000,
+        ),
+    ],
+)
+def test_the_mean_size_is_that_of_the_distribution(size: dict[str, Any], mean: float) -> None:
+    (only,) = scenario(sizes=[{"name": "tiny", **size}]).sizes
+    assert mean_size(only) == pytest.approx(mean, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, 10),
+        ({"operation_count": None, "run_seconds": 60}, 0),
+        ({"operation_count": None, "run_seconds": 60, "rate": 2.5}, 150),
+    ],
+)
+def test_the_operations_of_a_run_follow_from_its_count_or_rate(
+    changes: dict[str, Any], expected: int
+) -> None:
+    assert expected_operations(scenario(**changes)) == expected
+
+
+def test_results_must_fit_onto_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = 50_000_000 + 10 * RESULT_BYTES
+    for free, lacks in ((needed, False), (needed - 1, True)):
+        statvfs = SimpleNamespace(f_bavail=free, f_frsize=1)
+        monkeypatch.setattr(os, "statvfs", lambda path, found=statvfs: found)
+        assert bool(check_results_space(str(tmp_path), scenario())) == lacks
+    assert check_results_space(str(tmp_path), None) == ""
+    monkeypatch.undo()
+    assert check_results_space("/no/such/folder", scenario(operation_count=10**15)) == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (status_error(401), "the token was refused"),
+        (status_error(507), "the store has no space left"),
+        (StorageError(ErrorKind.NAME_LOOKUP, "no h"), "is the storage URL right, and does this"),
+        (StorageError(ErrorKind.RESET, "reset"), ""),
+        (status_error(418), ""),
+    ],
+)
+def test_a_store_that_states_no_limits_says_why(error: StorageError, hint: str) -> None:
+    store = MemoryStore()
+    store.fail("limits", error)
+    storage = storage_of(store)
+    with pytest.raises(SsbenchError) as caught:
+        check_store(storage, StorageSettings("swift"), scenario())
+    text = str(caught.value)
+    assert text.startswith(error.detail)
+    assert (f"({hint}" in text) if hint else text == error.detail
 
 
 @pytest.mark.parametrize(("driver", "warnings"), [("swift", 1), ("s3", 0)])

@@ -20,10 +20,12 @@ from ssbench.runner.results import (
     check_thresholds,
     missed_thresholds,
     parse_thresholds,
+    read_merged,
     read_stats,
 )
 from ssbench.statfile import StatFileWriter
 from ssbench.statfile.blocks import BlockBuilder
+from tests.core.stats.test_merge import lasting
 from tests.report import runs
 from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result, write_run
 
@@ -84,7 +86,7 @@ def test_a_crafted_file_with_impossible_values_is_reported(
         assert stats.out_of_range
 
 
-def a_run_with_a_cooldown(path: Path) -> Path:
+def a_run_with_a_cooldown(path: Path, *, is_cut_off: bool = False) -> Path:
     """Ten seconds with an operation each, the last three of them cool-down."""
     scenario = {**HEADER.scenario, "cooldown": 3}
     with StatFileWriter.create(path) as writer:
@@ -95,8 +97,9 @@ def a_run_with_a_cooldown(path: Path) -> Path:
         for second in range(10):
             row = result(second + 1, start_ns=second * SECOND_NS)
             writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed([row]))
-        writer.write(MarkRecord(10 * SECOND_NS, "end", users=1))
-        writer.write(FOOTER)
+        if not is_cut_off:
+            writer.write(MarkRecord(10 * SECOND_NS, "end", users=1))
+            writer.write(FOOTER)
     return path
 
 
@@ -106,6 +109,24 @@ def test_a_cooldown_is_excluded(tmp_path: Path) -> None:
     assert stats.run.complete
 
 
+@pytest.mark.parametrize("tail_bytes", [1, 4 << 20])
+def test_the_end_of_the_load_may_be_far_from_that_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tail_bytes: int
+) -> None:
+    monkeypatch.setattr("ssbench.runner.results._TAIL_BYTES", tail_bytes)
+    stats = read_stats(str(a_run_with_a_cooldown(tmp_path / "run.stat.gz")))
+    assert (stats.total().count, stats.left_out) == (7, 3)
+
+
+def test_a_run_that_was_cut_off_has_no_cooldown(tmp_path: Path) -> None:
+    path = a_run_with_a_cooldown(tmp_path / "run.stat.gz", is_cut_off=True)
+    said: list[str] = []
+    stats = read_stats(str(path), said.append)
+    assert (stats.total().count, stats.left_out) == (10, 0)
+    assert not stats.run.complete
+    assert said == [f"{path}: {line}" for line in stats.run.damage]
+
+
 def test_a_cooldown_cannot_be_excluded_from_a_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +134,30 @@ def test_a_cooldown_cannot_be_excluded_from_a_stream(
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file))
         with pytest.raises(UsageError, match="read twice: name the file"):
             read_stats("-")
+
+
+def test_what_is_wrong_with_any_of_several_files_is_said_of_them_all(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.stat.gz", tmp_path / "b.stat.gz"
+    for seed, path in enumerate((first, second)):
+        write_run(path, lasting(seed))
+        builder = BlockBuilder()
+        builder.add(b"\x92\x63\x80")  # [99, {}]
+        magic = BlockBuilder().finish(0)[:16]
+        blocks = path.read_bytes().count(magic)
+        path.write_bytes(path.read_bytes() + builder.finish(blocks) + b"no block" * seed)
+    said: list[str] = []
+    stats, parts = read_merged([str(first), str(second)], said.append)
+    assert [part.name for part in parts] == [str(first), str(second)]
+    assert stats.run.unknown_records == 2
+    assert stats.total().operations == sum(
+        read_stats(str(path)).total().operations for path in (first, second)
+    )
+    assert said == stats.run.damage
+    (line,) = said
+    assert line.startswith(f"{second}: bytes ")
+    read_merged([str(first), str(second)])  # the caller need not hear of it
+    with pytest.raises(StatFileError):
+        read_merged([str(first), str(tmp_path / "none")])
 
 
 # Thresholds ----------------------------------------------------------------------

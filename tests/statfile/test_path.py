@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
-from ssbench.core.errors import StatFileError
-from ssbench.statfile import StatFileWriter, default_path
+from ssbench.core.errors import StatFileError, UsageError
+from ssbench.statfile import StatFileWriter, default_path, is_being_written, read
+from tests.statfile.samples import FOOTER, HEADER, OLD, write_run
 
 NOW = datetime(2013, 6, 7, 10, 23, 14)
 
@@ -74,3 +77,121 @@ def test_a_folder_of_ones_own_is_made_and_named_if_that_fails(tmp_path: Path) ->
     assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o700
     with pytest.raises(StatFileError, match=r"--results-dir .*/no/where: can't be made: No such"):
         default_path("a", 1, 1, None, NOW, results_dir=str(tmp_path / "no/where"))
+
+
+# Overwriting ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.stat.gz"
+
+
+def test_a_file_is_readable_by_its_owner_only(path: Path) -> None:
+    with StatFileWriter.create(path):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_own_stat_file_is_replaced(path: Path) -> None:
+    write_run(path)
+    write_run(path, [HEADER, FOOTER])
+    with read(path) as run:
+        assert list(run) == [HEADER, FOOTER]
+
+
+@pytest.mark.parametrize("begin", [b"", (OLD / "real.stat.gz").read_bytes()])
+def test_an_empty_file_and_an_old_stat_file_are_replaced(path: Path, begin: bytes) -> None:
+    path.write_bytes(begin)
+    path.chmod(0o644)
+    write_run(path, [HEADER])
+    assert path.stat().st_mode & 0o777 == 0o600
+    with read(path) as run:
+        assert list(run) == [HEADER]
+
+
+@pytest.mark.parametrize(
+    "content", [b"thesis", gzip.compress(b"thesis", mtime=0), b"\x1f", b"x" * 99]
+)
+def test_nothing_else_is_overwritten(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(StatFileError, match="isn't overwritten: it is no stat file"):
+        StatFileWriter.create(path, overwrite=True)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_an_existing_file_is_not_overwritten_by_default(path: Path, empty: bool) -> None:
+    before = b"" if empty else write_run(path)
+    path.write_bytes(before)
+    with pytest.raises(UsageError, match=r"run\.stat\.gz: is there already; --force overwrites it"):
+        StatFileWriter.create(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_in_use_by_another_run_is_rejected(path: Path) -> None:
+    with StatFileWriter.create(path) as first:
+        first.write(HEADER)
+        with pytest.raises(StatFileError, match="another run is writing to it"):
+            StatFileWriter.create(path, overwrite=True)
+        first.write(FOOTER)
+    with read(path) as run:
+        assert list(run) == [HEADER, FOOTER]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_links_and_folders_are_rejected(tmp_path: Path, overwrite: bool) -> None:
+    target = tmp_path / "target"
+    write_run(target)
+    before = target.read_bytes()
+    (tmp_path / "link").symlink_to(target)
+    (tmp_path / "dangling").symlink_to(tmp_path / "made-by-us")
+    os.link(target, tmp_path / "hard link")
+    for name in ("link", "dangling"):
+        with pytest.raises(UsageError, match="is a link, which isn't followed; name the file"):
+            StatFileWriter.create(tmp_path / name, overwrite=overwrite)
+    with pytest.raises(StatFileError, match="Is a directory"):
+        StatFileWriter.create(tmp_path, overwrite=overwrite)
+    assert target.read_bytes() == before
+    assert not (tmp_path / "made-by-us").exists()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_devices_are_written_directly(overwrite: bool) -> None:
+    before = os.stat("/dev/null").st_mode
+    with StatFileWriter.create("/dev/null", overwrite=overwrite) as writer:
+        writer.write(HEADER)
+        assert (writer.readable, writer.blocks) == (False, 2)
+        with StatFileWriter.create("/dev/null") as another:  # nobody holds it
+            another.write(HEADER)
+    assert os.stat("/dev/null").st_mode == before
+
+
+def test_a_pipe_takes_a_file_that_can_be_read_at_its_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(StatFileError, match="pipe: can't be written: No such device"):
+        StatFileWriter.create(pipe)  # nobody is there to read it
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with StatFileWriter.create(pipe) as writer:
+        writer.write(HEADER)
+        writer.write(FOOTER)
+    with os.fdopen(end, "rb") as file:
+        data = file.read()
+    with read(BytesIO(data)) as run:
+        assert list(run) == [HEADER, FOOTER]
+    assert pipe.is_fifo()
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StatFileError, match=r"nowhere/run: can't be written: No such file"):
+        StatFileWriter.create(tmp_path / "nowhere" / "run")
+
+
+def test_a_file_in_use_is_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    assert not is_being_written(path)
+    with StatFileWriter.create(path) as writer:
+        writer.write(HEADER)
+        assert is_being_written(path)
+        assert is_being_written(path)  # asking doesn't take the lock away
+    assert not is_being_written(path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import md5
@@ -12,7 +14,7 @@ import pytest
 from msgspec.structs import asdict
 
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.model import SECOND_NS, ErrorKind, Job, SizeClass, Timing
 from ssbench.core.naming import pack_names
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.settings import StorageSettings
@@ -131,6 +133,94 @@ def test_a_change_while_a_file_is_read_is_noticed(folder: Path, size: int, says:
         with pytest.raises(StorageError, match=f"was changed while it was sent {says}") as caught:
             finish(file, pieces)
         assert (caught.value.kind, caught.value.sent) == (ErrorKind.SOURCE_FILE, True)
+
+
+def sent_to_a_socket(file: SourceFile) -> Iterator[bytes]:
+    """The content, piece by piece, by ``send_to``."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        while file.sent < file.size:
+            yield theirs.recv(file.send_to(ours.fileno()), socket.MSG_WAITALL)
+
+
+WAYS = {"read": lambda file: map(bytes, file.pieces()), "sendfile": sent_to_a_socket}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_that_grows_is_sent_to_its_listed_size(folder: Path, way: str) -> None:
+    content = (folder / "large").read_bytes()
+    with source(folder).open(job()) as file:
+        pieces = WAYS[way](file)
+        sent = next(pieces)
+        assert file.sent == len(sent)
+        with (folder / "large").open("ab") as more:
+            more.write(bytes(2 * PIECE))
+        assert sent + b"".join(pieces) == content
+        timing = Timing(1, 2, 3, 0, 201)
+        with pytest.raises(StorageError) as caught:
+            file.check_unchanged(timing)
+        assert (caught.value.status, caught.value.timing) == (201, timing)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_that_shrinks_is_an_error_of_the_source(folder: Path, way: str) -> None:
+    with source(folder).open(job()) as file:
+        pieces = WAYS[way](file)
+        next(pieces)
+        os.truncate(folder / "large", 5)
+        with pytest.raises(StorageError, match=r"while it was sent \(5 bytes, not ") as caught:
+            b"".join(pieces)
+        assert (caught.value.kind, caught.value.sent) == (ErrorKind.SOURCE_FILE, True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_that_can_not_be_read_is_an_error_of_the_source(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, "bad disk")
+
+    for name in ("preadv", "sendfile"):
+        monkeypatch.setattr(os, name, fail)
+    with source(folder).open(job()) as file, pytest.raises(StorageError, match="large: bad disk"):
+        next(WAYS[way](file))
+
+
+def test_a_socket_that_fails_is_no_error_of_the_source(folder: Path) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, source(folder).open(job()) as file:
+        ours.setblocking(False)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        file.send_to(ours.fileno())
+        with pytest.raises(BlockingIOError):
+            file.send_to(ours.fileno())
+        theirs.close()
+        with pytest.raises(BrokenPipeError):
+            file.send_to(ours.fileno())
+
+
+def test_files_that_take_long_are_reported_with_what_is_sent(folder: Path) -> None:
+    files = source(folder)
+    with files.open(job()) as file, files.open(job(1)) as other:
+        sent = len(next(file.pieces()))
+        for each in (file, other):
+            each.opened_ns += 3600 * SECOND_NS  # this test may take long, too
+        assert files.moving() == {}
+        file.opened_ns -= 7200 * SECOND_NS
+        assert files.moving() == {0: sent}
+        file.rewind()
+        assert files.moving() == {0: 0}
+    assert files.moving() == {}
+
+
+def test_one_file_after_another_uses_the_same_buffer(folder: Path) -> None:
+    files = source(folder)
+    buffers = set()
+    for number in (0, 1, 0):
+        with files.open(job(number)) as file:
+            buffers.add(id(next(file.pieces()).obj))
+    assert len(buffers) == 1
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -442,3 +443,27 @@ ANSWER_WORDS = [
 def test_a_response_is_the_same_in_any_pieces(data: bytes) -> None:
     """Invariant: that of ``same_in_pieces``."""
     same_in_pieces(data)
+
+
+class Failing(PiecewiseStream):
+    """Receives no response, but this error."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(b"", lambda: 1)
+        self._error = error
+
+    def recv_into(self, buffer: Any) -> int:
+        raise self._error
+
+
+def test_a_failure_of_tls_is_told_from_a_reset() -> None:
+    tls = ssl.SSLError(1, "[SSL] no")
+    tls.reason = "BAD_RECORD_MAC"
+    for error, kind, says in (
+        (tls, ErrorKind.TLS, "h:80: TLS failed: BAD_RECORD_MAC"),
+        (OSError(5, "Broken In Two"), ErrorKind.DISCONNECTED, "h:80: broken in two"),
+    ):
+        connection = Connection(Failing(error), EndpointState("h:80", 0))  # type: ignore[arg-type]
+        with pytest.raises(StorageError) as caught:
+            connection.request(HEAD, None, 0, None)
+        assert (caught.value.kind, caught.value.detail) == (kind, says)

@@ -18,10 +18,21 @@ import pytest
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
-from ssbench.core.operations import BULK_DELETE, COPY, CREATE, DELETE, HEAD, LIST, POST, READ
+from ssbench.core.operations import (
+    BULK_DELETE,
+    COPY,
+    CREATE,
+    DELETE,
+    ENSURE,
+    HEAD,
+    LIST,
+    POST,
+    RANGE_READ,
+    READ,
+)
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.base import ObjectEntry, StoreAdmin
+from ssbench.storage.base import METHODS, ObjectEntry, StoreAdmin
 from ssbench.storage.registry import open_admin, open_store
 from ssbench.storage.s3parse import bucket_of, container_of
 from ssbench.storage.s3sign import AwsKeys, issue
@@ -79,7 +90,7 @@ def outcome_of(operation: int, *answers: bytes, **own: Any) -> Iterator[Any]:
     with ScriptedServer(answering(*answers)) as server:
         store = open_store(settings(f"http://127.0.0.1:{server.port}", **own))
         others = (4, 5) if operation in (COPY, BULK_DELETE) else ()
-        arguments: Any = (b"", 10, b"") if operation == LIST else ()
+        arguments: Any = {LIST: (b"", 10, b""), RANGE_READ: (3, 5)}.get(operation, ())
         try:
             yield store.actions[operation](
                 Job(1, operation, 0, 1 if arguments else 3, 2, 50, -1, others, arguments), 0
@@ -107,6 +118,15 @@ def test_errors_have_the_code_of_the_body(answer: bytes, kind: ErrorKind, says: 
         assert failure.timing.bytes_moved == 0
 
 
+@pytest.mark.parametrize("status", [300, 507])
+@pytest.mark.parametrize("operation", METHODS)
+def test_a_bad_status_is_an_error_of_any_operation(operation: int, status: int) -> None:
+    body = "" if operation in (HEAD, ENSURE) else error("Sorry")  # which looks by HEAD
+    with outcome_of(operation, response(status, body)) as failure:
+        assert isinstance(failure, StorageError)
+        assert (failure.kind, failure.status) == (ErrorKind.STATUS, status)
+
+
 def test_a_bucket_at_another_endpoint_in_our_region_says_which() -> None:
     answer = MOVED.replace(b"bucket-region: eu-west-1", b"bucket-region: us-east-1")
     with outcome_of(READ, answer) as failure:
@@ -114,6 +134,32 @@ def test_a_bucket_at_another_endpoint_in_our_region_says_which() -> None:
         assert "served at b.s3.eu-west-1.amazonaws.com: give that with --s3-endpoint" in (
             failure.detail
         )
+
+
+INITIAL = "HTTP/1.1 200 X\r\nContent-Length: {0}\r\n{1}\r\n"
+
+
+@pytest.mark.parametrize(("answer", "uploads"), [
+    (INITIAL.format(50, ""), False),
+    (INITIAL.format(51, ""), True),
+    (INITIAL.format(50, "x-amz-meta-ssbench-version: 1\r\n"), True),
+    (INITIAL.format(50, "x-amz-meta-ssbench-letters: 1\r\n"), True),
+    ("HTTP/1.1 404 X\r\nContent-Length: 50\r\n\r\n", True),
+])  # fmt: skip
+def test_an_initial_object_is_uploaded_unless_it_is_there(answer: str, uploads: bool) -> None:
+    sent: list[str] = []
+
+    def script(peer: Peer) -> None:
+        while data := whole_request(peer):
+            sent.append(data.decode("latin-1").split(" ")[0])
+            peer.say(answer.encode() if sent[-1] == "HEAD" else ok())
+
+    with ScriptedServer(script) as server:
+        store = open_store(settings(f"http://127.0.0.1:{server.port}"))
+        timing = store.actions[ENSURE](Job(1, ENSURE, 0, 3, 0, 50), 0)
+        store.close()
+    assert sent == (["HEAD", "PUT"] if uploads else ["HEAD"])
+    assert (timing.status, timing.bytes_moved) == (200, 50 if uploads else 0)
 
 
 def test_a_request_signed_before_the_key_of_our_region_came_begins_anew() -> None:
@@ -179,6 +225,20 @@ def test_a_copy_is_verified_by_its_etag() -> None:
 def test_what_is_no_listing_is_refused(body: bytes) -> None:
     with outcome_of(LIST, ok(body)) as failure:
         assert failure.kind is ErrorKind.PROTOCOL
+
+
+def test_names_and_errors_are_no_object_data() -> None:
+    keys = b"<Contents><Key>k</Key><Size>9</Size></Contents>" * 2
+    with outcome_of(LIST, ok(b"<ListBucketResult>%s</ListBucketResult>" % keys)) as timing:
+        assert (timing.status, timing.items, timing.bytes_moved) == (200, 2, 0)
+    many = b"<Contents><Key>k</Key><Size>9</Size></Contents>" * 11
+    with outcome_of(LIST, ok(b"<ListBucketResult>%s</ListBucketResult>" % many)) as failure:
+        assert failure.kind is ErrorKind.PROTOCOL
+        assert (failure.timing.status, failure.timing.bytes_moved) == (200, 0)
+    for operation in (COPY, POST, BULK_DELETE, DELETE):
+        with outcome_of(operation, *[ok(b"<CopyObjectResult/>")] * 2) as found:
+            timing = found.timing if isinstance(found, StorageError) else found
+            assert timing.bytes_moved == 0
 
 
 DELETED = b"<DeleteResult><Error><Key>%s</Key><Code>%s</Code></Error></DeleteResult>"
@@ -437,3 +497,120 @@ def test_a_listing_of_prefixes_with_a_repeated_token_is_refused(tokens: str) -> 
     with pytest.raises(StorageError) as caught:
         asked_of_admin(lambda admin: admin.list_containers("", "", 10), *pages, bucket="b")
     assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+# --- Buckets
+
+
+class Buckets:
+    """A server of buckets and objects by path, without their content.
+
+    :param faults: method and path -> the status of the response, once.
+    """
+
+    def __init__(self, *paths: str, **faults: int) -> None:
+        self.paths = {*paths}
+        self.faults = {name.replace("_", " /", 1): status for name, status in faults.items()}
+        self.uploads = 501  #: the status of a listing of uploads
+
+    def __call__(self, peer: Peer) -> None:
+        while data := whole_request(peer):
+            method, target = data.decode("latin-1").split(" ")[:2]
+            path, _, query = target.partition("?")
+            peer.say(self._answer(method, path, query))
+
+    def _answer(self, method: str, path: str, query: str) -> bytes:
+        fault = self.faults.pop(f"{method} {path}", 0)
+        if fault:
+            return response(fault, error("Fault") if method != "HEAD" else "")
+        if "uploads" in query:
+            return response(self.uploads, error("Refused"))
+        if method == "PUT":
+            self.paths.add(path)
+        elif method == "GET" and path in self.paths:
+            names = [each.removeprefix(f"{path}/") for each in self.paths if f"{path}/" in each]
+            keys = "".join(
+                f"<Contents><Key>{name}</Key><Size>1</Size></Contents>" for name in names
+            )
+            return ok(f"<ListBucketResult>{keys}</ListBucketResult>".encode())
+        elif path not in self.paths:
+            return response(404, error("NoSuchKey") if method != "HEAD" else "")
+        elif method == "DELETE":
+            self.paths.discard(path)
+            return b"HTTP/1.1 204 X\r\n\r\n"
+        return ok()
+
+
+@contextmanager
+def admin_of(server: Buckets, **own: Any) -> Iterator[StoreAdmin]:
+    with ScriptedServer(server) as listening:
+        admin = open_admin(settings(f"http://127.0.0.1:{listening.port}", **own))
+        try:
+            yield admin
+        finally:
+            admin.close()
+
+
+def test_a_bucket_that_another_master_makes_at_this_moment_is_no_failure() -> None:
+    for there, status in ((True, 409), (False, 409), (True, 403)):
+        server = Buckets(**{"PUT_b-000001": status})
+        server.faults["GET /b-000001"] = 404
+        if there:
+            server.paths.add("/b-000001")
+        with admin_of(server) as admin:
+            if (there, status) == (True, 409):
+                assert admin.make_container("b_000001") is None
+                assert "/b-000001/.ssbench" in server.paths
+            else:
+                with pytest.raises(StorageError) as caught:
+                    admin.make_container("b_000001")
+                assert caught.value.status == (0 if status == 409 else 403)
+                assert "/b-000001/.ssbench" not in server.paths
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_bucket_that_can_not_be_deleted_keeps_its_mark(marked: bool) -> None:
+    server = Buckets("/b-000001", **{"DELETE_b-000001": 409})
+    if marked:
+        server.paths.add("/b-000001/.ssbench")
+    before = {*server.paths}
+    with admin_of(server) as admin:
+        with pytest.raises(StorageError) as caught:
+            admin.delete_container("b_000001")
+        assert caught.value.status == 409
+        assert server.paths == before
+        assert admin.delete_container("b_000001")
+        assert server.paths == set()
+        assert not admin.delete_container("b_000001")
+
+
+@pytest.mark.parametrize(("there", "changed"), [
+    ((), True), (("/b-000001",), True), (("/b-000001", "/b-000001/.ssbench"), False),
+    (("/b-000001", "/b-000001/theirs"), False),
+])  # fmt: skip
+def test_the_caller_hears_before_a_bucket_becomes_ours(
+    there: tuple[str, ...], changed: bool
+) -> None:
+    server, before = Buckets(*there), list[set[str]]()
+    with admin_of(server) as admin:
+        found = admin.make_container("b_000001", lambda: before.append({*server.paths}))
+        assert before == [{*there}] * changed
+        assert (found is None) == (there == ())
+        assert admin.owns("b_000001") == ("/b-000001/theirs" not in there)
+        if "/b-000001/theirs" in there:
+            with pytest.raises(StorageError, match="not empty") as caught:
+                admin.delete_container("b_000001")
+            assert caught.value.status == 409
+
+
+@pytest.mark.parametrize(("status", "deleted"), [(403, True), (501, True), (500, False)])
+def test_a_store_may_have_no_listing_of_uploads(status: int, deleted: bool) -> None:
+    server = Buckets("/b-000001", "/b-000001/.ssbench")
+    server.uploads = status
+    with admin_of(server) as admin:
+        if deleted:
+            assert admin.delete_container("b_000001")
+        else:
+            with pytest.raises(StorageError, match="500"):
+                admin.delete_container("b_000001")
+    assert ("/b-000001" in server.paths) != deleted

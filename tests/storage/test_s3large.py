@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject
-from ssbench.core.operations import COPY, CREATE, POST, REMOVE
+from ssbench.core.operations import COPY, CREATE, ENSURE, POST, REMOVE
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload, StoreAdmin, UploadAdmin
 from ssbench.storage.registry import open_admin, open_store
@@ -169,6 +169,48 @@ def test_a_wrong_etag_of_a_part_is_found_under_verify() -> None:
     encrypted = response(200, ETag=f'"{"0" * 32}"', x_amz_server_side_encryption="aws:kms")
     with store_of(BEGUN, encrypted, encrypted, DONE, verify=True) as (store, _):
         assert store.actions[CREATE](job(CREATE), 0).status == 200
+
+
+def head_of(length: int, segments: str) -> bytes:
+    of_parts = f"x-amz-meta-ssbench-segments: {segments}\r\n" if segments else ""
+    return f"HTTP/1.1 200 X\r\nContent-Length: {length}\r\n{of_parts}\r\n".encode()
+
+
+@pytest.mark.parametrize(("found", "uploads"), [
+    (head_of(60, "multipart 40"), False),
+    (head_of(61, "multipart 40"), True),
+    (head_of(60, "multipart 30"), True),
+    (head_of(60, ""), True),
+    (b"HTTP/1.1 404 X\r\nContent-Length: 60\r\n\r\n", True),
+])  # fmt: skip
+def test_an_initial_object_is_uploaded_unless_it_is_there_in_such_parts(
+    found: bytes, uploads: bool
+) -> None:
+    with store_of(found, BEGUN, part(), part(), DONE) as (store, requests):
+        timing = store.actions[ENSURE](job(ENSURE), 0)
+    assert requests.lines == ["HEAD ", *["POST uploads=", *PARTS, COMPLETE] * uploads]
+    assert (timing.status, timing.bytes_moved) == (200, 60 if uploads else 0)
+
+
+def test_a_post_copies_an_object_onto_itself() -> None:
+    with store_of(BEGUN, copied(), copied(), DONE) as (store, requests):
+        timing = store.actions[POST](job(POST), 0)
+    assert (timing.status, timing.bytes_moved) == (200, 0)
+    assert requests.lines == ["POST uploads=", *PARTS, COMPLETE]
+    assert "x-amz-meta-ssbench-post: 7" in requests.heads[0]
+    ranges = [f"x-amz-copy-source-range: bytes={part}" for part in ("0-39", "40-59")]
+    for head, wanted in zip(requests.heads[1:3], ranges, strict=True):
+        assert wanted in head
+        assert "/tiny_run1_000012\r\n" in head
+        assert "content-length: 0" in head
+
+
+def test_an_object_of_one_part_is_copied_without_a_range() -> None:
+    with store_of(BEGUN, copied(), DONE) as (store, requests):
+        store.actions[COPY](job(COPY, 40), 0)
+    assert requests.lines == ["POST uploads=", PARTS[0], COMPLETE]
+    assert "x-amz-copy-source: " in requests.heads[1]
+    assert "copy-source-range" not in requests.heads[1]
 
 
 def test_a_copy_names_the_ranges_of_its_parts() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ssbench.core.errors import AuthError, UsageError
-from ssbench.storage.options import StoreOptions, option_values
+from ssbench.storage.options import StoreOptions, option_values, parse_storage_options
 from ssbench.storage.registry import open_provider, secret_variables
 from ssbench.storage.s3login import S3Login
 from ssbench.storage.s3options import OPTIONS, read_keys
@@ -96,6 +96,46 @@ def test_variables_name_other_files(tmp_path: Path) -> None:
     assert read_keys(opened, option_values(OPTIONS, opened))[0] == AwsKeys("A", "a", "")
 
 
+@pytest.mark.parametrize(("environ", "given", "key"), [
+    ({"AWS_DEFAULT_PROFILE": "other"}, {}, "AKOTH"),
+    ({"AWS_DEFAULT_PROFILE": "other", "AWS_PROFILE": "default"}, {}, "AKDEF"),
+    ({"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"}, {}, "E"),
+    ({}, {"profile": "other", "access_key": "C", "secret_key": "c"}, "C"),
+    ({"AWS_CONFIG_FILE": "/dev/null"}, {"profile": "other"}, "AKOTH"),
+    ({"AWS_SHARED_CREDENTIALS_FILE": "{home}/.aws/config"}, {"profile": "both"}, "AKBOTH"),
+])  # fmt: skip
+def test_a_profile_is_named_by_option_or_environment(
+    home: Path, environ: dict[str, str], given: dict[str, Any], key: str
+) -> None:
+    with (home / ".aws/config").open("a") as file:
+        file.write("[both]\naws_access_key_id = AKBOTH\naws_secret_access_key = s\n")
+    named = {name: value.format(home=home) for name, value in environ.items()}
+    opened = options(environ={"HOME": str(home), **named}, **given)
+    keys = read_keys(opened, option_values(OPTIONS, opened))[0]
+    assert keys is not None
+    assert keys.access_key == key
+
+
+def test_the_credentials_file_goes_before_the_configuration(home: Path) -> None:
+    with (home / ".aws/config").open("a") as file:
+        file.write(
+            "[profile third]\naws_access_key_id = A\naws_secret_access_key = a\nregion = x\n"
+        )
+    with (home / ".aws/credentials").open("a") as file:
+        file.write("[third]\naws_access_key_id = B\naws_secret_access_key = b\n")
+    opened = options(environ={"HOME": str(home)}, profile="third")
+    keys, values = read_keys(opened, option_values(OPTIONS, opened))
+    assert keys == AwsKeys("B", "b", "")
+    assert values["region"] == "x"
+
+
+@pytest.mark.parametrize("bucket", ["", "a/b", "a?b", "a#b", "a%b", "a@b", "a:b", "a b", "\u00fc"])
+def test_what_is_no_name_of_a_bucket_is_refused(bucket: str) -> None:
+    with pytest.raises(UsageError, match="is not the name of a bucket"):
+        parse_storage_options([f"s3_bucket={bucket}"], OPTIONS)
+    assert parse_storage_options(["s3_bucket=my.Bucket_1"], OPTIONS) == {"s3_bucket": "my.Bucket_1"}
+
+
 @pytest.mark.parametrize(("environ", "given", "says"), [
     ({}, {}, "no credentials for S3"),
     ({"AWS_ACCESS_KEY_ID": "A"}, {}, "the secret access key is missing"),
@@ -121,6 +161,11 @@ def test_a_damaged_file_is_named_and_not_quoted(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a file of AWS profiles") as caught:
         open_provider(options("http://h", {"AWS_SHARED_CREDENTIALS_FILE": str(file)}))
     assert SECRET not in str(caught.value)
+
+
+def test_a_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"{tmp_path}: Is a directory"):
+        open_provider(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path)}))
 
 
 def test_region_and_endpoint_of_a_profile_are_used(home: Path) -> None:

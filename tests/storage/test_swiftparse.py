@@ -14,6 +14,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 from ssbench.storage.swiftparse import (
+    BulkResult,
     Listing,
     NameCounter,
     bulk_result,
@@ -358,3 +359,72 @@ def test_a_listing_without_line_breaks_uses_bounded_memory() -> None:
 )
 def test_a_quota_leaves_what_is_not_used(headers: dict[str, str], free: int | None) -> None:
     assert free_bytes(headers) == free
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        ({}, StoreLimits()),
+        ({"slo": {"max_manifest_segments": 9}}, StoreLimits()),  # no Swift
+        (
+            {"swift": {"max_file_size": 5}},
+            StoreLimits(5, large_objects={"slo": 0, "dlo": 10_000}, bulk_delete_max=0),
+        ),
+        (
+            {"swift": {"container_listing_limit": 7}, "slo": {}, "bulk_delete": {}},
+            StoreLimits(listing_limit=7, large_objects={"slo": 1000, "dlo": 10_000}),
+        ),
+        (
+            {
+                "swift": {"max_object_name_length": 3, "max_container_name_length": 4},
+                "slo": {"max_manifest_segments": 9},
+                "bulk_delete": {"max_deletes_per_request": 8},
+            },
+            StoreLimits(
+                max_object_name_length=3, max_container_name_length=4,
+                large_objects={"slo": 9, "dlo": 10_000}, bulk_delete_max=8,
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_limits_of_a_store_are_those_that_it_states(
+    info: dict[str, object], expected: StoreLimits
+) -> None:
+    assert store_limits(json.dumps(info).encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"Response Status": "200 OK", "Number Deleted": 2}, BulkResult(2, 0, [])),
+        ({"Response Status": "200 OK", "Number Not Found": 3}, BulkResult(0, 3, [])),
+        ({"Response Status": "200 OK", "Errors": [["c/a", "409 Conflict"]], "Number Deleted": 1},
+         BulkResult(1, 0, [("c/a", 409)])),
+        ({"Response Status": "401 Unauthorized", "Errors": [["c/a", "401 Unauthorized"]]},
+         ErrorKind.UNAUTHORIZED),
+        ({"Response Status": "401 Unauthorized"}, ErrorKind.UNAUTHORIZED),
+        ({"Response Status": "300 Choice"}, ErrorKind.STATUS),
+        ({"Response Status": "199 Early"}, ErrorKind.STATUS),
+        ({}, ErrorKind.PROTOCOL),
+        ({"Response Status": "20"}, ErrorKind.PROTOCOL),
+        ({"Response Status": "2x0 OK"}, ErrorKind.PROTOCOL),
+        ({"Response Status": "\u0662\u0660\u0660 OK"}, ErrorKind.PROTOCOL),
+        ({"Response Status": 200}, ErrorKind.PROTOCOL),
+        ({"Response Status": "200 OK", "Errors": "none"}, ErrorKind.PROTOCOL),
+        ({"Response Status": "200 OK", "Errors": [["c/a"]]}, ErrorKind.PROTOCOL),
+        ({"Response Status": "200 OK", "Errors": [["", "409 Conflict"]]}, ErrorKind.PROTOCOL),
+        ({"Response Status": "200 OK", "Errors": [["c/a", "Conflict"]]}, ErrorKind.PROTOCOL),
+        ({"Response Status": "200 OK", "Number Deleted": -1}, ErrorKind.PROTOCOL),
+        ({"Response Status": "200 OK", "Number Not Found": "3"}, ErrorKind.PROTOCOL),
+    ],
+)  # fmt: skip
+def test_a_bulk_response_gives_numbers_and_failures_or_is_an_error(
+    said: dict[str, object], expected: BulkResult | ErrorKind
+) -> None:
+    body = json.dumps(said).encode()
+    if isinstance(expected, BulkResult):
+        assert bulk_result(body) == expected
+    else:
+        with pytest.raises(StorageError) as caught:
+            bulk_result(body)
+        assert caught.value.kind is expected

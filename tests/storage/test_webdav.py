@@ -14,7 +14,18 @@ from msgspec.structs import asdict
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
-from ssbench.core.operations import COPY, CREATE, DELETE, ENSURE, HEAD, LIST, POST, READ
+from ssbench.core.operations import (
+    COPY,
+    CREATE,
+    DELETE,
+    ENSURE,
+    HEAD,
+    LIST,
+    POST,
+    READ,
+    REMOVE,
+    UPDATE,
+)
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.digest import DigestChallenge, digest_credentials, parse_challenges
@@ -186,7 +197,9 @@ def test_a_copy_names_its_destination_and_overwrites_nothing() -> None:
     with driver_on(lambda line, headers: answered(201)) as (driver, heard):
         timing = driver.actions[COPY](job(COPY, others=(12,)), 0)
         assert (timing.status, timing.bytes_moved) == (201, 0)
-    ((line, headers),) = heard
+        driver.actions[DELETE](job(DELETE), 0)
+    ((line, headers), (_line, others)) = heard
+    assert not {"Destination", "Overwrite"} & set(others)
     assert line == "COPY /dav/c_000001/tiny_000003"
     host = headers["Host"]
     assert headers["Destination"] == f"http://{host}/dav/c_000000/tiny_run1_000012"
@@ -230,6 +243,62 @@ def test_an_error_inside_of_a_proppatch_is_an_error() -> None:
                 post(job(POST), 0)
             assert (caught.value.kind, caught.value.status) == (kind, status)
     assert [line for line, _ in heard] == ["PROPPATCH /dav/c_000001/tiny_000003"] * 4
+
+
+@pytest.mark.parametrize(("status", "fails"), [(200, False), (299, False), (300, True)])
+def test_the_worst_status_of_a_property_counts(status: int, fails: bool) -> None:
+    both = (PROPERTY % b"HTTP/1.1 200 OK").replace(
+        b"</response>", b"<status>HTTP/1.1 %d X</status></response>" % status
+    )
+    with driver_on(lambda line, headers: answered(207, body=both)) as (driver, _):
+        if fails:
+            with pytest.raises(StorageError, match="300 for the property") as caught:
+                driver.actions[POST](job(POST), 0)
+            assert caught.value.timing is not None
+            assert (caught.value.timing.status, caught.value.timing.bytes_moved) == (300, 0)
+        else:
+            assert driver.actions[POST](job(POST), 0).status == 207
+
+
+@pytest.mark.parametrize("status", [300, 404, 507])
+@pytest.mark.parametrize(
+    "operation", [READ, CREATE, UPDATE, DELETE, HEAD, POST, LIST, COPY, REMOVE]
+)
+def test_a_bad_status_is_an_error_with_its_times(operation: int, status: int) -> None:
+    asked = job(operation, 1, others=(4,), arguments=(b"", 9, b"") if operation == LIST else ())
+    with driver_on(lambda line, headers: answered(status)) as (driver, _):
+        if (operation, status) == (REMOVE, 404):
+            assert driver.actions[operation](asked, 0).status == 404
+            return
+        with pytest.raises(StorageError, match=f"returned {status}") as caught:
+            driver.actions[operation](asked, 0)
+    assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, status)
+    assert caught.value.timing is not None
+    assert caught.value.timing.bytes_moved == 0
+
+
+@pytest.mark.parametrize("prefix", [b"", b"ti"])
+def test_a_list_needs_a_multistatus(prefix: bytes) -> None:
+    with driver_on(lambda line, headers: answered(200, body=b"x" * 50)) as (driver, _):
+        with pytest.raises(StorageError, match="PROPFIND returned 200") as caught:
+            driver.actions[LIST](job(LIST, 0, arguments=(prefix, 9, b"")), 0)
+        assert caught.value.timing is not None
+        assert caught.value.timing.bytes_moved == 0
+    with driver_on(lambda line, headers: answered(207, body=b"<html/>")) as (driver, _):
+        with pytest.raises(StorageError) as caught:
+            driver.actions[LIST](job(LIST, 0, arguments=(prefix, 9, b"")), 0)
+        assert caught.value.kind is ErrorKind.PROTOCOL
+        assert caught.value.timing is not None
+        assert caught.value.timing.status == 207
+
+
+def test_a_copy_into_a_folder_makes_the_folder_first() -> None:
+    deep = (SizeClass("a/tiny", 10, 200, crud_profile([1, 0, 0, 0]), 10),)
+    with driver_on(lambda line, headers: answered(201), sizes=deep) as (driver, heard):
+        for number in (14, 16):
+            driver.actions[COPY](job(COPY, others=(number,)), 0)
+    lines = [line for line, _ in heard]
+    assert lines == ["MKCOL /dav/c_000000/a/", *["COPY /dav/c_000001/a/tiny_000003"] * 2]
 
 
 BODY = b"".join(pieces(b"tiny_000003", 0, 100, 65536))

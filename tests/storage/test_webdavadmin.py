@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -92,6 +92,34 @@ def flat(parts: Iterable[list[str]]) -> list[str]:
     return [name for part in parts for name in part]
 
 
+def test_a_folder_is_listed_once_for_all_of_its_pages() -> None:
+    tree = Tree(*(f"{container}/{n}" for container in ("c", "d") for n in range(9)))
+
+    def asked(limit: int) -> int:
+        """How often, for the pages of two containers in turn."""
+        with driver_on(tree, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, heard):
+            marker = ""
+            while marker < "8":
+                first, second = (admin.list_objects(name, marker, limit) for name in "cd")
+                assert first == second
+                marker = first[-1].name
+            return len(heard)
+
+    assert [asked(limit) for limit in (1, 2, 9, 100)] == [2, 2, 2, 2]
+
+
+def test_unfinished_listings_of_few_containers_are_kept() -> None:
+    names = [f"c{number:02d}" for number in range(17)]
+    tree = Tree(*(f"{name}/{n}" for name in names for n in range(3)))
+    with driver_on(tree, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, heard):
+        for name in names:
+            admin.list_objects(name, "", 1)
+        assert len(heard) == 17
+        for name in reversed(names):
+            assert admin.list_objects(name, "0", 1) == [ObjectEntry("1", 7)]
+        assert len(heard) == 18  # the first one was given up
+
+
 SEGMENTS = st.sampled_from(["a", "b", "a-b", "a.b", "aa", "é", "0"])
 NAMES = st.sets(st.lists(SEGMENTS, min_size=1, max_size=3).map("/".join), max_size=12)
 
@@ -120,6 +148,102 @@ def test_a_folder_with_more_names_than_are_kept(kept: int, monkeypatch: pytest.M
     with admin_of(tree) as admin:
         found = flat(pages(admin, "c", 9))
     assert found == sorted([*names, "deep/er/x", "tiny_000007x/y"])
+
+
+def answering(
+    tree: Tree, begin: str = "", status: int = 0
+) -> AbstractContextManager[tuple[Any, list[tuple[str, dict[str, str]]]]]:
+    """An admin of the tree, whose server answers request lines that begin so with a status."""
+
+    def answer(line: str, headers: dict[str, str]) -> bytes:
+        return answered(status) if status and line.startswith(begin) else tree(line, headers)
+
+    return driver_on(answer, kind=WebdavAdmin, network_timeout_s=20.0)
+
+
+def test_a_folder_that_goes_away_meanwhile_is_left_out() -> None:
+    tree = Tree("c/.ssbench", "c/a/x", "c/b/x", "c/d")
+    with answering(tree, "PROPFIND /dav/c/b/", 404) as (admin, _):
+        assert flat(pages(admin, "c", 9)) == ["a/x", "d"]
+    with (
+        answering(tree, "PROPFIND /dav/c/b/", 403) as (admin, _),
+        pytest.raises(StorageError, match="403"),
+    ):
+        admin.list_objects("c", "", 9)
+    with answering(tree) as (admin, _), pytest.raises(StorageError, match="404"):
+        admin.list_objects("none", "", 9)
+
+
+@pytest.mark.parametrize(("depth", "listed"), [(64, True), (65, False)])
+def test_folders_are_at_most_64_deep(depth: int, listed: bool) -> None:
+    with admin_of(Tree("c/" + "d/" * depth + "x")) as admin:
+        if listed:
+            assert flat(pages(admin, "c", 9)) == ["d/" * depth + "x"]
+        else:
+            with pytest.raises(StorageError, match="c: more than 64 folders deep") as caught:
+                admin.list_objects("c", "", 9)
+            assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (("c/.ssbench",), ContainerInfo(None, True, 0)),
+        (("c/.ssbench", "c/a", "c/b/x", "c/b/y"), ContainerInfo(None, True, 2)),
+        (("c/a",), ContainerInfo(None, False, None)),
+        (("c/.ssbench", *(f"c/{n:06d}" for n in range(7000))), ContainerInfo(None, True, None)),
+    ],
+    ids=["empty", "some", "of others", "too many to count"],
+)
+def test_a_container_of_ours_has_a_count(paths: tuple[str, ...], expected: ContainerInfo) -> None:
+    with admin_of(Tree(*paths)) as admin:
+        assert admin.container_info("c") == expected
+        assert admin.owns("c") == expected.marked
+
+
+def test_a_delete_tells_what_was_there() -> None:
+    tree = Tree("c/.ssbench", "c/a", "c/b", "c/tiny_0123456789_000003")
+    with answering(tree, "DELETE /dav/c/b", 403) as (admin, _):
+        assert admin.object_run_id("c", "a") is None
+        assert admin.object_run_id("c", "tiny_0123456789_000003") == "0123456789"
+        with pytest.raises(StorageError, match="404"):
+            admin.object_run_id("c", "none")
+        assert admin.delete_object("c", "a")
+        assert not admin.delete_object("c", "a")
+        assert admin.bulk_delete("c", ["none", "b"]) == [("b", 403)]
+        with pytest.raises(StorageError, match="403"):
+            admin.delete_object("c", "b")
+    with driver_on(lambda line, headers: b"", kind=WebdavAdmin) as (admin, _):
+        with pytest.raises(StorageError) as caught:
+            admin.bulk_delete("c", ["a"])
+        assert caught.value.status == 0
+
+
+def test_a_container_that_the_server_deletes_in_part_is_an_error() -> None:
+    with answering(Tree("c/.ssbench"), "DELETE /dav/c/", 207) as (admin, _):
+        with pytest.raises(StorageError, match='could not delete all of "c"') as caught:
+            admin.delete_container("c")
+        assert (caught.value.status, caught.value.sent) == (409, False)
+    with answering(Tree("c/.ssbench"), "DELETE /dav/c/", 404) as (admin, _):
+        assert not admin.delete_container("c")
+
+
+def test_space_and_time_are_those_of_a_multistatus() -> None:
+    with (
+        answering(Tree(), "PROPFIND", 200) as (admin, _),
+        pytest.raises(StorageError, match="PROPFIND returned 200"),
+    ):
+        admin.state()
+
+
+def test_the_caller_hears_before_a_collection_is_made() -> None:
+    tree, before = Tree("d/x"), list[set[str]]()
+    with admin_of(tree) as admin:
+        admin.make_container("c", lambda: before.append({*tree.paths}))
+        assert before == [{"/dav/", "/dav/d/", "/dav/d/x"}]
+        for name in ("c", "d"):
+            admin.make_container(name, lambda: before.append(set()))
+    assert len(before) == 1
 
 
 def test_a_container_is_deleted_with_its_mark_and_empty_folders_only() -> None:

@@ -12,6 +12,7 @@ import pytest
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
+from ssbench.storage.webdavoptions import user_of
 from tests.fakes.scripted_server import Peer, ScriptedServer
 
 PASSWORD = "s3cret-of-nobody"
@@ -230,6 +231,33 @@ def test_incomplete_users_are_refused(
         provider("http://127.0.0.1:9/", environ=netrc(tmp_path, text), **given)
     assert says in str(caught.value)
     assert PASSWORD not in str(caught.value)
+
+
+def test_a_netrc_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"machine \xff")
+    for name, says in (("", "Is a directory"), ("binary", "not a text file")):
+        path = tmp_path / name
+        with pytest.raises(UsageError, match=f"{path}: {says}"):
+            provider("http://127.0.0.1:9/", environ={"HOME": "/none"}, netrc=str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "user", "found"),
+    [
+        ("machine h login n password p", "", ("n", "p")),
+        ("machine h login n password p", "n", ("n", "p")),
+        ("machine other login n password p", "", ("", "")),
+        ("", "", ("", "")),
+        (None, "", ("", "")),
+    ],
+)
+def test_a_server_may_need_no_user(
+    tmp_path: Path, text: str | None, user: str, found: tuple[str, str]
+) -> None:
+    environ = {} if text is None else netrc(tmp_path, text)
+    assert user_of("http://h:1/dav", {"webdav_user": user}, environ) == found
+    both = {"webdav_user": "u", "webdav_password": "q"}
+    assert user_of("http://h:1/dav", both, environ) == ("u", "q")
 
 
 def test_a_url_is_needed() -> None:

@@ -3,11 +3,13 @@ import pytest
 from ssbench.core.errors import ScenarioError
 from ssbench.core.scenario import checks
 from ssbench.core.scenario.checks import (
+    KeyRule,
     ValidationError,
     ValidationErrors,
     duration,
     integer,
     preview,
+    read_keys,
     seconds,
     size,
     suggest,
@@ -135,3 +137,25 @@ def test_many_faults_are_truncated_with_a_count() -> None:
         faults.raise_any()
     assert len(caught.value.faults) == checks.MAX_FAULTS + 1
     assert caught.value.faults[-1] == "x: and 1,234 more errors"
+
+
+TABLE = {"count": KeyRule(integer(1), required=True, example="4"), "more": KeyRule(integer(0))}
+
+
+def read(raw: dict[str, object]) -> tuple[dict[str, object], list[str]]:
+    faults = ValidationErrors("x")
+    return read_keys(raw, TABLE, "rows[2]", faults, ("other",)), faults.lines
+
+
+def test_values_are_checked_and_null_means_absent() -> None:
+    assert read({"count": 3, "more": None, "other": []}) == ({"count": 3}, [])
+
+
+def test_every_fault_has_its_place() -> None:
+    values, faults = read({"more": -1, "cuont": 3})
+    assert values == {"more": None}
+    assert faults == [
+        'x: rows[2].cuont: unknown key; did you mean "count"?',
+        'x: rows[2].count: missing; as in "count": 4',
+        "x: rows[2].more: -1 is below 0; a whole number from 0 up",
+    ]

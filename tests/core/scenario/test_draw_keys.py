@@ -48,6 +48,10 @@ BOUNDS = {"size_min": 100, "size_max": 5000}
             {"size": {"log_normal": {"median": "1k", "sigma": 1.5}}, **BOUNDS}, 100, 5000,
             LogNormal(1024, 1.5, 100, 5000),
         ),
+        (
+            {"size": {"log_normal": {"median": "1k", "sigma": 10}}, **BOUNDS}, 100, 5000,
+            LogNormal(1024, 10, 100, 5000),
+        ),
     ],
 )  # fmt: skip
 def test_sizes_have_a_distribution(
@@ -78,6 +82,7 @@ def test_sizes_have_a_distribution(
         ),
         ({"size": {"log_normal": {"median": 5}}, **BOUNDS}, '"log_normal": {"median": 5} is not'),
         ({"size": {"log_normal": {"median": 500, "sigma": 0}}, **BOUNDS}, "sigma 0 is out of"),
+        ({"size": {"log_normal": {"median": 500, "sigma": 10.1}}, **BOUNDS}, "sigma 10.1 is out"),
         ({"size": {"log_normal": {"median": 500, "sigma": 1}}}, "size_max: missing"),
         (
             {"size": {"log_normal": {"median": "1G", "sigma": 1}}, **BOUNDS},

@@ -8,7 +8,8 @@ import math
 import pytest
 
 from ssbench.core.errors import ScenarioError
-from ssbench.core.model import Stage
+from ssbench.core.model import Group, Stage
+from ssbench.core.operations import CREATE, READ, UPDATE
 from ssbench.core.scenario.fields import ARRIVALS
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.pacing import MODELS
@@ -145,3 +146,61 @@ def test_options_that_stages_exclude() -> None:
 
 def test_the_names_of_arrivals_are_those_of_the_models() -> None:
     assert set(ARRIVALS) == MODELS.keys()
+
+
+# Groups of users --------------------------------------------------------------------------
+
+GROUPS = {
+    "puts": {"users": 3, "operations": {"create": 1}},
+    "gets": {"users": 1, "crud_profile": [0, 3, 1, 0]},
+}
+
+
+def grouped(**changes: object) -> str:
+    keys = {
+        "name": "g", "run_seconds": 3, "groups": GROUPS, "initial_files": {"tiny": 5},
+        "sizes": [{"name": "tiny", "size_min": 1, "size_max": 9}],
+    }  # fmt: skip
+    return json.dumps({**keys, **changes})
+
+
+def test_groups_have_their_own_users_and_operations() -> None:
+    scenario = Scenario.from_json(grouped())
+    assert scenario.user_count == 4
+    assert scenario.groups == (
+        Group("puts", 3, ((CREATE, 1.0),)), Group("gets", 1, ((READ, 0.75), (UPDATE, 0.25))),
+    )  # fmt: skip
+    assert dict(scenario.sizes[0].profile) == {CREATE: 0.75, READ: 0.1875, UPDATE: 0.0625}
+    assert scenario.summary().endswith("4 users (puts 3, gets 1)")
+    assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"groups": {}}, "groups: the object is empty; an object like"),
+        ({"groups": [1]}, "groups: [1] is a list; an object like"),
+        ({"groups": {" ": GROUPS["puts"]}}, 'groups: " " is no name; a name for each'),
+        ({"groups": {"a": 7}}, "groups.a: 7 is a number; an object, as in"),
+        ({"groups": {"a": {"users": 2}}}, 'groups.a: no operations; as in "operations"'),
+        ({"groups": {"a": {**GROUPS["puts"], "user": 1}}}, 'unknown key; did you mean "users"'),
+        ({"groups": {str(n): GROUPS["puts"] for n in range(65)}}, "there are 65; at most 64"),
+        ({"user_count": 5}, "user_count: 5 is not the 4 users of the groups; leave it out"),
+        ({"rate": 5}, "groups: there are stages or a rate as well; one of them"),
+        ({"crud_profile": [1, 1, 1, 1]}, "crud_profile: the groups have operations of their own"),
+        (
+            {"sizes": [{"name": "tiny", "size_min": 1, "size_max": 9, "operations": {"read": 1}}]},
+            "sizes[0].operations: the groups have operations of their own",
+        ),
+    ],
+)  # fmt: skip
+def test_faults_of_groups_are_reported(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_json(grouped(**changes))
+    (fault,) = caught.value.faults
+    assert said in fault
+
+
+def test_the_user_count_option_excludes_groups() -> None:
+    with pytest.raises(ScenarioError, match=r"groups \(-u\): they have users of their own"):
+        Scenario.resolve(grouped(), user_count=9)

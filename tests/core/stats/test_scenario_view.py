@@ -43,6 +43,14 @@ def test_warm_ups_of_stages() -> None:
     assert ScenarioView.of({**SCENARIO, "stages": stages[1:]}).stage_warmups_s == ()
 
 
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [([0.5, 2], (0.5, 2)), ([0.5], None), ([1, 2, 3], None), (["a", 2], None), (2, None)],
+)
+def test_a_think_time_is_a_range_of_two_numbers(raw: object, found: object) -> None:
+    assert ScenarioView.of({**SCENARIO, "think_time": raw}).think_time == found
+
+
 json_values = scripted(any_of(none, boolean, integer, number, text, key=text), 60)
 
 

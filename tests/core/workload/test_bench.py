@@ -282,6 +282,13 @@ def workload_created(workload: BenchWorkload) -> list[int]:
     return [number for pool in workload.population.pools for number in pool.created()]
 
 
+@pytest.mark.parametrize("how", ["lost", "withdrawn"])
+def test_an_initial_object_that_nobody_uploaded_has_no_lifetime_yet(how: str) -> None:
+    initial = initial_jobs(scenario(size_class((0, 1, 0, 0), initial=1), delete_after=20))
+    getattr(initial, how)(initial.take(1, 1, 0.0))
+    assert not initial.population.pools[0].expired(0, 1000.0)
+
+
 def test_with_delete_after_initial_objects_expire_from_their_upload() -> None:
     given = scenario(size_class((0, 1, 0, 0), initial=3), count=None, delete_after=20)
     initial = initial_jobs(given)

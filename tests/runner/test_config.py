@@ -1,0 +1,94 @@
+"""Which values of a run exclude each other, and what follows from the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ssbench.core.errors import UsageError
+from ssbench.core.hostlist import parse_hosts
+from ssbench.core.model import Group
+from ssbench.runner.config import RunConfig, TransportConfig
+from ssbench.runner.results import parse_thresholds
+from ssbench.runner.scenarios import ScenarioText
+from ssbench.storage.options import StoreOptions
+
+HOSTS = parse_hosts("a:2,b")
+NOOP = {"store": StoreOptions("noop"), "is_noop": True}
+
+
+def config(**given: Any) -> RunConfig:
+    return RunConfig(**{"scenario": ScenarioText(b"", "x"), "store": StoreOptions("file"), **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"workers": 3, "expect_workers": 2},
+         "--expect-workers 2 is fewer than the 3 of --workers, which"),
+        ({"ssh_workers": HOSTS, "expect_workers": 2}, "fewer than the 3 of --ssh-workers, which"),
+        ({"workers": 1, "ssh_workers": HOSTS, "expect_workers": 3},
+         "fewer than the 4 of --workers and --ssh-workers, which"),
+        ({"ssh_workers": HOSTS, "store": None}, "can't reach the store of --embedded-swift"),
+        ({"ssh_master": "h", "workers": 1}, "--ssh-master is for the workers of --ssh-workers"),
+        ({"source_addresses": ["127.0.0.1"], "ssh_workers": HOSTS},
+         "--source-address is for the workers of --workers"),
+        ({"existing": "c", **NOOP}, "--existing has nothing to read with --noop"),
+        ({"existing": "c", "verify": True}, "--existing with --verify"),
+        ({"abort_window_s": 5}, "--abort-on-threshold needs a --threshold that it can watch"),
+        ({"abort_window_s": 5, "thresholds": parse_thresholds(["throughput > 1MB/s"])},
+         "--abort-on-threshold needs a --threshold that it can watch"),
+        ({"stats_file": "-"}, "standard output is for the report"),
+        ({"verify": True, **NOOP}, "--verify has nothing to check with --noop"),
+        ({"thresholds": parse_thresholds(["errors < 1%", "throughput > 1MB/s"]), **NOOP},
+         "there is no throughput"),
+    ],
+)  # fmt: skip
+def test_values_that_exclude_each_other_are_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        config(**given)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"workers": 3, "expect_workers": 3},
+        {"workers": 1, "ssh_workers": HOSTS, "expect_workers": 4, "ssh_master": "h"},
+        {"source_addresses": ["127.0.0.1"], "workers": 1},
+        {"existing": "c"},
+        {"abort_window_s": 5, "thresholds": parse_thresholds(["throughput > 1MB/s", "p99 < 1s"])},
+        {"verify": True},
+        {"thresholds": parse_thresholds(["throughput > 1MB/s"])},
+        {"thresholds": parse_thresholds(["errors < 1%"]), **NOOP},
+        {"store": None, "workers": 1},
+    ],
+)
+def test_others_go_together(given: dict[str, Any]) -> None:
+    assert config(**given).retries == 10
+
+
+@pytest.mark.parametrize(
+    ("given", "remote", "started"),
+    [
+        ({}, True, 0),
+        ({"workers": 2}, False, 2),
+        ({"workers": 2, "transport": TransportConfig(key_file="k")}, True, 2),
+        ({"workers": 2, "transport": TransportConfig("127.0.0.1")}, True, 2),
+        ({"workers": 2, "ssh_workers": HOSTS}, True, 5),
+        ({"ssh_workers": HOSTS}, True, 3),
+    ],
+)
+def test_workers_may_join_from_other_hosts(
+    given: dict[str, Any], remote: bool, started: int
+) -> None:
+    made = config(**given)
+    assert (made.has_remote_workers, made.least_started) == (remote, started)
+
+
+def test_users_are_shared_by_the_workers_that_can_take_part() -> None:
+    made = config(workers=4)
+    assert [made.users_each(users) for users in (1, 4, 5, 8, 9)] == [1, 1, 2, 2, 3]
+    few = Group("few", users=2, profile=())
+    assert made.users_each(9, [few, Group("many", users=7, profile=())]) == 5
