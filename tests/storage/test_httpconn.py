@@ -89,6 +89,15 @@ def test_a_collector_gets_headers_and_body_of_every_form(form: str) -> None:
     assert collector.headers["x-trans-id"].strip() == "tx1"
 
 
+def test_each_time_is_that_of_the_receive_which_brought_it() -> None:
+    pieces = [b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", b"ab", b"cd"]
+    sizes, arrivals = map(len, pieces), iter((10, 20, 30))
+    stream = PiecewiseStream(b"".join(pieces), sizes.__next__)
+    stream.arrived_ns = arrivals.__next__  # type: ignore[method-assign]
+    timing = Connection(stream, EndpointState("h:80", 0)).request(HEAD, None, 0, None)  # type: ignore[arg-type]
+    assert (timing.headers_ns, timing.first_byte_ns, timing.last_byte_ns) == (10, 20, 30)
+
+
 @spoilable
 def test_times_of_headers_first_and_last_byte_differ() -> None:
     started = perf_counter_ns()
