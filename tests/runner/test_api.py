@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,17 +75,17 @@ def test_errors_are_exceptions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "option"),
     [
-        ({"users": 0}, "-u: 0 is below 1"),
-        ({"users": -2, "overrides": {"user_count": 3}}, "-u: -2 is below 1"),
-        ({"users": None, "overrides": {"user_count": -3}}, "-u: -3 is below 1"),
-        ({"operations": -1}, "-o: -1 is below 1"),
-        ({"seconds": -1}, "-r: -1 is negative"),
+        ({"users": 0}, "-u (user_count): 0 is below 1"),
+        ({"users": -2, "overrides": {"user_count": 3}}, "-u (user_count): -2 is below 1"),
+        ({"users": None, "overrides": {"user_count": -3}}, "-u (user_count): -3 is below 1"),
+        ({"operations": -1}, "-o (operation_count): -1 is below 1"),
+        ({"seconds": -1}, "-r (run_seconds): -1 is negative"),
     ],
 )
 def test_settings_override_keys_of_the_scenario(
     tmp_path: Path, given: dict[str, Any], option: str
 ) -> None:
-    with pytest.raises(ssbench.SsbenchError, match=option) as raised:
+    with pytest.raises(ssbench.SsbenchError, match=re.escape(option)) as raised:
         ssbench.run(SCENARIO, **settings(tmp_path, **given))
     assert raised.value.exit_status is ssbench.ExitStatus.USAGE
 

@@ -285,13 +285,18 @@ def _read_file(
 
 
 def _read_overrides(overrides: Mapping[str, object], faults: ValidationErrors) -> dict[str, Any]:
-    """The valid ones; the place of an error is the option. An unknown key is a TypeError."""
+    """The valid ones; the place of an error is the option, with the key of a short one.
+
+    :raises TypeError: an unknown key, or one that has no override.
+    """
     changes = {}
     for name, raw in overrides.items():
         if name not in KEYS or name in (*PROFILE_KEYS, "pick"):
             raise TypeError(f"{name} cannot be overridden")
         if raw is not None:
-            changes[name] = faults.check_option(KEYS[name].option or name, KEYS[name].check, raw)
+            option = KEYS[name].option or name
+            key = "" if option.lstrip("-").replace("-", "_") == name else f" ({name})"
+            changes[name] = faults.check_option(option + key, KEYS[name].check, raw)
     return changes
 
 

@@ -174,7 +174,7 @@ def test_no_limit_at_all_is_a_fault_once_the_command_line_is_known() -> None:
 def test_an_invalid_limit_is_not_reported_as_missing() -> None:
     assert places_of(text(operation_count="many")) == ["operation_count"]
     assert faults_of(text(operation_count=None), operation_count=0) == [
-        "-o: 0 is below 1; a whole number from 1 up"
+        "-o (operation_count): 0 is below 1; a whole number from 1 up"
     ]
 
 
@@ -194,7 +194,7 @@ def test_overrides_are_applied_and_recorded() -> None:
     assert scenario.given == {**OLD, "delete_after": 60}
 
 
-def test_overrides_are_validated_under_the_name_of_their_option() -> None:
+def test_overrides_are_validated_under_the_names_of_their_option_and_key() -> None:
     lines = faults_of(
         text(),
         user_count=0,
@@ -208,8 +208,9 @@ def test_overrides_are_validated_under_the_name_of_their_option() -> None:
         container_base="a/b",
     )
     assert [line.partition(":")[0] for line in lines] == [
-        *["-u", "-o", "-r", "-c", "--delete-after", "--policy", "-b", "--seed", "--container-base"]
-    ]
+        "-u (user_count)", "-o (operation_count)", "-r (run_seconds)", "-c (container_count)",
+        "--delete-after", "--policy", "-b (block_size)", "--seed", "--container-base",
+    ]  # fmt: skip
 
 
 def test_an_unknown_override_is_a_programming_error() -> None:
@@ -235,7 +236,7 @@ def test_all_faults_of_a_file_and_its_overrides_are_reported_together() -> None:
     assert [line.partition("; ")[0] for line in lines] == [
         'x.scenario: 1:285: invalid JSON: a trailing comma before "}"',
         "x.scenario: user_count: the key is given more than once",
-        "-c: 0 is below 1",
+        "-c (container_count): 0 is below 1",
         "x.scenario: nam: unknown key",
         "x.scenario: name: missing",
         "x.scenario: crud_profile: all four weights are 0",
