@@ -175,33 +175,48 @@ class S3Client(HttpClient):
     def uploads_of(
         self, container: str, prefix: str, after: str, deadline_ns: int
     ) -> list[OpenUpload]:
-        """A page of the open multipart uploads of objects whose names have this prefix, sorted by
-        name, of names after this one; [] at the end, and where there is no such bucket."""
-        place, response = self.place(container), Xml(_UPLOADS_PAGE, self.signer.token)
-        marker = f"key-marker={quote(place.prefix + after, safe='')}&" if after else ""
-        query = (  # in canonical form
-            f"encoding-type=url&{marker}max-uploads={_UPLOADS_PAGE}"
-            f"&prefix={quote(place.prefix + prefix, safe='')}&uploads="
-        )
-        timing = self.request(
-            "GET", 0, place.bucket_path, query, place.headers, response, deadline_ns,
-            missing_ok=True,
-        )  # fmt: skip
-        if timing.status == 404:
-            return []
-        listing = response.check("ListMultipartUploadsResult", timing)
-        found = [
-            OpenUpload(
-                name_in(listing, record.get("Key", "")).removeprefix(place.prefix),
-                record.get("UploadId", ""),
-                time_of(record.get("Initiated", "")),
+        """Some open multipart uploads of objects whose names have this prefix, sorted by name, of
+        names after this one, and all of each name; [] at the end, and where there is no such
+        bucket.
+
+        :raises StorageError: the listing is malformed, or repeats itself.
+        """
+        place, found = self.place(container), list[OpenUpload]()
+        key = f"key-marker={quote(place.prefix + after, safe='')}&" if after else ""
+        upload = ""
+        while True:
+            response = Xml(_UPLOADS_PAGE, self.signer.token)
+            query = (  # in canonical form
+                f"encoding-type=url&{key}max-uploads={_UPLOADS_PAGE}"
+                f"&prefix={quote(place.prefix + prefix, safe='')}&{upload}uploads="
             )
-            for record in listing.of("Upload")
-        ]
-        # The marker is a name, and not an id as well, since that would have to be of an upload that
-        # is still open. So the last name, of which there may be more, belongs to the next page.
-        whole = [each for each in found if each.name != found[-1].name]
-        return whole if whole and is_truncated(listing) else found
+            timing = self.request(
+                "GET", 0, place.bucket_path, query, place.headers, response, deadline_ns,
+                missing_ok=True,
+            )  # fmt: skip
+            if timing.status == 404:
+                return []
+            listing = response.check("ListMultipartUploadsResult", timing)
+            page = [
+                OpenUpload(
+                    name_in(listing, record.get("Key", "")).removeprefix(place.prefix),
+                    record.get("UploadId", ""),
+                    time_of(record.get("Initiated", "")),
+                )
+                for record in listing.of("Upload")
+            ]
+            if found and page and page[-1] == found[-1]:
+                raise malformed("a listing that goes on after its marker", timing)
+            found += page
+            if not page or not is_truncated(listing):
+                return found
+            # Of the last name there may be more. The next call's marker is a name alone, since an
+            # id may be gone by then; so that name is left to it, unless there is no other.
+            last = found[-1]
+            if whole := [each for each in found if each.name != last.name]:
+                return whole
+            key = f"key-marker={quote(place.prefix + last.name, safe='')}&"
+            upload = f"upload-id-marker={quote(last.id, safe='')}&"
 
     def end_upload(
         self, container: str, upload: OpenUpload, deadline_ns: int, headers: str = ""

@@ -240,11 +240,11 @@ def test_an_error_in_the_response_to_a_copied_part_is_an_error() -> None:
 # --- Open uploads
 
 
-def page_of(*names: str, truncated: bool = False) -> bytes:
+def page_of(*names: str, truncated: bool = False, first: int = 0) -> bytes:
     uploads = "".join(
         f"<Upload><Key>{name}</Key><UploadId>id{index}</UploadId><Initiator><ID>x</ID></Initiator>"
         "<Initiated>2026-01-02T03:04:05.000Z</Initiated></Upload>"
-        for index, name in enumerate(names)
+        for index, name in enumerate(names, first)
     )
     body = f"<IsTruncated>{str(truncated).lower()}</IsTruncated>{uploads}"
     return ok(f"<ListMultipartUploadsResult>{body}</ListMultipartUploadsResult>".encode())
@@ -283,6 +283,36 @@ def test_a_page_of_open_uploads_ends_with_a_whole_name() -> None:
     assert requests.lines == [f"GET {query}"]
     found, _ = asked(lambda admin: admin.open_uploads("c_000000", ""), page_of("b", "b"))
     assert found == [OpenUpload("b", f"id{index}", 1767323045.0) for index in range(2)]
+
+
+def test_more_open_uploads_of_a_name_than_a_page_are_all_listed() -> None:
+    pages = [
+        page_of("c/a", "c/a", truncated=True), page_of("c/a", truncated=True, first=2),
+        page_of("c/a", "c/b", truncated=True, first=3),
+    ]  # fmt: skip
+    found, requests = asked(lambda admin: admin.open_uploads("c", ""), *pages, bucket="bench")
+    assert found == [OpenUpload("a", f"id{index}", 1767323045.0) for index in range(4)]
+    query = "encoding-type=url&{}max-uploads=1000&prefix=c%2F&{}uploads="
+    assert requests.lines == [
+        f"GET {query.format(key, upload)}"
+        for key, upload in (
+            ("", ""),
+            ("key-marker=c%2Fa&", "upload-id-marker=id1&"),
+            ("key-marker=c%2Fa&", "upload-id-marker=id2&"),
+        )
+    ]
+
+
+def test_a_store_that_ignores_the_marker_of_an_upload_is_refused() -> None:
+    page = page_of("a", "a", truncated=True)
+    with pytest.raises(StorageError, match="goes on after its marker"):
+        asked(lambda admin: admin.open_uploads("c_000000", ""), page, page, page)
+
+
+def test_an_empty_page_ends_a_listing_of_open_uploads() -> None:
+    pages = [page_of("a", truncated=True), page_of(truncated=True)]
+    found, _ = asked(lambda admin: admin.open_uploads("c_000000", ""), *pages)
+    assert found == [OpenUpload("a", "id0", 1767323045.0)]
 
 
 @pytest.mark.parametrize("answer", [
