@@ -106,7 +106,7 @@ class HeadroomVerdict(Struct, frozen=True):
     """The judgement on all processes; None: not measured."""
 
     headroom: Headroom
-    findings: Sequence[Shortage] = ()  #: the gravest first
+    findings: Sequence[Shortage] = ()  #: by share of the time, then by value, the highest first
     busiest: Who | None = None  #: the process whose event loop used most of a core
     busiest_loop_percent: float | None = None  #: of a core, on average
     busiest_core_percent: float | None = None  #: the busiest core of each second, on average
@@ -142,7 +142,7 @@ def judge(processes: Sequence[ProcessSeries], own_failures: int = 0) -> Headroom
         finding for process, _all in _machines(processes) for finding in _of_machine(process)
     ]
     findings = [finding for finding in findings if finding.share >= _SOME_OF_THE_TIME]
-    findings.sort(key=lambda finding: -finding.share)
+    findings.sort(key=lambda finding: (-finding.share, -finding.value))
     headroom = Headroom.ENOUGH
     if findings:
         most = findings[0].share >= MOST_OF_THE_TIME

@@ -133,6 +133,16 @@ def test_the_gravest_cause_comes_first() -> None:
     assert [finding.who.worker_id for finding in judge(processes).findings] == ["all", "half"]
 
 
+#: Worker -> percent of each second for which it waited for a core.
+WAITS = {"": 43.0, "most": 93.0, "least": 30.0}
+
+
+def test_of_causes_at_all_times_the_highest_comes_first() -> None:
+    waits = {worker: {"loop_waiting_percent": percent} for worker, percent in WAITS.items()}
+    processes = [process(*[second] * 4, worker_id=worker) for worker, second in waits.items()]
+    assert [finding.who.worker_id for finding in judge(processes).findings] == ["most", "", "least"]
+
+
 CORES = {"core_0_percent": 90.0, "core_1_percent": 94.0, "cpu_percent": 92.0}
 
 
