@@ -259,6 +259,20 @@ def test_an_idle_page_gets_a_sign_of_life(served: Served, monkeypatch: pytest.Mo
     assert lines[1:] == [b"\n", b": ping\n", b"\n"]
 
 
+def test_a_page_is_told_nothing_while_nothing_changes(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.url.port or 0), timeout=20) as client:
+        client.sendall(f"GET /events HTTP/1.1\r\nHost: {served.host}\r\n\r\n".encode())
+        received = b""
+        while b"data: " not in received or not received.endswith(b"\n\n"):
+            received += client.recv(65536)
+        client.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        client.settimeout(20)
+        served.page.finish("")
+        assert client.recv(65536)
+
+
 def test_many_updates_are_one_state(served: Served) -> None:
     states = served.states()
     for done in range(2000):

@@ -120,6 +120,11 @@ def test_containers_can_be_buckets_and_buckets_part_of_the_host_name(
     check_operations(commands, s3, started, 20, *own)
 
 
+def initial_objects(server: S3Server) -> list[str]:
+    """Keys of the first initial large object."""
+    return [key for key in server.contents()["bench"] if key.endswith("/large_000000")]
+
+
 def test_a_lost_worker_and_a_killed_master_leave_no_object_and_no_open_upload(
     commands: Commands, each_s3: S3Server
 ) -> None:
@@ -139,9 +144,12 @@ def test_a_lost_worker_and_a_killed_master_leave_no_object_and_no_open_upload(
     started = commands.start_run("-f", path, "--think-time", 0.05, *options, **given)
     until("an open upload", open_uploads)
     started.workers()[0].send_signal(signal.SIGKILL)
+    until("an initial object", lambda: initial_objects(each_s3))
+    client.create_multipart_upload(Bucket="bench", Key=initial_objects(each_s3)[0])
     lost = started.wait().fine(ExitStatus.WORKERS_LOST)
     assert lost.counted()[0] > 10
     assert not open_uploads(), "also of initial objects"
+    assert re.search(r"Aborted \d uploads? that lost workers had left open", lost.err)
 
     more = ["-o", 10**6, "--think-time", 0.05]
     started = commands.start_run("-f", path, *more, *options, **given)

@@ -62,6 +62,15 @@ def test_the_error_quotes_a_child_that_ends_during_its_start(
 
 
 @pytest.mark.usefixtures("swift_seems_installed")
+def test_ctrl_c_in_the_terminal_does_not_reach_the_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(monkeypatch, tmp_path, "import os; print('led by', os.getsid(0) - os.getpid())")
+    with pytest.raises(SsbenchError, match="ended during its start: led by 0"):
+        EmbeddedSwift(SwiftOptions(directory=str(tmp_path))).start()
+
+
+@pytest.mark.usefixtures("swift_seems_installed")
 def test_a_child_that_does_not_respond_ends_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from ssbench.worker.thread_users import ThreadUserPool
 from tests.worker.test_user_pool import Channel, Store
 
 DOWN = StorageError(ErrorKind.RESET, "reset")
+REJECTED = StorageError(ErrorKind.UNAUTHORIZED, "401", status=401)
 
 
 class Blocking:
@@ -51,7 +52,10 @@ class Blocking:
 
 class Team:
     def __init__(
-        self, count: int, think_s: tuple[float, float] = (0.0, 0.0), renew: bool = False
+        self,
+        count: int,
+        think_s: tuple[float, float] = (0.0, 0.0),
+        renew: Callable[[int], bool] = lambda began_ns: False,
     ) -> None:
         self.driver = Blocking()
         now_ns = time.perf_counter_ns()
@@ -66,7 +70,7 @@ class Team:
         self.held = phase.held
         self.channel = Channel(self.machine, time.perf_counter_ns)
         self.users = ThreadUserPool(
-            self.machine, phase, self.driver, self.channel, Store(lambda began_ns: renew),
+            self.machine, phase, self.driver, self.channel, Store(renew),
             gevent.event.Event(),
         )  # fmt: skip
         self.resize(count)
@@ -152,11 +156,27 @@ def test_failures_are_retried_as_those_of_greenlets(team: Callable[..., Team]) -
 
 
 def test_rejected_credentials_are_waited_for(team: Callable[..., Team]) -> None:
-    here = team(1, renew=True)
-    here.driver.faults = {1: [StorageError(ErrorKind.UNAUTHORIZED, "401", status=401)]}
+    here = team(1, renew=lambda began_ns: True)
+    here.driver.faults = {1: [REJECTED]}
     here.add(1)
     assert here.results(1) == [(1, 0)]
     assert [row.renewals for row in here.channel.rows] == [1]
+
+
+def test_credentials_that_come_after_the_close_are_not_used(team: Callable[..., Team]) -> None:
+    close: list[Callable[[], None]] = []
+
+    def renew(began_ns: int) -> bool:
+        close[0]()
+        return True
+
+    here = team(1, renew=renew)
+    close.append(here.users.close)
+    here.driver.faults = {1: [REJECTED]}
+    here.add(1)
+    here.until(lambda: here.users.closed)
+    here.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
+    assert here.driver.begun == 1
 
 
 def test_users_pause_between_operations(team: Callable[..., Team]) -> None:
