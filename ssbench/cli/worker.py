@@ -25,6 +25,7 @@ from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
 from ssbench.host.process import (
     allow_many_connections,
+    check_memory,
     check_source_addresses,
     host_limits,
     memory_warning,
@@ -172,7 +173,7 @@ def _open_store(
 def _possible_users(ns: argparse.Namespace) -> int:
     """As many as -c says, or as this host allows.
 
-    :raises UsageError: not even one is possible.
+    :raises UsageError: not even one is possible, or not so many workers.
     """
     wanted: int = ns.concurrency
     if ns.parent_pipe is not None and ns.processes is None:
@@ -180,6 +181,7 @@ def _possible_users(ns: argparse.Namespace) -> int:
     limits, workers = host_limits(), ns.processes or 1
     most, why = most_users(limits, len(ns.source_addresses or (None,)), workers)
     if workers > 1:
+        check_memory(limits, workers)
         memory = memory_warning(limits, wanted * workers, workers)
         if memory:
             log.warning("%s", memory)

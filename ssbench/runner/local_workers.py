@@ -20,7 +20,9 @@ from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
 from ssbench.host.private_files import numbered_log
 from ssbench.host.process import (
+    HostLimits,
     allow_many_connections,
+    check_memory,
     check_source_addresses,
     child_environment,
     host_limits,
@@ -52,15 +54,13 @@ def start_local_workers(
     :param least_users: users that must be possible; None: ``most_users``.
     :param groups: of users: no more workers take part than the smallest has users.
     :returns: None if the configuration wants no local workers.
-    :raises UsageError: this host can't run so many users.
+    :raises UsageError: this host can't run so many users, or workers.
     """
     if not config.workers:
         return None
     allow_many_connections()
     each = config.users_each(most_users, groups)
-    warnings: list[str] = []
-    if not config.is_noop:  # its users have no connections
-        each, warnings = users_per_worker(config, each, most_users, least_users or most_users)
+    each, warnings = users_per_worker(config, each, most_users, least_users or most_users)
     arguments, hidden = worker_options(config, each)
     check_source_addresses(config.source_addresses or ())
     for address in config.source_addresses or ():
@@ -92,9 +92,12 @@ def users_per_worker(
     """Users of each worker that ``config.workers`` processes on this host run, and warnings.
 
     :param each: users that a worker is to run.
-    :raises UsageError: this host can't run ``least_users``.
+    :raises UsageError: this host can't run ``least_users``, or so many workers.
     """
     found, workers = host_limits(), config.workers or 1
+    if config.is_noop:  # its users have no connections
+        found = HostLimits(memory_bytes=found.memory_bytes)
+    check_memory(found, workers)
     targets = url_count(config.store) if config.store else 1
     targets *= len(config.source_addresses or (None,))
     # The users of workers on other hosts are unknown here: each worker is given its share.

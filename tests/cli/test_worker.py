@@ -120,7 +120,8 @@ FILES = f"a process may open {WORKER_DESCRIPTORS + 10:,} files"
         (HostLimits(WORKER_DESCRIPTORS), "", None, "no user can run on this host: a process may"),
         (HostLimits(ports=100), "", 50, "can run 50 users, not 64: there are 100 local ports"),
         (HostLimits(ports=100), "--source-address 127.0.0.1 --source-address 127.0.0.2", 64, ""),
-        (HostLimits(memory_bytes=1000), "-c 9", 9, "18 users in 2 workers take about"),
+        (HostLimits(memory_bytes=60_000_000), "-c 9", 9, "18 users in 2 workers take about"),
+        (HostLimits(memory_bytes=1000), "-c 9", None, "2 workers take at least 30 MB of memory"),
     ],
 )  # fmt: skip
 def test_a_host_bounds_the_users_of_its_workers(

@@ -228,7 +228,7 @@ def test_the_number_of_workers_fits_all_users(few_files: int) -> None:
         assert start_local_workers(config(), stack, 7) is None
 
 
-def test_more_users_than_this_host_can_run_are_rejected_with_figures(
+def test_more_users_or_workers_than_this_host_can_run_are_rejected_with_figures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tight = HostLimits(descriptors=128, ports=1000, memory_bytes=60_000_000)
@@ -251,6 +251,14 @@ def test_more_users_than_this_host_can_run_are_rejected_with_figures(
         found = start_local_workers(config(1), stack, 5000)
         assert found is not None
         assert concurrency_of(found) == 5000, "users of --noop have no connections"
+        (memory,) = found.warnings
+        assert "5,000 users in one worker take about 250 MB of memory" in memory
+    with ExitStack() as stack, pytest.raises(UsageError) as caught:
+        start_local_workers(config(5), stack, 5)
+    assert str(caught.value) == (
+        "5 workers take at least 75 MB of memory, and 60 MB can be had on this host: use fewer"
+    )
+    assert children() == []
 
 
 def test_a_worker_that_cannot_start_leaves_nothing(
