@@ -136,7 +136,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "are free, and the results may need": "",
         "no space left on device|; ": "",
         "no such file or directory|; make the folder": "",
-        "--results-dir ...: can't be made": "give another folder, or change who may write there",
+        "--results-dir ...: can't be used": "give another folder, or change who may write there",
         "can't be overwritten": "",
         ": can't be written: ...": "the end of the message has the reason: free space, or write "
         "elsewhere",

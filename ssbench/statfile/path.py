@@ -54,6 +54,7 @@ def default_path(
 
     :param results_dir: the folder instead; it is made if only it is missing.
     :raises StatFileError: if there can be no folder.
+    :raises UsageError: if there can be none at ``results_dir``, or no file in it.
     """
     if results_dir is None:
         folder = private_folder(parent, "name a stat file with -s")
@@ -62,9 +63,8 @@ def default_path(
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise StatFileError(
-                f"--results-dir {folder}: can't be made: {error.strerror}"
-            ) from error
+            cause = "no folder" if isinstance(error, FileExistsError) else error.strerror
+            raise UsageError(f"--results-dir {folder}: can't be used: {cause}") from error
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", scenario_name)[:_NAME_LIMIT]
     name = re.sub(r"^\.", "_", name) or "_"
     seconds = "-" if run_seconds is None else f"{run_seconds:g}"
@@ -75,6 +75,8 @@ def default_path(
     while os.path.lexists(path):  # a second run of the same second
         again += 1
         path = folder / f"{stem}.{again}.stat.gz"
+    if results_dir is not None:
+        check_new(str(path), overwrite=False)
     return path
 
 

@@ -75,8 +75,24 @@ def test_a_folder_of_ones_own_is_made_and_named_if_that_fails(tmp_path: Path) ->
     for _ in range(2):
         assert str(default_path("a", 1, 1, None, NOW, results_dir=own).parent) == own
     assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o700
-    with pytest.raises(StatFileError, match=r"--results-dir .*/no/where: can't be made: No such"):
-        default_path("a", 1, 1, None, NOW, results_dir=str(tmp_path / "no/where"))
+    assert list((tmp_path / "own").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("no/where", r"--results-dir .*/no/where: can't be used: No such file"),
+        ("file", r"--results-dir .*/file: can't be used: no folder"),
+        ("file/in", r"--results-dir .*/file/in: can't be used: Not a directory"),
+        ("/proc", r"/proc/a.*\.stat\.gz: can't be written: .*; .* -s"),
+    ],
+)
+def test_a_folder_in_which_no_file_can_be_is_a_usage_error(
+    tmp_path: Path, place: str, said: str
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=said):
+        default_path("a", 1, 1, None, NOW, results_dir=str(tmp_path / place))
 
 
 # Overwriting ---------------------------------------------------------------------------------
