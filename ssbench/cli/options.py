@@ -519,8 +519,10 @@ CLEANUP_CONTAINERS = (
            command_line_only=True),
     row("--dry-run", "dry_run", bool, "", "show what would be deleted, and delete nothing",
         default=False, command_line_only=True, brief="show what would be deleted"),
-    row("--yes", "yes", bool, "", "do not ask for confirmation", default=False,
-        command_line_only=True, brief="do not ask for confirmation"),
+    row("--yes", "yes", bool, "",
+        "do not ask for confirmation; without a terminal, as in a script, nothing "
+        "is asked anyway", default=False, command_line_only=True,
+        brief="do not ask for confirmation"),
     *STORE_OPTIONS,
 )
 _BENCH_ALL = (
