@@ -147,9 +147,9 @@ class BodyCheck:
 
 
 def claimed_md5(headers: Mapping[str, str]) -> str | None:
-    """The MD5 that an answer's ETag says its body has; None if it says nothing of the kind.
+    """The MD5 of the body according to a response's ETag; None if the ETag is not that.
 
-    An ETag of another form (weak, or of several parts) is the store's own affair; so is that of an
+    Other forms (weak, or of several parts) say nothing about the content. Nor does the ETag of an
     object that S3 encrypts under a key of KMS, or of the client.
     """
     if any(name in headers for name in _OTHER_ETAGS):

@@ -151,8 +151,8 @@ class StorageError(SsbenchError):
 
     :param kind: the kind that the report names.
     :param detail: one line, free of secrets, for the report's example.
-    :param status: the HTTP status, 0 where there was no answer.
-    :param timing: the answer's times, where the store answered at all.
+    :param status: the HTTP status, 0 where there was no response.
+    :param timing: of the response, where there was one.
     :param sent: False if it is certain that no byte of the request went out
         (so the operation can't have happened).
     :param rate_limited: the store asked for fewer requests, although the status does not say so.

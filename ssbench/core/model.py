@@ -43,13 +43,13 @@ class ErrorKind(IntEnum):
     """Why an operation failed. The numbers are on the wire and in stat files: append only."""
 
     NONE = 0
-    STATUS = 1  #: the store answered with a status that means failure
+    STATUS = 1  #: the response has a status that means failure
     CONNECT = 2  #: no connection: refused, unreachable
     CONNECT_TIMEOUT = 3
     NETWORK_TIMEOUT = 4  #: an open connection was silent for too long
     OPERATION_TIMEOUT = 5  #: the whole operation took longer than --operation-timeout
     RESET = 6  #: the connection broke, or was closed, in the middle of a response
-    PROTOCOL = 7  #: the answer is not valid HTTP
+    PROTOCOL = 7  #: the response is not valid HTTP
     TLS = 8
     NAME_LOOKUP = 9
     TRUNCATED = 10  #: fewer body bytes than announced
@@ -57,7 +57,7 @@ class ErrorKind(IntEnum):
     STALE = 12  #: an older version's content
     UNAUTHORIZED = 13  #: the store rejected the credentials
     INTERNAL = 14  #: a defect of ssbench
-    OVERLONG = 15  #: more body than the object, or any answer, can have
+    OVERLONG = 15  #: more body bytes than the object, or any response, can have
     DISCONNECTED = 16  #: the connection ended after the request, before any byte of a response
     #: Our own host had no descriptor, port or memory left for the request.
     LOAD_GENERATOR = 17
@@ -155,15 +155,15 @@ class Failure(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """What a driver reports of one answered attempt. Times are absolute, of perf_counter_ns.
+    """What a driver reports of one attempt that got a response. Times are of perf_counter_ns.
 
     A negative one is the latest that it can have been, negated: the response was read late.
     """
 
-    headers_ns: int  #: the answer's head was complete; may be negative
+    headers_ns: int  #: the response's headers were complete; may be negative
     #: First byte of its body; equals headers_ns if the body is empty. May be negative.
     first_byte_ns: int
-    last_byte_ns: int  #: all of the answer was there
+    last_byte_ns: int  #: the response was complete
     bytes_moved: int  #: body bytes of the object, sent or received
     status: int  #: HTTP status, or its equivalent
     transaction_id: bytes = b""
@@ -187,17 +187,17 @@ class Result(NamedTuple):
     object: int
     due_ns: int  #: offset from the phase's start, NONE_NS in a closed loop
     start_ns: int  #: offset from the phase's start, when the first attempt began
-    headers_ns: int  #: duration, NONE_NS without an answer, UNCERTAIN_NS if it was read late
+    headers_ns: int  #: duration, NONE_NS without a response, UNCERTAIN_NS if it was read late
     first_byte_ns: int  #: the same; NONE_NS where no body is received, too
     last_byte_ns: int  #: duration of the whole operation, retries included; failed ones too
     bytes_moved: int
     retries: int  #: attempts after a failed one
     not_found_retries: int  #: attempts after a 404 (not among retries)
-    rate_limited: int  #: answers that asked to slow down (498, 429, 503 SlowDown)
+    rate_limited: int  #: responses that asked to slow down (498, 429, 503 SlowDown)
     reconnects: int
-    renewals: int  #: starts anew with a fresh token
+    renewals: int  #: times that the operation was started again with a new token
     url: int
-    status: int  #: of the last answer, 0 without one
+    status: int  #: of the last response, 0 without one
     error: int  #: an ErrorKind
     unknown: int  #: 1 if it is unknown whether a mutation happened
     transaction_id: bytes = b""

@@ -140,7 +140,7 @@ class Operation(int):
 
     @property
     def changes_content(self) -> bool:
-        """Whether an attempt without an answer leaves an object's content unknown."""
+        """Whether an attempt without a response leaves an object's content unknown."""
         return self.effect in (Effect.CREATES, Effect.REPLACES, Effect.REMOVES)
 
     @property
@@ -173,11 +173,11 @@ class Operation(int):
     def from_map(cls, row: Mapping[str, Any]) -> Operation:
         """The row of ``to_map``. Properties that this release doesn't know get their defaults.
 
-        :raises ValueError: if it has no sound number and name.
+        :raises ValueError: if it has no valid number and name.
         """
         number, name = row.get("number"), row.get("name")
         if type(number) is not int or number < 0 or not _NAME.fullmatch(str(name)):
-            raise ValueError("no sound number and name")
+            raise ValueError("no valid number and name")
         effect = _known(row.get("effect"), Effect.NONE)
         target = _known(row.get("target"), Target.OBJECT)
         phases = {phase.name.lower(): phase for phase in Phase}
@@ -344,7 +344,7 @@ def moved_bytes(job: Job) -> int:
 def rows_of(maps: Iterable[object]) -> dict[int, Operation]:
     """This process's rows, replaced and completed by those of a stat file's header.
 
-    Entries that are no sound row are left out, and so are rows with the name of another.
+    Invalid entries are left out, and so are rows with the name of another row.
     """
     rows = dict(OPERATIONS)
     for entry in maps:
