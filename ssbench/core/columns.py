@@ -68,7 +68,7 @@ PackedColumn = int | list[Any]
 _Packed = int | tuple[int, Literal["B", "H", "I", "Q"], bytes]
 _Details = Annotated[list[int | str], Meta(max_length=2 * MAX_DETAILS)]
 _Listed = Annotated[list[int | str | _Details], Meta(max_length=2 * MAX_ROWS)]
-#: Of results, by kind: what ``Layout`` accepts.
+#: Of results, by kind: what ``ResultLayout`` accepts.
 _RESULT_TYPES: Mapping[str, Any] = {
     "int": _Packed,
     "id": tuple[Literal["plain", "uuid", "swift"], bytes, bytes],

@@ -27,7 +27,8 @@ class WorkerProgress(NamedTuple):
     """Of one worker."""
 
     name: str
-    state: str  #: "connecting", "running", "spare" (no users), "stopped", "silent", "gone" or so
+    #: "connecting", "running", "spare" (no users), "stopped", "silent", "gone" or "metrics only"
+    state: str
     users: int
     jobs: int  #: queued or in flight
     cpu_percent: float | None  #: of its process, in per cent of one core; None: unknown

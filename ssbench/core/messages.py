@@ -8,7 +8,8 @@ type      direction, channel           says
 ========= ============================ =========================================================
 hello     worker -> master, results    a worker introduces itself, or repeats it
 heartbeat worker -> master, results    answers a control state
-ready     worker -> master, results    connected for this phase, or stopped in it
+ready     worker -> master, results    connected for this phase, or stopped in it, or its work
+                                       socket was opened or closed
 ack       worker -> master, results    the worker has these batches
 results   worker -> master, results    completed operations
 returned  worker -> master, results    jobs that were not started
@@ -16,6 +17,7 @@ expired   worker -> master, results    the store rejected the token of this seri
 host      worker -> master, results    metrics of the host and process, per second
 profiled  worker -> master, results    where it spent CPU time in the run phase
 network   worker -> master, results    a check of the network has ended
+leaving   worker -> master, results    the worker will exit: it only returns jobs from now on
 bye       worker -> master, results    the worker exits (sent after all its results)
 jobs      master -> worker, work       a batch of jobs
 control   master -> worker, control    the control state: all a worker must know; sent once

@@ -69,8 +69,9 @@ _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
 
 
 class MasterOptions(Struct, frozen=True):
-    """What a master may have beside its transport and its settings.
+    """What a master may have besides its transport and its settings.
 
+    :param recorder: of the first run; ``begin_run`` gives that of each later one.
     :param renew: gives new credentials; called in a thread of its own before the present ones
         expire, or when the store rejects them. May raise AuthError.
     :param warn: called with what the user must know; None: the observers' ``message``.
@@ -92,7 +93,7 @@ class MasterOptions(Struct, frozen=True):
 class Master:
     """Runs phases with the workers that join.
 
-    :param observers: see progress; each message goes to all of them.
+    :param observers: those that watch the run; they are called in this order.
     """
 
     def __init__(
