@@ -133,8 +133,8 @@ class Master:
         self._needs_workers = False  # from when all have joined until they are released
         self._lost_between_runs: list[str] = []  # workers, since the last run's end
         self._other_releases: set[tuple[str, str, str]] = set()  # warned of: id, host, release
-        self._refused = 0  # messages of this run
-        self._refused_before = 0  # messages that the transport rejected before this run
+        self._rejected = 0  # messages of this run
+        self._rejected_before = 0  # messages that the transport rejected before this run
         self._worker_warnings = 0
         self._interrupted = self._reported_interrupt = ""
         self._abort = False
@@ -165,9 +165,9 @@ class Master:
         return self._manager.settings
 
     @property
-    def refused(self) -> int:
-        """Messages of this run that were stale, malformed or impossible."""
-        return self._refused + self._transport.refused - self._refused_before
+    def rejected(self) -> int:
+        """How many messages of this run were stale, malformed or impossible."""
+        return self._rejected + self._transport.rejected - self._rejected_before
 
     @property
     def interrupted(self) -> str:
@@ -195,8 +195,8 @@ class Master:
         self.workers_lost, self._lost_between_runs = self._lost_between_runs, []
         self._worker_warnings = 0
         self._profiled.clear()
-        self._refused = 0
-        self._refused_before = self._transport.refused
+        self._rejected = 0
+        self._rejected_before = self._transport.rejected
         for worker in self.registry.workers.values():
             self._record_worker(worker)
 
@@ -281,7 +281,7 @@ class Master:
         for observer in self._observers:
             observer.end_phase()
         self._numbers = machine.numbers
-        self._refused += machine.dispatcher.counts.refused
+        self._rejected += machine.dispatcher.counts.rejected
         self._phase = None
         self._manager.enter(Phase.IDLE)
 
@@ -370,7 +370,7 @@ class Master:
         for message in self._transport.receive(wait_s, or_writable=unsent):
             handler = self._on.get(type(message))
             if handler is None:
-                self._refused += 1
+                self._rejected += 1
             else:
                 handler(message, self._clock())
         if self._interrupted != self._reported_interrupt:
@@ -478,7 +478,7 @@ class Master:
     def _on_results(self, results: Results, now_ns: int) -> None:
         phase = self._phase
         if phase is None or not phase.is_current(results):
-            self._refused += 1
+            self._rejected += 1
             return
         columns = phase.receive_results(results, now_ns)
         if columns is not None:

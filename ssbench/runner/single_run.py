@@ -469,7 +469,7 @@ class Run:
             run_seconds=outcome.seconds,
             lost=outcome.counts.lost,
             late=outcome.never_started,
-            refused=master.refused,
+            refused=master.rejected,
             skipped={row_of(operation).name: n for operation, n in workload.skipped.items()},
             workers_lost=tuple(master.workers_lost),
             warnings=tuple(self.session.warnings),

@@ -164,7 +164,8 @@ class MasterTransport:
                 raise
 
     @property
-    def refused(self) -> int:
+    def rejected(self) -> int:
+        """How many messages were malformed, or of another protocol."""
         return self._rejected.count
 
     def rejected_peers(self, *, last: bool = False) -> list[str]:

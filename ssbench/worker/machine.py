@@ -280,7 +280,7 @@ class WorkerMachine:
         self._layouts: Sequence[JobLayout | None] = ()  # of the schemas of its jobs
         self._rejected = RejectedMessages("work")
         self._unacked: list[int] = []  # batches
-        self._refused: list[int] = []  # numbers of jobs
+        self._to_return: list[int] = []  # numbers of jobs that arrived and will not be started
         self._stop_reported = False
         self._serial = 0  # of the newest credentials
         self._credentials_ns = 0  # when they came
@@ -525,11 +525,11 @@ class WorkerMachine:
         known = jobs[0].group < len(phase.held.queues)
         other = message.phase != phase.phase
         if other or stale or not known or self._starts_nothing(phase):
-            self._refused += [job.number for job in jobs]
+            self._to_return += [job.number for job in jobs]
             return 0
         if phase.ending:
             idle = phase.held.idle_users
-            self._refused += [job.number for job in jobs[idle:]]
+            self._to_return += [job.number for job in jobs[idle:]]
             jobs = jobs[:idle]
         phase.held.add(jobs)
         return len(jobs)
@@ -540,14 +540,14 @@ class WorkerMachine:
         Results take the acknowledgement along if there are any.
         """
         if self.phase and self.phase.ready and self._starts_nothing(self.phase):
-            self._refused += self.phase.held.remove_unstarted()  # users put some back
+            self._to_return += self.phase.held.remove_unstarted()  # users put some back
         if self._unacked:
             self.report()
         if self._unacked:
             self.outbox.append(Ack(self.incarnation, self._joined[0], self._unacked))
             self._unacked = []
-        refused, self._refused = self._refused, []
-        self._return(refused)
+        numbers, self._to_return = self._to_return, []
+        self._return(numbers)
 
     def report(self) -> None:
         """Report the completed operations, if there are any."""
@@ -689,7 +689,7 @@ class WorkerMachine:
             for queue in self.phase.held.queues:
                 queue.clear()
             self.phase.held.delayed.clear()
-            self._unacked, self._refused = [], []
+            self._unacked, self._to_return = [], []
             self.phase = None
             self.actions.append(EndPhase())
 

@@ -211,7 +211,7 @@ class Cluster:
     :param options: of Limits.
     """
 
-    pipe, ports, refused = PIPE, Ports(1, 2, 3), 0
+    pipe, ports, rejected = PIPE, Ports(1, 2, 3), 0
     ip, is_loopback, has_key, key_hint = "192.0.2.1", False, True, ""
 
     def __init__(self, workers: int = 3, chaos: Chaos | None = None, **options: Any) -> None:

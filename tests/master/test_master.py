@@ -276,7 +276,7 @@ def test_phases_follow_each_other_with_new_numbers() -> None:
             outcome = here.master.run_phase(PhasePlan(phase, ledger, 4))
             assert (outcome.ended, outcome.counts.done) == ("complete", 40)
         assert sorted(here.recorder.numbers) == [*range(1, 121)]
-        assert here.master.refused == 0
+        assert here.master.rejected == 0
 
 
 def test_a_phase_by_time_ends_with_its_time() -> None:
@@ -302,12 +302,12 @@ def test_another_run_goes_on_with_the_same_workers() -> None:
         here.master.workers_lost = ["b"]
         rejected.connect(f"tcp://127.0.0.1:{here.transport.ports.results}")
         rejected.send(b"rubbish")
-        here.master.keep_workers(lambda: here.master.refused == 1)
+        here.master.keep_workers(lambda: here.master.rejected == 1)
         credentials = here.master.settings.credentials
         here.begin_run("run2", second, container_base="other")
         assert here.master.settings.container_base == "other"
         assert here.master.settings.credentials == credentials
-        assert (here.master.workers_lost, here.master.refused) == ([], 0)
+        assert (here.master.workers_lost, here.master.rejected) == ([], 0)
         assert here.master.settings.run_id == "run2"
         assert here.run(Ledger(30)).counts.done == 30
         assert [type(record) for record in second.records[:2]] == [WorkerRecord, PhaseRecord]
@@ -715,7 +715,7 @@ def test_false_messages_are_rejected_and_each_job_counts_once(script: Any) -> No
         outcome = here.run(Ledger(40), users=4)
         assert (outcome.ended, outcome.counts.done) == ("complete", 40)
         assert adds_up(outcome)
-        refused = here.master.refused
+        refused = here.master.rejected
         assert bool(refused) == (script is not honest)
 
 
@@ -725,7 +725,7 @@ def test_jobs_whose_results_were_rejected_are_lost_and_the_run_ends() -> None:
         outcome = here.run(Ledger(8), users=4)
         assert (outcome.ended, outcome.counts.done, outcome.counts.lost) == ("complete", 0, 8)
         assert adds_up(outcome)
-        assert here.master.refused
+        assert here.master.rejected
         assert here.recorder.batches == 0
 
 
@@ -760,7 +760,7 @@ def test_foreign_messages_on_the_results_port_are_counted() -> None:
         here.thread_worker()
         outcome = here.run(Ledger(10))
         assert outcome.counts.done == 10
-        assert here.transport.refused == 1
+        assert here.transport.rejected == 1
 
 
 def test_a_worker_that_receives_no_control_state_is_dropped_once() -> None:
@@ -824,4 +824,4 @@ def test_a_worker_of_another_protocol_is_warned_of_once(caplog: pytest.LogCaptur
         " release on every host"
     ]
     assert "protocol" not in caplog.text
-    assert here.master.refused == 8
+    assert here.master.rejected == 8

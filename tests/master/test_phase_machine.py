@@ -408,7 +408,7 @@ def test_impossible_results_are_rejected_with_one_warning_per_worker(
     here.turn()
     for number, jobs in here.sent():
         assert here.results(jobs, [number], data(jobs)) is None
-    assert here.machine.dispatcher.counts.refused > 1
+    assert here.machine.dispatcher.counts.rejected > 1
     (warning,) = here.machine.warnings
     assert warning.startswith("Worker w (host, pid 1) reported results that are rejected (")
 
@@ -421,7 +421,7 @@ def test_repeated_results_are_rejected_without_a_warning() -> None:
     ((number, jobs), *_) = here.sent()
     assert here.results(jobs, [number]) is not None
     assert here.results(jobs) is None
-    assert (here.machine.dispatcher.counts.refused, here.machine.warnings) == (1, [])
+    assert (here.machine.dispatcher.counts.rejected, here.machine.warnings) == (1, [])
 
 
 # Marks -------------------------------------------------------------------------------------

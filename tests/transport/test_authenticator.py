@@ -135,7 +135,7 @@ def test_a_peer_without_the_key_neither_sends_nor_receives_and_is_logged_once(
             addresses.append(place[1])
         # A busy host may not know it until the peer has connected once more.
         assert sorted(set(addresses)) == sorted(addresses) != []
-        assert master.refused == 0
+        assert master.rejected == 0
         # And whoever has the key gets in, all the same.
         with worker_of(master, key) as (friend, control):
             assert all_channels(master, friend, control, PATIENCE_S) == (True, True, True)
@@ -324,7 +324,7 @@ def test_peers_of_other_protocols_get_no_job_without_a_key(said: bytes) -> None:
         try:
             assert not until(lambda: master.send_jobs(b"a job"), GRACE_S)
             assert list(master.receive(0)) == []
-            assert master.refused == 0
+            assert master.rejected == 0
             with worker_of(master) as (transport, _):
                 transport.open_work(2)
                 assert until(lambda: master.send_jobs(b"a job"))

@@ -30,7 +30,7 @@ def test_malformed_messages_are_rejected_and_counted(caplog: pytest.LogCaptureFi
             received: list[Message] = []
             assert until(lambda: bool(received.extend(master.receive(0.05)) or received))
         assert received == [Bye(1, "x")]
-        assert master.refused == 3
+        assert master.rejected == 3
         assert "Rejected a message on the results port" in caplog.text
 
 

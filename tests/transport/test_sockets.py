@@ -42,7 +42,7 @@ def test_all_channels_carry_messages(with_key: bool) -> None:
         worker_of(master, key) as (transport, control),
     ):
         assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
-        assert master.refused == 0
+        assert master.rejected == 0
 
 
 def zeromqs_threads() -> Iterator[int]:

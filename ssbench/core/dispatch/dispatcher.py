@@ -96,7 +96,7 @@ class JobCounts(Struct):
     doubtful: int = 0
     corrupt: int = 0  #: failed jobs with wrong content
     #: Messages of results for jobs that their sender did not hold, and malformed ones.
-    refused: int = 0
+    rejected: int = 0
 
 
 class ThroughputMeter:
@@ -335,7 +335,7 @@ class Dispatcher(Struct):
 
     def acked(self, incarnation: int, batches: Iterable[int], now_ns: int) -> None:
         """A worker has these batches. Batches that timed out meanwhile are ignored: the worker's
-        results for them will be refused, and it returns jobs that old anyway.
+        results for them will be rejected, and it returns jobs that old anyway.
         """
         if incarnation not in self.registry.workers:
             return
@@ -364,15 +364,15 @@ class Dispatcher(Struct):
         self, incarnation: int, packed: bytes, now_ns: int, schema: int = 0
     ) -> Sequence[Any] | None:
         """Completed operations. Returns the packed columns in the order of Result's fields; None
-        if refused.
+        if rejected.
 
-        A batch is refused as a whole if its schema is unknown, or the worker doesn't hold all of
+        A batch is rejected as a whole if its schema is unknown, or the worker doesn't hold all of
         its jobs: it is late (the worker was dropped), a duplicate or forged. Nothing is counted
         twice.
         """
         worker = self.registry.workers.get(incarnation)
         if worker is None:
-            self.counts.refused += 1
+            self.counts.rejected += 1
             return None
         try:
             columns = layout(worker.layouts, schema).decode(packed)
@@ -387,12 +387,12 @@ class Dispatcher(Struct):
                 several = unpack_ints(columns[_STATUSES], count)
         except MessageError as error:
             self.rejection = str(error)
-            self.counts.refused += 1
+            self.counts.rejected += 1
             return None
         jobs = self._release(incarnation, numbers)
         if jobs is None:
             self.rejection = ""
-            self.counts.refused += 1
+            self.counts.rejected += 1
             return None
         self._last_message_ns[incarnation] = now_ns
         if self._only:

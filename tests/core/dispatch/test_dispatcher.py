@@ -295,7 +295,7 @@ def test_jobs_of_a_lost_worker_are_lost() -> None:
     assert fleet.dispatcher.counts.lost == len(sent.jobs)
     worker.work()
     fleet.deliver(worker)
-    assert fleet.dispatcher.counts.refused == 1
+    assert fleet.dispatcher.counts.rejected == 1
     assert fleet.dispatcher.counts.done == 0
     fleet.check()
 
@@ -315,7 +315,7 @@ def test_an_unacknowledged_batch_is_sent_again_under_new_numbers() -> None:
     assert not {job.number for job in second.jobs} & {job.number for job in first.jobs}
     # The stuck one wakes up and does them after all: those results are refused.
     fleet.round(stuck)
-    assert fleet.dispatcher.counts.refused == 1
+    assert fleet.dispatcher.counts.rejected == 1
     fleet.round(other)
     assert fleet.dispatcher.counts.done == len(first.jobs)
     fleet.check()
@@ -493,7 +493,7 @@ def test_results_of_an_earlier_incarnation_are_rejected() -> None:
     assert fleet.dispatcher.counts.lost == 1
     old.work()
     fleet.deliver(old)
-    assert fleet.dispatcher.counts.refused == 1
+    assert fleet.dispatcher.counts.rejected == 1
     assert fleet.send(new)
     fleet.round(new)
     assert fleet.dispatcher.counts.done == 1
@@ -561,7 +561,7 @@ def test_results_are_counted_once() -> None:
     data = packed(batch.jobs)
     assert fleet.dispatcher.results(worker.incarnation, data, 0) is not None
     assert fleet.dispatcher.results(worker.incarnation, data, 0) is None
-    assert fleet.dispatcher.counts.refused == 1
+    assert fleet.dispatcher.counts.rejected == 1
     fleet.check()
 
 
@@ -572,7 +572,7 @@ def test_results_partly_of_other_workers_are_rejected() -> None:
     twice = [batch.jobs[0], batch.jobs[0]]
     for jobs in ([*batch.jobs, other], twice):
         assert fleet.dispatcher.results(worker.incarnation, packed(jobs), 0) is None
-    assert fleet.dispatcher.counts.refused == 2
+    assert fleet.dispatcher.counts.rejected == 2
     assert fleet.dispatcher.in_flight == len(batch.jobs)
     fleet.check()
     # The worker still holds them: only its own results for them count.
@@ -586,7 +586,7 @@ def test_malformed_results_are_rejected(data: bytes) -> None:
     fleet = Fleet()
     worker, _batch = one_held(fleet)
     assert fleet.dispatcher.results(worker.incarnation, data, 0) is None
-    assert fleet.dispatcher.counts.refused == 1
+    assert fleet.dispatcher.counts.rejected == 1
 
 
 def test_results_of_late_reads_are_accepted() -> None:
@@ -596,7 +596,7 @@ def test_results_of_late_reads_are_accepted() -> None:
     for field in ("headers_ns", "first_byte_ns"):
         late[1 + Result._fields.index(field)] = UNCERTAIN_NS
     assert fleet.dispatcher.results(worker.incarnation, pack(late), 0)
-    assert fleet.dispatcher.counts.refused == 0
+    assert fleet.dispatcher.counts.rejected == 0
 
 
 @pytest.mark.parametrize(
@@ -614,7 +614,7 @@ def test_impossible_results_are_rejected(field: str, value: Any) -> None:
     for bad in (value, [value, "B", bytes(len(batch.jobs))]):
         forged[column] = bad
         assert fleet.dispatcher.results(worker.incarnation, pack(forged), 0) is None
-    assert fleet.dispatcher.counts.refused == 2
+    assert fleet.dispatcher.counts.rejected == 2
     assert fleet.dispatcher.rejection, "the master warns of them"
     fleet.check()
     assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
@@ -628,7 +628,7 @@ def test_results_of_late_responses_are_accepted() -> None:
     worker, batch = one_held(fleet)
     late = [row(job)._replace(headers_ns=UNCERTAIN_NS, first_byte_ns=-2) for job in batch.jobs]
     assert fleet.dispatcher.results(worker.incarnation, pack(pack_results(late)), 0)
-    assert fleet.dispatcher.counts.refused == 0
+    assert fleet.dispatcher.counts.rejected == 0
 
 
 def test_unknown_workers_take_no_jobs() -> None:
@@ -829,8 +829,8 @@ def accounted_for(data: bytes) -> None:
         fleet.check()
         counts = fleet.dispatcher.counts
         assert counts.done + counts.failed + fleet.dispatcher.held == held
-        assert (kept is None) == (counts.refused > 0)
-    assert fleet.dispatcher.counts.refused
+        assert (kept is None) == (counts.rejected > 0)
+    assert fleet.dispatcher.counts.rejected
     worker.work()
     fleet.deliver(worker)
     fleet.check()
