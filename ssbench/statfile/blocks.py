@@ -152,7 +152,7 @@ class Bounds:
         self._inflated = 0  #: bytes, those of blocks that turned out to be damaged included
         self._items = 0
 
-    def inflate(self, size: int) -> None:
+    def count_bytes(self, size: int) -> None:
         """Count inflated bytes.
 
         :raises TooMuchError: if they are too many.
@@ -161,12 +161,12 @@ class Bounds:
         if self._inflated > _INFLATED_SLACK + _INFLATED_RATIO * self._source.offset:
             raise TooMuchError("it inflates to far more than a run writes: the rest is not read")
 
-    def count(self, item: Item) -> Item:
-        """Count an item as one, and return it."""
-        self.unfold(1)
+    def counted(self, item: Item) -> Item:
+        """Count one record, and return it."""
+        self.count_items(1)
         return item
 
-    def unfold(self, items: int) -> None:
+    def count_items(self, items: int) -> None:
         """Count records, or results in them.
 
         :raises TooMuchError: if they are too many.
@@ -176,8 +176,8 @@ class Bounds:
             raise TooMuchError("it holds far more than a run writes: the rest is not read")
 
 
-def _no_bounds(size: int) -> None:
-    """No bound."""
+def _unbounded(size: int) -> None:
+    """Counts nothing."""
 
 
 class _Frame(NamedTuple):
@@ -214,11 +214,12 @@ def looks_like_blocks(source: Source) -> bool:
 
 
 def read_blocks(
-    source: Source, on_damage: OnDamage, inflate: Callable[[int], None] = _no_bounds
+    source: Source, on_damage: OnDamage, count_bytes: Callable[[int], None] = _unbounded
 ) -> Iterator[Block]:
     """Every block that is whole, in order; ``on_damage`` is called with what is damaged or missing.
 
-    :param inflate: called with the bytes of each block, packed and inflated, before it is read.
+    :param count_bytes: called for each block with its packed size before it is read, and with its
+        inflated size before it is inflated; may raise.
     :raises StatFileError: if a newer ssbench has written the file.
     """
     expected = 0
@@ -235,8 +236,8 @@ def read_blocks(
             on_damage(_missing(expected, frame.number - 1))
         try:
             member = source.peek(frame.length)
-            inflate(len(member))
-            data = _inflate(member, frame.length, inflate)
+            count_bytes(len(member))
+            data = _inflate(member, frame.length, count_bytes)
         except _DamagedError as error:
             on_damage(f"block {frame.number} at byte {source.offset} {error}")
             told = True
@@ -296,7 +297,7 @@ def check_version(version: int) -> None:
         )
 
 
-def _inflate(member: bytes, length: int, inflate: Callable[[int], None]) -> bytes:
+def _inflate(member: bytes, length: int, count_bytes: Callable[[int], None]) -> bytes:
     if len(member) < length:
         raise _DamagedError(f"is cut off after {len(member)} of {length} bytes")
     if length < _FRAME.size + _TAIL.size:
@@ -304,7 +305,7 @@ def _inflate(member: bytes, length: int, inflate: Callable[[int], None]) -> byte
     crc, size = _TAIL.unpack_from(member, length - _TAIL.size)
     if size > MAX_BLOCK:
         raise _DamagedError(f"would inflate to {size} bytes; at most {MAX_BLOCK} are read")
-    inflate(size)
+    count_bytes(size)
     engine = ENGINE.decompressobj(-15)
     try:
         # One byte more than announced, which detects a decompression bomb and stops it.

@@ -151,8 +151,10 @@ class StatFileReader:
 
     def _open(self, source: Source) -> Iterator[Record]:
         if looks_like_blocks(source):
-            inflate = {"inflate": self._bounds.inflate} if self._bounds else {}
-            blocks = read_blocks(source, self.add_damage, **inflate)
+            if self._bounds is None:
+                blocks = read_blocks(source, self.add_damage)
+            else:
+                blocks = read_blocks(source, self.add_damage, self._bounds.count_bytes)
             each = (objects([block.data], self.add_damage) for block in blocks)
             return self._decoded(chain.from_iterable(each))
         inflated = self._inflated(read_plain(source, self.add_damage))
@@ -184,11 +186,11 @@ class StatFileReader:
     def _inflated(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
             if self._bounds is not None:
-                self._bounds.inflate(max(len(piece), _LEAST_PIECE))
+                self._bounds.count_bytes(max(len(piece), _LEAST_PIECE))
             yield piece
 
     def _counted(self, items: Iterator[Any]) -> Iterator[Any]:
-        return items if self._bounds is None else map(self._bounds.count, items)
+        return items if self._bounds is None else map(self._bounds.counted, items)
 
     def _decoded(self, items: Iterator[Any]) -> Iterator[Record]:
         """The records of one run; of its header, of which the file has two copies, one."""
@@ -206,7 +208,7 @@ class StatFileReader:
                 continue
             if isinstance(record, ResultBatch):
                 if bounds is not None:
-                    bounds.unfold(record.count)
+                    bounds.count_items(record.count)
             elif isinstance(record, RunHeader):
                 if header is not None:
                     if record.run_id == header.run_id:

@@ -225,16 +225,16 @@ def test_plain_gzip_is_read_up_to_the_damage() -> None:
 def test_bounds_grow_with_how_far_the_file_was_read() -> None:
     source = Source(io.BytesIO(bytes(1 << 20)))
     bounds = Bounds(source)
-    bounds.inflate(32 << 20)
-    bounds.unfold(1 << 18)
-    for spend in (bounds.inflate, bounds.unfold):
+    bounds.count_bytes(32 << 20)
+    bounds.count_items(1 << 18)
+    for spend in (bounds.count_bytes, bounds.count_items):
         with pytest.raises(TooMuchError, match="far more than a run writes"):
             spend(1)
     source.peek(1 << 20)
     source.skip(1 << 20)
-    bounds.inflate(30 << 20)
-    bounds.unfold(1 << 19)
-    assert bounds.count("item") == "item"
+    bounds.count_bytes(30 << 20)
+    bounds.count_items(1 << 19)
+    assert bounds.counted("item") == "item"
 
 
 def test_blocks_that_are_damaged_count_as_inflated_as_well() -> None:
