@@ -317,15 +317,15 @@ class WorkerWait:
         """A line for the user: which workers have joined, and how long the wait lasts at most."""
         registry = self._manager.registry
         joined = registry.load_workers
-        left = f"({left_ns // SECOND_NS} s left)"
+        left = f"{left_ns // SECOND_NS} s left"
         if self._expected:
             if joined and self._limits.fewer_workers_ok:
-                left = left.replace(")", f", then the run starts with {joined})")
-            return f"Waiting for workers: {joined} of {self._expected} {left}"
+                left += f", then the run starts with {joined}"
+            return f"Waiting for workers: {joined} of {self._expected} ({left})"
         if not joined:
-            return f"Waiting for workers: none so far {left}"
+            return f"Waiting for workers: none so far ({left})"
         users = f"{min(registry.concurrency, self._users)} of {self._users} users"
-        return f"Waiting for workers: {joined} so far, for {users} {left}"
+        return f"Waiting for workers: {joined} so far, for {users} ({left})"
 
     def shortcomings(self) -> list[str]:
         """Warnings if fewer workers or users are available than wanted.
