@@ -513,7 +513,7 @@ class Master:
         if worker:
             self._hosts.check_clock(worker)
             if self._phase:
-                self._phase.receive_heartbeat(heartbeat, now_ns)
+                self._phase.receive_heartbeat(heartbeat)
 
     def _on_ready(self, ready: Ready, now_ns: int) -> None:
         worker = self.registry.receive_ready(ready)

@@ -336,8 +336,8 @@ class PhaseMachine:
                 " operations in such messages count as lost"
             )
 
-    def receive_heartbeat(self, heartbeat: Heartbeat, now_ns: int) -> None:
-        """Long uploads of a worker."""
+    def receive_heartbeat(self, heartbeat: Heartbeat) -> None:
+        """A worker reports its uploads that take long."""
         self._moving[heartbeat.incarnation] = heartbeat.moving
 
     def worker_left(self, incarnation: int, reason: str = "") -> int:
