@@ -14,16 +14,16 @@ from gevent import get_hub
 from gevent.pool import Pool as GreenletPool
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.model import SECOND_NS, ErrorKind, Timing
 from ssbench.storage.dial import Dialler
 from ssbench.storage.httpconn import IDLE, Connection, Disconnected, EndpointState, Upload
 from ssbench.storage.httpresponse import Collector, error_line
 
 _SWEEP_S = 0.08  #: interval of the timeout checks: the error of a timeout
-_SUSPENDED_NS = 1_000_000_000  #: a sweep this late means that our process was suspended
+_SUSPENDED_NS = SECOND_NS  #: a sweep this late means that our process was suspended
 #: Servers close idle connections after seconds. One that was idle for less is taken to have been
 #: closed while it served the request.
-_LONG_IDLE_NS = 1_000_000_000
+_LONG_IDLE_NS = SECOND_NS
 _CONNECT_AT_ONCE = 64
 
 
