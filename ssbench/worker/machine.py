@@ -67,20 +67,22 @@ log = logging.getLogger(__name__)
 
 _NEVER_NS = 1 << 62
 _HELLO_NS = SECOND_NS  #: between two hellos
-#: So long after the first control state that does not list it, the master has given up this
-#: incarnation: it was listed while control states did not arrive. The hello is no start for this: a
-#: master that checks the store first reads it late.
+#: A worker takes a new incarnation if control states have not listed it for this long: the master
+#: listed it and dropped it again while no control state arrived. The time counts from the first of
+#: these control states, not from the hello: a master that checks the store first reads it late.
 _UNANSWERED_NS = 5 * SECOND_NS
 #: A refused worker repeats its hello this long: the worker of the same id may be dead, and not yet
 #: lost.
 _REFUSED_NS = 15 * SECOND_NS
 NO_MASTER_WARNING_S = 10
-#: A worker that exits waits so long at most until the master sends it no more jobs.
+#: A worker that exits waits at most this long until the master sends it no more jobs.
 _LEAVING_NS = 2 * SECOND_NS
-#: Credentials are asked for once a second, and waited for so long.
+#: An operation with rejected credentials asks the master for new ones once a second, and waits for
+#: them at most this long.
 _ASK_NS, _RENEWAL_NS = SECOND_NS, 60 * SECOND_NS
-#: Pauses of the shell between two ticks: until the hello is out (connections take a moment), while
-#: there is no master to take it, while operations in flight end, and else.
+#: Longest pauses of the shell between two ticks: until the hello is sent (connecting takes a
+#: moment), while there is no master to take it, while the worker waits for its last operations
+#: before it exits, and at all other times.
 _HELLO_PAUSE_S, _ALONE_PAUSE_S, _DRAIN_PAUSE_S, TICK_S = 0.005, 0.05, 0.02, 0.25
 #: Freed when memory runs out: an orderly exit needs some. More than malloc keeps for itself.
 _RESERVE_BYTES = 1 << 20
@@ -223,8 +225,8 @@ class OpenJobs(NamedTuple):
 
 
 class CloseJobs(NamedTuple):
-    """Close the work socket, after ``receive_jobs`` of what is in it as long as ``wants_jobs``.
-    Before that, nothing of the outbox is sent."""
+    """Close the work socket. First receive what is in it, as long as ``wants_jobs`` is true; send
+    the outbox only after that."""
 
 
 class Connect(NamedTuple):
