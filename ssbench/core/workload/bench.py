@@ -24,9 +24,9 @@ from ssbench.core.workload.picker import BenchPlan, NoJob, TargetPicker, draw_ta
 from ssbench.core.workload.population import Population, lifetime_s
 from ssbench.core.workload.workload import NOT_FOUND, CleanupWorkload, Workload
 
-#: So many skips end a ``take``, so that the master gets on with other things.
+#: After this many skips ``take`` returns what it has, so that the master's loop is not held up.
 SKIPS_AT_ONCE = 10_000
-#: The same for skips because of operations in flight: only time helps against those.
+#: The same for skips because of operations in flight: drawing again at once would hardly help.
 BUSY_SKIPS_AT_ONCE = 4
 
 

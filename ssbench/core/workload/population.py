@@ -147,7 +147,7 @@ class ObjectPool:
         if Effect.REPLACES in effects or (verify and copies):
             self.versions = array("I", bytes(4 * self._next))
         if removes or Effect.CREATES in effects:
-            self._settle(positions=removes)
+            self._as_arrays(positions=removes)
         if removes or self.exclusive:
             self.busy = {}
         if self.size_class.pick.kind == "newest_first":
@@ -204,7 +204,7 @@ class ObjectPool:
 
     def join(self, number: int) -> None:
         """An object exists and may be drawn."""
-        members, positions = self._settle(positions=False)
+        members, positions = self._as_arrays(positions=False)
         if positions is not None:
             positions[number] = len(members)
         members.append(number)
@@ -267,7 +267,7 @@ class ObjectPool:
 
         The first call in a class without removals takes about 0.1 µs per member.
         """
-        members, positions = self._settle(positions=True)
+        members, positions = self._as_arrays(positions=True)
         assert positions is not None  # nosec B101 # for the type checker
         position = positions[number]
         if position == NOWHERE:
@@ -293,8 +293,11 @@ class ObjectPool:
         self.closing -= 1
         return held[0]
 
-    def _settle(self, positions: bool) -> tuple[MutableSequence[int], array[int] | None]:
-        """Members as an array, and positions, which are made if ``positions`` is true."""
+    def _as_arrays(self, positions: bool) -> tuple[MutableSequence[int], array[int] | None]:
+        """The members as an array, no longer a range, and their positions.
+
+        :param positions: whether to make the positions if there are none yet.
+        """
         whole = isinstance(self.members, range)
         if isinstance(self.members, range):
             self.members = array("I", self.members)
