@@ -94,7 +94,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "the store has no space left": "",
         "the initial objects take ..., and the store has": "",
         "the store has no storage policy ... those it has": "give one of those with -p",
-        'container "..." is there under ..., not': "",
+        'container "..." already exists under ..., not': "",
         'container "..." could not be made': "the end of the message has the reason",
         "nothing says that ssbench made it": "",
         "can't see whether ssbench made it": "check that it is yours",

@@ -150,7 +150,7 @@ COMMANDS: Mapping[str, Command] = {
         KILL_WORKERS,
         "master:kill_workers",
         "tell all workers to exit",
-        "Tells all workers, on any host, whose master is this host to exit, lists them, and "
+        "Tells all workers that connect to this host to exit, wherever they run; lists them, and "
         "returns when they are gone.",
         is_common=False,
     ),

@@ -78,8 +78,8 @@ def check_policy(limits: StoreLimits, policy: str | None) -> Check:
     if policy is None:
         return Check()
     if limits.policies is None:
-        text = f'the store doesn\'t say which storage policies it has: whether "{policy}"'
-        return Check(warnings=(f"{text} is one shows with the first container",))
+        text = f'the store doesn\'t list its storage policies: whether it has "{policy}"'
+        return Check(warnings=(f"{text} is known once the first container is made",))
     if policy.casefold() in map(str.casefold, limits.policies):
         return Check()
     names = ", ".join(printable(name) for name in limits.policies) or "none"
@@ -208,7 +208,7 @@ def check_marks(
                 return
             raise SsbenchError(
                 f'container "{printable(name)}": can\'t see whether ssbench made it:'
-                f" {printable(error.detail)}; --use-existing uses it unseen"
+                f" {printable(error.detail)}; --use-existing uses it without this check"
             ) from error
         if not is_ours:
             raise SsbenchError(_not_ours(name, None))
@@ -238,8 +238,8 @@ def _why_not_made(storage: StoreAdmin, name: str, policy: str | None, error: Sto
         return f'container "{printable(name)}" could not be made: {explained(error)}'
     wanted = f'"{policy}"' if policy else "the default one"
     return (
-        f'container "{printable(name)}" is there under {_policy_of(storage, name)}, not {wanted}:'
-        " choose another container_base, or delete it with cleanup-containers"
+        f'container "{printable(name)}" already exists under {_policy_of(storage, name)},'
+        f" not {wanted}: choose another container_base, or delete it with cleanup-containers"
     )
 
 

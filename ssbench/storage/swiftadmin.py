@@ -80,7 +80,8 @@ class SwiftAdmin(SwiftClient):
         if policy and found.policy and found.policy.lower() != policy.lower():
             raise StorageError(
                 ErrorKind.STATUS,
-                f"container {container!r} is there under policy {found.policy!r}, not {policy!r}",
+                f"container {container!r} already exists under policy {found.policy!r},"
+                f" not {policy!r}",
                 status=409,
             )
         if not found.marked and found.object_count == 0:

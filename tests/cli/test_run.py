@@ -235,7 +235,7 @@ def test_a_warning_is_shown_and_recorded_even_if_quiet(
     footer = read_stats(str(results)).run.footer
     assert footer is not None
     (warning,) = footer.warnings
-    assert 'whether "gold" is one shows with the first container' in warning
+    assert 'whether it has "gold" is known once the first container is made' in warning
     assert capsys.readouterr() == ("", f"WARNING: {warning}\n")
 
 

@@ -233,8 +233,8 @@ OK, WARNING, SKIPPED = Verdict.OK, Verdict.WARNING, Verdict.SKIPPED
         }),
         (StoreState(10**9, -2.6), None, {"policy": "gold"}, {
             "clocks": (WARNING, "this host's clock is 3 s behind the store's"),
-            "policy": (WARNING, "the store doesn't say which storage policies it has: whether"
-                                ' "gold" is one shows with the first container'),
+            "policy": (WARNING, "the store doesn't list its storage policies: whether it has"
+                                ' "gold" is known once the first container is made'),
         }),
     ],
 )  # fmt: skip

@@ -80,7 +80,7 @@ def test_a_missing_policy_is_reported_with_the_existing_ones() -> None:
 def test_a_policy_that_cannot_be_checked_is_a_warning() -> None:
     found = check(StoreLimits(), scenario(policy="gold"))
     assert not found.faults
-    assert 'whether "gold" is one' in found.warnings[0]
+    assert 'whether it has "gold" is known once the first container is made' in found.warnings[0]
 
 
 def test_sizes_and_names_beyond_the_limits_are_reported_together() -> None:
@@ -276,7 +276,7 @@ def test_a_container_with_another_policy_is_rejected_by_name() -> None:
     with pytest.raises(SsbenchError) as caught:
         make_containers(client(storage_of(store, "silver"), 1), NAMES, policy="silver")
     assert str(caught.value) == (
-        'container "ssbench_000001" is there under storage policy "gold", not "silver":'
+        'container "ssbench_000001" already exists under storage policy "gold", not "silver":'
         " choose another container_base, or delete it with cleanup-containers"
     )
     assert list(store.containers) == [NAMES[1], NAMES[0]]
