@@ -39,7 +39,7 @@ def tell_status(reasons: Mapping[ExitStatus, str]) -> ExitStatus:
 
 
 def tell_log(found: LogFiles) -> None:
-    """Print what of access logs is used, and what is not."""
+    """Print how much of the access logs is used, and why the rest is not."""
     tell(f"Read {plural(found.lines, 'line')}: {plural(found.used, 'request')} used")
     for reason, count in found.left_out.items():
         tell(f"  left out {count:,}: {reason}")
@@ -55,14 +55,17 @@ def printable_lines(text: str) -> str:
 
 
 def log_to_stderr(level: int, form: str) -> None:
-    """Let all loggers write there, each message in a line of its own."""
+    """Send the messages of all loggers to standard error, a line each.
+
+    :param form: as of logging.Formatter.
+    """
     handler = _StderrHandler()
     handler.setFormatter(PlainFormatter(form))
     logging.basicConfig(level=level, handlers=[handler])
 
 
 class _StderrHandler(logging.Handler):
-    """Writes to what stderr is at that time: a live display replaces it, and shows lines above."""
+    """Writes to the sys.stderr of the moment: a live display replaces it, to show lines above."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -22,9 +22,8 @@ from ssbench.cli.worker_options import WORKER
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.text import printable
 
-#: System errors that are neither a user's mistake nor a defect: too few descriptors, processes,
-#: too little memory, a full disk.
-#: With what to do about it.
+#: System errors that are neither a user's mistake nor a defect (too few descriptors or processes,
+#: too little memory, a full disk) -> what to do about them.
 _SHORTAGES = {
     errno.EMFILE: "raise the limit of open files (ulimit -n), or use fewer users or workers here",
     errno.ENFILE: "raise the host's limit of open files (sysctl fs.file-max)",

@@ -96,7 +96,10 @@ def _section(
             rows.append(("Kept", "until a reboot, which empties /tmp; --results-dir sets another"))
         rows.append(("Results", printable(results)))  # a path that is cut is of no use
     table = [
-        [fact("topic", topic, WORD, "what the line is about"), fact("text", text, WORD, "it")]
+        [
+            fact("topic", topic, WORD, "what the line is about"),
+            fact("text", text, WORD, "the line itself"),
+        ]
         for topic, text in rows
     ]
     figures = [*figures, fact("stats_file", results, WORD, "where the results are", "json")]

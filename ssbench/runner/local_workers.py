@@ -1,4 +1,4 @@
-"""Worker processes that another one starts on its own host, and that end with it.
+"""Worker processes on this host, which end with the process that started them.
 
 A run starts its own before the master is loaded, because both take long; ``ssbench-worker
 --processes`` starts several. Each worker waits at a pipe for the master's address and key; the key
@@ -117,7 +117,7 @@ def users_per_worker(
 
 
 class LocalWorkers:
-    """The processes, from entering the context to its end.
+    """A context manager: the processes start when it is entered, and end when it is left.
 
     :param options: of each worker, by its name.
     :param command: starts a worker; its options follow.
@@ -163,7 +163,7 @@ class LocalWorkers:
 
     def _start(self, name: str) -> None:
         log_fd = self._open_log() if self._log_files else _STDERR
-        # Each thing is noted at once: whatever happens next, ``end`` knows of it.
+        # Each resource is recorded as soon as it exists, so that ``end`` frees it in any case.
         read_fd, write_fd = os.pipe()
         self._pipes.append(write_fd)
         os.set_inheritable(read_fd, True)

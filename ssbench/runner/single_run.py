@@ -64,7 +64,7 @@ class RunResult(Struct):
     reasons: dict[ExitStatus, str]
     readable: bool  #: the stat file can be read again; False for /dev/null or a pipe
     has_results: bool  #: and there is something in it
-    in_part: bool  #: it is cut off: the disk was full, or so
+    in_part: bool  #: writing failed (the disk was full, say): the file is cut off
     outcome: PhaseOutcome  #: of the run phase
     in_detail: bool = False  #: whether ``stats`` have a breakdown
     _stats: RunStats | None = None
@@ -126,7 +126,7 @@ class Run:
         )  # fmt: skip
 
     def execute(self) -> RunResult:
-        """Run up to the end of the stat file, which is closed.
+        """Run; returns when the stat file is complete and closed.
 
         :raises SsbenchError: it failed before there were results.
         :raises KeyboardInterrupt: it was stopped before the store was changed.
@@ -202,7 +202,7 @@ class Run:
             session.info(f"{place} has {plural(found.listed, 'object')} to read{some}")
         self.scenario, self.plan = session.existing.prepare(self.scenario, session.seed)
 
-    # What it begins with ------------------------------------------------------------------
+    # Before the first phase ----------------------------------------------------------------
 
     def _settings(self, store: Store) -> StorageSettings:
         """What the workers open the store with."""
@@ -329,7 +329,7 @@ class Run:
         if not self.session.is_series:
             master.release_workers()
 
-    # Its phases ---------------------------------------------------------------------------
+    # The phases ---------------------------------------------------------------------------
 
     def _phases(self, master: Master, writer: StatFileWriter) -> None:
         self._workload = self.plan.workload or initial_jobs(self.scenario)
