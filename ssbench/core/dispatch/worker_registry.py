@@ -318,16 +318,19 @@ class WorkerRegistry:
     def all_ready(self, run: str, phase: int, *, stopped: bool = False) -> bool:
         """Whether every worker is connected for the phase (or, with users, stopped in it).
 
-        One without users counts, too: its socket may be open from the phase before. One that leaves
-        follows no phase.
+        One without users counts, too: its socket may be open from the phase before.
         """
-        workers = (w for w in self.workers.values() if not (w.metrics_only or w.leaving))
-        return all(w.ready == (run, phase, stopped) for w in workers if w.users or not stopped)
+        here = (run, phase, stopped)
+        return all(w.ready == here for w in self._in_phases() if w.users or not stopped)
 
     def ready_count(self, run: str, phase: int) -> tuple[int, int]:
-        """How many workers are connected for the phase, and how many there are."""
-        ready = [worker.ready == (run, phase, False) for worker in self.workers.values()]
-        return sum(ready), self.load_workers
+        """How many workers are connected for the phase, and how many are to be."""
+        ready = [worker.ready == (run, phase, False) for worker in self._in_phases()]
+        return sum(ready), len(ready)
+
+    def _in_phases(self) -> list[WorkerState]:
+        """The workers that take part in phases: not those that are leaving."""
+        return [w for w in self.workers.values() if not (w.metrics_only or w.leaving)]
 
 
 def split(users: int, capacities: Mapping[int, int]) -> dict[int, int]:

@@ -178,6 +178,16 @@ def test_a_phase_starts_with_all_workers_and_ends_with_those_that_have_users() -
     assert worker_registry.all_ready("run", 2, stopped=True)
 
 
+def test_no_phase_waits_for_a_worker_that_is_leaving() -> None:
+    worker_registry = WorkerRegistry(10)
+    came(worker_registry, 1, "a").ready = ("run", 2, False)
+    came(worker_registry, 2, "b")
+    assert worker_registry.ready_count("run", 2) == (1, 2)
+    worker_registry.leave(2)
+    assert worker_registry.ready_count("run", 2) == (1, 1)
+    assert worker_registry.all_ready("run", 2)
+
+
 # How fresh --------------------------------------------------------------------------------
 
 
