@@ -62,7 +62,7 @@ MESSAGES: dict[str, dict[str, str]] = {
     "network": {
         "connection refused": "",
         "no connection within --connect-timeout|: is": "",
-        "no answer within --network-timeout|: is": "the whole response has to come within it and "
+        "no response within --network-timeout|: is": "the whole response has to come within it and "
         "--connect-timeout together",
         "no route to host": "",
         "network is unreachable": "",
@@ -70,7 +70,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "service not known",
         "is set, and ssbench uses no proxy": "run the workers on hosts that need no proxy",
         "the connection broke, or what came is not HTTP": "",
-        "an answer of more than ... bytes": "another service listens at this URL: correct it",
+        "a response of more than ... bytes": "another service listens at this URL: correct it",
         "is the storage URL right, and does the store run?": "it is the URL which the login gave: "
         "give the right one with -S, or correct it in the store's configuration",
         "is the storage URL right, and does a firewall drop packets?": "as above",

@@ -335,7 +335,7 @@ class Master:
             if check.incarnation not in self.registry.workers:
                 fault = "the worker is gone"
             elif self._clock() >= deadline_ns:
-                fault = f"the worker gave no answer within {timeout_s:.0f} s"
+                fault = f"no response of the worker within {timeout_s:.0f} s"
             else:
                 self._poll(WAIT_S)
                 continue

@@ -235,7 +235,7 @@ class SshWorkers:
         """What is wrong, and what to do about it."""
         status, said = host.process.poll(), " | ".join(host.last_lines)
         if status is None:
-            what = f"no answer within {self._config.worker_wait_s:g} s (--worker-wait)"
+            what = f"no response within {self._config.worker_wait_s:g} s (--worker-wait)"
             return what, f"try: ssh {host.target} {self._command} --version"
         if status == _SSH_FAILED:
             said = host.last_lines[-1] if host.last_lines else "it does not say why"

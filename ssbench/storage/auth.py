@@ -190,7 +190,7 @@ def _check_encrypted(login: Login, storage_url: str, options: LoginOptions) -> N
 # --- Responses
 
 
-_NOT_AN_AUTH_RESPONSE = "the answer is not one of an authentication service: is the URL right?"
+_NOT_AN_AUTH_RESPONSE = "the response is not one of an authentication service: is the URL right?"
 
 _REJECTED = {
     "v2token": "token refused",

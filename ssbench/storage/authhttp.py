@@ -58,7 +58,7 @@ _CERTIFICATES = {
     64: _OTHER_NAME,
 }
 _READ_TIMEOUT = (
-    "no answer within --network-timeout: is the service overloaded or stuck? See its logs"
+    "no response within --network-timeout: is the service overloaded or stuck? See its logs"
 )
 #: Reason of OpenSSL -> what to do; others: _TLS_FAILED.
 _TLS_FAULTS = {
@@ -279,7 +279,7 @@ def _read(response: requests.Response) -> bytes:
         body += piece
         if len(body) > MAX_RESPONSE:
             response.close()
-            raise AuthError(f"{response.url}: an answer of more than {MAX_RESPONSE} bytes")
+            raise AuthError(f"{response.url}: a response of more than {MAX_RESPONSE} bytes")
     return bytes(body)
 
 

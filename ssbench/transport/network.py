@@ -269,7 +269,7 @@ def _open(
     except (OSError, NetworkError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         if isinstance(error, TimeoutError):
-            why = "no answer in time"
+            why = "no response in time"
         raise NetworkError(f"{host}, port {port}: {why or type(error).__name__}") from error
 
 

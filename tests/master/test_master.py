@@ -511,7 +511,7 @@ def test_a_worker_that_is_gone_or_silent_measures_nothing() -> None:
         here.master.gather_workers(None)
         (incarnation,) = here.master.registry.workers
         check = NetworkCheck(1, incarnation, "store", 1, 1.0, 0, 1.0)
-        assert "no answer within" in here.master.check_network(check, 0.1).fault
+        assert "no response of the worker within" in here.master.check_network(check, 0.1).fault
         gone = check._replace(incarnation=incarnation + 1)
         assert here.master.check_network(gone, 30.0).fault == "the worker is gone"
 

@@ -162,7 +162,7 @@ def test_a_host_that_does_not_answer_in_time_is_named(
     ssh: Callable[..., SshWorkers], children: Children
 ) -> None:
     (line,) = faults(ssh("a", ssh_worker_command="sleep 100; :", worker_wait_s=0.2))
-    assert "no answer within 0.2 s (--worker-wait); try: ssh a sleep 100; : --version" in line
+    assert "no response within 0.2 s (--worker-wait); try: ssh a sleep 100; : --version" in line
     assert children() == []
 
 

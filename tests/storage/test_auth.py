@@ -233,7 +233,7 @@ def test_no_answer_in_time() -> None:
         mute.listen()
         url = f"http://127.0.0.1:{mute.getsockname()[1]}/auth"
         text = failure(LoginOptions(auth=url, user="u", key="k", network_timeout_s=0.05))
-    assert text.startswith(f"{url}: no answer within --network-timeout: is the service")
+    assert text.startswith(f"{url}: no response within --network-timeout: is the service")
 
 
 def test_no_such_host() -> None:

@@ -221,7 +221,7 @@ def test_a_silent_listener_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "HANDSHAKE_S", 0.1)
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
-        pytest.raises(NetworkError, match="no answer"),
+        pytest.raises(NetworkError, match="no response"),
     ):
         measure(server.getsockname(), None, seconds=1)
 
