@@ -169,11 +169,6 @@ class Master:
         """How many messages of this run were stale, malformed or impossible."""
         return self._rejected + self._transport.rejected - self._rejected_before
 
-    @property
-    def interrupted(self) -> str:
-        """Why the run was interrupted; "" if it was not."""
-        return self._interrupted
-
     def interrupt(self, reason: str) -> None:
         """Stop the present phase and every later one but the clean-up; from a signal handler.
 

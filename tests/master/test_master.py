@@ -443,7 +443,9 @@ def test_an_interrupt_ends_the_wait_for_workers() -> None:
     with scene() as here:
         here.master.interrupt("interrupted by SIGINT")
         here.master.wait_for_workers(8, 2)
-        assert here.master.interrupted == "interrupted by SIGINT"
+        outcome = here.master.run_phase(PhasePlan(Phase.RUN, Ledger(5), 4))
+        assert (outcome.ended, outcome.reason) == ("interrupted", "interrupted by SIGINT")
+        assert outcome.counts.done == 0
 
 
 def test_kill_workers_names_the_workers_that_exited() -> None:
