@@ -126,7 +126,7 @@ def result_file(path: str) -> Iterator[IO[bytes]]:
 def check_files(rows: Iterable[Option], ns: argparse.Namespace) -> None:
     """Check that a command can write the files that its options name, before it begins.
 
-    :raises UsageError: one can't be written, or another option reads it.
+    :raises UsageError: one can't be written, or is a file of two options.
     """
     given = [(row, getattr(ns, row.name, None)) for row in rows if row.file]
     read = [
@@ -135,6 +135,7 @@ def check_files(rows: Iterable[Option], ns: argparse.Namespace) -> None:
         if row.file == "r"
         for path in (value if isinstance(value, (list, tuple)) else [value])
     ]
+    written: list[tuple[Option, str]] = []
     for row, path in given:
         if path in (None, "-"):
             continue
@@ -145,6 +146,12 @@ def check_files(rows: Iterable[Option], ns: argparse.Namespace) -> None:
                     raise UsageError(
                         f"{option} {path}: this is the file of {_shown(other)} itself; name another"
                     )
+            for other, target in written:
+                if _is_file(path) and _same_file(path, target, may_be_new=True):
+                    raise UsageError(
+                        f"{option} {path}: this is the file of {_shown(other)}, too; name another"
+                    )
+            written.append((row, path))
             check_writable(path, option)
         elif row.file == "x" and not os.path.lexists(path):
             check_writable(path, option)
@@ -174,11 +181,16 @@ def check_writable(path: str, option: str) -> None:
         raise UsageError(f"{option} {path}: can't be written: {error.strerror}{hint}") from error
 
 
-def _same_file(path: str, other: str) -> bool:
+def _same_file(path: str, other: str, *, may_be_new: bool = False) -> bool:
     try:
         return os.path.samefile(path, other)
-    except OSError:
-        return False  # one of them does not exist
+    except OSError:  # one of them does not exist
+        return may_be_new and os.path.realpath(path) == os.path.realpath(other)
+
+
+def _is_file(path: str) -> bool:
+    """Whether a file is there, or would be made: no device or pipe, which takes all outputs."""
+    return os.path.isfile(path) or not os.path.exists(path)
 
 
 def _spare_stat_file(path: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core.errors import UsageError
 from ssbench.core.option import path as folder
 from ssbench.statfile import check_new
+from tests.golden import compare
 
 STORE = ["--storage", "file", "--path"]
+STATS = compare.FOLDER / "format-1" / "stages.stat.gz"
 
 
 def test_each_option_with_a_file_says_what_becomes_of_it() -> None:
@@ -62,6 +65,52 @@ def test_a_file_that_cannot_be_written_is_a_usage_error_before_all_else(
     assert err.startswith(f"ssbench-master: {option}")
     assert err.endswith("can't be written: No such file or directory; make the folder first\n")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("report-scenario STATS --time-series NEW --operations NEW", "--time-series"),
+        ("report-scenario STATS -f NEW --html ./NEW", "-f"),
+        ("report-scenario STATS -f NEW --html LINK", "-f"),
+        ("report-scenario STATS --csv -f OLD --junit HARD", "-f"),
+        ("run-scenario --noop -f very_small --html NEW --junit NEW", "--html"),
+        ("run-scenario --noop -f very_small --html NEW --live-json NEW", "--html"),
+        ("replay LOG --noop --html NEW --junit NEW", "--html"),
+        ("bench put c --noop --csv NEW --csv-over-time NEW", "--csv"),
+    ],
+)
+def test_one_file_for_two_outputs_is_a_usage_error_before_all_else(
+    words: str,
+    first: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(STATS, "STATS")
+    Path("LINK").symlink_to(tmp_path / "NEW")
+    Path("OLD").write_text("precious")
+    os.link("OLD", "HARD")
+    before = sorted(os.listdir())
+    assert main(words.split()) == 2
+    *_, option, path = words.split()
+    told = f"ssbench-master: {option} {path}: this is the file of {first}, too; name another\n"
+    assert capsys.readouterr() == ("", told)
+    assert sorted(os.listdir()) == before
+    assert Path("OLD").read_text() == "precious"
+
+
+def test_a_stream_or_a_device_takes_several_outputs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, writer = os.pipe()  # what a shell makes of >(...)
+    for path in ("-", "/dev/null", f"/dev/fd/{writer}"):
+        words = ["-f", path, "--junit", path]
+        assert main(["report-scenario", "-s", str(STATS), *words]) == 0
+    os.close(writer)
+    with open(reader, encoding="utf-8") as pipe:
+        assert pipe.read() == capsys.readouterr().out
 
 
 def test_make_key_has_the_same_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
