@@ -146,15 +146,15 @@ def check_files(rows: Iterable[Option], ns: argparse.Namespace) -> None:
                     raise UsageError(
                         f"{option} {path}: this is the file of {_shown(other)} itself; name another"
                     )
+        if row.file in ("w", "x"):
             for other, target in written:
                 if _is_file(path) and _same_file(path, target, may_be_new=True):
                     raise UsageError(
                         f"{option} {path}: this is the file of {_shown(other)}, too; name another"
                     )
             written.append((row, path))
-            check_writable(path, option)
-        elif row.file == "x" and not os.path.lexists(path):
-            check_writable(path, option)
+            if row.file == "w" or not os.path.lexists(path):
+                check_writable(path, option)
 
 
 def _shown(row: Option) -> str:

@@ -76,6 +76,10 @@ def test_a_file_that_cannot_be_written_is_a_usage_error_before_all_else(
         ("report-scenario STATS --csv -f OLD --junit HARD", "-f"),
         ("run-scenario --noop -f very_small --html NEW --junit NEW", "--html"),
         ("run-scenario --noop -f very_small --html NEW --live-json NEW", "--html"),
+        ("run-scenario --noop -f very_small -s z.stat.gz --html z.stat.gz", "-s"),
+        ("run-scenario --noop -f very_small -s z.stat --live-json z.stat.gz", "-s"),
+        ("run-scenario --noop -f very_small --force -s STATS.gz --junit STATS.gz", "-s"),
+        ("find-limit --noop -f very_small --slo p99<1s -s z.gz --html ./z.gz", "-s"),
         ("replay LOG --noop --html NEW --junit NEW", "--html"),
         ("bench put c --noop --csv NEW --csv-over-time NEW", "--csv"),
     ],
@@ -88,7 +92,8 @@ def test_one_file_for_two_outputs_is_a_usage_error_before_all_else(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copy(STATS, "STATS")
+    for name in ("STATS", "STATS.gz"):
+        shutil.copy(STATS, name)
     Path("LINK").symlink_to(tmp_path / "NEW")
     Path("OLD").write_text("precious")
     os.link("OLD", "HARD")
