@@ -10,9 +10,9 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.option import Option
@@ -101,26 +101,33 @@ def write_result(parts: Iterable[str], path: str | None = None) -> None:
             if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
                 raise SsbenchError(f"cannot print the report: {error.strerror}") from error
         return
-    _spare_stat_file(path)
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines(parts)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    with _new_file(path, "w", encoding="utf-8") as file:
+        file.writelines(parts)
 
 
-@contextmanager
-def result_file(path: str) -> Iterator[IO[bytes]]:
+def result_file(path: str) -> AbstractContextManager[IO[bytes]]:
     """A new file of results that are not text.
 
     :raises UsageError, SsbenchError: as ``write_result``.
     """
+    return _new_file(path, "wb")
+
+
+@contextmanager
+def _new_file(path: str, mode: str, encoding: str | None = None) -> Iterator[IO[Any]]:
+    """A file that is written in the block. If that fails, it is removed if it was new."""
     _spare_stat_file(path)
+    is_new = not os.path.exists(path)
     try:
-        with open(path, "wb") as file:
+        with open(path, mode, encoding=encoding) as file:
             yield file
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    except BaseException as error:
+        if is_new:
+            with suppress(OSError):  # it could not be made
+                _remove(path)
+        if isinstance(error, OSError):
+            raise _unwritable(path, error) from error
+        raise
 
 
 def check_files(rows: Iterable[Option], ns: argparse.Namespace) -> None:
@@ -175,10 +182,14 @@ def check_writable(path: str, option: str) -> None:
         with open(path, "ab"):
             pass
         if is_new:
-            os.unlink(os.path.realpath(path))  # of a link, what it names
+            _remove(path)
     except OSError as error:
         hint = "; make the folder first" if isinstance(error, FileNotFoundError) else ""
         raise UsageError(f"{option} {path}: can't be written: {error.strerror}{hint}") from error
+
+
+def _remove(path: str) -> None:
+    os.unlink(os.path.realpath(path))  # of a link, what it names
 
 
 def _same_file(path: str, other: str, *, may_be_new: bool = False) -> bool:

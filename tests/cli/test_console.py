@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -138,6 +139,39 @@ def test_results_overwrite_no_stat_file_and_name_a_place_that_takes_none(tmp_pat
         write_result(["x"], nowhere)
     with pytest.raises(SsbenchError, match="can't be written"), result_file(nowhere):
         pass
+
+
+@pytest.fixture
+def file_limit() -> Iterator[int]:
+    """The most bytes that a file can have; more is an error, as on a full disk."""
+    before, limit = resource.getrlimit(resource.RLIMIT_FSIZE), 1 << 16
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    yield limit
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_no_new_file_stays_that_was_written_in_part(tmp_path: Path, file_limit: int) -> None:
+    new, link, old = (tmp_path / name for name in ("new", "link", "old"))
+    link.symlink_to(tmp_path / "target")
+    old.write_text("old")
+    for path in (new, link, old):
+        with pytest.raises(SsbenchError, match=f"{path.name}: can't be written: File too large"):
+            write_result(["x"] * 2 * file_limit, str(path))
+        with pytest.raises(SsbenchError, match="can't be"), result_file(str(path)) as file:
+            file.write(b"x" * 2 * file_limit)
+    with pytest.raises(KeyboardInterrupt), result_file(str(new)):
+        raise KeyboardInterrupt
+    assert {path.name for path in tmp_path.iterdir()} == {"link", "old"}
+
+
+def test_a_pipe_stays_when_its_reader_has_gone(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    parts = (os.close(reader) or text for text in "x")  # it goes once the pipe is open
+    with pytest.raises(SsbenchError, match="can't be written: Broken pipe"):
+        write_result(parts, str(pipe))
+    assert pipe.is_fifo()
 
 
 def test_a_log_that_cannot_be_written_ends_nothing(
