@@ -30,6 +30,25 @@ def tell(text: object, file: TextIO | None = None) -> None:
     print(printable_lines(str(text)), file=sys.stderr if file is None else file, flush=True)
 
 
+def say(text: object) -> None:
+    """Print lines without control characters on standard output.
+
+    :raises SsbenchError: it can't be written.
+    """
+    try:
+        tell(text, sys.stdout)
+    except BrokenPipeError:
+        raise  # the reader has seen enough
+    except OSError as error:
+        raise unprintable(error) from error
+
+
+def unprintable(error: OSError) -> SsbenchError:
+    """The error for a user of standard output that can't be written; nothing is, from now on."""
+    discard(sys.stdout)
+    return SsbenchError(f"cannot write to standard output: {error.strerror}")
+
+
 def tell_status(reasons: Mapping[ExitStatus, str]) -> ExitStatus:
     """Print, as the last line, why the exit status is the gravest of these; returns it."""
     status = gravest([*reasons])

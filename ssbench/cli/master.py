@@ -17,11 +17,23 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ssbench.cli.commands import COMMANDS, master_parser
-from ssbench.cli.console import check_files, discard, log_to_stderr, open_closed_streams, tell
+from ssbench.cli.console import (
+    check_files,
+    discard,
+    log_to_stderr,
+    open_closed_streams,
+    say,
+    tell,
+    unprintable,
+)
 from ssbench.cli.worker_options import WORKER
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.text import printable
 
+_FREE_SPACE = (
+    "free space where results and temporary files are put (-s, TMPDIR), or where standard output"
+    " goes"
+)
 #: System errors that are neither a user's mistake nor a defect (too few descriptors or processes,
 #: too little memory, a full disk) -> what to do about them.
 _SHORTAGES = {
@@ -29,8 +41,8 @@ _SHORTAGES = {
     errno.ENFILE: "raise the host's limit of open files (sysctl fs.file-max)",
     errno.EAGAIN: "raise the limit of processes (ulimit -u), or use fewer workers here",
     errno.ENOMEM: "use fewer users or workers on this host",
-    errno.ENOSPC: "free space where results and temporary files are put (-s, TMPDIR)",
-    errno.EDQUOT: "free space where results and temporary files are put (-s, TMPDIR)",
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: _FREE_SPACE,
 }
 
 
@@ -55,8 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in _SHORTAGES:
             raise
-        discard(sys.stdout)
-        tell(f"ssbench-master: system error: {error.strerror}: {_SHORTAGES[error.errno]}")
+        why = f"system error: {error.strerror}: {_SHORTAGES[error.errno]}"
+        try:
+            sys.stdout.flush()
+        except OSError:  # again: it still has what it could not write
+            why = str(unprintable(error))
+        tell(f"ssbench-master: {why}")
         return int(ExitStatus.FAILED)
     return int(status)
 
@@ -77,7 +93,7 @@ def _command(words: Sequence[str]) -> ExitStatus:
         from ssbench.cli.site import describe
 
         for line in describe(namespace, COMMANDS[namespace.command].rows, os.environ):
-            tell(line, sys.stdout)
+            say(line)
         return ExitStatus.OK
     level = logging.INFO if namespace.verbose else logging.WARNING
     log_to_stderr(level, "%(levelname)s:%(message)s")
@@ -132,7 +148,7 @@ def list_scenarios(namespace: argparse.Namespace) -> ExitStatus:
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000  # one line each
     for name, scenario in scenarios:
         text = f"{name:<{indent}}{scenario.summary()}"
-        print(textwrap.fill(text, max(columns, 2 * indent), subsequent_indent=" " * indent))
+        say(textwrap.fill(text, max(columns, 2 * indent), subsequent_indent=" " * indent))
     return ExitStatus.OK
 
 
@@ -162,7 +178,12 @@ def make_key(namespace: argparse.Namespace) -> ExitStatus:
 
     CurveKey.generate().save(namespace.new_key_file)
     name = printable(namespace.new_key_file)
-    print(f"Wrote {name}; copy it to all worker hosts over a secure channel")
+    said = f"Wrote {name}; copy it to all worker hosts over a secure channel"
+    try:
+        say(said)
+    except SsbenchError:
+        tell(said)  # it is true all the same
+        raise
     return ExitStatus.OK
 
 

@@ -414,18 +414,40 @@ def test_a_scenario_from_standard_input(
     assert "stdin" in said.err
 
 
-def test_a_full_disk_for_standard_output_is_one_line() -> None:
+def _onto_a_full_disk(*words: object, **environ: str) -> subprocess.CompletedProcess[str]:
     with open("/dev/full", "w") as full:
-        ended = subprocess.run(
-            [sys.executable, "-m", "ssbench.cli.master", "list-scenarios"],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        return subprocess.run(
+            [sys.executable, "-m", "ssbench.cli.master", *map(str, words)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
             stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
-    assert ended.stderr == (
-        "ssbench-master: system error: No space left on device: free space where results and"
-        " temporary files are put (-s, TMPDIR)\n"
-    )
-    assert ended.returncode == 1
+
+
+CANNOT_WRITE = "ssbench-master: cannot write to standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_for_standard_output_is_one_line(unbuffered: str) -> None:
+    ended = _onto_a_full_disk("list-scenarios", PYTHONUNBUFFERED=unbuffered)
+    assert (ended.returncode, ended.stderr) == (1, CANNOT_WRITE)
+
+
+def test_a_full_disk_for_a_help_is_one_line() -> None:
+    ended = _onto_a_full_disk("make-key", "-h", PYTHONUNBUFFERED="")
+    assert (ended.returncode, ended.stderr) == (1, CANNOT_WRITE)
+    ended = _onto_a_full_disk("make-key", "-h", PYTHONUNBUFFERED="1")  # nothing says what is full
+    assert ended.stderr.endswith("(-s, TMPDIR), or where standard output goes\n")
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_make_key_says_what_it_wrote_also_if_standard_output_is_full(
+    unbuffered: str, tmp_path: Path
+) -> None:
+    ended = _onto_a_full_disk("make-key", tmp_path / "key", PYTHONUNBUFFERED=unbuffered)
+    said = f"Wrote {tmp_path}/key; copy it to all worker hosts over a secure channel\n"
+    assert (ended.returncode, ended.stderr) == (1, said + CANNOT_WRITE)
+    assert CurveKey.load(str(tmp_path / "key"))
 
 
 def test_running_out_of_descriptors_is_one_line(
