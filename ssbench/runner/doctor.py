@@ -308,9 +308,8 @@ def _limits(doctor: Doctor) -> Iterator[Finding]:
     doctor.limits = limits = storage.limits()
     doctor.state = state_of(storage)
     if doctor.scenario:
-        wanted = replace(doctor.scenario, policy=None)  # a check of its own
-        naming = naming_of(settings_of(doctor.settings, wanted))
-        found = check(limits, wanted, naming, doctor.state)
+        naming = naming_of(settings_of(doctor.settings, doctor.scenario))
+        found = check(limits, doctor.scenario, naming, doctor.state)
         yield from map(_failed, found.faults)
         yield from map(_warning, found.warnings)
         if found.faults or found.warnings:

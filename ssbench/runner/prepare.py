@@ -18,6 +18,7 @@ from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import ErrorKind, SizeClass
 from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import parameters_of
+from ssbench.core.scenario.fields import KEYS
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import bytes_text, plural, printable
@@ -62,15 +63,14 @@ class Check(Struct, frozen=True):
 def check(
     limits: StoreLimits, scenario: Scenario, naming: Naming, state: StoreState = _UNKNOWN_STATE
 ) -> Check:
-    """Check names, sizes and policy against what the store states.
+    """Check names and sizes against what the store states.
 
     :param naming: of the run's containers and objects.
     """
     faults = [*_long_names(limits, scenario, naming), *_big_objects(limits, scenario)]
     faults += [*_large_parameters(limits, scenario), *_large_objects(limits, scenario)]
-    policy = check_policy(limits, scenario.policy)
     space = check_space(state, scenario)
-    return Check((*faults, *policy.faults), (*policy.warnings, *([space] if space else [])))
+    return Check(tuple(faults), (space,) if space else ())
 
 
 def check_policy(limits: StoreLimits, policy: str | None) -> Check:
@@ -87,7 +87,9 @@ def check_policy(limits: StoreLimits, policy: str | None) -> Check:
 
 
 def check_store(storage: StoreAdmin, settings: StorageSettings, scenario: Scenario) -> Check:
-    """Check a scenario against the store's limits and free space; the store is not changed.
+    """Check a scenario against what the store states and has left; the store is not changed.
+
+    Each fault begins with its place: the scenario's source, or the option that overrides it.
 
     :raises SsbenchError: the store can't be asked for its limits.
     """
@@ -97,7 +99,12 @@ def check_store(storage: StoreAdmin, settings: StorageSettings, scenario: Scenar
         raise SsbenchError(explained(error)) from error
     reports_space = FREE_SPACE in row_of(settings.driver).features
     state = state_of(storage) if reports_space else _UNKNOWN_STATE
-    return check(limits, scenario, naming_of(settings), state)
+    found = check(limits, scenario, naming_of(settings), state)
+    policy = check_policy(limits, scenario.policy)
+    place = KEYS["policy"].option if "policy" in scenario.overrides else scenario.source
+    faults = [f"{scenario.source}: {fault}" for fault in found.faults]
+    faults += [f"{place}: {fault}" for fault in policy.faults]
+    return Check(tuple(faults), policy.warnings + found.warnings)
 
 
 def state_of(storage: StoreAdmin) -> StoreState:

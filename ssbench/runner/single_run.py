@@ -266,7 +266,7 @@ class Run:
             for warning in found.warnings:
                 session.warn(warning)
             if found.faults:
-                raise ScenarioError([f"{scenario.source}: {fault}" for fault in found.faults])
+                raise ScenarioError(found.faults)
         except SsbenchError as error:
             if not self.stop.requested:
                 raise

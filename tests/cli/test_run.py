@@ -222,7 +222,7 @@ def test_a_scenario_beyond_the_limits_of_the_store_is_rejected_before_any_change
     status, results = run(path, tmp_path, "--workers", "1", "-p", "silver")
     assert status is ExitStatus.USAGE
     err = capsys.readouterr().err
-    assert f'{path}: the store has no storage policy "silver"; those it has: gold' in err
+    assert '\n--policy: the store has no storage policy "silver"; those it has: gold' in err
     assert f'{path}: sizes[0] "tiny": size_max 99 is more than the 50 bytes' in err
     assert changed == []
     assert not results.exists()

@@ -20,6 +20,7 @@ from ssbench.runner.prepare import (
     RESULT_BYTES,
     Check,
     check_marks,
+    check_policy,
     check_results_space,
     check_space,
     check_store,
@@ -70,15 +71,16 @@ def test_a_store_without_limits_has_no_faults() -> None:
 def test_a_scenario_within_the_limits_has_no_faults() -> None:
     limits = storage_of(MemoryStore()).limits()
     assert check(limits, scenario(policy="GOLD"), "run1") == Check()
+    assert check_policy(limits, "GOLD") == check_policy(limits, None) == Check()
 
 
 def test_a_missing_policy_is_reported_with_the_existing_ones() -> None:
-    found = check(StoreLimits(policies=("gold", "silver")), scenario(policy="tin"))
+    found = check_policy(StoreLimits(policies=("gold", "silver")), "tin")
     assert found.faults == ('the store has no storage policy "tin"; those it has: gold, silver',)
 
 
 def test_a_policy_that_cannot_be_checked_is_a_warning() -> None:
-    found = check(StoreLimits(), scenario(policy="gold"))
+    found = check_policy(StoreLimits(), "gold")
     assert not found.faults
     assert 'whether it has "gold" is known once the first container is made' in found.warnings[0]
 
@@ -239,6 +241,21 @@ def test_only_stores_that_report_free_space_are_asked_for_it(driver: str, warnin
     settings = settings_of(StorageSettings(driver), scenario())
     found = check_store(WithState(MemoryStore(), settings), settings, scenario())
     assert len(found.warnings) == len(asked) == warnings
+
+
+@pytest.mark.parametrize(
+    ("overrides", "place"), [({}, "a.scenario"), ({"policy": "tin"}, "--policy")]
+)
+def test_the_option_is_the_place_of_a_fault_in_its_value(
+    overrides: dict[str, str], place: str
+) -> None:
+    text = json.dumps(scenario(policy="tin").to_dict())
+    wanted = Scenario.resolve(text, "a.scenario", **overrides)
+    settings = settings_of(StorageSettings("swift"), wanted)
+    found = check_store(MemoryStorage(MemoryStore(), settings), settings, wanted)
+    assert found.faults == (
+        f'{place}: the store has no storage policy "tin"; those it has: gold, silver',
+    )
 
 
 def test_containers_are_created_with_mark_and_policy() -> None:
