@@ -250,9 +250,10 @@ class Parser(argparse.ArgumentParser):
 
     def _suggestion(self, unknown: Sequence[str]) -> str:
         """``; did you mean ...?`` if there are close matches; else a hint, or nothing."""
-        known = [option for option in self._visible_options() if "_" not in option]
-        near = [close_matches(name.replace("_", "-"), known, 2) for name in unknown]
-        words = list(dict.fromkeys(word for matches in near for word in matches))
+        # Without their dashes, which would make all options similar.
+        names = [option[2:] for option in self._visible_options() if "_" not in option]
+        near = [close_matches(name.strip("-").replace("_", "-"), names, 2) for name in unknown]
+        words = list(dict.fromkeys(f"--{word}" for matches in near for word in matches))
         if words:
             return f"; did you mean {' or '.join(words)}?"
         return "; give a command's options after its name" if self._subparsers else ""

@@ -282,6 +282,12 @@ def test_wrong_usage_has_status_2_and_names_the_fault(
     assert len(error.splitlines()) == 2
 
 
+def test_only_options_that_are_near_are_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        master("run-scenario -f s --bogus")
+    assert "unknown option: --bogus\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("command", "missing"),
     [
