@@ -313,6 +313,8 @@ def _announce_objects(
     total = _what(found.objects, found.uploads)
     if result is not None:
         total = _what(result.objects, result.uploads)
+    elif unlisted:  # they may be gone, as after an earlier clean-up
+        total = f"what is left of {total}"
     print(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}:", file=file)
     holding = sorted((name, count) for name, count in found.containers.items() if count)
     _list([(name, plural(count, "object")) for name, count in holding], most, file)

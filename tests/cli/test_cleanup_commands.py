@@ -284,7 +284,8 @@ def test_orphaned_objects_are_listed_by_container_and_deleted() -> None:
     done = orphaned(storage, row(CREATE, 10), row(CREATE, 12))
     assert done.status is ExitStatus.OK
     assert done.err.splitlines()[:4] == [
-        f"Deleting 4 objects of run {RUN}, in 3 containers (1 of them not in listings):",
+        f"Deleting what is left of 4 objects of run {RUN}, in 3 containers (1 of them not in"
+        " listings):",
         "  b_000001  2 objects",
         "  b_000002  1 object",
         f"Objects without the run's header ({RUN_HEADER}) stay.",
@@ -293,6 +294,7 @@ def test_orphaned_objects_are_listed_by_container_and_deleted() -> None:
     assert not any(each.objects for each in storage.store.containers.values())
     again = orphaned(storage, row(CREATE, 10))
     assert (again.status, again.out) == (ExitStatus.OK, f"Nothing was left of run {RUN}.\n")
+    assert again.err.startswith(f"Deleting what is left of 1 object of run {RUN}, in 3 containers")
 
 
 def test_a_dry_run_names_the_orphaned_objects_that_exist() -> None:
