@@ -22,6 +22,13 @@ from ssbench.runner.results import (
     read_stats,
 )
 
+#: Files of these options that replace the report if they are "-". (That of --rps-histogram follows
+#: it there, as in 0.3.9.)
+_INSTEAD = (
+    "operations_file", "jsonl", "profile_file", "html", "junit", "time_series", "host_stats",
+    "dstat",
+)  # fmt: skip
+
 
 def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     """Print or write the reports on a run, or on several that are merged.
@@ -55,7 +62,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
             stats_file=None if paths == ["-"] else ", ".join(paths),
             parts=parts,
         )
-        if "-" not in (ns.operations_file, ns.jsonl, ns.profile_file) or ns.report_file:
+        if ns.report_file or "-" not in (getattr(ns, name) for name in _INSTEAD):
             write_result([report.render(made, ns.format or "text")], ns.report_file)
         write_report_files(ns, made)
         _write_data_files(ns, paths, stats, made)

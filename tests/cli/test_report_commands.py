@@ -58,14 +58,27 @@ def test_a_file_gets_no_more_than_what_its_option_says(
     assert "\nTOTAL\n" in text.read_text()
 
 
-@pytest.mark.parametrize("option", ["--operations", "--jsonl", "--profile-file"])
+@pytest.mark.parametrize(
+    ("option", "first"),
+    [*((option, first) for option, (first, _) in FILES.items() if option != "-r"),
+     ("--html", "<!DOCTYPE html>"), ("--junit", "<?xml ")],
+)  # fmt: skip
 def test_what_other_programs_read_replaces_the_report_on_standard_output(
-    option: str, stats: Path, capsys: Capture
+    option: str, first: str, stats: Path, capsys: Capture
 ) -> None:
     assert report(stats, option, "-") == 0
     out = capsys.readouterr().out
-    assert out.startswith(FILES[option][0])
-    assert "TOTAL" not in out
+    assert out.startswith(first)
+    assert "\nTOTAL\n" not in out
+
+
+def test_the_histogram_of_rates_follows_the_report_on_standard_output(
+    stats: Path, capsys: Capture
+) -> None:
+    assert report(stats, "-r", "-") == 0
+    text, _, lines = capsys.readouterr().out.partition(FILES["-r"][0])
+    assert "\nTOTAL\n" in text
+    assert len(lines.splitlines()) == 3
 
 
 def test_of_several_runs_the_metrics_follow_each_other(
