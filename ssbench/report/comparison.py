@@ -16,7 +16,7 @@ from ssbench.core.stats.compare import (
     Comparison,
     Measure,
 )
-from ssbench.core.stats.findings import bottleneck
+from ssbench.core.stats.findings import bottleneck, steady
 from ssbench.report import summary
 from ssbench.report.details import distribution_section, latencies
 from ssbench.report.load_generator import host_table
@@ -132,6 +132,7 @@ def _run(run: ComparedRun) -> list[Fact]:
         fact("started_at_s", of_run.started_s, WALL_CLOCK, "first start"),
         fact("duration_s", of_run.duration_s, SECONDS, "to the last completion"),
         fact("whole_seconds", run.seconds, COUNT, "that intervals are computed from"),
+        fact("steady", steady(of_run), WORD, "whether its rate was; null: unknown", "json"),
         fact("steadiness", steadiness, WORD, "what speaks against quoting an average", "json"),
         fact("load_generator", generator, WORD, "whether it was the limit", "json"),
         fact("bottleneck", whose, WORD, "whose limit its throughput was", "json"),

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from ssbench.core.model import Phase, error_label
 from ssbench.core.operations import Body, row_of
+from ssbench.core.stats.findings import steady
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
@@ -117,7 +118,9 @@ def of_run(
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
     sections += detail_sections(stats)
-    sections.append(summary.of_run({each.key: each for each in sections}, stats_file))
+    sections.append(
+        summary.of_run({each.key: each for each in sections}, steady(stats), stats_file)
+    )
     return Report("run", sections, percentiles[0], stats.run.legacy)
 
 

@@ -20,7 +20,6 @@ from ssbench.report.model import (
     WORD,
     Distribution,
     Fact,
-    Note,
     Row,
     Section,
     Table,
@@ -37,10 +36,11 @@ _TEXT_WIDTH = WIDTH - TOPIC_WIDTH
 _NO_LATENCY = "none: no operation succeeded"
 
 
-def of_run(sections: Mapping[str, Section], stats_file: str | None) -> Section:
+def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str | None) -> Section:
     """The summary of a run.
 
     :param sections: those of its report, by key.
+    :param steady: whether its rate was; None: unknown.
     :param stats_file: where its results are; None: no line says so.
     """
     run, total = sections["run"].row, sections["total"].row
@@ -52,14 +52,14 @@ def of_run(sections: Mapping[str, Section], stats_file: str | None) -> Section:
     latency: Distribution = total["response_time"] or total["last_byte_latency"]
     name = "response time" if is_open else "service time"
     p50, p99, worst = (latency.percentiles[percent] for percent in (50, 99, 100))
-    steady, steadiness = _steadiness(sections["steadiness"].notes or ())
+    findings = [note.figures for note in sections["steadiness"].notes or ()]
     missed = [row for row in thresholds if not row["passed"]]
     rates = {stage["rate_per_s"] for stage in stages if stage["rate_per_s"]}
     target = f" ({rates.pop():g} due)" if len(rates) == 1 else ""
     lines = [
         ("Throughput", _throughput(total["requests_per_s"], total["moved_bytes_per_s"], target)),
         ("Latency", f"{_latency(p50, p99, worst)} ({name})" if latency.count else _NO_LATENCY),
-        ("Steadiness", steadiness if total["count"] else "unknown: no operation succeeded"),
+        ("Steadiness", _steadiness(steady, [each for each in findings if "finding" in each])),
         ("Failures", _failures(run, total, errors, run["ended"] == "cut off")),
         ("Bottleneck", _bottleneck(run, generator)),
         ("Run", _run(run, sections["settings"].row, total, stages)),
@@ -137,18 +137,19 @@ def _in_seconds(p50: float | None, p99: float | None, worst: float | None) -> It
         yield fact(key, None if value is None else value / 1e9, SECONDS, f"its {meaning}", "json")
 
 
-def _steadiness(notes: Sequence[Note]) -> tuple[bool | None, str]:
-    """Whether the rate was steady, None for unknown; and the gravest finding in words."""
-    found = [note.figures for note in notes if "finding" in note.figures]
-    grave = [each for each in found if each["finding"] != "too_short"]
+def _steadiness(steady: bool | None, found: Sequence[Row]) -> str:
+    """Whether the rate was steady, and the gravest finding in words."""
+    if steady:
+        return "steady: no stall, drift or jump of the rate"
     if not found:
-        return True, "steady: no stall, drift or jump of the rate"
+        return "unknown: no operation succeeded"
+    grave = [each for each in found if each["finding"] != "too_short"]
     first = (grave or found)[0]
     if not grave and first["stage"] is not None:
-        return None, f"unknown: run each stage for {first['wanted'] + 2} s or more to tell"
+        return f"unknown: run each stage for {first['wanted'] + 2} s or more to tell"
     of_stage = "" if first["stage"] is None else f"stage {first['stage']}: "
     more = f" (and {len(grave) - 1} more)" if len(grave) > 1 else ""
-    return (False if grave else None), f"{of_stage}{_finding(first)}{more}"
+    return f"{of_stage}{_finding(first)}{more}"
 
 
 def _finding(finding: Row) -> str:
@@ -342,7 +343,9 @@ def _step_steadiness(rows: Sequence[Row], over: str) -> str:
     if unsteady:
         return _in_steps("not steady", unsteady, rows, over)
     if unknown:
-        return f"unknown in {unknown} of {len(rows)} steps: too short to tell"
+        idle = any(row["steady"] is None and not row["operations"] for row in rows)
+        why = "too short, or no operation succeeded" if idle else "too short to tell"
+        return f"unknown in {unknown} of {len(rows)} steps: {why}"
     return "all steps steady"
 
 
@@ -397,8 +400,9 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
     kind = "response" if due and all(each.value is not None for each in due["runs"]) else "service"
     rates = {"operations/s": "operations_per_s", "MB/s": "moved_bytes_per_s"}
     latencies = {f"{kind} p50": f"{kind}_p50_s", "p99": f"{kind}_p99_s"}
-    steady = {True: "steady", False: "not steady", None: "too short to tell"}
-    shorts = [steady[_steadiness(run["steadiness"])[0]] for run in runs]
+    steady = {True: "steady", False: "not steady"}
+    unknown = {True: "too short to tell", False: "unknown"}  # without a finding nothing succeeded
+    steadiness = [steady.get(run["steady"]) or unknown[bool(run["steadiness"])] for run in runs]
     whose = [_WHOSE[Bottleneck(run["bottleneck"])] for run in runs]
     short = [text.partition(":")[0] for text in whose]
     failures = "see the operations"
@@ -411,7 +415,7 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
     lines = [
         ("Throughput", _changes(figures, rates, len(runs))),
         ("Latency", _changes(figures, latencies, len(runs))),
-        ("Steadiness", _of_runs(shorts)),
+        ("Steadiness", _of_runs(steadiness)),
         ("Failures", failures),
         ("Bottleneck", _of_runs(whose if len(set(whose)) == 1 else short)),
         ("Run", f"{len(runs)} runs, {settings}: {', '.join(scenarios)}"),

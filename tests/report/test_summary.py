@@ -425,6 +425,30 @@ def test_a_comparison_is_summed_up_by_its_changes() -> None:
     assert found["Results"] == "a, b"
 
 
+@pytest.mark.parametrize(
+    "records",
+    [runs.all_errors(), runs.no_results(), runs.lasting(3, 9, warmup=9), runs.lasting(14, 0)],
+    ids=["errors", "empty", "all warm-up", "idle"],
+)
+def test_every_report_calls_the_rate_of_a_run_without_a_success_unknown(
+    records: list[Record],
+) -> None:
+    stats = runs.stats_of(records)
+    own = json.loads(render(of_run(stats, stats_file=PATH), "json"))["summary"]
+    assert own["steady"] is None
+    assert {"topic": "Steadiness", "text": "unknown: no operation succeeded"} in own["lines"]
+    other = runs.stats_of(runs.lasting(14, 50))
+    report = of_comparison(comparison([("a", other), ("b", stats)], seed=1))
+    assert [run["steady"] for run in json.loads(render(report, "json"))["runs"]] == [True, None]
+    assert summary(report)["Steadiness"] == "run 1: steady, run 2: unknown"
+    assert "run 2: unknown" in render(report, "html")
+    step = Step.of(stats, 4, "x/a.stat.gz", (50.0, 99.0, 100.0))
+    series = of_series(SeriesSettings("own", "users", (50.0, 99.0, 100.0)), [step])
+    assert summary(series)["Steadiness"] == (
+        "unknown in 1 of 1 steps: too short, or no operation succeeded"
+    )
+
+
 def test_of_three_runs_each_change_has_the_number_of_its_run() -> None:
     named = [
         (f"{at}", runs.stats_of(runs.lasting(14, rate, slower=slower)))

@@ -101,7 +101,10 @@ def steadiness(stats: RunStats) -> list[Noted]:
 
 
 def steady(stats: RunStats) -> bool | None:
-    """Whether an average of the run can be quoted; None: it is too short to tell."""
+    """Whether an average of the run can be quoted; None: unknown, as it is too short to tell, or
+    nothing succeeded."""
+    if not stats.total().count:
+        return None
     kinds = [isinstance(noted.finding, TooShort) for noted in steadiness(stats)]
     return None if kinds and all(kinds) else not kinds
 

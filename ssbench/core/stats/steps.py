@@ -52,7 +52,7 @@ class Step(Struct, frozen=True):
     users_asked: int | None = None  #: of the stage that ran the fewest users; None: unknown
     users_ran: int | None = None  #: the fewest that ran at any time
     no_store: bool = False  #: ``--noop``
-    steady: bool | None = None  #: whether an average can be quoted; None: too short to tell
+    steady: bool | None = None  #: whether an average can be quoted; None: unknown
     #: (ErrorKind, HTTP status) -> failures.
     causes: Mapping[tuple[int, int], int] = {}
 
