@@ -98,6 +98,11 @@ def _sentences(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[str]:
             "Load generator: unknown whether it was the bottleneck (no whole second with metrics"
             " of its hosts)"
         )
+    if verdict.workers_gone:
+        yield (
+            "The load generator was the bottleneck: all its workers were gone before the run's end,"
+            " and no user ran without them"
+        )
     yield from map(_finding, verdict.findings[:_MOST_SENTENCES])
     more = len(verdict.findings) - _MOST_SENTENCES
     if more > 0:

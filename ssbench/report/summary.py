@@ -234,6 +234,8 @@ def _bottleneck(run: Row, generator: Row) -> str:
         return words
     if generator["own_failures"]:
         return f"{words}: out of descriptors, ports or memory"
+    if run["short_of_users"] and run["users_ran"] == 0:
+        return f"{words}: all its workers were gone"
     if whose in (Bottleneck.GENERATOR, Bottleneck.GENERATOR_AT_TIMES):
         finding = generator["findings"].rows[0]
         who = f"worker {finding['worker_id']}" if finding["worker_id"] else "the master"

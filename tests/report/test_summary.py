@@ -176,6 +176,29 @@ def test_notes_series_and_comparisons_name_the_same_bottleneck_as_the_run() -> N
         assert cleared == (driver == "swift")
 
 
+@pytest.mark.parametrize(
+    ("users", "bottleneck", "verdict"),
+    [
+        (0, "the load generator: all its workers were gone", "limit"),
+        (2, "the store or the number of users; ssbench used 34 % of a core", "room"),
+    ],
+)
+def test_the_loss_of_all_workers_is_the_load_generators_limit(
+    users: int, bottleneck: str, verdict: str
+) -> None:
+    records = runs.lasting(12, 50)
+    changes = [MarkRecord(9 * SECOND, "users", 0, users), *(runs.host(0, at) for at in range(12))]
+    stats = runs.stats_of([*records[:-2], *changes, *records[-2:]])
+    report = of_run(stats)
+    assert summary(report)["Bottleneck"] == bottleneck
+    found = json.loads(render(report, "json"))["load_generator"]
+    assert found["verdict"] == verdict
+    text = render(report, "text")
+    gone = "The load generator was the bottleneck: all its workers were gone before the run's end"
+    assert (gone in text) == (users == 0)
+    assert ("The load generator was not the bottleneck" in text) == (users > 0)
+
+
 def test_limits_of_the_scenario_itself_are_named() -> None:
     hosts = [runs.host(0, second) for second in range(12)]
     for changes, text in (

@@ -114,6 +114,7 @@ class HeadroomVerdict(Struct, frozen=True):
     hosts: Sequence[HostLoad] = ()  #: the busiest first
     #: Operations that failed because a worker's host had no descriptor, port or memory left.
     own_failures: int = 0
+    workers_gone: bool = False  #: at some time all of them were, so no user ran
 
 
 class ProcessSeries(Struct, frozen=True):
@@ -128,15 +129,19 @@ class ProcessSeries(Struct, frozen=True):
         return self.series.values(name, self.spans_s)
 
 
-def judge(processes: Sequence[ProcessSeries], own_failures: int = 0) -> HeadroomVerdict:
+def judge(
+    processes: Sequence[ProcessSeries], own_failures: int = 0, *, workers_gone: bool = False
+) -> HeadroomVerdict:
     """The judgement on all processes.
 
     :param own_failures: operations that failed because their worker's host lacked resources.
+    :param workers_gone: at some time all were, for however short: the master may notice late.
     """
     processes = [process for process in processes if _loops(process)]
+    failed = own_failures > 0 or workers_gone
     if not processes:
-        headroom = Headroom.NONE if own_failures else Headroom.UNKNOWN
-        return HeadroomVerdict(headroom, own_failures=own_failures)
+        headroom = Headroom.NONE if failed else Headroom.UNKNOWN
+        return HeadroomVerdict(headroom, own_failures=own_failures, workers_gone=workers_gone)
     findings = [finding for process in processes for finding in _of_process(process)]
     findings += [
         finding for process, _all in _machines(processes) for finding in _of_machine(process)
@@ -147,7 +152,7 @@ def judge(processes: Sequence[ProcessSeries], own_failures: int = 0) -> Headroom
     if findings:
         most = findings[0].share >= MOST_OF_THE_TIME
         headroom = Headroom.NONE if most else Headroom.AT_TIMES
-    if own_failures:
+    if failed:
         headroom = Headroom.NONE
     means = {process.who: _mean(_loops(process)) for process in processes}
     busiest = max(means, key=lambda who: means[who])
@@ -156,6 +161,7 @@ def judge(processes: Sequence[ProcessSeries], own_failures: int = 0) -> Headroom
     return HeadroomVerdict(
         headroom, findings, busiest, means[busiest], max(cores) if cores else None,
         max(lags, default=None), _host_loads(processes), own_failures,
+        workers_gone,
     )  # fmt: skip
 
 

@@ -399,8 +399,9 @@ class RunStats:
         """Whether the load generator was the bottleneck."""
         own = ErrorKind.LOAD_GENERATOR
         own_failures = sum(each.count for (kind, _), each in self.errors.items() if kind == own)
+        gone = self.run.short_of_users and self.run.users_ran == 0
         load = [key for key in sorted(self._hosts) if not self._is_metrics_only(*key)]
-        return judge([self._process_of(*key) for key in load], own_failures)
+        return judge([self._process_of(*key) for key in load], own_failures, workers_gone=gone)
 
     def processes(self) -> list[ProcessSeries]:
         """The metrics of the master and of each worker."""

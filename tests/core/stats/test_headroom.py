@@ -173,3 +173,9 @@ def test_operations_failed_by_own_shortage_make_the_load_generator_the_bottlenec
     assert judge([], 1).headroom is Headroom.NONE
     verdict = judge([process(*[CALM] * 3)], 44)
     assert (verdict.headroom, verdict.own_failures) == (Headroom.NONE, 44)
+
+
+def test_a_load_generator_without_workers_is_the_bottleneck() -> None:
+    assert judge([], workers_gone=True).headroom is Headroom.NONE
+    verdict = judge([process(*[CALM] * 3)], workers_gone=True)
+    assert (verdict.headroom, verdict.workers_gone) == (Headroom.NONE, True)
