@@ -67,9 +67,13 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         write_report_files(ns, made)
         _write_data_files(ns, paths, stats, made)
     reasons = missed_thresholds(stats, wanted)
-    if not stats.run.complete:
-        reasons[ExitStatus.FAILED] = f"{', '.join(paths)}: some results of the run are missing"
-    return tell_status(reasons)
+    return tell_status(reasons | _missing_results(() if stats.run.complete else paths))
+
+
+def _missing_results(paths: Sequence[str]) -> dict[ExitStatus, str]:
+    """FAILED for these files of a run that is not complete; empty without any."""
+    reason = f"{', '.join(paths)}: some results of the run are missing"
+    return {ExitStatus.FAILED: reason} if paths else {}
 
 
 def _write_data_files(
@@ -111,8 +115,9 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     from ssbench.core.stats.compare import PERCENTS, comparison  # few processes need it
     from ssbench.report.comparison import of_comparison
 
+    named = [(path, read_stats(path, tell)) for path in paths]
     found = comparison(
-        [(path, read_stats(path, tell)) for path in paths],
+        named,
         seed=ns.seed,
         operations=ns.operations or (),
         percents=tuple(sorted(set(ns.percentiles or PERCENTS))),
@@ -120,7 +125,7 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     made = of_comparison(found)
     write_result([report.render(made, ns.format or "text")])
     write_report_files(ns, made)
-    return ExitStatus.OK
+    return tell_status(_missing_results([path for path, stats in named if not stats.run.complete]))
 
 
 def _check_parquet(path: str) -> None:

@@ -414,13 +414,15 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
         )
     scenarios = list(dict.fromkeys(run["scenario_name"] for run in runs))
     settings = f"{plural(differing, 'different setting')}" if differing else "same settings"
+    cut_off = [f"run {at} cut off" for at, run in enumerate(runs, 1) if not run["complete"]]
+    what = ", ".join([plural(len(runs), "run"), settings, *cut_off])
     lines = [
         ("Throughput", _changes(figures, rates, len(runs))),
         ("Latency", _changes(figures, latencies, len(runs))),
         ("Steadiness", _of_runs(steadiness)),
         ("Failures", failures),
         ("Bottleneck", _of_runs(whose if len(set(whose)) == 1 else short)),
-        ("Run", f"{len(runs)} runs, {settings}: {', '.join(scenarios)}"),
+        ("Run", f"{what}: {', '.join(scenarios)}"),
     ]
     return _section(lines, [], _listed([run["file"] for run in runs], _TEXT_WIDTH))
 

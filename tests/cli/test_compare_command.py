@@ -79,6 +79,28 @@ def test_files_of_0_3_9_compare_with_current_ones(
     assert "ssbench_version: 0.3.9 | 1.0.0" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("damage", ["cut", "overwritten"])
+def test_a_run_with_missing_results_gets_no_verdict(
+    write: Write, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    whole, damaged = (write(f"{seed}.gz", runs.lasting(20, 20, seed=seed)) for seed in (1, 2))
+    content = Path(damaged).read_bytes()
+    middle = len(content) // 2
+    rest = bytes(50) + content[middle + 50 :] if damage == "overwritten" else b""
+    Path(damaged).write_bytes(content[:middle] + rest)
+    assert main(["compare", whole, damaged]) == 1
+    said = capsys.readouterr()
+    assert said.err.splitlines()[-1] == (
+        f"ssbench-master: {damaged}: some results of the run are missing (exit status 1)"
+    )
+    assert "  Warning: some of its results are missing\n" in said.out
+    assert (
+        "\nRun         2 runs, 1 different setting, run 2 cut off: Small test scenario\n"
+        in said.out
+    )
+    assert "noise" not in said.out
+
+
 @pytest.mark.parametrize(("name", "status"), [("none.gz", 1), ("text", 1), (None, 2)])
 def test_incomparable_files_give_a_one_line_error(
     write: Write,

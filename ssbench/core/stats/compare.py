@@ -368,14 +368,16 @@ def _change(first: _Figure, other: _Figure) -> Change:
 
 
 def _judged(row: ComparedFigure, runs: Sequence[ComparedRun]) -> ComparedFigure:
-    """The row without verdicts on runs that were short of users."""
-    changes = tuple(
-        structs.replace(change, verdict=ChangeVerdict.NOT_JUDGED)
-        if runs[0].short_of_users or run.short_of_users
-        else change
-        for run, change in zip(runs[1:], row.changes, strict=True)
-    )
-    return structs.replace(row, changes=changes)
+    """The row without verdicts on runs that were short of users or lack results."""
+    changes = []
+    for run, change in zip(runs[1:], row.changes, strict=True):
+        verdict, both = change.verdict, (runs[0], run)
+        if any(each.short_of_users for each in both):
+            verdict = ChangeVerdict.NOT_JUDGED
+        elif not all(each.stats.run.complete for each in both):
+            verdict = ChangeVerdict.UNKNOWN
+        changes.append(structs.replace(change, verdict=verdict))
+    return structs.replace(row, changes=tuple(changes))
 
 
 def _with_results(runs: Sequence[ComparedRun]) -> list[str | None]:
