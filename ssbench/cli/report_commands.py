@@ -12,7 +12,7 @@ from ssbench.cli.profile import profiled
 from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.records import Record
-from ssbench.core.stats.merge import Part
+from ssbench.core.stats.merge import Part, check_distinct
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.results import (
     check_thresholds,
@@ -103,7 +103,7 @@ def _write_data_files(
 def compare(ns: argparse.Namespace) -> ExitStatus:
     """Print how the runs of some stat files differ.
 
-    :raises UsageError: fewer than two stat files.
+    :raises UsageError: fewer than two stat files, or two of the same run.
     :raises StatFileError: one of them is not a stat file.
     """
     paths = ns.stats_files
@@ -116,6 +116,7 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     from ssbench.report.comparison import of_comparison
 
     named = [(path, read_stats(path, tell)) for path in paths]
+    check_distinct((path, stats.run.header) for path, stats in named)
     found = comparison(
         named,
         seed=ns.seed,

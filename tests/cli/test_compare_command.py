@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,6 +78,24 @@ def test_files_of_0_3_9_compare_with_current_ones(
 ) -> None:
     assert main(["compare", str(OLD), write("a.gz", runs.lasting(12, 20))]) == 0
     assert "ssbench_version: 0.3.9 | 1.0.0" in capsys.readouterr().out
+
+
+def test_the_same_run_twice_is_refused(
+    write: Write, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    first, other = write("a.gz", runs.lasting(12, 20)), write("b.gz", runs.lasting(12, 20, seed=2))
+    copy = str(shutil.copy(first, tmp_path / "copy.gz"))
+    old = str(OLD)
+    for words, same, name in (
+        ([first, first], first, first),
+        ([first, other, copy], copy, first),
+        ([old, old], old, old),
+    ):
+        assert main(["compare", *words]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        line = f"ssbench-master: {same}: is the same run as {name}"
+        assert said.err.splitlines()[-1] == line
 
 
 @pytest.mark.parametrize("damage", ["cut", "overwritten"])

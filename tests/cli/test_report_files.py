@@ -21,6 +21,7 @@ from tests.report import runs
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 STATS = compare.FOLDER / "format-1" / "stages.stat.gz"
+OTHER = compare.FOLDER / "format-1" / "healthy.stat.gz"
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_the_script_of_the_charts_can_lie_beside_the_pages(stats: Path, tmp_path
 
 def test_compare_writes_a_page(stats: Path, tmp_path: Path) -> None:
     page = tmp_path / "a.html"
-    assert main(["compare", str(stats), str(stats), "--html", str(page)]) == 0
+    assert main(["compare", str(stats), str(OTHER), "--html", str(page)]) == 0
     assert "<h1>Comparison of 2 runs</h1>" in page.read_text()
 
 
@@ -84,7 +85,7 @@ def test_a_run_and_a_sweep_write_test_cases_also_without_a_report(
 def test_markdown_is_a_format_of_reports(
     command: str, stats: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = [str(stats)] * 2 if command == "compare" else ["-s", str(stats)]
+    files = [str(stats), str(OTHER)] if command == "compare" else ["-s", str(stats)]
     assert main([command, *files, "--markdown"]) == 0
     assert capsys.readouterr().out.startswith("# ")
 

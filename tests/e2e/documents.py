@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import secrets
 import shlex
 import shutil
 import sys
@@ -21,8 +22,13 @@ from typing import NamedTuple
 
 import pytest
 from _pytest.mark import ParameterSet
+from msgspec.structs import replace
 
+from ssbench import statfile
+from ssbench.core.naming import RUN_ID_BYTES
+from ssbench.core.records import RunHeader
 from ssbench.runner.scenarios import CANNED
+from ssbench.statfile import StatFileWriter
 from tests.core.accesslog.test_formats import combined
 from tests.e2e.commands import WORKER, Account, Started, clean_environment, until
 from tests.e2e.warm import Forked
@@ -173,6 +179,15 @@ def scenarios_in(path: Path) -> list[str]:
     return re.findall(r"^\{\n.*?^\}$", page(path).astext(), re.MULTILINE | re.DOTALL)
 
 
+def copy_as_another_run(run: Path, copy: Path) -> None:
+    """Copy a stat file with a run id of its own: compare refuses the same run twice."""
+    run_id = secrets.token_hex(RUN_ID_BYTES)
+    with statfile.read(str(run)) as records, StatFileWriter.create(str(copy)) as writer:
+        for record in records:
+            is_header = isinstance(record, RunHeader)
+            writer.write(replace(record, run_id=run_id) if is_header else record)
+
+
 def prepare(place: Path, lines: list[str], servers: Servers) -> None:
     """Make what the commands of a page take for granted."""
     text = "\n".join(lines)
@@ -186,7 +201,7 @@ def prepare(place: Path, lines: list[str], servers: Servers) -> None:
     for name in {*re.findall(r"-f (\S+\.scenario)", text)} - made:
         (place / name).write_text(scaled(ROOT / "scenarios/small.scenario", shown.get(name, "")))
     for name in {*re.findall(r"\S+\.stat\.gz", text)} - made:
-        shutil.copy(servers.place / "run.stat.gz", place / name)
+        copy_as_another_run(servers.place / "run.stat.gz", place / name)
     shutil.copy(servers.place / "ssbench.key", place / "ssbench.key")
     (place / "ssbench-results").mkdir()
     shutil.copy(servers.place / "run.stat.gz", place / "ssbench-results")

@@ -105,15 +105,10 @@ def check(parts: Sequence[Part]) -> None:
 
     :raises UsageError: a line on each run that does not go together with the first.
     """
-    faults = []
+    check_distinct((part.name, part.header) for part in parts)
+    faults: list[str] = []
     first, *others = parts
-    seen = {first.header.run_id: first.name}
     for part in others:
-        same = seen.get(part.header.run_id)
-        if same is not None:
-            faults.append(f"{part.name}: is the same run as {same}")
-            continue
-        seen[part.header.run_id] = part.name
         try:
             faults += _differences(first, part)
         except (AttributeError, TypeError, ValueError):
@@ -131,6 +126,22 @@ def check(parts: Sequence[Part]) -> None:
             f"{late.name}: its load began {apart_s:.1f} s after that of {early.name} had ended, by"
             " the clocks of their masters: runs that are merged must run at the same time"
         )
+
+
+def check_distinct(named: Iterable[tuple[str, RunHeader | None]]) -> None:
+    """Check that no run is given twice. Runs of ssbench 0.3.9 have no id: their names count.
+
+    :param named: each run's name and header.
+    :raises UsageError: a line on each run that is the same as one before it.
+    """
+    faults, seen = [], dict[str, str]()
+    for name, header in named:
+        run_id = (header and header.run_id) or name
+        if run_id in seen:
+            faults.append(f"{name}: is the same run as {seen[run_id]}")
+        seen.setdefault(run_id, name)
+    if faults:
+        raise UsageError("\n".join(faults))
 
 
 def _begin_ns(part: Part) -> int:
