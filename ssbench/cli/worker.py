@@ -22,6 +22,7 @@ from ssbench.cli.signals import handle_signals, wanted_signals
 from ssbench.cli.site import WORKER_TABLE, SiteDefaults, describe
 from ssbench.cli.worker_options import WORKER, key_path, ports_of, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
+from ssbench.core.text import plural
 from ssbench.host.live import HostLive
 from ssbench.host.process import (
     allow_many_connections,
@@ -126,10 +127,11 @@ def _run_worker(
         gevent.spawn(_end_with_parent, ns.parent_pipe, worker)
     for number in wanted_signals():
         gevent.signal_handler(number, worker.stop, number.name)
+    what = f"for up to {plural(concurrency, 'user')}" if concurrency else "for metrics only"
     log.info(
         "Worker %s %s, master expected at %s (ports %d, %d, %d)%s",
-        worker_id, f"for up to {concurrency} users" if concurrency else "for metrics only", host,
-        ports.work, ports.results, ports.control, "" if key else ", without a key",
+        worker_id, what, host, ports.work, ports.results, ports.control,
+        "" if key else ", without a key",
     )  # fmt: skip
     tune_garbage_collector()
     with ExitStack() as stack:

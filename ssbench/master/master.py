@@ -38,7 +38,7 @@ from ssbench.core.messages import (
 from ssbench.core.model import SECOND_NS, Phase, Result
 from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.host.live import HostLive
 from ssbench.host.sampler import StackSampler
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseState
@@ -543,7 +543,8 @@ class Master:
                 self._on_left(event)
 
     def _on_joined(self, worker: WorkerState) -> None:
-        log.info("Worker %s joined, for up to %d users", worker.name, worker.hello.concurrency)
+        users = plural(worker.hello.concurrency, "user")
+        log.info("Worker %s joined, for up to %s", worker.name, users)
         self._record_worker(worker)
         self._check_release(worker)
 

@@ -297,7 +297,7 @@ def run_notes(stats: RunStats) -> Iterator[Note]:
         yield _note(
             "nothing_counts",
             "No results to report: warm-up and cool-down cover the whole run"
-            f" ({stats.left_out:,} operations).",
+            f" ({plural(stats.left_out, 'operation')}).",
         )
         return
     # The reports of ssbench 0.3.9 have no such note.

@@ -447,7 +447,8 @@ class WorkerMachine:
                 self._resize(phase, users)
             return
         phase.ready = True
-        log.info("%s of run %s with %d users", phase.phase.name.lower(), phase.run, users)
+        name = phase.phase.name.lower()
+        log.info("%s of run %s with %s", name, phase.run, plural(users, "user"))
         self._send_ready(phase)
         if self._state is not None:
             newest = newest_credentials(self._state.settings)

@@ -108,10 +108,13 @@ def test_a_plain_run_has_no_note() -> None:
     assert note_rows(RunStats.of(runs.lasting(30, 100))) == []
 
 
-def test_a_run_within_its_warm_up_has_a_note() -> None:
-    (line,) = note_lines(RunStats.of(runs.lasting(3, 100, warmup=5)))
+@pytest.mark.parametrize(
+    ("seconds", "rate", "count"), [(3, 100, "300 operations"), (1, 1, "1 operation")]
+)
+def test_a_run_within_its_warm_up_has_a_note(seconds: int, rate: int, count: str) -> None:
+    (line,) = note_lines(RunStats.of(runs.lasting(seconds, rate, warmup=5)))
     assert line == (
-        "Note: No results to report: warm-up and cool-down cover the whole run (300 operations)."
+        f"Note: No results to report: warm-up and cool-down cover the whole run ({count})."
     )
     assert note_rows(RunStats.of(runs.no_results())) == []
 

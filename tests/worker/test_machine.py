@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from typing import Any, TypeVar
 
@@ -204,6 +205,15 @@ def test_a_worker_that_was_given_up_before_it_was_told_returns_as_another() -> N
     here.control(workers={again.incarnation: (2, None)})
     here.wait(2)
     assert here.hello() is None
+
+
+@pytest.mark.parametrize(("users", "count"), [(1, "1 user"), (2, "2 users")])
+def test_the_log_says_with_how_many_users_a_phase_begins(
+    caplog: pytest.LogCaptureFixture, users: int, count: str
+) -> None:
+    caplog.set_level(logging.INFO)
+    at_work(users)
+    assert caplog.messages[-1] == f"run of run {RUN} with {count}"
 
 
 def test_the_loop_is_woken_often_only_while_a_hello_is_due() -> None:
