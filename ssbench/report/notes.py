@@ -107,7 +107,7 @@ def excluded_text(stats: RunStats) -> str:
 #: How successes are counted for a rate.
 _COUNTED = {
     Basis.DUE: "; successes count at their due time",
-    Basis.SHARE: "; each success counts by the share of its time in that",
+    Basis.SHARE: "; a success that is only partly within that time counts by that part",
     Basis.COMPLETED: "",
     Basis.UNKNOWN_END: " (unknown when the load ended)",
 }

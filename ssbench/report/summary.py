@@ -55,7 +55,7 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
     findings = [note.figures for note in sections["steadiness"].notes or ()]
     missed = [row for row in thresholds if not row["passed"]]
     rates = {stage["rate_per_s"] for stage in stages if stage["rate_per_s"]}
-    target = f" ({rates.pop():g} due)" if len(rates) == 1 else ""
+    target = f" ({_due(rates.pop())} due)" if len(rates) == 1 else ""
     lines = [
         ("Throughput", _throughput(total["requests_per_s"], total["moved_bytes_per_s"], target)),
         ("Latency", f"{_latency(p50, p99, worst)} ({name})" if latency.count else _NO_LATENCY),
@@ -125,6 +125,11 @@ def _throughput(rate: float | None, moved: float | None, target: str = "") -> st
     """``93.1 operations/s (100 due), 4.21 MB/s``; bytes only where they are known."""
     shown = "unknown rate" if rate is None else f"{rate:,.1f} operations/s"
     return f"{shown}{target}" + ("" if moved is None else f", {moved / 1e6:,.2f} MB/s")
+
+
+def _due(rate: float) -> str:
+    """With the digits of the throughput, but no ``.0``; all digits where these would be 0."""
+    return f"{round(rate, 1) or rate:,.10g}"
 
 
 def _latency(p50: float | None, p99: float | None, worst: float | None) -> str:

@@ -94,7 +94,7 @@ def cell_text(value: Any, column: Column, *, symbol: bool = False) -> str:
         scaled = value / unit.divisor
         # A latency is a number of nanoseconds: 0.000341 ms rather than 0.000.
         digits = 6 if unit is LATENCY and 0 < scaled < 0.1 else unit.digits
-        text = f"{scaled:.{digits}f}"
+        text = f"{round(scaled, digits) + 0.0:.{digits}f}"  # -0.0 + 0.0 is 0.0
     else:
         text = printable(str(value))
     return f"{text} {unit.symbol}" if symbol and unit.symbol else text

@@ -197,8 +197,8 @@ def test_rates_of_a_closed_loop_begin_with_its_first_operation() -> None:
         lines = report(run(CLOSED, [0, 1, 2, 9, 26], due=False, **load))
         (line,) = (line for line in lines if line.startswith("Rates"))
         assert line == (
-            f"Rates: over {begin} to the end of the load; each success counts by the share of its"
-            " time in that"
+            f"Rates: over {begin} to the end of the load; a success that is only partly within"
+            " that time counts by that part"
         )
 
 

@@ -104,6 +104,8 @@ def test_missing_users_are_named() -> None:
             "20.0 operations/s (20 due),",
             "4 users in 2 stages on 1 worker, ",
         ),
+        ([(4, 200 / 19)] * 2, "20.0 operations/s (10.5 due),", "4 users in 2 stages on 1 worker, "),
+        ([(4, 0.01)] * 2, "20.0 operations/s (0.01 due),", "4 users in 2 stages on 1 worker, "),
         ([(9, 12.5), (4, 20.0)], "20.0 operations/s,", "4 to 9 users in 2 stages on 1 worker, "),
     ],
 )
