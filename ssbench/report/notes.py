@@ -108,8 +108,8 @@ def excluded_text(stats: RunStats) -> str:
 _COUNTED = {
     Basis.DUE: "; successes count at their due time",
     Basis.SHARE: "; a success that is only partly within that time counts by that part",
-    Basis.COMPLETED: "",
-    Basis.UNKNOWN_END: " (unknown when the load ended)",
+    Basis.COMPLETED: "; each operation over its own time",
+    Basis.UNKNOWN_END: " (unknown when the load ended); each operation over its own time",
 }
 
 

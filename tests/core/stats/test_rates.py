@@ -230,7 +230,8 @@ def test_a_run_by_count_states_its_span_and_the_rate_before_the_tail() -> None:
     assert before.throughput.rate_per_s == pytest.approx(8 / 7)
     assert found.after_end is None
     text = render("text", found)
-    assert "Rates: over 14.000 s, from the first start to the last completion\n" in text
+    line = "Rates: over 14.000 s, from the first start to the last completion"
+    assert f"{line}; each operation over its own time\n" in text
     assert "Note: 50 % of the time" in text
     assert "1.1 operations/s (1.14 MB/s)" in text
 
