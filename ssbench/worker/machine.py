@@ -358,6 +358,8 @@ class WorkerMachine:
             self._rejoin()
 
     def _on_accepted(self, state: ControlState, now_ns: int) -> None:
+        if state.master != self._membership.master:
+            self._serial = 0  # each master counts its own credentials
         self._membership.accept(state)
         self._dropped, self._cut_short = 0, False
         if self.settings.exit_with_master and state.is_goodbye:

@@ -591,6 +591,21 @@ def test_the_master_is_asked_once_a_second_until_newer_credentials_come() -> Non
     assert here.all_of(SetCredentials)[-1].credentials.serial == 4
 
 
+def test_each_master_counts_its_credentials_anew() -> None:
+    here = Script()
+    here.join(settings=settings_with(5))
+    own = here.machine.incarnation
+    here.control(master=2, workers={own: (2, None)}, settings=settings_with(1))
+    began_ns = here.now_ns + 1
+    assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is None
+    here.settle()
+    assert here.all_of(Expired) == [Expired(own, 1)]
+    here.wait(1)
+    here.control(settings=settings_with(2))
+    assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is True
+    assert here.all_of(SetCredentials)[-1].credentials.serial == 2
+
+
 def test_credentials_that_came_since_the_attempt_began_need_no_question() -> None:
     here = Script()
     here.join(settings=settings_with(3))
