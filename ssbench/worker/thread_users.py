@@ -19,7 +19,7 @@ from gevent.event import AsyncResult
 
 from ssbench.core.completed import Completed
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, Timing
+from ssbench.core.model import Job, Timing
 from ssbench.storage.base import Action
 from ssbench.worker.machine import HeldJobs
 from ssbench.worker.user_pool import UserPool
@@ -190,8 +190,6 @@ class ThreadUserPool(UserPool):
             self._collect()
 
     def _attempt(self, job: Job, start_ns: int) -> Timing | StorageError:
-        if self.closed:
-            return StorageError(ErrorKind.RESET, "closed by us", sent=False)
         waiter: AsyncResult = AsyncResult()
         self._tasks.put(_Task(job, start_ns, waiter))
         if not self._threads:  # the users went away between two attempts

@@ -329,7 +329,7 @@ class UserPool:
         began_ns = start_ns  # of the latest attempt
         while True:
             if error.kind is ErrorKind.UNAUTHORIZED and renewable and not self.closed:
-                if self._store.renew(began_ns):
+                if self._store.renew(began_ns) and not self.closed:
                     renewals += 1
                     renewable = renewals < MAX_RENEWALS
                     start_ns = self._clock()  # no latency includes the renewal

@@ -398,6 +398,20 @@ def test_without_a_new_token_the_operation_fails() -> None:
     assert (len(driver.deadlines), row.renewals) == (1, 0)
 
 
+def test_credentials_that_come_after_the_close_are_not_used() -> None:
+    driver = Driver()
+    driver.script.append(refused(401))
+
+    def renew(began_ns: int) -> bool:
+        team.user_pool.close()
+        return True
+
+    team = Team(driver, renew=renew)
+    team.add([job()])
+    gevent.sleep(0.002)
+    assert (len(driver.deadlines), team.held.busy) == (1, 0)
+
+
 def test_failures_leave_no_garbage_cycles() -> None:
     driver = Driver()
     driver.always = broken
