@@ -215,7 +215,9 @@ class Worker:
             else:
                 storage.connect(action.users)
         except Exception as error:  # noqa: BLE001 - any: the run must not wait for this worker
-            machine.stop(_connect_fault(error), ExitStatus.FAILED)
+            fault = _connect_fault(error)
+            if phase is machine.phase:  # else the next one connects anew
+                machine.stop(fault, ExitStatus.FAILED)
         else:
             if phase is machine.phase and not phase.ready:
                 kind = ThreadUserPool if storage.concurrency == "threads" else UserPool

@@ -103,6 +103,13 @@ class ScriptedMaster:
         said = [message for message in self.received if not isinstance(message, Heartbeat)]
         raise AssertionError(f"no {kind.__name__} among {said}")
 
+    def listen_until(self, done: Callable[[], object], why_not: str = "it never happens") -> None:
+        """Listen until something has happened."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not done():
+            assert time.monotonic() < deadline, why_not
+            self.listen(0.005)
+
     def all_of(self, kind: type[Kind]) -> list[Kind]:
         """Every message of a kind so far."""
         return [message for message in self.received if isinstance(message, kind)]
@@ -132,17 +139,12 @@ class ScriptedMaster:
 
     def send_raw(self, data: bytes) -> None:
         """Send anything on the work port."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not self.transport.send_jobs(data):
-            assert time.monotonic() < deadline, "no worker has room"
-            self.listen(0.005)
+        self.listen_until(lambda: self.transport.send_jobs(data), "no worker has room")
 
     def wait_until_nobody_takes_jobs(self) -> None:
         """Until the last worker has closed its end; nothing is sent."""
-        deadline = time.monotonic() + PATIENCE_S
-        while self.transport._work.poll(0, zmq.POLLOUT):
-            assert time.monotonic() < deadline, "a worker still takes jobs"
-            self.listen(0.005)
+        work = self.transport._work
+        self.listen_until(lambda: not work.poll(0, zmq.POLLOUT), "a worker still takes jobs")
 
     def __enter__(self) -> ScriptedMaster:
         return self
@@ -173,10 +175,7 @@ class WorkerThread:
 
     def wait(self) -> ExitStatus | None:
         """Its exit status, once it has ended."""
-        deadline = time.monotonic() + PATIENCE_S
-        while self._thread.is_alive() and time.monotonic() < deadline:
-            self._master.listen()
-        assert not self._thread.is_alive(), "the worker does not end"
+        self._master.listen_until(lambda: not self._thread.is_alive(), "the worker does not end")
         return self.status
 
     def __enter__(self) -> WorkerThread:

@@ -133,6 +133,35 @@ def test_a_phase_that_cannot_start_ends_the_worker(concurrency: str) -> None:
         assert "Too many open files" in reason
 
 
+def test_a_connection_that_fails_for_a_phase_that_is_over_ends_nothing() -> None:
+    gate = Gate()
+
+    def driver(settings: StorageSettings) -> Any:
+        storage = gate.driver(settings)
+
+        def connect(count: int) -> None:
+            gate.connected.append(count)
+            if len(gate.connected) == 1:
+                while not gate.open:
+                    gevent.sleep(0.002)
+                gate.connected.clear()
+                raise OSError(110, "Connection timed out")
+
+        storage.connect = connect
+        return storage
+
+    with ScriptedMaster() as master, WorkerThread(master, open_driver=driver):
+        incarnation = master.expect(Hello).incarnation
+        master.share(incarnation, 2, Phase.POPULATE)
+        master.listen_until(lambda: gate.connected == [2])
+        master.share(incarnation, 2, Phase.RUN)
+        master.expect(Ready, lambda ready: ready.phase == Phase.RUN)
+        gate.open = True
+        master.listen_until(lambda: not gate.connected)
+        master.send(jobs(1))
+        assert [row.number for row in rows_of(master.expect(Results))] == [1]
+
+
 def test_an_unknown_driver_ends_the_worker_with_a_reason() -> None:
     settings = StorageSettings(driver="no_such", run_id=RUN)
     with ScriptedMaster(settings) as master, WorkerThread(master) as worker:
@@ -468,7 +497,7 @@ def test_a_lost_master_is_logged_with_what_was_dropped(
         master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 2))
         master.broadcasting = False
         master.expect(Hello, lambda hello: hello.incarnation != first)
-        _wait_for("The master is gone", caplog)
+        master.listen_until(lambda: "The master is gone" in caplog.text)
         gate.open = True
         master.broadcasting = True
         again = master.begin(1, master=2)
@@ -478,10 +507,3 @@ def test_a_lost_master_is_logged_with_what_was_dropped(
     text = "gone (nothing received from it for 1 s): dropped 3 jobs, waiting for the next one"
     assert caplog.text.count(text) == 1
     assert gate.started == 2
-
-
-def _wait_for(text: str, caplog: pytest.LogCaptureFixture) -> None:
-    deadline = time.monotonic() + 10
-    while text not in caplog.text:
-        assert time.monotonic() < deadline, caplog.text
-        time.sleep(0.02)
