@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from ssbench.core.columns import RESULT_COLUMNS, Schema
 from ssbench.core.errors import StatFileError
@@ -191,11 +192,9 @@ class StatFileWriter:
         """Truncate a partly written block and close."""
         self._closed = True
         self._remove_if_empty()
-        try:
+        with suppress(OSError):  # readers skip the partial block at the end
             os.ftruncate(self._file, self.bytes_written)
-        except OSError:
-            pass  # readers skip the partial block at the end
-        finally:
+        with suppress(OSError):  # of a network file system: the first error is reported
             os.close(self._file)
 
     def __enter__(self) -> StatFileWriter:

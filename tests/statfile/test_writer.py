@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import gzip
+import os
 import resource
 import signal
 import subprocess
@@ -189,6 +191,25 @@ def test_a_full_disk_at_the_start_leaves_no_empty_file(
     writer.close()
     with pytest.raises(StatFileError, match=r"/dev/full: can't be written: .* nothing was kept"):
         StatFileWriter.create("/dev/full").write(HEADER)
+
+
+def test_a_disk_that_is_full_at_the_close_too_is_reported_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Network file systems may report an error at the close."""
+    writer = StatFileWriter.create(path)
+    writer.write(HEADER)
+    fill_disk(monkeypatch)
+    close = os.close
+
+    def full(file: int) -> None:
+        close(file)
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(os, "close", full)
+    with pytest.raises(StatFileError, match="No space left on device; the first"):
+        writer.write(FOOTER)
+    writer.close()
 
 
 @pytest.fixture
