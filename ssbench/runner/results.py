@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import chain
@@ -79,8 +80,9 @@ def _end_of_load_ns(path: str, first: Record) -> int | None:
     """
     if not isinstance(first, RunHeader) or not ScenarioView.of(first.scenario).cooldown_s:
         return None
-    if path == "-":
-        raise UsageError("stdin: a run with a cool-down must be read twice: name the file")
+    if path == "-" or not os.path.isfile(statfile.existing_path(path)):  # another pipe
+        name = "stdin" if path == "-" else path
+        raise UsageError(f"{name}: a run with a cool-down must be read twice: name the file")
     for tail_bytes in (_TAIL_BYTES, None):  # the mark may be far from the end: then all is read
         with suppress(StatFileError), statfile.read(path, tail_bytes=tail_bytes) as reader:
             for record in reader.without_results():

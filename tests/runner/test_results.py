@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -134,6 +135,14 @@ def test_a_cooldown_cannot_be_excluded_from_a_stream(
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file))
         with pytest.raises(UsageError, match="read twice: name the file"):
             read_stats("-")
+
+
+def test_a_cooldown_cannot_be_excluded_from_a_pipe(tmp_path: Path) -> None:
+    run = a_run_with_a_cooldown(tmp_path / "run.stat.gz")
+    with subprocess.Popen(["cat", run], stdout=subprocess.PIPE) as cat:
+        assert cat.stdout is not None
+        with pytest.raises(UsageError, match="read twice: name the file"):
+            read_stats(f"/dev/fd/{cat.stdout.fileno()}")
 
 
 def test_what_is_wrong_with_any_of_several_files_is_said_of_them_all(tmp_path: Path) -> None:
