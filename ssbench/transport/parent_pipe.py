@@ -106,6 +106,6 @@ def from_line(line: str) -> GroupStarted | WorkerExit | None:
         started = GroupStarted(
             printable(found["release"]), float(found["clock"]), printable(found["master"]), workers
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
     return started if 0 < len(workers) <= _MOST else None

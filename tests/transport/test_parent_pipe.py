@@ -95,6 +95,7 @@ def test_control_characters_of_another_host_reach_no_terminal() -> None:
         "ssbench-worker {}",
         'ssbench-worker {"exit": [1]}',
         'ssbench-worker {"exit": ["a", "b", "c", "d"]}',
+        'ssbench-worker {"exit": ["a", Infinity, "b", 1]}',
         "ssbench-worker " + "[" * 100_000,
         'ssbench-worker {"release": "1", "clock": 1, "master": "", "workers": {}}',
         'ssbench-worker {"release": 1, "clock": 1, "master": "", "workers": {"a": 1}}',
