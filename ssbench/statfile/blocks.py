@@ -39,6 +39,7 @@ else:
 _FRAME = struct.Struct("<16sBIII")
 _MAGIC = struct.pack("<4sIBBH2sH", b"\x1f\x8b\x08\x04", 0, 0, 255, 17, b"SB", 13)
 _TAIL = struct.Struct("<II")
+_LEAST_LENGTH, _MOST_LENGTH = _FRAME.size + _TAIL.size, 2 * MAX_BLOCK  #: of a member
 _GZIP = b"\x1f\x8b"
 #: First bytes of msgpack's maps and arrays: what a stat file that was unpacked begins with.
 MAP_MARKS = frozenset(bytes([mark]) for mark in (*range(0x80, 0x90), 0xDE, 0xDF))
@@ -235,6 +236,8 @@ def read_blocks(
         if frame.number > expected:
             on_damage(_missing(expected, frame.number - 1))
         try:
+            if not _LEAST_LENGTH <= frame.length <= _MOST_LENGTH:
+                raise _DamagedError("is damaged: impossible length")
             member = source.peek(frame.length)
             count_bytes(len(member))
             data = _inflate(member, frame.length, count_bytes)
@@ -300,8 +303,6 @@ def check_version(version: int) -> None:
 def _inflate(member: bytes, length: int, count_bytes: Callable[[int], None]) -> bytes:
     if len(member) < length:
         raise _DamagedError(f"is cut off after {len(member)} of {length} bytes")
-    if length < _FRAME.size + _TAIL.size:
-        raise _DamagedError("is damaged: impossible length")
     crc, size = _TAIL.unpack_from(member, length - _TAIL.size)
     if size > MAX_BLOCK:
         raise _DamagedError(f"would inflate to {size} bytes; at most {MAX_BLOCK} are read")

@@ -159,8 +159,16 @@ def test_a_decompression_bomb_is_rejected_early() -> None:
 def test_an_impossible_length_is_damage() -> None:
     blocks, said = parsed(resealed(FILE[: len(block(TEXTS[0], 0))], 21, struct.pack("<I", 3)))
     assert (blocks, len(said)) == ([], 1)
-    blocks, said = parsed(resealed(FILE, 21, struct.pack("<I", 2**32 - 1)))
-    assert blocks == TEXTS[1:]
+
+    class Small(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            assert size is not None
+            assert size <= 1 << 20, "a file's read() makes room for so many bytes"
+            return super().read(size)
+
+    forged = Small(resealed(FILE, 21, struct.pack("<I", 2**32 - 1)))
+    assert [each.data for each in read_blocks(Source(forged), said.append)] == TEXTS[1:]
+    assert said == ["block 0 at byte 0 is damaged: impossible length"] * 2
 
 
 def test_a_block_of_a_later_version_is_an_error() -> None:
