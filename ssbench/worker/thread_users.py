@@ -183,27 +183,18 @@ class ThreadUserPool(UserPool):
         self._wake_next(group)
 
     def _recover_in_greenlet(self, done: _Done) -> None:
-        error = self._as_storage_error(done.outcome)
         job = done.task.job
-        self._complete(self._recover(job, done.start_ns, error), job.group)
+        self._complete(self._recover(job, done.start_ns, done.outcome), job.group)
         if not self.closed:
             self._collect()
 
-    def _attempt(self, job: Job, start_ns: int) -> Timing | StorageError:
+    def _attempt(self, job: Job, start_ns: int) -> object:
         waiter: AsyncResult = AsyncResult()
         self._tasks.put(_Task(job, start_ns, waiter))
         if not self._threads:  # the users went away between two attempts
             self._start_thread()
             self._tasks.put(None)
-        outcome = waiter.get()
-        return outcome if type(outcome) is Timing else self._as_storage_error(outcome)
-
-    def _as_storage_error(self, outcome: Any) -> StorageError:
-        if isinstance(outcome, StorageError):
-            return outcome
-        if not isinstance(outcome, Exception):
-            outcome = TypeError(f"the driver gave {type(outcome).__name__} for a Timing")
-        return self._driver_defect(outcome)
+        return waiter.get()
 
 
 def _user(
@@ -224,9 +215,11 @@ def _user(
                 raise _LeaseExpiredError
             deadline_ns = start_ns + timeout_ns if timeout_ns else 0
             outcome = actions[task.job.operation](task.job, deadline_ns)
-        except Exception as error:  # noqa: BLE001 - the loop logs it
+        except StorageError as error:
             error.__cause__ = error.__context__ = None  # as in UserPool._attempt
             outcome = error.with_traceback(None)
+        except Exception as error:  # noqa: BLE001 - the loop logs it
+            outcome = error
         outcomes.append(_Done(task, start_ns, outcome))
         # The loop need not know as long as there are jobs, which also end here soon.
         if tasks.qsize() <= _FEW_TASKS or type(outcome) is not Timing:

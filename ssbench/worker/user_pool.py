@@ -296,12 +296,10 @@ class UserPool:
             try:
                 timing = actions[job.operation](job, start_ns + timeout_ns if timeout_ns else 0)
                 if type(timing) is not Timing:
-                    raise TypeError(f"the driver gave {type(timing).__name__} for a Timing")
+                    raise _no_timing(timing)
                 finished.append((job, start_ns, timing))  # core.completed makes columns of them
-            except StorageError as error:
+            except Exception as error:  # noqa: BLE001 - _failure logs it
                 finished.append(self._recover(job, start_ns, error))
-            except Exception as error:  # noqa: BLE001 - _driver_defect logs it
-                finished.append(self._recover(job, start_ns, self._driver_defect(error)))
             held.busy -= 1
             if self.closed:
                 return
@@ -319,8 +317,12 @@ class UserPool:
 
     # When something went wrong ------------------------------------------------------------
 
-    def _recover(self, job: Job, start_ns: int, error: StorageError) -> Row:
-        """Retry as far as the rules allow; returns the row of the operation as it ended."""
+    def _recover(self, job: Job, start_ns: int, outcome: object) -> Row:
+        """Retry as far as the rules allow; returns the row of the operation as it ended.
+
+        :param outcome: what the driver raised, or gave instead of a Timing.
+        """
+        error = self._failure(outcome)
         if job.operation not in OPERATIONS:  # a newer master's
             return self._row(job, start_ns, None, Attempts(row_of(job.operation), 0), 0, error)
         attempts = Attempts(OPERATIONS[job.operation], self._retries)
@@ -345,33 +347,34 @@ class UserPool:
                     return self._row(job, start_ns, error.timing, attempts, renewals, error)
             began_ns = self._clock()
             outcome = self._attempt(job, start_ns)
-            if isinstance(outcome, Timing):
+            if type(outcome) is Timing:
                 attempts.reconnects += outcome.reconnects
                 return self._row(job, start_ns, outcome, attempts, renewals, None)
-            error = outcome
+            error = self._failure(outcome)
 
-    def _attempt(self, job: Job, start_ns: int) -> Timing | StorageError:
+    def _attempt(self, job: Job, start_ns: int) -> object:
+        """What the driver gave or raised."""
         deadline_ns = start_ns + self._timeout_ns if self._timeout_ns else 0
         try:
-            timing = self._storage.actions[job.operation](job, deadline_ns)
-            if not isinstance(timing, Timing):
-                raise TypeError(f"the driver gave {type(timing).__name__} for a Timing")
-            return timing
+            return self._storage.actions[job.operation](job, deadline_ns)
         except StorageError as error:
             # Its cause refers to our frame, and our frame to it: only the garbage collector could
             # free that, and it runs rarely.
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
-        except Exception as error:  # noqa: BLE001 - _driver_defect logs it
-            return self._driver_defect(error)
+        except Exception as error:  # noqa: BLE001 - _failure logs it
+            return error
 
-    def _driver_defect(self, error: Exception) -> StorageError:
-        """An error that no driver should raise, as a failure of this job."""
-        if isinstance(error, MemoryError):
+    def _failure(self, outcome: object) -> StorageError:
+        """The error of an attempt; of what no driver should raise or give, a failure as well."""
+        if isinstance(outcome, StorageError):
+            return outcome
+        if isinstance(outcome, MemoryError):
             self._machine.out_of_memory()
             self._channel.flush()
             self._wake.set()
             return StorageError(ErrorKind.INTERNAL, "the worker is out of memory")
+        error = outcome if isinstance(outcome, Exception) else _no_timing(outcome)
         log.error("A defect in the storage driver", exc_info=error)
         return StorageError(
             ErrorKind.INTERNAL, f"a defect of ssbench: {type(error).__name__}: {error}"
@@ -413,3 +416,7 @@ class UserPool:
             timing.transaction_id if timing else b"", error.detail if error else "",
             timing.items if timing else 0, job.others, timing.statuses if timing else (), job.group,
         )  # fmt: skip
+
+
+def _no_timing(outcome: object) -> TypeError:
+    return TypeError(f"the driver gave {type(outcome).__name__} for a Timing")
