@@ -102,7 +102,6 @@ class WorkerManager:
         self._renewal_fault = ""
         self._exits: list[tuple[int, WorkerExit]] = []  # when they count
         self._interval_ns = min(_STATE_INTERVAL_NS, self.registry.timeout_ns // _STATES_PER_TIMEOUT)
-        self._gap_ns = self._interval_ns
         self._next_state_ns = 0
         self._alone_since_ns = 0
 
@@ -224,8 +223,7 @@ class WorkerManager:
         if not self.state_changed and now_ns < self._next_state_ns:
             return None
         self.state_changed = False
-        self._gap_ns = self._gap(now_ns)
-        self._next_state_ns = now_ns + self._gap_ns
+        self._next_state_ns = now_ns + self._gap_ns(now_ns)
         running, in_run = self.phase is not Phase.IDLE, self.phase is Phase.RUN
         return ControlState(
             self._id,
@@ -251,7 +249,7 @@ class WorkerManager:
             network=self.network,
         )
 
-    def _gap(self, now_ns: int) -> int:
+    def _gap_ns(self, now_ns: int) -> int:
         """Until the next control state: doubled each time while a worker has answered none."""
         if all(worker.answered_serial for worker in self.registry.workers.values()):
             return self._interval_ns

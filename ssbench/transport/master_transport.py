@@ -134,7 +134,7 @@ class MasterTransport:
         :param or_writable: also return as soon as a worker's pipe is not full.
         """
         if or_writable:
-            self._wait(timeout_s)
+            self._poller.poll(int(max(timeout_s, 0) * 1000))
             timeout_s = 0
         data = self._next_result(int(timeout_s * 1000))
         left = RECEIVED_AT_ONCE
@@ -154,14 +154,6 @@ class MasterTransport:
             return self._results.recv(0 if wait_ms > 0 else zmq.NOBLOCK)
         except zmq.Again:
             return None
-
-    def _wait(self, timeout_s: float) -> None:
-        """Wait for a message, or until a worker's pipe is not full. A signal ends the wait."""
-        try:
-            self._poller.poll(int(max(timeout_s, 0) * 1000))
-        except zmq.ZMQError as error:
-            if error.errno != zmq.EINTR:  # type: ignore[attr-defined]
-                raise
 
     @property
     def rejected(self) -> int:
