@@ -146,10 +146,12 @@ class Bounds:
     transaction id hardly compress), and a file inflates to 2 to 8 times its size.
 
     :param source: the file; the bounds grow with the bytes that were read.
+    :param enforced: False: none is too far.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, enforced: bool = True) -> None:
         self._source = source
+        self._enforced = enforced
         self._inflated = 0  #: bytes, those of blocks that turned out to be damaged included
         self._items = 0
 
@@ -159,7 +161,10 @@ class Bounds:
         :raises TooMuchError: if they are too many.
         """
         self._inflated += size
-        if self._inflated > _INFLATED_SLACK + _INFLATED_RATIO * self._source.offset:
+        if (
+            self._enforced
+            and self._inflated > _INFLATED_SLACK + _INFLATED_RATIO * self._source.offset
+        ):
             raise TooMuchError("it inflates to far more than a run writes: the rest is not read")
 
     def counted(self, item: Item) -> Item:
@@ -173,12 +178,8 @@ class Bounds:
         :raises TooMuchError: if they are too many.
         """
         self._items += items
-        if self._items > _ITEMS_SLACK + self._source.offset:
+        if self._enforced and self._items > _ITEMS_SLACK + self._source.offset:
             raise TooMuchError("it holds far more than a run writes: the rest is not read")
-
-
-def _unbounded(size: int) -> None:
-    """Counts nothing."""
 
 
 class _Frame(NamedTuple):
@@ -215,7 +216,7 @@ def looks_like_blocks(source: Source) -> bool:
 
 
 def read_blocks(
-    source: Source, on_damage: OnDamage, count_bytes: Callable[[int], None] = _unbounded
+    source: Source, on_damage: OnDamage, count_bytes: Callable[[int], None] = lambda size: None
 ) -> Iterator[Block]:
     """Every block that is whole, in order; ``on_damage`` is called with what is damaged or missing.
 

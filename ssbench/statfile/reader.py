@@ -96,7 +96,7 @@ class StatFileReader:
         self._decoder = Decoder()
         self._skip_results = False
         source = Source(file)
-        self._bounds = Bounds(source) if bounded else None
+        self._bounds = Bounds(source, enforced=bounded)
         with self._named_errors():
             records = self._until_footer(self._open(source))
             first = next(records, None)
@@ -151,10 +151,7 @@ class StatFileReader:
 
     def _open(self, source: Source) -> Iterator[Record]:
         if looks_like_blocks(source):
-            if self._bounds is None:
-                blocks = read_blocks(source, self.add_damage)
-            else:
-                blocks = read_blocks(source, self.add_damage, self._bounds.count_bytes)
+            blocks = read_blocks(source, self.add_damage, self._bounds.count_bytes)
             each = (objects([block.data], self.add_damage) for block in blocks)
             return self._decoded(chain.from_iterable(each))
         inflated = self._inflated(read_plain(source, self.add_damage))
@@ -164,9 +161,8 @@ class StatFileReader:
             from ssbench.statfile.legacy import LegacyRun
 
             self.legacy = True
-            items = self._counted(objects(pieces, self.add_damage, raw=True))
-            run = LegacyRun(items, self.damage, self.notes)
-            return run.records()
+            items = objects(pieces, self.add_damage, raw=True)
+            return LegacyRun(map(self._bounds.counted, items), self.damage, self.notes).records()
         if first[:1] in ARRAY_MARKS:  # blocks that were recompressed into one
             return self._decoded(objects(pieces, self.add_damage))
         raise StatFileError("it is gzip, but no stat file")
@@ -185,17 +181,13 @@ class StatFileReader:
 
     def _inflated(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
-            if self._bounds is not None:
-                self._bounds.count_bytes(max(len(piece), _LEAST_PIECE))
+            self._bounds.count_bytes(max(len(piece), _LEAST_PIECE))
             yield piece
-
-    def _counted(self, items: Iterator[Any]) -> Iterator[Any]:
-        return items if self._bounds is None else map(self._bounds.counted, items)
 
     def _decoded(self, items: Iterator[Any]) -> Iterator[Record]:
         """The records of one run; of its header, of which the file has two copies, one."""
         header, decode, bounds = None, self._decoder.decode, self._bounds
-        for item in self._counted(items):
+        for item in map(bounds.counted, items):
             if self._skip_results and is_results(item):
                 continue
             try:
@@ -207,8 +199,7 @@ class StatFileReader:
                 self.add_damage(f"a record is malformed: {error}")
                 continue
             if isinstance(record, ResultBatch):
-                if bounds is not None:
-                    bounds.count_items(record.count)
+                bounds.count_items(record.count)
             elif isinstance(record, RunHeader):
                 if header is not None:
                     if record.run_id == header.run_id:
