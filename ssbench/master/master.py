@@ -142,18 +142,18 @@ class Master:
         self._numbers = (1, 1)  # of the next job and batch
         self._network: Network | None = None  # the answer to the present check
         self._on: Mapping[type[Message], Callable[[Any, int], object]] = {
-            Hello: self._on_hello,
+            Hello: self._on_worker_message,
             Heartbeat: self._on_heartbeat,
             Ready: self._on_ready,
             Host: self._on_host,
             Profiled: self._on_profiled,
-            Ack: self._on_ack,
+            Ack: self._on_phase_message,
             Results: self._on_results,
-            Returned: self._on_returned,
-            Expired: self._on_expired,
+            Returned: self._on_phase_message,
+            Expired: self._on_worker_message,
             Network: self._on_network,
-            Leaving: self._on_leaving,
-            Bye: self._on_bye,
+            Leaving: self._on_worker_message,
+            Bye: self._on_worker_message,
         }
 
     def __repr__(self) -> str:
@@ -483,25 +483,12 @@ class Master:
             if self._displays and self._manager.phase is Phase.RUN:
                 self._show_results(columns)
 
-    def _on_ack(self, ack: Ack, now_ns: int) -> None:
+    def _on_phase_message(self, message: Ack | Returned, now_ns: int) -> None:
         if self._phase:
-            self._phase.receive_ack(ack, now_ns)
+            self._phase.receive(message, now_ns)
 
-    def _on_returned(self, returned: Returned, now_ns: int) -> None:
-        if self._phase:
-            self._phase.receive_returned(returned)
-
-    def _on_hello(self, hello: Hello, now_ns: int) -> None:
-        self._handle(self._manager.receive_hello(hello, now_ns))
-
-    def _on_leaving(self, leaving: Leaving, now_ns: int) -> None:
-        self._manager.receive_leaving(leaving)
-
-    def _on_bye(self, bye: Bye, now_ns: int) -> None:
-        self._handle(self._manager.receive_bye(bye))
-
-    def _on_expired(self, expired: Expired, now_ns: int) -> None:
-        self._manager.receive_expired(expired)
+    def _on_worker_message(self, message: Hello | Bye | Leaving | Expired, now_ns: int) -> None:
+        self._handle(self._manager.receive(message, now_ns))
 
     def _on_heartbeat(self, heartbeat: Heartbeat, now_ns: int) -> None:
         worker = self.registry.heartbeat(heartbeat, now_ns, time.time_ns())

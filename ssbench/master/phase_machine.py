@@ -295,15 +295,14 @@ class PhaseMachine:
 
     # Messages ----------------------------------------------------------------------------------
 
-    def receive_ack(self, ack: Ack, now_ns: int) -> None:
-        """A worker has these batches."""
-        if ack.run == self._manager.settings.run_id:
-            self.dispatcher.acked(ack.incarnation, ack.batches, now_ns)
-
-    def receive_returned(self, returned: Returned) -> None:
-        """A worker returns jobs that it has not started."""
-        if returned.run == self._manager.settings.run_id:
-            self.dispatcher.returned(returned.incarnation, returned.numbers)
+    def receive(self, message: Ack | Returned, now_ns: int) -> None:
+        """A worker has batches, or returns jobs that it has not started."""
+        if message.run != self._manager.settings.run_id:
+            return
+        if isinstance(message, Ack):
+            self.dispatcher.acked(message.incarnation, message.batches, now_ns)
+        else:
+            self.dispatcher.returned(message.incarnation, message.numbers)
 
     def is_current(self, results: Results) -> bool:
         """Whether results are of this phase, and of a worker that is here."""

@@ -149,8 +149,21 @@ class WorkerManager:
 
     # Messages and time -------------------------------------------------------------------------
 
-    def receive_hello(self, hello: Hello, now_ns: int) -> list[Event]:
-        """A worker introduces itself, or repeats it."""
+    def receive(self, message: Hello | Bye | Leaving | Expired, now_ns: int) -> list[Event]:
+        """A worker introduces itself (or repeats it), exits, will exit, or has credentials that
+        the store rejects; returns who joined or left."""
+        if isinstance(message, Hello):
+            return self._on_hello(message, now_ns)
+        if isinstance(message, Bye):
+            return self._on_bye(message)
+        if isinstance(message, Leaving):
+            self.registry.leave(message.incarnation)
+            self.state_changed = True
+        elif message.token_serial == self.settings.newest.serial:
+            self.renewal_wanted = True
+        return []
+
+    def _on_hello(self, hello: Hello, now_ns: int) -> list[Event]:
         worker, replaced = self.registry.register(hello, now_ns)
         reason = "it came back under a new incarnation"
         events: list[Event] = [WorkerLeft(other, reason, False) for other in replaced]
@@ -160,18 +173,7 @@ class WorkerManager:
             events.append(WorkerJoined(worker))
         return events
 
-    def receive_expired(self, expired: Expired) -> None:
-        """The store rejected credentials."""
-        if expired.token_serial == self.settings.newest.serial:
-            self.renewal_wanted = True
-
-    def receive_leaving(self, leaving: Leaving) -> None:
-        """A worker will exit."""
-        self.registry.leave(leaving.incarnation)
-        self.state_changed = True
-
-    def receive_bye(self, bye: Bye) -> list[Event]:
-        """A worker exits."""
+    def _on_bye(self, bye: Bye) -> list[Event]:
         worker = self.registry.workers.get(bye.incarnation)
         if worker:
             return [self._remove(worker, bye.reason or "it ended", said_bye=True)]

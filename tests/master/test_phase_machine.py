@@ -253,7 +253,7 @@ def test_operations_that_never_end_are_lost_after_the_drain_timeout() -> None:
 
     def acknowledge() -> None:
         for number, _ in here.sent():
-            here.machine.receive_ack(Ack(1, RUN, [number]), here.now_ns)
+            here.machine.receive(Ack(1, RUN, [number]), here.now_ns)
 
     here.then = acknowledge
     assert here.end() == ("complete", "")
@@ -351,13 +351,13 @@ def test_returned_jobs_are_sent_again_if_they_are_of_this_run() -> None:
     here.begin()
     here.turn()
     ((number, jobs), *_) = here.sent()
-    here.machine.receive_ack(Ack(1, "another", [number]), here.now_ns)
-    here.machine.receive_returned(Returned(1, RUN, [job.number for job in jobs]))
+    here.machine.receive(Ack(1, "another", [number]), here.now_ns)
+    here.machine.receive(Returned(1, RUN, [job.number for job in jobs]), here.now_ns)
     assert here.machine.dispatcher.held == 0, "it does not hold them"
-    here.machine.receive_ack(Ack(1, RUN, [number]), here.now_ns)
-    here.machine.receive_returned(Returned(1, "another", [job.number for job in jobs]))
+    here.machine.receive(Ack(1, RUN, [number]), here.now_ns)
+    here.machine.receive(Returned(1, "another", [job.number for job in jobs]), here.now_ns)
     assert here.machine.dispatcher.held == len(jobs)
-    here.machine.receive_returned(Returned(1, RUN, [job.number for job in jobs]))
+    here.machine.receive(Returned(1, RUN, [job.number for job in jobs]), here.now_ns)
     here.turn()
     again = [job.object for _, batch in here.sent() for job in batch]
     assert {job.object for job in jobs} <= set(again)
@@ -372,7 +372,7 @@ def test_near_the_end_jobs_that_wait_at_one_worker_are_recalled_for_another() ->
     here.manager.allocate_users(8)
     here.turn()
     for number, _ in here.sent():
-        here.machine.receive_ack(Ack(1, RUN, [number]), here.now_ns)
+        here.machine.receive(Ack(1, RUN, [number]), here.now_ns)
     here.turn()
     here.machine.tick(here.now_ns)
     here.turn()
@@ -543,7 +543,7 @@ def test_what_a_phase_waits_for() -> None:
     here.turn()
     assert here.machine.waiting_for == ""
     batches = here.sent()
-    here.machine.receive_ack(Ack(1, RUN, [number for number, _ in batches]), here.now_ns)
+    here.machine.receive(Ack(1, RUN, [number for number, _ in batches]), here.now_ns)
     sent = sum(len(jobs) for _, jobs in batches)
     here.stops_at_once = False
     here.machine.abort("interrupted", "SIGINT")

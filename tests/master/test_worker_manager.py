@@ -41,14 +41,11 @@ class Scene:
         self.manager = WorkerManager(SETTINGS, self.limits, master_id=9, pipe=3, control_port=13581)
         self.address = Address()
 
-    def deliver(self, *messages: Hello | Bye) -> list[tuple[Any, ...]]:
+    def deliver(self, *messages: Hello | Bye | Expired) -> list[tuple[Any, ...]]:
         """These arrive; returns what happened, in a form that can be compared."""
-        events: list[Event] = []
-        for message in messages:
-            if isinstance(message, Hello):
-                events += self.manager.receive_hello(message, self.now_ns)
-            else:
-                events += self.manager.receive_bye(message)
+        events = [
+            each for message in messages for each in self.manager.receive(message, self.now_ns)
+        ]
         return list(map(plain, events))
 
     def wait(self, seconds: float) -> list[tuple[Any, ...]]:
@@ -323,9 +320,9 @@ def test_between_phases_it_has_neither_settings_nor_flags() -> None:
 
 def test_rejected_credentials_are_to_be_renewed_and_broadcast() -> None:
     here = Scene()
-    here.manager.receive_expired(Expired(7, 0))
+    here.deliver(Expired(7, 0))
     assert not here.manager.renewal_wanted, "those of before"
-    here.manager.receive_expired(Expired(7, 1))
+    here.deliver(Expired(7, 1))
     assert here.manager.renewal_wanted
     here.manager.enter(Phase.RUN)
     here.manager.control_state(here.now_ns)
