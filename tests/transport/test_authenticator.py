@@ -364,9 +364,15 @@ def test_a_peer_that_sends_oversized_frames_is_disconnected(
                 said = said[sock.send(said[:100_000]) :]
             return bool(master.rejected_peers())
 
+        def is_closed() -> bool:
+            with suppress(TimeoutError):
+                return not sock.recv(65536)
+            return False
+
         with suppress(ConnectionError):  # of a message that is too long nothing is told
             if channel == "control":
                 assert until(is_cut_off, 10)
+                assert until(is_closed)
             else:  # as little as isn't read there may be too little to be cut off for
                 until(is_cut_off, 1)
         sock.close()

@@ -271,6 +271,15 @@ def test_without_a_master_one_warning_names_the_possible_causes(
     assert caplog.text.count("does it have the same key?") == 1
 
 
+def test_a_worker_that_the_master_rejects_does_not_ask_whether_one_is_running(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here = Script()
+    here.machine.rejected_by_master("its key is another one")
+    here.wait(NO_MASTER_WARNING_S + 1)
+    assert caplog.messages == ["The master rejects this worker: its key is another one"]
+
+
 def test_quit_exits_once_the_master_knows_the_worker() -> None:
     here = Script()
     here.control(quit=True)
