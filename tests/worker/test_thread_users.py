@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import gevent
 import pytest
 
 from ssbench.core.errors import StorageError
-from ssbench.core.messages import ControlState
-from ssbench.core.model import ErrorKind, Job, Phase, Timing
+from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.operations import OPERATIONS, READ
-from ssbench.worker.machine import WorkerMachine, WorkerSettings
 from ssbench.worker.thread_users import ThreadUserPool
-from tests.worker.test_user_pool import Channel, Store
+from tests.worker import test_user_pool
 
 DOWN = StorageError(ErrorKind.RESET, "reset")
 REJECTED = StorageError(ErrorKind.UNAUTHORIZED, "401", status=401)
@@ -32,6 +30,7 @@ class Blocking:
         self.in_flight = self.most_in_flight = self.begun = 0
         self.threads: set[int] = set()
         self.actions = dict.fromkeys(OPERATIONS, self.act)
+        self.clock = time.perf_counter_ns
 
     def act(self, job: Job, deadline_ns: int) -> Timing:
         with self.lock:
@@ -50,49 +49,31 @@ class Blocking:
         return Timing(now, now, now, job.size, 200) if fault is None else fault  # type: ignore[return-value]
 
 
-class Team:
-    def __init__(
-        self,
-        count: int,
-        think_s: tuple[float, float] = (0.0, 0.0),
-        renew: Callable[[int], bool] = lambda began_ns: False,
-    ) -> None:
-        self.driver = Blocking()
-        now_ns = time.perf_counter_ns()
-        self.machine = WorkerMachine(WorkerSettings("w", retries=2), random.Random(1), now_ns)
-        state = ControlState(
-            1, 1, now_ns, "run", Phase.RUN, now_ns, {self.machine.incarnation: (count, None)}, {},
-            {}, 1e6, 0.0, 2, *[False] * 3, *think_s,
-        )  # fmt: skip
-        self.machine.receive_control_state(state, now_ns, now_ns)
-        phase = self.machine.phase
-        assert phase is not None
-        self.held = phase.held
-        self.channel = Channel(self.machine, time.perf_counter_ns)
-        self.users = ThreadUserPool(
-            self.machine, phase, self.driver, self.channel, Store(renew),
-            gevent.event.Event(),
-        )  # fmt: skip
-        self.resize(count)
+class Team(test_user_pool.Team):
+    """Users in threads."""
 
-    def resize(self, count: int) -> None:
-        self.held.users = [count]
-        self.users.resize()
+    driver: Blocking
 
-    def add(self, *numbers: int) -> None:
-        self.held.add([Job(number, READ, 0, number, 0, 7) for number in numbers])
-        self.users.start_jobs()
+    def __init__(self, count: int, **options: Any) -> None:
+        super().__init__(Blocking(), count, retries=2, pool=ThreadUserPool, **options)  # type: ignore[arg-type]
+
+    def work(self, *numbers: int) -> None:
+        """These jobs arrive."""
+        self.add([Job(number, READ, 0, number, 0, 7) for number in numbers])
 
     def until(self, done: Callable[[], bool]) -> None:
         with gevent.Timeout(10):
             while not done():
                 gevent.sleep(0.002)
 
+    def until_threads_end(self) -> None:
+        self.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
+
     def results(self, count: int) -> list[tuple[int, int]]:
         """(number, error) of so many results."""
-        self.until(lambda: len(self.channel.rows) + len(self.held.finished) >= count)
-        self.users.flush()
-        return sorted((row.number, row.error) for row in self.channel.rows)
+        self.until(lambda: len(self.rows) + len(self.held.finished) >= count)
+        self.user_pool.flush()
+        return sorted((row.number, row.error) for row in self.rows)
 
 
 @pytest.fixture
@@ -105,13 +86,13 @@ def team() -> Iterator[Callable[..., Team]]:
 
     yield make
     for each in made:
-        each.users.close()
+        each.user_pool.close()
 
 
 def test_as_many_operations_are_in_flight_as_there_are_users(team: Callable[..., Team]) -> None:
     here = team(4)
     here.driver.seconds = 0.05
-    here.add(*range(1, 13))
+    here.work(*range(1, 13))
     assert here.held.busy == 4
     assert here.results(12) == [(number, 0) for number in range(1, 13)]
     assert (here.driver.most_in_flight, len(here.driver.threads), here.held.busy) == (4, 4, 0)
@@ -121,26 +102,26 @@ def test_as_many_operations_are_in_flight_as_there_are_users(team: Callable[...,
 def test_the_loop_goes_on_while_threads_block(team: Callable[..., Team]) -> None:
     here = team(1)
     here.driver.seconds = 0.2
-    here.add(1)
+    here.work(1)
     turns = 0
-    while not (here.held.finished or here.channel.rows):
+    while not (here.held.finished or here.rows):
         gevent.sleep(0.005)
         turns += 1
     assert turns > 5
-    (row,) = here.channel.rows or (here.results(1) and here.channel.rows)
+    (row,) = here.rows or (here.results(1) and here.rows)
     assert row.last_byte_ns >= 0.2e9
 
 
 def test_users_can_be_added_and_removed(team: Callable[..., Team]) -> None:
     here = team(1)
     here.driver.seconds = 0.03
-    here.add(*range(1, 7))
+    here.work(*range(1, 7))
     here.resize(3)
     here.results(6)
     assert here.driver.most_in_flight == 3
     here.resize(1)
     here.driver.most_in_flight = 0
-    here.add(*range(7, 10))
+    here.work(*range(7, 10))
     here.results(9)
     assert here.driver.most_in_flight == 1
 
@@ -148,19 +129,19 @@ def test_users_can_be_added_and_removed(team: Callable[..., Team]) -> None:
 def test_failures_are_retried_as_those_of_greenlets(team: Callable[..., Team]) -> None:
     here = team(2)
     here.driver.faults = {1: [DOWN, DOWN], 2: [DOWN, DOWN, DOWN], 3: ["no timing"], 4: [KeyError()]}
-    here.add(1, 2, 3, 4, 5)
+    here.work(1, 2, 3, 4, 5)
     found = here.results(5)
     reset, defect = int(ErrorKind.RESET), int(ErrorKind.INTERNAL)
     assert found == [(1, 0), (2, reset), (3, defect), (4, defect), (5, 0)]
-    assert {row.number: row.retries for row in here.channel.rows} == {1: 2, 2: 2, 3: 0, 4: 0, 5: 0}
+    assert {row.number: row.retries for row in here.rows} == {1: 2, 2: 2, 3: 0, 4: 0, 5: 0}
 
 
 def test_rejected_credentials_are_waited_for(team: Callable[..., Team]) -> None:
     here = team(1, renew=lambda began_ns: True)
     here.driver.faults = {1: [REJECTED]}
-    here.add(1)
+    here.work(1)
     assert here.results(1) == [(1, 0)]
-    assert [row.renewals for row in here.channel.rows] == [1]
+    assert [row.renewals for row in here.rows] == [1]
 
 
 def test_credentials_that_come_after_the_close_are_not_used(team: Callable[..., Team]) -> None:
@@ -171,18 +152,18 @@ def test_credentials_that_come_after_the_close_are_not_used(team: Callable[..., 
         return True
 
     here = team(1, renew=renew)
-    close.append(here.users.close)
+    close.append(here.user_pool.close)
     here.driver.faults = {1: [REJECTED]}
-    here.add(1)
-    here.until(lambda: here.users.closed)
-    here.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
+    here.work(1)
+    here.until(lambda: here.user_pool.closed)
+    here.until_threads_end()
     assert here.driver.begun == 1
 
 
 def test_users_pause_between_operations(team: Callable[..., Team]) -> None:
     here = team(1, think_s=(0.1, 0.1))
     began = time.monotonic()
-    here.add(1, 2, 3)
+    here.work(1, 2, 3)
     here.results(3)
     assert time.monotonic() - began >= 0.2
 
@@ -190,18 +171,18 @@ def test_users_pause_between_operations(team: Callable[..., Team]) -> None:
 def test_nothing_starts_after_the_lease_or_the_close(team: Callable[..., Team]) -> None:
     here = team(1)
     here.held.lease_expires_ns = 1
-    here.add(1)
-    assert here.users.closed
+    here.work(1)
+    assert here.user_pool.closed
     assert here.driver.threads == set()
 
 
 def test_close_does_not_wait_and_threads_end(team: Callable[..., Team]) -> None:
     here = team(3)
     here.driver.seconds = 0.1
-    here.add(1, 2, 3, 4)
-    here.users.close()
-    here.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
-    assert here.channel.rows == []
+    here.work(1, 2, 3, 4)
+    here.user_pool.close()
+    here.until_threads_end()
+    assert here.rows == []
 
 
 def ahead(team: Callable[..., Team]) -> Team:
@@ -209,7 +190,7 @@ def ahead(team: Callable[..., Team]) -> Team:
     here = team(1)
     here.held.quick = 8
     here.driver.seconds = 0.1
-    here.add(*range(1, 21))
+    here.work(*range(1, 21))
     while not here.driver.in_flight:
         time.sleep(0.001)  # the loop does not run
     assert (here.held.busy, here.held.queued) == (9, 11)
@@ -230,7 +211,7 @@ def test_what_waits_for_threads_is_taken_back_when_the_store_becomes_slow(
 ) -> None:
     here = ahead(team)
     here.held.quick = 0
-    here.users.tick()
+    here.user_pool.tick()
     assert here.held.busy == 1
     assert [job.number for job in here.held.queues[0]] == [*range(2, 21)]
 
@@ -249,24 +230,24 @@ def test_without_users_an_operation_in_flight_is_retried(team: Callable[..., Tea
     here = team(2)
     here.driver.seconds = 0.05
     here.driver.faults = {1: [DOWN]}
-    here.add(1)
+    here.work(1)
     here.until(lambda: here.driver.in_flight == 1)
     here.resize(0)
     assert here.results(1) == [(1, 0)]
-    assert [row.retries for row in here.channel.rows] == [1]
-    here.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
+    assert [row.retries for row in here.rows] == [1]
+    here.until_threads_end()
 
 
 def test_what_waits_for_threads_is_not_begun_after_the_lease(team: Callable[..., Team]) -> None:
     here = ahead(team)
     here.held.lease_expires_ns = 1
-    here.until(lambda: here.users.closed)
+    here.until(lambda: here.user_pool.closed)
     time.sleep(0.2)
     assert here.driver.begun == 1
 
 
 def test_what_waits_for_threads_is_not_begun_after_the_close(team: Callable[..., Team]) -> None:
     here = ahead(team)
-    here.users.close()
-    here.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
+    here.user_pool.close()
+    here.until_threads_end()
     assert here.driver.begun == 1

@@ -143,6 +143,7 @@ class Team:
         timeout_s: float = 0,
         think_s: tuple[float, float] = (0.0, 0.0),
         renew: Callable[[int], bool] = lambda began_ns: False,
+        pool: type[UserPool] = UserPool,
     ) -> None:
         self.driver = driver
         now_ns = driver.clock()
@@ -164,7 +165,7 @@ class Team:
         self.machine.outbox.clear()
         self.channel = Channel(self.machine, lambda: driver.clock())
         self.wake = gevent.event.Event()
-        self.user_pool = UserPool(
+        self.user_pool = pool(
             self.machine,
             self.phase,
             driver,  # type: ignore[arg-type]
