@@ -23,7 +23,6 @@ from ssbench import __version__
 from ssbench.core.columns import Schema, pack_results
 from ssbench.core.errors import (
     AuthError,
-    FewerWorkersError,
     NoWorkersError,
     StatFileError,
     StorageError,
@@ -409,13 +408,6 @@ def test_no_worker_joins() -> None:
         assert "--workers N" in str(caught.value)
 
 
-def test_with_fewer_workers_than_expected_nothing_starts() -> None:
-    with scene(Limits(worker_wait_s=1.0)) as here:
-        here.thread_worker(concurrency=3)
-        with pytest.raises(FewerWorkersError, match="only 1 of 2 workers joined within 1 s"):
-            here.master.wait_for_workers(8, 2)
-
-
 def test_fewer_workers_than_expected_may_be_enough() -> None:
     with scene(Limits(worker_wait_s=1.0, fewer_workers_ok=True)) as here:
         here.thread_worker(concurrency=3)
@@ -578,10 +570,6 @@ def test_workers_may_leave_before_the_run_and_after_it() -> None:
         here.master.keep_workers(lambda: not here.master.registry.workers)
         here.begin_run("again", here.recorder)
         assert here.master.workers_lost == []
-
-
-def _named(worker: Any, worker_id: str) -> bool:
-    return bool(worker.hello.worker_id == worker_id)
 
 
 # The token --------------------------------------------------------------------------------

@@ -339,7 +339,7 @@ def test_a_failed_renewal_is_reported_once_and_gives_a_new_serial() -> None:
     for serial in (2, 3):
         here.manager.renewed("wrong password", 0)
         assert here.manager.settings.credentials == (with_token("old", serial),)
-    assert here.manager.warnings == ["The token could not be renewed: wrong password"]
+        assert here.manager.warnings == ["The token could not be renewed: wrong password"]
 
 
 def test_earlier_credentials_that_are_still_valid_stay() -> None:

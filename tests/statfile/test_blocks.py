@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import StatFileError
 from ssbench.statfile.blocks import (
-    FORMAT,
     MAX_BLOCK,
     Block,
     BlockBuilder,
@@ -169,11 +168,6 @@ def test_an_impossible_length_is_damage() -> None:
     forged = Small(resealed(FILE, 21, struct.pack("<I", 2**32 - 1)))
     assert [each.data for each in read_blocks(Source(forged), said.append)] == TEXTS[1:]
     assert said == ["block 0 at byte 0 is damaged: impossible length"] * 2
-
-
-def test_a_block_of_a_later_version_is_an_error() -> None:
-    with pytest.raises(StatFileError, match=rf"newer ssbench \(format {FORMAT + 1}\)"):
-        parsed(resealed(FILE, 16, bytes([FORMAT + 1])))
 
 
 def test_other_files_give_a_one_line_error() -> None:

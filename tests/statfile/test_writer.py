@@ -30,7 +30,6 @@ from tests.statfile.samples import (
     batch,
     busy_rows,
     packed,
-    result,
     write_run,
 )
 
@@ -260,17 +259,6 @@ def test_a_killed_run_leaves_the_flushed_blocks(path: Path) -> None:
 def test_a_batch_beyond_the_readers_limits_is_rejected(path: Path) -> None:
     with StatFileWriter.create(path) as writer, pytest.raises(StatFileError, match="batch"):
         writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], bytes(17 << 20))
-
-
-def test_a_malformed_batch_from_a_worker_damages_only_itself(path: Path) -> None:
-    with StatFileWriter.create(path) as writer:
-        writer.write(HEADER)
-        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], b"\xc1garbage")
-        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed([result(1)]))
-        writer.write(FOOTER)
-    with read(path) as run:
-        assert list(run) == [HEADER, batch([result(1)]), FOOTER]
-        assert run.damage == ["a record is malformed: malformed results"]
 
 
 def test_the_repr_shows_the_position(path: Path) -> None:

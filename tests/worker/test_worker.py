@@ -34,7 +34,6 @@ from ssbench.worker.user_pool import UserPool
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.fakes.scripted_master import RUN, ScriptedMaster, WorkerThread, byes, jobs, rows_of
-from tests.fakes.slow_storage import DRIVER
 
 
 class Gate:
@@ -78,39 +77,6 @@ def at_work(
 
 
 # Joining and leaving ----------------------------------------------------------------------
-
-
-def test_a_worker_says_hello_until_it_is_listed() -> None:
-    with ScriptedMaster() as master, WorkerThread(master, "name", concurrency=7):
-        hello = master.expect(Hello)
-        again = master.expect(Hello)
-        assert hello == again
-        assert (hello.worker_id, hello.concurrency, hello.previous) == ("name", 7, 0)
-        master.broadcast(workers={hello.incarnation: (0, None)})
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
-        before = len(master.all_of(Hello))
-        for _ in range(60):
-            master.listen()
-        assert len(master.all_of(Hello)) == before
-
-
-def test_it_answers_control_states() -> None:
-    with ScriptedMaster() as master, WorkerThread(master):
-        heartbeat = master.expect(Heartbeat)
-        hello = master.expect(Hello)
-        assert heartbeat.incarnation == hello.incarnation
-        assert 0 <= heartbeat.hold_ns < 10**9
-        assert (heartbeat.busy, heartbeat.queued) == (0, 0)
-        states = [heartbeat.answered_serial for heartbeat in master.all_of(Heartbeat)]
-        assert len(set(states)) == len(states)
-
-
-def test_a_worker_exits_on_quit() -> None:
-    with ScriptedMaster() as master, WorkerThread(master) as worker:
-        incarnation = master.expect(Hello).incarnation
-        master.broadcast(quit=True, workers={incarnation: (0, None)})
-        assert worker.wait() is ExitStatus.OK
-        assert byes(master) == ["the master says so"]
 
 
 @pytest.mark.parametrize("concurrency", ["greenlets", "threads"])
@@ -267,26 +233,6 @@ def test_without_users_in_a_phase_jobs_are_returned_until_the_socket_closes() ->
         assert [row.number for row in rows_of(master.expect(Results))] == [6]
 
 
-def test_when_stopping_unstarted_jobs_are_returned() -> None:
-    gate = Gate()
-    with at_work(2, open_driver=gate.driver) as (master, _):
-        master.send(jobs(1, 2))
-        master.send(jobs(3, 4))
-        master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (2, 2))
-        master.broadcast(stopping=True)
-        assert master.expect(Returned).numbers == [3, 4]
-        master.expect(Ready, lambda ready: ready.stopped)
-        late = master.send(jobs(5))
-        assert master.expect(Returned).numbers == [5]
-        assert late in [number for took in master.all_of(Ack) for number in took.batches]
-        gate.open = True
-        seen: list[int] = []
-        while len(seen) < 2:
-            seen += [row.number for row in rows_of(master.expect(Results))]
-        assert seen == [1, 2]
-        assert gate.started == 2
-
-
 def test_one_work_socket_serves_all_phases() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
         incarnation = master.begin(phase=Phase.POPULATE)
@@ -346,14 +292,6 @@ def test_unread_messages_do_not_keep_the_loop_busy(
 
 
 # Jobs that are not for now ----------------------------------------------------------------
-
-
-def test_malformed_jobs_are_rejected(caplog: pytest.LogCaptureFixture) -> None:
-    with at_work() as (master, _):
-        master.send_raw(b"rubbish")
-        master.send(jobs(1))
-        assert [row.number for row in rows_of(master.expect(Results))] == [1]
-    assert "Rejected a message on the work port" in caplog.text
 
 
 def test_jobs_of_an_unknown_operation_are_failures() -> None:
@@ -474,14 +412,6 @@ def test_without_control_states_it_joins_anew() -> None:
         assert results.incarnation == hello.incarnation
         assert [row.number for row in rows_of(results)] == [3]
         assert gate.started == 2  # 2 was dropped, the result of 1 was discarded
-
-
-def test_a_slow_driver_by_its_place() -> None:
-    settings = StorageSettings(driver=DRIVER, run_id=RUN)
-    with at_work(2, settings) as (master, _):
-        master.send(jobs(1, 2))
-        row = rows_of(master.expect(Results))[0]
-        assert row.last_byte_ns >= 10_000_000
 
 
 # The master is gone -----------------------------------------------------------------------
