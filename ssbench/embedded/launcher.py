@@ -121,12 +121,9 @@ class EmbeddedSwift:
 
     @property
     def base_url(self) -> str:
-        scheme = "https" if self.plan.options.tls_cert else "http"
-        host = (
-            f"[{self.plan.options.host}]"
-            if ":" in self.plan.options.host
-            else self.plan.options.host
-        )
+        options = self.plan.options
+        scheme = "https" if options.tls_cert else "http"
+        host = f"[{options.host}]" if ":" in options.host else options.host
         return f"{scheme}://{host}:{self.port}"
 
     @property

@@ -400,13 +400,16 @@ class PhaseMachine:
             registry.load_workers,
             registry.assigned_users,
         )
-        moving = {number: sent for each in self._moving.values() for number, sent in each.items()}
-        if moving:
-            progress = replace(progress, moving=moving)
-        if self._counts:
-            progress = replace(progress, workers_seen=self._workers(now_ns))
         rate = self.schedule.stage.rate
-        return replace(progress, target_rate=rate, late=self._late(now_ns)) if rate else progress
+        return replace(
+            progress,
+            moving={
+                number: sent for each in self._moving.values() for number, sent in each.items()
+            },
+            workers_seen=self._workers(now_ns) if self._counts else (),
+            target_rate=rate,
+            late=self._late(now_ns) if rate else 0,
+        )
 
     def _workers(self, now_ns: int) -> list[WorkerProgress]:
         here = self._manager.settings.run_id, self._plan.phase

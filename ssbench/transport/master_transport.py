@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import ip_address
 
 import zmq
 
@@ -16,12 +17,12 @@ from ssbench.transport.sockets import (
     LINGER_MS,
     Ports,
     TransportError,
+    bind_address,
     drop_stalled_peers,
     endpoint,
     limit_buffers,
     make_context,
     make_socket,
-    resolve,
     translate_socket_errors,
 )
 
@@ -36,10 +37,6 @@ RECEIVED_AT_ONCE = 256  #: messages per poll
 def pipe_length(jobs_a_message: int) -> int:
     """How many messages a pipe may hold, so that it holds few jobs."""
     return max(_SHORTEST_PIPE, min(_LONGEST_PIPE, _JOBS_IN_PIPE // max(jobs_a_message, 1)))
-
-
-#: Prefixes of addresses that only their own host can reach.
-_LOOPBACK = ("127.", "::1")
 
 
 class MasterTransport:
@@ -62,8 +59,7 @@ class MasterTransport:
         self.pipe = pipe
         self.has_key = key is not None
         self.key_hint = "with the same --zmq-key-file" if key else "without a --zmq-key-file"
-        everywhere = "0.0.0.0"  # nosec B104 # only with a key
-        self.ip = resolve(bind_ip) if bind_ip else (everywhere if key else "127.0.0.1")
+        self.ip = bind_address(bind_ip, has_key=self.has_key)
         self._rejected = RejectedMessages("results")
         self._context = make_context()
         self._authenticator = ZapAuthenticator(self._context, key)
@@ -114,7 +110,8 @@ class MasterTransport:
 
     @property
     def is_loopback(self) -> bool:
-        return self.ip.startswith(_LOOPBACK)
+        """Whether only this host can reach it."""
+        return ip_address(self.ip).is_loopback
 
     def send_jobs(self, data: bytes) -> bool:
         """Send to a worker whose pipe is not full; False if all are."""

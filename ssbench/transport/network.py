@@ -45,7 +45,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.text import printable
 from ssbench.transport.key import CurveKey
-from ssbench.transport.sockets import TransportError, resolve
+from ssbench.transport.sockets import TransportError, bind_address, resolve
 
 log = logging.getLogger(__name__)
 
@@ -97,8 +97,7 @@ class NetworkListener:
     """
 
     def __init__(self, ip: str | None, port: int, key: CurveKey | None, option: str) -> None:
-        everywhere = "0.0.0.0"  # nosec B104 # only with a key
-        self.ip = resolve(ip) if ip else (everywhere if key else "127.0.0.1")
+        self.ip = bind_address(ip, has_key=key is not None)
         self._key = key
         self._ended = threading.Event()
         self._threads: list[threading.Thread] = []

@@ -58,6 +58,12 @@ def resolve(host: str) -> str:
     return str(families[0][4][0])
 
 
+def bind_address(host: str | None, *, has_key: bool) -> str:
+    """The IP address to listen at; None: all interfaces with a key, loopback without one."""
+    everywhere = "0.0.0.0"  # nosec B104 # only with a key
+    return resolve(host) if host else everywhere if has_key else "127.0.0.1"
+
+
 def endpoint(ip: str, port: int | str) -> str:
     return f"tcp://[{ip}]:{port}" if ":" in ip else f"tcp://{ip}:{port}"
 

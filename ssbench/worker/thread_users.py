@@ -8,7 +8,6 @@ thread, so the way there and back is in none of them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -20,8 +19,6 @@ from gevent.event import AsyncResult
 from ssbench.core.completed import Completed
 from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, Timing
-from ssbench.storage.base import Action
-from ssbench.worker.machine import HeldJobs
 from ssbench.worker.user_pool import UserPool
 
 #: A thread that completes an operation wakes the loop if so few tasks are left for all threads.
@@ -79,12 +76,32 @@ class ThreadUserPool(UserPool):
         self.start_jobs()
 
     def _start_thread(self) -> None:
-        arguments = (
-            self._storage.actions, self._clock, self._timeout_ns, self._held,
-            self._tasks, self._outcomes, self._arrived.send,
-        )  # fmt: skip
-        Thread(target=_user, args=arguments, name="ssbench-user", daemon=True).start()
+        Thread(target=self._work, name="ssbench-user", daemon=True).start()
         self._living += 1
+
+    def _work(self) -> None:
+        """One user's thread."""
+        actions, clock, timeout_ns = self._storage.actions, self._clock, self._timeout_ns
+        held, tasks, outcomes, notify = self._held, self._tasks, self._outcomes, self._arrived.send
+        outcome: Any
+        while (task := tasks.get()) is not None:
+            start_ns = task.start_ns or clock()
+            try:
+                if start_ns > held.lease_expires_ns and not task.start_ns:
+                    raise _LeaseExpiredError
+                deadline_ns = start_ns + timeout_ns if timeout_ns else 0
+                outcome = actions[task.job.operation](task.job, deadline_ns)
+            except StorageError as error:
+                error.__cause__ = error.__context__ = None  # as in UserPool._attempt
+                outcome = error.with_traceback(None)
+            except Exception as error:  # noqa: BLE001 - the loop logs it
+                outcome = error
+            outcomes.append(_Done(task, start_ns, outcome))
+            # The loop need not know as long as there are jobs, which also end here soon.
+            if tasks.qsize() <= _FEW_TASKS or type(outcome) is not Timing:
+                notify()
+        outcomes.append(None)
+        notify()
 
     def close(self) -> None:
         if not self.closed:
@@ -195,34 +212,3 @@ class ThreadUserPool(UserPool):
             self._start_thread()
             self._tasks.put(None)
         return waiter.get()
-
-
-def _user(
-    actions: Mapping[int, Action],
-    clock: Callable[[], int],
-    timeout_ns: int,
-    held: HeldJobs,
-    tasks: SimpleQueue[_Task | None],
-    outcomes: deque[_Done | None],
-    notify: Callable[[], None],
-) -> None:
-    """One user's thread."""
-    outcome: Any
-    while (task := tasks.get()) is not None:
-        start_ns = task.start_ns or clock()
-        try:
-            if start_ns > held.lease_expires_ns and not task.start_ns:
-                raise _LeaseExpiredError
-            deadline_ns = start_ns + timeout_ns if timeout_ns else 0
-            outcome = actions[task.job.operation](task.job, deadline_ns)
-        except StorageError as error:
-            error.__cause__ = error.__context__ = None  # as in UserPool._attempt
-            outcome = error.with_traceback(None)
-        except Exception as error:  # noqa: BLE001 - the loop logs it
-            outcome = error
-        outcomes.append(_Done(task, start_ns, outcome))
-        # The loop need not know as long as there are jobs, which also end here soon.
-        if tasks.qsize() <= _FEW_TASKS or type(outcome) is not Timing:
-            notify()
-    outcomes.append(None)
-    notify()

@@ -100,7 +100,6 @@ class UserPool:
     """The users of one phase; without users at first.
 
     :param storage: connected for the phase.
-    :param retries: of an operation.
     :param wake: set when the machine has actions for the worker.
     """
 
