@@ -69,11 +69,18 @@ class EmbeddedSwift:
     def start(self) -> EmbeddedSwift:
         """Start it and wait until it responds.
 
-        :raises UsageError: the extra isn't installed, or the port isn't free.
+        :raises UsageError: the extra isn't installed, the port isn't free, or a PEM file can't be
+            read.
         :raises SsbenchError: it doesn't start; the message has the last line of its output.
         """
         if not all(importlib.util.find_spec(name) for name in ("swift", "eventlet")):
             raise UsageError(INSTALL_HINT)
+        for path in (self._options.tls_cert, self._options.tls_key):
+            try:
+                if path:
+                    open(path, "rb").close()
+            except OSError as error:  # the child's would not name the file
+                raise UsageError(f"{path}: can't be read: {error.strerror}") from error
         with contextlib.ExitStack() as on_failure:
             sockets = bound_sockets(self._options.host, self._options.port)
             on_failure.callback(self.stop)

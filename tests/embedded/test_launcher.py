@@ -50,6 +50,15 @@ def test_a_port_out_of_range_is_a_usage_error() -> None:
 
 
 @pytest.mark.usefixtures("swift_seems_installed")
+@pytest.mark.parametrize("option", ["tls_cert", "tls_key"])
+def test_a_pem_file_that_cannot_be_read_is_named(tmp_path: Path, option: str) -> None:
+    options = SwiftOptions(directory=str(tmp_path), **{option: "no/such.pem"})
+    with pytest.raises(UsageError, match=r"^no/such\.pem: can't be read: No such file"):
+        EmbeddedSwift(options).start()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("swift_seems_installed")
 def test_the_error_quotes_a_child_that_ends_during_its_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
