@@ -384,7 +384,7 @@ class WorkerMachine:
         self._end_phase()
         self._joined = state.run, state.phase
         self._layouts = layouts(state.job_schemas, JobLayout)
-        if not self.in_phase or not state.run or not self.settings.concurrency:
+        if not (self.in_phase and self.settings.concurrency):
             return  # the next run needs its socket: jobs sent while one closes are lost
         users, offset_ns = state.workers[self.incarnation]
         if offset_ns is None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.errors import ExitStatus, FewerWorkersError, NoWorkersError
-from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Ready
+from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.settings import StorageSettings
 from ssbench.master.phases import Limits
@@ -105,15 +105,6 @@ def test_a_new_incarnation_replaces_the_old_one() -> None:
     assert here.manager.departed == {}
 
 
-def test_a_second_worker_of_the_same_id_is_refused_until_it_leaves() -> None:
-    here = Scene()
-    here.deliver(hello(7))
-    assert here.deliver(hello(8)) == []
-    assert "is taken by" in here.state().refused[8]
-    assert here.deliver(Bye(8, "refused")) == []
-    assert here.state().refused == {}
-
-
 def test_a_bye_removes_a_worker() -> None:
     here = Scene()
     here.deliver(hello(7, "a"), hello(8, "b"))
@@ -136,27 +127,6 @@ def test_a_worker_that_answered_before_is_dropped_without_a_hint() -> None:
     here.deliver(hello(7))
     here.manager.registry.heartbeat(heartbeat(7, here.state().serial), here.now_ns)
     assert here.wait(10.1) == [("left", 7, "no heartbeat for 10 s", False)]
-
-
-def test_the_phase_is_ready_when_all_workers_are() -> None:
-    here = Scene()
-    here.manager.enter(Phase.RUN)
-    here.deliver(hello(1, "a"), hello(2, "b"), hello(3, "c"))
-    here.manager.allocate_users(2)
-    for incarnation in (1, 2, 3):
-        assert not here.manager.ready()
-        worker = here.manager.registry.receive_ready(
-            Ready(incarnation, "run1", Phase.RUN, False, 50)
-        )
-        assert worker is not None
-        assert worker.origin_ns == 50
-    assert here.manager.ready()
-    assert not here.manager.ready(stopped=True)
-    here.manager.registry.receive_ready(Ready(1, "run1", Phase.RUN, True, 60))
-    here.manager.registry.receive_ready(Ready(2, "run1", Phase.RUN, True, 60))
-    assert here.manager.ready(stopped=True)
-    assert here.manager.registry.workers[1].origin_ns == 50  # no phase begins twice
-    assert here.manager.registry.receive_ready(Ready(99, "run1", Phase.RUN, False, 1)) is None
 
 
 # Local workers -----------------------------------------------------------------------------

@@ -304,29 +304,11 @@ def test_every_request_is_counted(ending: int | None) -> None:
     assert 1 + counted == len(driver.deadlines) + row.reconnects
 
 
-def test_a_read_with_404_is_retried_once() -> None:
-    driver = Driver()
-    driver.script.append(refused(404))
-    row = result_row(driver, READ)
-    assert (row.status, row.error, row.not_found_retries, row.retries) == (200, 0, 1, 0)
-    driver.always = refused(404)
-    row = result_row(driver, READ)
-    assert (row.status, row.error, row.not_found_retries) == (404, ErrorKind.STATUS, 1)
-
-
 def test_a_404_is_a_success_of_remove() -> None:
     driver = Driver()
     driver.always = refused(404, answered=True)
     row = result_row(driver, REMOVE)
     assert (row.status, row.error, row.detail) == (404, 0, "")
-
-
-def test_retries_are_limited() -> None:
-    driver = Driver()
-    driver.always = refused(503)
-    row = result_row(driver, CREATE, retries=3)
-    assert (row.retries, row.status, row.unknown) == (3, 503, 1)
-    assert len(driver.deadlines) == 4
 
 
 def test_an_operation_has_a_deadline_for_all_of_its_attempts() -> None:
