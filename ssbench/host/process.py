@@ -1,5 +1,5 @@
-"""This process: limits, those of its host and the users that they allow, garbage collector,
-environment of children.
+"""Limits of this process and its host, and how many users they allow; the garbage collector; the
+environment of child processes.
 
 Read without psutil, which takes long to load.
 """

@@ -69,7 +69,7 @@ _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
 
 
 class MasterOptions(Struct, frozen=True):
-    """What a master may have besides its transport and its settings.
+    """Options of a master.
 
     :param recorder: of the first run; ``begin_run`` gives that of each later one.
     :param renew: gives new credentials; called in a thread of its own before the present ones
@@ -322,7 +322,7 @@ class Master:
                 break
 
     def check_network(self, check: NetworkCheck, timeout_s: float) -> Network:
-        """What a worker says of a connection that it was asked to measure."""
+        """Make a worker measure a connection; returns its answer, or why there is none."""
         manager = self._manager
         manager.network, manager.state_changed, self._network = check, True, None
         deadline_ns = self._clock() + int(timeout_s * SECOND_NS)

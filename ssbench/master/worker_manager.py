@@ -1,6 +1,6 @@
-"""The workers, as the master knows them: who is here, and what they are told.
+"""The master's workers: which are present, and the control state that they get.
 
-A pure state machine: fed with messages and times, it says who joined and who left, and gives the
+A pure state machine: fed with messages and times, it returns which workers joined or left, and the
 control state when one is due. It knows nothing of jobs.
 """
 

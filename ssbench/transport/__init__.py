@@ -1,4 +1,4 @@
-"""Messages between master and workers over ZeroMQ, and who is let in. Only here is zmq loaded.
+"""Messages between master and workers over ZeroMQ, and authentication. Nothing else imports zmq.
 
 ========= =================================== ==================
 channel   pattern                             default port

@@ -208,9 +208,9 @@ class ConnectionMonitor:
         self._endpoint = endpoint
         self._has_key = has_key
         self._monitor = _open_monitor(context, sock)
-        self._hung_up = 0
+        self._closed_early = 0
         self._why = ""
-        self._told = False
+        self._reported = False
         self._retry_s: float | None = None
         sock.connect(endpoint)
 
@@ -219,9 +219,9 @@ class ConnectionMonitor:
         pile up."""
         for event, value in _waiting_events(self._monitor):
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                self._why, self._hung_up, self._told = "", 0, False
+                self._why, self._closed_early, self._reported = "", 0, False
             elif event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-                self._hung_up += 1
+                self._closed_early += 1
             elif event & (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH):
                 self._why = _reason(event, value, has_key=self._has_key)
                 self._retry_s = now_s + _RETRY_S
@@ -233,11 +233,11 @@ class ConnectionMonitor:
 
     def rejection(self) -> str:
         """Why the master rejects this worker, once; "" if there is nothing new."""
-        if self._hung_up >= MAX_CLOSED_EARLY:
+        if self._closed_early >= MAX_CLOSED_EARLY:
             self._why = self._why or CLOSED
-        if not self._why or self._told:
+        if not self._why or self._reported:
             return ""
-        self._told = True
+        self._reported = True
         if not self._has_key:
             return "it has a key, this worker has none: give it the same --zmq-key-file"
         if self._why == NO_KEY:

@@ -1,4 +1,4 @@
-"""What passes between workers and the process that started them, their parent.
+"""The lines between workers and their parent, the process that started them.
 
 The parent writes one line to their pipe: where the master is, and the key, if there is one::
 

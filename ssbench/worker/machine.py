@@ -735,7 +735,7 @@ class WorkerMachine:
             self._begin_exit("out of memory", ExitStatus.FAILED)
 
     def crash(self, error: BaseException) -> None:
-        """An error that nothing caught, anywhere in the event loop: exit at once."""
+        """An uncaught error in the event loop: exit at once."""
         self._reserve = None
         memory = isinstance(error, MemoryError)
         reason = "out of memory" if memory else f"crashed: {type(error).__name__}: {error}"

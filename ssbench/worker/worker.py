@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 
 class WorkerLoad(NamedTuple):
-    """What a worker does at the moment, which another thread may see change meanwhile."""
+    """The present load of a worker; figures read in another thread may not fit each other."""
 
     phase: Phase = Phase.IDLE  #: IDLE: none
     users: int = 0
@@ -105,7 +105,7 @@ class Worker:
         return self._machine.settings.worker_id
 
     def load(self) -> WorkerLoad:
-        """What it does now; may be called in any thread."""
+        """Its present load; may be called in any thread."""
         phase = self._machine.phase  # read once: it may end meanwhile
         if phase is None:
             return WorkerLoad()

@@ -35,6 +35,13 @@ class Times(NamedTuple):
     guest_nice: float = 0  #: in nice as well
 
 
+class Bsd(NamedTuple):
+    """Of a core where there are no guests."""
+
+    user: float
+    idle: float
+
+
 class Nic(NamedTuple):
     bytes_recv: int
     bytes_sent: int
@@ -170,6 +177,7 @@ def test_stolen_time_is_busy_and_iowait_is_idle() -> None:
     assert busy_percent(Times(), now) == 60
     assert busy_percent(now, now) == 0
     assert busy_percent(now, Times()) == 0  # a counter that went back
+    assert busy_percent(Bsd(0, 0), Bsd(1, 3)) == 25
 
 
 def test_loopback_is_separate_and_the_busiest_interface_counts() -> None:
