@@ -69,7 +69,7 @@ _NEVER_NS = 1 << 62
 _HELLO_NS = SECOND_NS  #: between two hellos
 #: A worker takes a new incarnation if control states have not listed it for this long: the master
 #: listed it and dropped it again while no control state arrived. The time counts from the first of
-#: these control states, not from the hello: a master that checks the store first reads it late.
+#: a master's control states, not from the hello: one that checks the store first reads it late.
 _UNANSWERED_NS = 5 * SECOND_NS
 #: A refused worker repeats its hello this long: the worker of the same id may be dead, and not yet
 #: lost.
@@ -289,7 +289,8 @@ class WorkerMachine:
         self._next_ask_ns = 0
         self._checked = (0, 0)  # the newest check of the network: master and number
         self._next_hello_ns = 0
-        self._unlisted_since_ns = 0  # first control state without this incarnation; 0: none yet
+        #: The master whose control states don't list this incarnation (0: none), and since when.
+        self._unlisted = (0, 0)
         self._silent_ns = 0  # since the newest control state, see ``tick``
         self._heard_any = False
         self._warned_of_no_master = False
@@ -352,9 +353,9 @@ class WorkerMachine:
             self._drop_all("The master has dropped this worker")
         elif status is MembershipStatus.REPLACED:
             self._on_master_lost("another one has started")
-        elif not self._unlisted_since_ns:
-            self._unlisted_since_ns = now_ns
-        elif now_ns - self._unlisted_since_ns > _UNANSWERED_NS:
+        elif self._unlisted[0] != state.master:
+            self._unlisted = state.master, now_ns
+        elif now_ns - self._unlisted[1] > _UNANSWERED_NS:
             self._rejoin()
 
     def _on_accepted(self, state: ControlState, now_ns: int) -> None:
@@ -677,7 +678,7 @@ class WorkerMachine:
         self._cut_short = self._cut_short or self.in_phase
         self._dropped += self._leave()
         self._membership.renew(self._chance.getrandbits(63))
-        self._unlisted_since_ns = 0
+        self._unlisted = 0, 0
 
     def _leave(self) -> int:
         """Return what was not started, and end the phase; returns how many jobs were here."""

@@ -207,6 +207,15 @@ def test_a_worker_that_was_given_up_before_it_was_told_returns_as_another() -> N
     assert here.hello() is None
 
 
+def test_the_next_master_has_as_much_time_to_list_the_worker() -> None:
+    here = Script()
+    hello = here.hello()
+    here.control(workers={})
+    here.wait(3600, step_s=1)
+    here.control(master=2, workers={})
+    assert here.hello() == hello
+
+
 @pytest.mark.parametrize(("users", "count"), [(1, "1 user"), (2, "2 users")])
 def test_the_log_says_with_how_many_users_a_phase_begins(
     caplog: pytest.LogCaptureFixture, users: int, count: str
