@@ -133,8 +133,9 @@ class NetworkListener:
                 connection, peer = self._socket.accept()
             except TimeoutError:
                 continue
-            except OSError:
-                break  # closed
+            except OSError:  # closed by us, or none is left, or the peer has given up
+                self._ended.wait(_ACCEPT_S)
+                continue
             used_s = time.monotonic()
             if len(self._threads) >= MAX_CONNECTIONS:
                 connection.close()
