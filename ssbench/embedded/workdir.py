@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -74,7 +75,8 @@ def holds_attributes(directory: Path) -> bool:
 def remove_stale(place: str) -> None:
     """Remove our directories whose process has ended."""
     for path in sorted(Path(place).glob(f"{PREFIX}*")):
-        if is_ours(path) and not is_running(owner_pid(path.name)):
+        pid = owner_pid(path.name)
+        if pid and is_ours(path) and not is_running(pid):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -89,20 +91,17 @@ def is_ours(path: Path) -> bool:
 
 def owner_pid(name: str) -> int | None:
     """The process in a directory's name; None if the name isn't one of ours."""
-    digits = name.removeprefix(PREFIX).partition("-")[0]
-    return int(digits) if digits.isascii() and digits.isdigit() else None
+    found = re.match(f"{PREFIX}([0-9]{{1,9}})-", name)
+    return int(found[1]) if found else None
 
 
-def is_running(pid: int | None) -> bool:
-    """Whether the process exists; True for None, so that unknown directories stay."""
-    if pid is None:
-        return True
+def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except (PermissionError, OverflowError):
-        return True
+    except PermissionError:  # another user's
+        pass
     return True
 
 

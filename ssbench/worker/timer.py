@@ -74,31 +74,30 @@ class Timerfd:
 
     def close(self) -> None:
         os.close(self.fd)
+        self.fd = -1
 
 
-class TimerfdTimer:
-    """By a timerfd that the event loop watches.
+class TimerfdTimer(Timerfd):
+    """A timerfd that the event loop watches.
 
     :raises OSError: as ``Timerfd``.
     """
 
     def __init__(self, call: Callable[[], object]) -> None:
+        super().__init__()
         self._call = call
-        self._timer: Timerfd | None = Timerfd()
-        self._watcher = get_hub().loop.io(self._timer.fd, _READ)
+        self._watcher = get_hub().loop.io(self.fd, _READ)
         self._watcher.start(self._on_readable)
-        self.set = self._timer.set
 
     def _on_readable(self) -> None:
-        if self._timer and self._timer.expired():
+        if self.fd >= 0 and self.expired():
             self._call()
 
     def close(self) -> None:
-        if self._timer:
+        if self.fd >= 0:
             self._watcher.stop()
             self._watcher.close()
-            self._timer.close()
-            self._timer = None
+            super().close()
 
 
 class LoopTimer:

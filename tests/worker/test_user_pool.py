@@ -44,6 +44,7 @@ from ssbench.worker.machine import (
 )
 from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, Pauses, UserPool
 from tests.fakes.scripted_master import rows_of
+from tests.timing import spoilable
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -727,6 +728,7 @@ def test_the_loop_sleeps_after_an_acknowledgement_took_the_results_along() -> No
     team.settle(2)
 
 
+@spoilable
 def test_a_job_starts_when_it_is_due() -> None:
     driver = Driver()
     driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
