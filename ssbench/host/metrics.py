@@ -70,7 +70,7 @@ class HostSampler:
 
     def _counters(self) -> dict[str, Any]:
         """Counters, which only grow; None: unavailable."""
-        stats, disk = psutil.cpu_stats(), psutil.disk_io_counters(nowrap=False)
+        stats, disk = psutil.cpu_stats(), disk_counters()
         process = self._process.cpu_times()
         return {
             "cores": psutil.cpu_times(percpu=True),
@@ -93,6 +93,14 @@ class HostSampler:
         parts = ("total", "used", "available", "buffers", "cached", "free")
         found = {f"memory_{part}_bytes": memory[part] for part in parts if part in memory}
         return {"process_rss_bytes": self._process.memory_info().rss, **found}
+
+
+def disk_counters() -> Any:
+    """Counters of all disks; None without disks, or in a form that psutil does not know."""
+    try:
+        return psutil.disk_io_counters(nowrap=False)
+    except (*FAULTS, ValueError):
+        return None
 
 
 def waited_seconds(schedstat: Path) -> float | None:

@@ -212,6 +212,19 @@ def test_waiting_for_a_core_may_be_unknown(tmp_path: Path) -> None:
     assert waited_seconds(schedstat) is None
 
 
+@pytest.mark.parametrize("fault", [NotImplementedError(), ValueError("not sure how to interpret")])
+def test_without_counters_of_disks_there_are_other_metrics(
+    monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    def fails(**_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(psutil, "disk_io_counters", fails)
+    figures = sampler().sample()
+    assert "cpu_percent" in figures
+    assert not [name for name in figures if name.startswith("disk_")]
+
+
 def test_a_host_has_one_boot_id() -> None:
     assert boot_id() == boot_id()
 
