@@ -95,7 +95,6 @@ class TimerfdTimer(Timerfd):
 
     def close(self) -> None:
         if self.fd >= 0:
-            self._watcher.stop()
             self._watcher.close()
             super().close()
 
@@ -116,7 +115,6 @@ class LoopTimer:
 
     def close(self) -> None:
         if self._timer is not None:
-            self._timer.stop()
             self._timer.close()
             self._timer = None
 

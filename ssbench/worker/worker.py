@@ -271,9 +271,8 @@ class Worker:
 
     def _close(self) -> None:
         machine = self._machine
-        for watcher in (self._lag_timer, self._state_arrived):
-            watcher.stop()
-            watcher.close()
+        self._lag_timer.close()
+        self._state_arrived.close()
         self._end_profile()
         machine.close()
         self._act()

@@ -14,7 +14,6 @@ from ssbench.core.columns import pack_jobs
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
     Ack,
-    Expired,
     Heartbeat,
     Hello,
     Host,
@@ -31,8 +30,6 @@ from ssbench.host.live import HostLive
 from ssbench.storage.noop import NoopStorage
 from ssbench.worker import user_pool as users_module
 from ssbench.worker.user_pool import UserPool
-from tests.fakes.drivers import with_token
-from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.fakes.scripted_master import RUN, ScriptedMaster, WorkerThread, byes, jobs, rows_of
 
 
@@ -301,34 +298,6 @@ def test_jobs_of_an_unknown_operation_are_failures() -> None:
         master.send_raw(encode(Jobs(RUN, Phase.RUN, 1, now_ns, pack_jobs([rejected]))))
         (row,) = rows_of(master.expect(Results))
         assert row.error == ErrorKind.INTERNAL
-
-
-# The token --------------------------------------------------------------------------------
-
-
-def test_it_waits_for_a_fresh_token() -> None:
-    store = MemoryStore(tokens={"new"})
-    settings = StorageSettings(driver="memory", run_id=RUN, credentials=(with_token("old", 1),))
-    store.add("c")
-
-    def driver(settings: StorageSettings) -> MemoryStorage:
-        storage = MemoryStorage(store, settings)
-        storage.actions = dict.fromkeys(OPERATIONS, lambda job, ns: _ask(store, storage))
-        return storage
-
-    with at_work(1, settings, open_driver=driver) as (master, incarnation):
-        master.send(jobs(1))
-        assert master.expect(Expired) == Expired(incarnation, 1)
-        fresh = StorageSettings(driver="memory", run_id=RUN, credentials=(with_token("new", 2),))
-        master.broadcast(settings=fresh.to_map())
-        (row,) = rows_of(master.expect(Results))
-        assert (row.renewals, row.error, row.status) == (1, 0, 200)
-
-
-def _ask(store: MemoryStore, storage: MemoryStorage) -> Timing:
-    storage.delete_object("c", "none")
-    now = time.perf_counter_ns()
-    return Timing(now, now, now, 0, 200)
 
 
 # Crashes -------------------------------------------------------------------------------
