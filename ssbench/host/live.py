@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,8 @@ from ssbench.core.model import SECOND_NS
 
 if TYPE_CHECKING:
     from ssbench.host.metrics import HostSampler
+
+log = logging.getLogger(__name__)
 
 INTERVAL_S = 1.0
 LAG_INTERVAL_S = 0.05  #: of the timer that measures the event loop's lag
@@ -82,7 +85,7 @@ class LoopLag:
 class HostLive(threading.Thread):
     """Samples once a second. Create it in the thread of the event loop.
 
-    Keeps samples only while ``wanted`` is set. If sampling fails, it ends, and ``fault`` says why.
+    Keeps samples only while ``wanted`` is set. If sampling fails, it ends, and logs why.
     """
 
     def __init__(
@@ -95,7 +98,6 @@ class HostLive(threading.Thread):
         self.wanted = False
         self.lag = LoopLag(LAG_INTERVAL_S)
         self.boot_id = boot_id()
-        self.fault: Exception | None = None
         self.newest: Mapping[str, float] = {}  #: figures of the last interval
         self._interval_ns = round(interval_s * SECOND_NS)
         self._make_sampler = make_sampler
@@ -109,8 +111,8 @@ class HostLive(threading.Thread):
 
         try:
             self._run((self._make_sampler or metrics.HostSampler)(*self._loop_thread))
-        except metrics.FAULTS as error:
-            self.fault = error  # a run does not need these metrics
+        except metrics.FAULTS as error:  # a run does not need these metrics
+            log.info("No metrics of this host: %s: %s", type(error).__name__, error)
 
     def _run(self, sampler: HostSampler) -> None:
         due_ns = perf_counter_ns() + self._interval_ns
