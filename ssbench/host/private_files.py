@@ -75,9 +75,13 @@ def numbered_log(stem: str, first: int) -> tuple[int, str, int]:
 def new_file(prefix: str, suffix: str) -> tuple[int, str]:
     """A new file that only its owner can read, in a folder closed to others: descriptor, path.
 
-    :raises StatFileError: the folder can't be made.
+    :raises StatFileError: the folder or the file can't be made.
     """
-    return tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=_folder())
+    folder = _folder()
+    try:
+        return tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=folder)
+    except OSError as error:
+        raise StatFileError(f"{folder}: can't be written: {error.strerror}") from error
 
 
 def _folder() -> Path:

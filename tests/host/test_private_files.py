@@ -152,6 +152,8 @@ def test_a_file_that_can_not_be_written_is_an_error(
     monkeypatch.setattr(os, "open", full)
     with pytest.raises(StatFileError, match=r"log-0\.log: can't be written: No space left"):
         numbered_log("log", 0)
+    with pytest.raises(StatFileError, match="-results: can't be written: No space left"):
+        new_file("log-", ".log")
 
 
 def test_without_locks_a_file_counts_as_free(
