@@ -65,9 +65,7 @@ class CurveKey(Hiding, frozen=True):
 
         :raises UsageError: if it can't be read, isn't a key, or is open to others.
         """
-        fault, text = _read(path)
-        if fault:
-            raise UsageError(f"{path}: the key file {fault}")
+        text = _read(path)
         return cls.from_text(text if len(text) <= _LONGEST else "", path)
 
     def save(self, path: str) -> None:
@@ -97,25 +95,27 @@ _NO_FILE = {
 }
 
 
-def _read(path: str) -> tuple[str, str]:
-    """What is wrong with a key file, "" for nothing; and its text, or the beginning of a long one.
+def _read(path: str) -> str:
+    """The text of a key file, or the beginning of a long one.
 
     The checks are on the open file, because another file may get its name meanwhile.
+
+    :raises UsageError: it can't be read, or others could read or change it.
     """
     try:
         # Non-blocking: opening a FIFO without a writer would wait.
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fault = _fault(os.fstat(fd), path)
+            data = b"" if fault else os.read(fd, _LONGEST + 1)
+        finally:
+            os.close(fd)
     except (OSError, ValueError) as error:
         known = _NO_FILE.get(error.errno or 0) if isinstance(error, OSError) else None
-        return known or f"can't be read: {_reason(error)}", ""
-    try:
-        fault = _fault(os.fstat(fd), path)
-        data = b"" if fault else os.read(fd, _LONGEST + 1)
-    except OSError as error:
-        return f"can't be read: {_reason(error)}", ""
-    finally:
-        os.close(fd)
-    return fault, data.decode("ascii", errors="replace")
+        fault = known or f"can't be read: {_reason(error)}"
+    if fault:
+        raise UsageError(f"{path}: the key file {fault}")
+    return data.decode("ascii", errors="replace")
 
 
 def _fault(found: os.stat_result, path: str) -> str:
