@@ -31,7 +31,6 @@ class HeartbeatThread(threading.Thread):
         self,
         control: Control,
         machine: WorkerMachine,
-        clock: Callable[[], int],
         host: HostLive | None,
         notify: Callable[[], None],
     ) -> None:
@@ -42,7 +41,6 @@ class HeartbeatThread(threading.Thread):
         self.moving: Callable[[], Mapping[int, int]] = dict
         self._control = control
         self._machine = machine
-        self._clock = clock
         self._host = host
         self._notify = notify
         self._stopping = threading.Event()
@@ -53,7 +51,7 @@ class HeartbeatThread(threading.Thread):
             while not self._stopping.is_set():
                 message = self._control.receive(_POLL_S)
                 if isinstance(message, ControlState):
-                    self.newest = (message, self._clock())
+                    self.newest = (message, time.perf_counter_ns())
                     self._notify()
                     self._control.send(self._heartbeat(*self.newest))
                 for sample in self._host.take() if self._host else ():
@@ -68,7 +66,7 @@ class HeartbeatThread(threading.Thread):
         phase = machine.phase  # read once: it may end meanwhile
         busy = phase.held.busy if phase else 0
         queued = max(phase.held.total - busy, 0) if phase else 0
-        now_ns = self._clock()
+        now_ns = time.perf_counter_ns()
         return Heartbeat(
             machine.incarnation, state.serial, now_ns, now_ns - arrived_ns,
             max(now_ns - machine.ticked_ns, 0), busy, queued, time.time_ns(),

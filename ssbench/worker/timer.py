@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter_ns
-from typing import Any, Protocol
+from typing import Any
 
 from gevent.hub import get_hub
 
@@ -21,17 +21,6 @@ from ssbench.core.model import SECOND_NS
 _CLOCK_MONOTONIC = 1  # perf_counter_ns, on Linux
 _TFD_TIMER_ABSTIME = 1
 _READ = 1
-
-
-class Timer(Protocol):
-    """Makes a call at a time."""
-
-    def set(self, at_ns: int) -> None:
-        """Call at this time of perf_counter_ns, and at no time set before; at once if it is
-        past."""
-
-    def close(self) -> None:
-        """Never call again."""
 
 
 class _Timerspec(ctypes.Structure):
@@ -119,8 +108,13 @@ class LoopTimer:
             self._timer = None
 
 
+Timer = TimerfdTimer | LoopTimer
+
+
 def make_timer(call: Callable[[], object]) -> Timer:
     """The most exact one that this system has.
+
+    It calls once at the time of perf_counter_ns that was set last; at once if that is past.
 
     :param call: called in the hub: it must not wait for anything.
     """

@@ -10,8 +10,8 @@ import logging
 import os
 import random
 import socket
-import time
 from collections.abc import Callable, Mapping
+from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 import gevent
@@ -73,16 +73,14 @@ class Worker:
         transport: WorkerTransport,
         settings: WorkerSettings,
         *,
-        clock: Callable[[], int] = time.perf_counter_ns,
         host: HostLive | None = None,
         on_jobs: Callable[[int], None] | None = None,
         open_driver: Callable[[StorageSettings], ObjectStore] = open_store,
     ) -> None:
         self._transport = transport
-        self._clock = clock
         self._host = host
-        self._machine = WorkerMachine(settings, random.SystemRandom(), clock())
-        self._channel = JobChannel(self._machine, transport, clock, on_jobs)
+        self._machine = WorkerMachine(settings, random.SystemRandom(), perf_counter_ns())
+        self._channel = JobChannel(self._machine, transport, perf_counter_ns, on_jobs)
         self._store = WorkerStore(self._machine, self._channel, open_driver)
         self._pool: UserPool | None = None
         self._sampled: tuple[WorkerPhase, StackSampler] | None = None  # of a phase with a profile
@@ -94,7 +92,7 @@ class Worker:
         self._state_arrived = self._hub.loop.async_()
         self._lag_timer = self._hub.loop.timer(LAG_INTERVAL_S, LAG_INTERVAL_S)
         self._heartbeat = HeartbeatThread(
-            transport.control(), self._machine, clock, host, self._state_arrived.send
+            transport.control(), self._machine, host, self._state_arrived.send
         )
 
     def __repr__(self) -> str:
@@ -148,7 +146,7 @@ class Worker:
 
     def _step(self) -> None:
         """Feed the machine with what is new, and carry out its answer."""
-        machine, now_ns = self._machine, self._clock()
+        machine, now_ns = self._machine, perf_counter_ns()
         if self._heartbeat.fault is not None:
             raise self._heartbeat.fault
         newest = self._heartbeat.newest

@@ -49,7 +49,6 @@ def thread(
     made = HeartbeatThread(
         sockets,  # type: ignore[arg-type]
         worker,
-        time.perf_counter_ns,
         host,
         lambda: notices.append(1),
     )
