@@ -114,6 +114,12 @@ def close_matches(word: str, known: Sequence[str], most: int = 1) -> list[str]:
     return get_close_matches(word, known, most) if len(word) <= _LONGEST_MISSPELT else []
 
 
+def first_of(names: Sequence[str], most: int) -> str:
+    """``a, b and 1,000 more``: so many of the names, and how many others there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def plural(count: int, noun: str) -> str:
     """``1 object``, ``12,345 objects``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

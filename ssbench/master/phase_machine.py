@@ -37,7 +37,7 @@ from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encod
 from ssbench.core.model import SECOND_NS, Phase, Stage
 from ssbench.core.progress_tracker import ProgressTracker
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
-from ssbench.core.text import plural
+from ssbench.core.text import first_of, plural
 from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
 from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
 from ssbench.master.worker_manager import WorkerManager
@@ -237,10 +237,7 @@ class PhaseMachine:
         stopped = self._manager.settings.run_id, self._plan.phase, True
         workers = self._manager.registry.workers.values()
         names = [w.name for w in workers if w.users and w.ready != stopped]
-        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-        self.warnings.append(
-            f"Workers that did not stop {within}: {', '.join(names[:_MAX_NAMED])}{more}"
-        )
+        self.warnings.append(f"Workers that did not stop {within}: {first_of(names, _MAX_NAMED)}")
 
     def _end(self, now_ns: int) -> None:
         self.state = PhaseState.OVER

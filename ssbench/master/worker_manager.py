@@ -17,6 +17,7 @@ from ssbench.core.errors import FewerWorkersError, NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Hello, Leaving, NetworkCheck
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.text import first_of
 from ssbench.master.phases import Limits
 
 if TYPE_CHECKING:
@@ -380,6 +381,4 @@ class WorkerWait:
         """How many users each worker offers, the lowest numbers first."""
         workers = self._manager.registry.workers.values()
         offers = sorted((w.concurrency, w.name) for w in workers if not w.metrics_only)
-        found = [f"{name}: {users}" for users, name in offers[:_MAX_OFFERS]]
-        more = len(offers) - _MAX_OFFERS
-        return ", ".join([*found, f"{more} more"] if more > 0 else found)
+        return first_of([f"{name}: {users}" for users, name in offers], _MAX_OFFERS)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ssbench import __version__
 from ssbench.core.errors import FewerWorkersError, UsageError
 from ssbench.core.model import WorkerExit
-from ssbench.core.text import plural, printable
+from ssbench.core.text import first_of, plural, printable
 from ssbench.host.process import child_environment
 from ssbench.runner.local_workers import worker_options
 from ssbench.transport.parent_pipe import GroupStarted, address_line, from_line
@@ -187,10 +187,9 @@ class SshWorkers:
             if not open_ or time.monotonic() >= deadline_s:
                 break
             stop.check()
-            names = ", ".join(host.name for host in open_[:3])
-            more = f" and {len(open_) - 3} more" if len(open_) > 3 else ""
+            names = first_of([host.name for host in open_], 3)
             left_s = max(deadline_s - time.monotonic(), 0)
-            waiting(f"Waiting for ssbench-worker on {names}{more} ({left_s:.0f} s left)")
+            waiting(f"Waiting for ssbench-worker on {names} ({left_s:.0f} s left)")
         waiting("")
         self._read(0)
         faults = {host: fault for host in self._hosts if (fault := self._fault(host))}

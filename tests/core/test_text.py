@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ssbench.core.text import (
     bytes_text,
     clock_text,
+    first_of,
     latency_text,
     parse_duration,
     parse_size,
@@ -44,6 +45,11 @@ def test_counts() -> None:
     assert plural(1, "object") == "1 object"
     assert plural(0, "object") == "0 objects"
     assert plural(12345, "object") == "12,345 objects"
+
+
+def test_the_first_of_many_names() -> None:
+    assert first_of(["a", "b"], 2) == "a, b"
+    assert first_of(["a", "b", *["c"] * 1000], 2) == "a, b and 1,000 more"
 
 
 @pytest.mark.parametrize(
