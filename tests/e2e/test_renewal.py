@@ -9,6 +9,7 @@ import pytest
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account, Commands, free_ports, login, logins, requests, rows_of
 from tests.servers.swift import swift_options
+from tests.timing import spoilable
 
 RUN_S = 6
 TOKEN_LIFE_S = 2
@@ -20,6 +21,7 @@ def swift() -> Iterator[EmbeddedSwift]:
         yield made
 
 
+@spoilable  # on a busy host an early renewal may come as late as the expiry that 401 tells of
 def test_an_expiring_token_is_renewed_for_all_workers(
     commands: Commands, swift: EmbeddedSwift
 ) -> None:

@@ -20,7 +20,7 @@ from ssbench.embedded.plan import PIPELINE
 from ssbench.host.process import child_environment
 from tests.servers.swift import swift_options
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 ADMIN_PASSWORD = "keystone-admin"
 SERVICE_PASSWORD = "swift-service"
 
