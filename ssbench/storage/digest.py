@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
@@ -39,7 +40,12 @@ def parse_challenges(header: str) -> list[Challenge]:
     """The challenges of a WWW-Authenticate header, or of several joined by commas.
 
     What is behind a part that is malformed is ignored.
+
+    :param header: decoded as Latin-1, as HTTP clients do. Realms are UTF-8, and HA1 is a hash of
+        their bytes.
     """
+    with suppress(UnicodeError):
+        header = header.encode("latin-1").decode()
     found: list[Challenge] = []
     at = 0
     while True:

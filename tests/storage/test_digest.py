@@ -156,6 +156,17 @@ def test_challenges_of_several_schemes_are_told_apart() -> None:
     assert parse_challenges('Digest realm="unended, nonce=x')[0].parameters == {}
 
 
+def test_a_realm_beyond_ascii_is_hashed_as_the_bytes_that_the_server_sent() -> None:
+    realm = "Geschützt \N{CHECK MARK}"
+    sent = f'Digest realm="{realm}", nonce=n'.encode().decode("latin-1")  # as HTTP clients decode
+    found = digest_challenge(sent)
+    assert found is not None
+    assert digest_credentials(found, USER, PASSWORD).ha1 == (
+        hashlib.md5(f"{USER}:{realm}:{PASSWORD}".encode()).hexdigest()
+    )
+    assert f'realm="{realm}"'.encode() in signer(found).header("GET", "/")
+
+
 CHALLENGES = [EXAMPLE.encode(), b'Basic realm="x", charset="UTF-8"', b"Negotiate"]
 
 
