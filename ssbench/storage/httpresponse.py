@@ -456,6 +456,6 @@ def seconds_ahead(headers: Mapping[str, str], now: float) -> float | None:
 
     try:
         date = parsedate_to_datetime(headers.get("date", ""))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return now - date.replace(tzinfo=date.tzinfo or timezone.utc).timestamp()

@@ -14,6 +14,7 @@ from ssbench.storage.httpresponse import (
     HeadPatternCache,
     error_line,
     parse_head,
+    seconds_ahead,
 )
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
@@ -398,3 +399,11 @@ def test_an_error_body_becomes_a_short_line(body: bytes, secret: str) -> None:
 )
 def test_the_line_of_an_error_body(body: bytes, line: str) -> None:
     assert error_line(body, "abcdefghijkl-and-more<b") == line
+
+
+@pytest.mark.parametrize("date", [
+    "", "yesterday", "Fri, 24 May 2013 00:00:00 +99999999999999999999",
+    "Fri, 24 May 99999999999999999999 00:00:00 GMT",
+])  # fmt: skip
+def test_a_store_that_tells_no_valid_date_tells_no_time(date: str) -> None:
+    assert seconds_ahead({"date": date}, 0) is None
