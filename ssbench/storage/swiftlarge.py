@@ -79,8 +79,7 @@ class SegmentedObjects(ObjectsInParts):
     def _update(self, job: Job, deadline_ns: int) -> Timing:
         """Its time ends when the new version is there; then the earlier segments are deleted."""
         timing = self._write_update(job, deadline_ns)
-        self._tidy(job, deadline_ns)
-        return timing
+        return self._delete_segments(job, timing, deadline_ns, self._names(job))
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         if self._settings.delete_after_s is None:
@@ -92,20 +91,19 @@ class SegmentedObjects(ObjectsInParts):
             timing = written_after(probe, self._write, job, deadline_ns)
         else:
             timing = self._write(job, deadline_ns)
-        self._tidy(job, deadline_ns)
-        return timing
+        return self._delete_segments(job, timing, deadline_ns, self._names(job))
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """POST of the manifest: it replaces all metadata, so it repeats the manifest's. Segments
         have no metadata of interest, but an expiry of their own, which must not come first."""
-        if self._settings.delete_after_s is not None:
-            self._all(
-                lambda path: self._client.upload("POST", path, _EMPTY, deadline_ns),
-                self._paths(job, self._names(job)),
-            )
+        names = self._names(job) if self._settings.delete_after_s is not None else ()
+        segments = self._all(
+            lambda path: self._client.upload("POST", path, _EMPTY, deadline_ns)[0],
+            self._paths(job, names),
+        )
         headers = f"{self._manifest_headers(job)}{POST_HEADER}: {job.number}\r\n"
         timing, _ = self._client.upload("POST", self._path(job), _EMPTY, deadline_ns, headers)
-        return timing
+        return timing._replace(reconnects=_reconnects(timing, *segments))
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
         """Copy each segment on the server, and make a manifest of the copies."""
@@ -153,7 +151,9 @@ class SegmentedObjects(ObjectsInParts):
             )
         last_ns = max(abs(each.last_byte_ns) for each in (timing, *done))
         status = min(each.status for each in (timing, *done))
-        return timing._replace(status=status, last_byte_ns=last_ns)
+        return timing._replace(
+            status=status, last_byte_ns=last_ns, reconnects=_reconnects(timing, *done)
+        )
 
     def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:
         """Segments first, as many with each request as there are objects; then the objects.
@@ -168,13 +168,13 @@ class SegmentedObjects(ObjectsInParts):
         listed = self._all(lambda each: self._segments(each, deadline_ns), jobs)
         owned = [
             (path, each.object)
-            for each, names in zip(jobs, listed, strict=True)
+            for each, (names, _) in zip(jobs, listed, strict=True)
             for path in self._paths(each, names)
         ]
         rounds = [owned[at : at + len(jobs)] for at in range(0, len(owned), len(jobs))]
         rounds.append([(self._path(each), each.object) for each in jobs])
         failed: dict[int, StorageError] = {}
-        reconnects = 0
+        reconnects = sum(count for _, count in listed)
         with store_is_changed():
             for pairs in rounds:
                 left = [(path, number) for path, number in pairs if number not in failed]
@@ -201,11 +201,7 @@ class SegmentedObjects(ObjectsInParts):
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
         """What an upload may have left, whether it was completed or not."""
         timing = self._whole[job.operation](job, deadline_ns)
-        with store_is_changed():
-            if self._may_have_parts(job.size_class):
-                names = self._segments(job, deadline_ns)
-                self._delete_all(self._paths(job, names), deadline_ns)
-        return timing
+        return self._delete_segments(job, timing, deadline_ns)
 
     # Uploads
 
@@ -246,7 +242,7 @@ class SegmentedObjects(ObjectsInParts):
             timing, _ = self._client.upload(
                 "PUT", path, Upload(len(body), body), deadline_ns, headers
             )
-        reconnects = timing.reconnects + sum(part.reconnects for part, _ in parts)
+        reconnects = _reconnects(timing, *(part for part, _ in parts))
         return timing._replace(bytes_moved=job.size, reconnects=reconnects)
 
     def _manifest_headers(self, job: Job) -> str:
@@ -260,23 +256,33 @@ class SegmentedObjects(ObjectsInParts):
 
     # Segments
 
-    def _tidy(self, job: Job, deadline_ns: int) -> None:
-        """Delete segments of other versions, if the class has large objects."""
-        if not self._may_have_parts(job.size_class):
-            return
-        with store_is_changed():
-            kept = {*self._names(job)}
-            others = [each for each in self._segments(job, deadline_ns) if each not in kept]
-            self._delete_all(self._paths(job, others), deadline_ns)
+    def _delete_segments(
+        self, job: Job, timing: Timing, deadline_ns: int, kept: Iterable[str] = ()
+    ) -> Timing:
+        """Delete the object's segments of any version, if its class has large objects.
 
-    def _segments(self, job: Job, deadline_ns: int) -> list[str]:
-        """The names of the object's segments that its container lists, of any version."""
+        :param timing: of the operation so far; returned with all reconnects.
+        """
+        if not self._may_have_parts(job.size_class):
+            return timing
+        with store_is_changed():
+            names, reconnects = self._segments(job, deadline_ns)
+            others = set(names).difference(kept)
+            done = self._delete_all(self._paths(job, sorted(others)), deadline_ns)
+        return timing._replace(reconnects=reconnects + _reconnects(timing, *done))
+
+    def _segments(self, job: Job, deadline_ns: int) -> tuple[list[str], int]:
+        """The object's segments that its container lists, of any version; and the reconnects."""
         name = self._name(job)
         is_segment = re.compile(re.escape(name) + SEGMENT_SUFFIX).fullmatch
         container = self._bodies.naming.container(job.size_class, job.object)
         found: list[str] = []
-        marker, count = "", 0
-        while names := self._page(container, name + "_", marker, deadline_ns):
+        marker, count, reconnects = "", 0, 0
+        while True:
+            names, timing = self._page(container, name + "_", marker, deadline_ns)
+            reconnects += timing.reconnects
+            if not names:
+                return found, reconnects
             count += len(names)
             if count > _LISTED_MAX:
                 raise StorageError(
@@ -284,9 +290,10 @@ class SegmentedObjects(ObjectsInParts):
                 )
             found += filter(is_segment, names)
             marker = names[-1]
-        return found
 
-    def _page(self, container: str, prefix: str, marker: str, deadline_ns: int) -> list[str]:
+    def _page(
+        self, container: str, prefix: str, marker: str, deadline_ns: int
+    ) -> tuple[list[str], Timing]:
         """A page of a container's listing.
 
         :raises StorageError: PROTOCOL: the names don't ascend from the marker, so that the listing
@@ -294,7 +301,7 @@ class SegmentedObjects(ObjectsInParts):
         """
         page = Collector()
         query = f"format=plain&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
-        self._client.request("GET", f"{_quoted(container)}?{query}", page, deadline_ns)
+        timing = self._client.request("GET", f"{_quoted(container)}?{query}", page, deadline_ns)
         try:
             text = page.body.decode()
         except UnicodeDecodeError as error:
@@ -309,7 +316,7 @@ class SegmentedObjects(ObjectsInParts):
                     f' "{printable(marker)}"',
                 )
             marker = name
-        return names
+        return names, timing
 
     def _delete_all(self, paths: Iterable[str], deadline_ns: int) -> list[Timing]:
         """Delete segments; a missing one is no failure."""
@@ -337,3 +344,7 @@ class SegmentedObjects(ObjectsInParts):
         """``container/name``, quoted, of names in the container of the job's object."""
         container = _quoted(self._bodies.naming.container(job.size_class, job.object))
         return [f"{container}/{_quoted(name)}" for name in names]
+
+
+def _reconnects(*timings: Timing) -> int:
+    return sum(each.reconnects for each in timings)

@@ -25,6 +25,7 @@ from ssbench.core.operations import (
 )
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.storage.base import ObjectStore
+from ssbench.storage.httppool import ConnectionPool
 from ssbench.storage.registry import open_store
 from tests.fakes.drivers import driver_settings
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift, etag_of
@@ -289,6 +290,19 @@ def test_a_copy_is_of_each_segment(verify: bool) -> None:
         if b"manifest=put" not in data:
             assert f"X-Copy-From: /ssbench_000000/{name}\r\n".encode() in data
             assert b"Content-Length: 0\r\n" in data
+
+
+@pytest.mark.parametrize("operation", [CREATE, UPDATE, DELETE, POST, COPY, ENSURE, REMOVE])
+def test_reconnects_of_all_requests_are_counted(
+    operation: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = ConnectionPool.request
+    monkeypatch.setattr(
+        ConnectionPool, "request", lambda *given: request(*given)._replace(reconnects=1)
+    )
+    asked = job(operation)._replace(object=3, others=(13,) if operation == COPY else ())
+    timing, sent, _ = requests(asked, kind="dlo", delete_after_s=60 if operation == POST else None)
+    assert timing.reconnects == len(sent) > 1
 
 
 @pytest.mark.parametrize("operation", [READ, HEAD, POST, DELETE])
