@@ -55,10 +55,11 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
                 load_envvars=False,
             )
             path = config.config_filename
-            if path is None:
-                raise UsageError(
-                    f"{what}: no clouds.yaml can be read: looked for {', '.join(files)}"
-                )
+            if path is None:  # openstacksdk passes over files that are no YAML
+                files = list(dict.fromkeys(files))
+                if present := [file for file in files if os.path.exists(file)]:
+                    raise UsageError(f"{what}: can't be read as YAML: {', '.join(present)}")
+                raise UsageError(f"{what}: no clouds.yaml: looked for {', '.join(files)}")
             known = sorted({*map(str, config.get_cloud_names())} - {"defaults"})
             if name not in known:
                 has = f"it has {', '.join(known)}" if known else "it has none"
