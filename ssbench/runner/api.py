@@ -21,7 +21,7 @@ from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.runner.series import LimitSearch, SearchConfig, Sweep
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
-from ssbench.storage.options import StoreOptions, check_names
+from ssbench.storage.options import StoreOptions, given_values
 from ssbench.storage.registry import options_of, row_of
 
 if TYPE_CHECKING:
@@ -150,9 +150,9 @@ def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConf
     storage, given = settings.get("storage", "swift"), settings.get("storage_options", {})
     store = None
     if storage == "embedded-swift":
-        check_names(given, ())
+        given_values(given, ())
     else:
-        check_names(given, options_of(row_of(storage)))
+        given = given_values(given, options_of(row_of(storage)))
         store = StoreOptions(storage, given, os.environ)
     short = {
         "user_count": settings.get("users"),

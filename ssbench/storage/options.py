@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,12 +92,31 @@ def parse_storage_options(texts: Iterable[str], rows: Sequence[Option]) -> dict[
     return values
 
 
-def check_names(given: Iterable[str], rows: Sequence[Option]) -> None:
-    """:raises UsageError: a key is no option of the store, and names no file of a secret."""
-    known = {name for row in rows for name in (row.name, f"{row.name}{_FILE}" * row.secret)}
-    for name in given:
-        if name not in known:
+def given_values(given: Mapping[str, object], rows: Sequence[Option]) -> dict[str, Any]:
+    """The values of options that a program gives by name: as text, or converted already.
+
+    :raises UsageError: no such option, or a value that is not valid; a secret one is not shown.
+    """
+    known = {option.name: option for option in rows}
+    known |= {f"{row.name}{_FILE}": Option((), "") for row in rows if row.secret}
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        option = known.get(name)
+        if option is None:
             raise UsageError(f"storage_options: no such key {name!r}; {_keys(rows, secrets=True)}")
+        items = value if option.repeat and isinstance(value, list | tuple) else [value]
+        found = [_from_object(option, item, f"storage_options: {name}") for item in items]
+        values[name] = [each for part in found for each in part] if option.repeat else found[0]
+    return values
+
+
+def _from_object(option: Option, value: object, place: str) -> Any:
+    """As ``_converted``."""
+    if isinstance(value, str | int | float | PathLike) and not isinstance(value, bool):
+        return _converted(option, str(value), place)
+    if option.type is str or (option.type is bool and not isinstance(value, bool)):
+        raise UsageError(f"{place}: expected {'text' if option.type is str else 'true or false'}")
+    return [value] if option.repeat else value
 
 
 def _keys(rows: Sequence[Option], *, secrets: bool = False) -> str:
@@ -137,10 +157,16 @@ def option_values(
 
 
 def _converted(option: Option, text: str, place: str) -> Any:
+    """The value of an option's text; a list of one if the option may be repeated.
+
+    :raises UsageError: which names the place.
+    """
     if option.type is bool:
         return option.const if text.strip().lower() in _TRUE else None
     try:
         value = option.type(text)
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from error
     except ValueError as error:  # its text may show a secret
         raise UsageError(f"{place}: not valid; {option.help}") from error
     if option.choices and value not in option.choices:

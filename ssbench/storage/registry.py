@@ -151,7 +151,9 @@ def open_provider(options: StoreOptions) -> CredentialsProvider:
 
 def url_count(options: StoreOptions) -> int:
     """How many addresses the user gave; at least 1."""
-    return len(options.given.get(row_of(options.driver).urls) or ()) or 1
+    row = row_of(options.driver)
+    listed = [option for option in options_of(row) if option.name == row.urls]
+    return len(option_values(listed, options).get(row.urls, ())) or 1
 
 
 def secret_variables(options: StoreOptions) -> set[str]:

@@ -13,7 +13,12 @@ from ssbench.core.option import Option, whole
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.filelogin import OPTIONS as FILE_OPTIONS
 from ssbench.storage.noop import NoopStorage
-from ssbench.storage.options import StoreOptions, option_values, parse_storage_options
+from ssbench.storage.options import (
+    StoreOptions,
+    given_values,
+    option_values,
+    parse_storage_options,
+)
 from ssbench.storage.registry import (
     ROWS,
     StoreRow,
@@ -103,6 +108,7 @@ def test_storage_options_have_the_types_of_their_rows() -> None:
     assert access(parsed(*texts)) == ({"port": 81, "hosts": ["a", "b"], "fast": True}, {})
     assert access({}) == ({"port": 7}, {})
     assert url_count(StoreOptions(OWN, parsed("hosts=a", "hosts=b"))) == 2
+    assert url_count(StoreOptions(OWN, site={"hosts": ["a", "b", "c"]})) == 3
     assert url_count(StoreOptions(OWN)) == url_count(StoreOptions("noop")) == 1
 
 
@@ -121,6 +127,23 @@ def test_unknown_storage_options_are_rejected_without_their_value(text: str, say
         parsed(text)
     assert says in str(caught.value)
     assert "s3cret" not in str(caught.value)
+
+
+def test_a_program_gives_options_as_text_or_converted(tmp_path: Path) -> None:
+    texts = {"port": "81", "hosts": "a", "fast": "yes", "word": "w"}
+    assert given_values(texts, OWN_OPTIONS) == {**texts, "port": 81, "hosts": ["a"], "fast": True}
+    own = {"port": 81, "hosts": ["a", "b"], "fast": False, "key_file": str(tmp_path)}
+    assert given_values({**own, "key_file": tmp_path}, OWN_OPTIONS) == own
+    for name, value, says in (
+        ("word", b"s3cret", "word: expected text"),
+        ("hosts", [["s3cret"]], "hosts: expected text"),
+        ("fast", None, "fast: expected true or false"),
+        ("port", "none", "port: 'none' is not a whole number"),
+        ("", "s3cret", "no such key ''; this store has the keys fast, hosts, key, port, word"),
+    ):
+        with pytest.raises(UsageError, match=f"^storage_options: {says}") as caught:
+            given_values({name: value}, OWN_OPTIONS)
+        assert "s3cret" not in str(caught.value)
 
 
 def test_a_storage_option_with_choices_takes_no_other_value() -> None:
