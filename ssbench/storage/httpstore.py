@@ -268,7 +268,7 @@ class ObjectBodies:
         self.longest = [size.size_max for size in settings.sizes]
         self.expects = settings.expect_continue
         #: ``upload(job)``: the content of the job's object.
-        self.upload = self._expecting_upload if settings.expect_continue else self._upload
+        self.upload = self.part if settings.expect_continue else self._upload
         self._is_needed = not contents and (
             settings.verify or any(map(_is_written, settings.sizes))
         )
@@ -278,10 +278,12 @@ class ObjectBodies:
         if self._is_needed:
             self.content.prepare()
 
-    def part(self, job: Job, start: int, size: int) -> Upload:
-        """A part of the content of the job's object, from an offset on."""
+    def part(self, job: Job, start: int = 0, size: int | None = None) -> Upload:
+        """A part of the content of the job's object, from an offset on; by default, all of it."""
         name = self.naming.object(job.size_class, job.object).encode()
+        size = job.size if size is None else size
         pieces = partial(self.content.pieces, name, job.version, size, start)
+        # ENSURE has no header lines of the scenario, so it does not say Expect.
         if self.expects and job.operation != operations.ENSURE:
             return Upload(size, b"", pieces, expects=True)
         if size <= self.content.block_size:
@@ -300,13 +302,6 @@ class ObjectBodies:
         first = content.piece(name, job.version, content.block_size)
         return Upload(job.size, first, rest)
 
-    def _expecting_upload(self, job: Job) -> Upload:
-        if job.operation == operations.ENSURE:  # has no header lines of the scenario
-            return self._upload(job)
-        name = self.naming.object(job.size_class, job.object).encode()
-        pieces = partial(self.content.pieces, name, job.version, job.size)
-        return Upload(job.size, b"", pieces, expects=True)
-
 
 class FileUploads:
     """CREATE with the content of real files, by whatever way the checksum and the stream allow."""
@@ -314,7 +309,6 @@ class FileUploads:
     def __init__(self, driver: HttpStorage, files: DirectorySource) -> None:
         self._driver, self._files = driver, files
         self._hashes = files.contents.hashes
-        self._checks = self._hashes or bool(files.contents.md5)
 
     def create(self, job: Job, deadline_ns: int) -> Timing:
         """Upload a file. Reading it is part of the operation's time, comparing checksums is not.
@@ -325,7 +319,7 @@ class FileUploads:
         with self._files.open(job) as file:
             known = "" if self._hashes else file.checksum
             lines = driver.checksum_lines(known) if known else ""
-            response = HeaderCollector() if self._checks else None
+            response = HeaderCollector() if self._hashes or known else None
             expects = driver._bodies.expects
             if job.size <= PIECE and not expects:
                 upload = Upload(job.size, next(file.pieces(), b""))
