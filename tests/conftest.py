@@ -15,6 +15,7 @@ os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"  # no trio, which selenium brings: 0.2
 
 from hypothesis import settings
 
+from tests.servers.certificates import Certificates, make_certificates
 from tests.servers.programs import PROGRAMS, left_out
 
 # A slow moment of a shared machine is no defect; pytest-timeout ends what hangs.
@@ -68,6 +69,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"left out: the tests that need {', '.join(missing)} (to install: {install})"
         )
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Those of all servers that speak TLS."""
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 from ssbench.embedded import EmbeddedSwift
 from ssbench.embedded.plan import ROLES
 from tests.e2e.commands import Commands
-from tests.servers.certificates import Certificates, make_certificates
+from tests.servers.certificates import Certificates
 from tests.servers.four_process import FourProcessSwift
 from tests.servers.keystone import KeystoneSwift
 from tests.servers.swift import swift_options
@@ -63,12 +63,6 @@ def ipv6_swift() -> Iterator[EmbeddedSwift]:
     """A shared Swift on ::1."""
     with EmbeddedSwift(swift_options(host="::1")) as swift:
         yield swift
-
-
-@pytest.fixture(scope="session")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Those of ``tls_swift``; ``certificates.authority`` is what a client must trust."""
-    return make_certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(scope="session")

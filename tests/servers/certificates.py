@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,18 @@ class Certificates:
     authority: Path  #: what a client must trust
     certificate: Path
     key: Path
+
+    def server_context(self, *, asks_client: bool = False) -> ssl.SSLContext:
+        """Of a server with this certificate.
+
+        :param asks_client: it demands a certificate of the same authority from clients.
+        """
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(self.certificate, self.key)
+        if asks_client:
+            context.load_verify_locations(self.authority)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
 
 
 def make_certificates(directory: Path) -> Certificates:

@@ -27,7 +27,7 @@ from ssbench.storage.stream import PlainStream
 from tests.fakes.http_server import ACCOUNT, FakeContainer, FakeSwift
 from tests.fakes.scripted_server import Peer, ScriptedServer
 from tests.ports import held_port
-from tests.servers.certificates import Certificates, make_certificates
+from tests.servers.certificates import Certificates
 from tests.timing import spoilable
 
 HEAD = b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -168,21 +168,10 @@ def test_the_deadline_applies_to_connecting(full_port: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return make_certificates(tmp_path_factory.mktemp("tls"))
-
-
-@pytest.fixture(scope="module")
 def swift(certificates: Certificates) -> Iterator[FakeSwift]:
-    with FakeSwift(context=server_context(certificates)) as swift:
+    with FakeSwift(context=certificates.server_context()) as swift:
         swift.containers["c"] = FakeContainer("gold", {})
         yield swift
-
-
-def server_context(certificates: Certificates) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificates.certificate, certificates.key)
-    return context
 
 
 def trusting(certificates: Certificates) -> ssl.SSLContext:
@@ -250,7 +239,7 @@ def test_an_endless_handshake_is_a_connect_timeout(certificates: Certificates) -
 
 
 def test_a_fast_tls_server_does_not_starve_other_greenlets(certificates: Certificates) -> None:
-    context = server_context(certificates)
+    context = certificates.server_context()
 
     def pouring(peer: Peer) -> None:
         with context.wrap_socket(peer.sock, server_side=True) as tls:
@@ -268,7 +257,7 @@ def test_a_fast_tls_server_does_not_starve_other_greenlets(certificates: Certifi
 
 
 def test_faults_after_the_handshake(certificates: Certificates) -> None:
-    context = server_context(certificates)
+    context = certificates.server_context()
 
     def leaving(said: bytes, *, silent: bool = False) -> ErrorKind:
         def script(peer: Peer) -> None:
@@ -294,9 +283,6 @@ def test_faults_after_the_handshake(certificates: Certificates) -> None:
 
 
 def test_a_client_certificate_is_sent(certificates: Certificates, tmp_path: Path) -> None:
-    context = server_context(certificates)
-    context.load_verify_locations(certificates.authority)
-    context.verify_mode = ssl.CERT_REQUIRED
     client = client_context(
         HttpSettings(
             cacert_pem=certificates.authority.read_text(),
@@ -304,7 +290,7 @@ def test_a_client_certificate_is_sent(certificates: Certificates, tmp_path: Path
             cert_key_path=str(certificates.key),
         )
     )
-    with FakeSwift(context=context) as swift:
+    with FakeSwift(context=certificates.server_context(asks_client=True)) as swift:
         pool = ConnectionPool(Dialler(Endpoint("127.0.0.1", swift.port, True), 5.0, client), 5.0)
         assert pool.request(HEAD).status == 200
         pool.close()

@@ -15,7 +15,7 @@ import gevent
 import pytest
 
 from ssbench.storage.stream import CIPHERTEXT_SIZE, PlainStream, TlsStream
-from tests.servers.certificates import Certificates, make_certificates
+from tests.servers.certificates import Certificates
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="low-water marks need Linux")
 MANY = 100_000_000
@@ -147,16 +147,10 @@ def test_a_fin_acknowledges_earlier_bytes(ends: tuple[PlainStream, socket.socket
 Server = Callable[[ssl.SSLSocket], None]
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return make_certificates(tmp_path_factory.mktemp("tls"))
-
-
 @contextmanager
 def served(certificates: Certificates, serve: Server) -> Iterator[TlsStream]:
     """A stream after its handshake with a server in a thread."""
-    inner = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    inner.load_cert_chain(certificates.certificate, certificates.key)
+    inner = certificates.server_context()
     outer = ssl.create_default_context(cafile=str(certificates.authority))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ours = socket.create_connection(listener.getsockname())

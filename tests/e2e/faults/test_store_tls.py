@@ -41,9 +41,7 @@ HANDSHAKES: dict[str, tuple[Behaviour, str]] = {
 @pytest.fixture
 def context(certificates: Certificates) -> ssl.SSLContext:
     """Of a server whom those trust who trust the tests' authority."""
-    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    made.load_cert_chain(certificates.certificate, certificates.key)
-    return made
+    return certificates.server_context()
 
 
 def refused(bench: Bench, row: Row, url: str, *options: object) -> str:
