@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from ssbench.storage.base import ObjectStore, StoreAdmin, StoreLimits
+from ssbench.storage.base import ObjectStore, StoreAdmin
 from ssbench.storage.httpstore import HttpStorage
 from ssbench.storage.registry import ROWS, load
 from ssbench.storage.swift import SwiftStorage
@@ -34,12 +34,6 @@ def test_a_driver_takes_what_the_contract_gives(driver: type, half: type) -> Non
             name: each.annotation for name, each in promised.items()
         }
     assert isinstance(inspect.getattr_static(driver, "credentials_serial"), property)
-
-
-def test_default_limits_are_none() -> None:
-    silent = StoreLimits()
-    values = [getattr(silent, name) for name in StoreLimits.__slots__]
-    assert set(values) == {None}
 
 
 def test_a_driver_that_lacks_a_method_can_not_be_made() -> None:

@@ -238,11 +238,6 @@ def test_length_and_keep_alive(head: bytes, length: int, keep: bool) -> None:
     assert (parsed.length, parsed.keep) == (length, keep)
 
 
-def test_a_response_to_head_has_no_body() -> None:
-    assert parse_head(SWIFT_GET, bodiless=True)[0].length == 0
-    assert parse_head(SWIFT_GET, bodiless=True)[1]["content-length"] == "4096"
-
-
 def test_transaction_ids_in_order_of_preference() -> None:
     assert parse_head(S3_GET)[0].transaction_id == b"4442587FB7D0A2F9"
     assert parse_head(NGINX_PUT)[0].transaction_id == b"tx9ceed9b0b25c69f5d5539c1fc29a9d30"

@@ -29,7 +29,7 @@ from ssbench.core.operations import (
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage import httpconn, httpstore
-from ssbench.storage.base import ContainerInfo, ObjectEntry
+from ssbench.storage.base import ContainerInfo
 from tests.fakes.drivers import WholeDriver, driver_settings, pieces, with_token
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.names import NASTY_NAMES
@@ -241,17 +241,6 @@ def test_compressible_bodies(swift: FakeSwift, opened: Opener) -> None:
     assert swift.seen[0].headers["X-Object-Meta-Ssbench-Letters"] == "yes"
 
 
-def test_names_are_quoted_on_every_verb(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened(container_base="a b?", placement="gold")
-    swift.containers["a b?_000000_gold"] = FakeContainer("gold", {})
-    for operation in (CREATE, READ, UPDATE, HEAD, POST, DELETE, ENSURE, REMOVE):
-        driver.actions[operation](job(operation, 3, 50, 1), 0)
-    assert {*driver.actions} == {*OPERATIONS}
-    assert {seen.path for seen in swift.seen} == {
-        "/v1/AUTH_test/a%20b%3F_000000_gold/q%20%2F%3F%C3%BC%25_000003"
-    }
-
-
 def test_ensure_looks_first(swift: FakeSwift, opened: Opener) -> None:
     driver = opened()
     ensure = driver.actions[ENSURE]
@@ -435,28 +424,6 @@ def test_bulk_delete_returns_the_failures(swift: FakeSwift, opened: Opener) -> N
     assert list(container.objects) == ["stubborn \u00fc"]
     assert swift.seen[0].path == "/v1/AUTH_test?bulk-delete"
     assert swift.seen[0].headers["Accept"] == "application/json"
-
-
-def test_objects_with_unusual_names(swift: FakeSwift, opened: Opener) -> None:
-    odd = [
-        "a/b",
-        "a?b=c&d",
-        "100%",
-        "quo\"te'",
-        "new\nline",
-        "<xml>&amp;",
-        "\u00fc\u20ac\U0001f600",
-    ]
-    swift.containers["c \u00fc?"] = FakeContainer("gold", {})
-    swift.containers["c \u00fc?"].objects.update(dict.fromkeys(odd, FakeObject(b"", {})))
-    driver = opened()
-    listed = [entry.name for entry in driver.list_objects("c \u00fc?", "", 100)]
-    assert listed == sorted(odd)
-    behind = driver.list_objects("c \u00fc?", listed[2], 100)
-    assert behind == [ObjectEntry(name, 0) for name in listed[3:]]
-    assert [entry.name for entry in driver.list_containers("c \u00fc", "", 9)] == ["c \u00fc?"]
-    assert all(driver.delete_object("c \u00fc?", name) for name in listed)
-    assert driver.delete_container("c \u00fc?")
 
 
 @pytest.mark.parametrize("name", [".", "..", "../../AUTH_b/c/o", "a/../b", "a/."])

@@ -6,7 +6,6 @@ import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from hashlib import md5
-from pathlib import Path
 
 import gevent
 import pytest
@@ -22,18 +21,12 @@ from tests.fakes.drivers import driver_settings, pieces
 from tests.fakes.http_server import FakeContainer, etag_of
 from tests.fakes.lying_swift import ETAG, LIES, OLD, PUT_ETAG, LyingSwift
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
-from tests.servers.certificates import make_certificates
+from tests.servers.certificates import Certificates
 
 PROFILE = crud_profile([1, 1, 1, 1])
 SIZES = (
     SizeClass("tiny", 1000, 1000, PROFILE, 10),
     SizeClass("any", 0, PERIOD + 1000, PROFILE, 10),
-)
-CREATE, READ, UPDATE, ENSURE = (
-    CREATE,
-    READ,
-    UPDATE,
-    ENSURE,
 )
 
 
@@ -86,14 +79,9 @@ def kind(error: StorageError | None) -> ErrorKind:
 @pytest.mark.parametrize("compressible", [False, True])
 @pytest.mark.parametrize("size", [0, 1, 699, 700, 701, 200_000, PERIOD + 1])
 def test_correct_content_passes_verification(
-    opened: Opened, tmp_path: Path, tls: bool, compressible: bool, size: int
+    opened: Opened, certificates: Certificates, tls: bool, compressible: bool, size: int
 ) -> None:
-    context = None
-    if tls:
-        made = make_certificates(tmp_path)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(made.certificate, made.key)
-    swift = opened.swift(context=context)
+    swift = opened.swift(context=certificates.server_context() if tls else None)
     driver = opened.driver(swift.url, compressible=compressible, insecure=tls)
     for operation, version in ((ENSURE, 0), (READ, 0), (UPDATE, 1), (READ, 1)):
         assert do(driver, job(operation, 3, version, size, 1)) is None
@@ -218,12 +206,9 @@ def test_compressible_and_random_content_are_distinguished(
         assert do(driver, job(READ)) is None
 
 
-def test_corruption_over_tls_is_found(opened: Opened, tmp_path: Path) -> None:
-    made = make_certificates(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made.certificate, made.key)
-    swift = opened.swift([ETAG], context)
-    driver = opened.driver(swift.url, cacert_pem=made.authority.read_text())
+def test_corruption_over_tls_is_found(opened: Opened, certificates: Certificates) -> None:
+    swift = opened.swift([ETAG], certificates.server_context())
+    driver = opened.driver(swift.url, cacert_pem=certificates.authority.read_text())
     assert do(driver, job(ENSURE)) is None
     assert kind(do(driver, job(READ))) is ErrorKind.CORRUPT
 
