@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from hashlib import md5
 from itertools import islice
 from time import perf_counter_ns
 from typing import Literal, TypeVar
@@ -26,7 +25,7 @@ from ssbench.storage.directory import PIECE, DirectorySource, file_contents
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import ConnectionPool
 from ssbench.storage.httpresponse import Collector, HeaderCollector, RangeCollector, check_range
-from ssbench.storage.verify import ClaimedMd5, hash_of, verifier_of
+from ssbench.storage.verify import ClaimedMd5, sent_mismatch, verifier_of
 
 #: Deadline of an administrative request, in network timeouts: a bulk delete takes minutes, and
 #: sends blanks meanwhile.
@@ -163,7 +162,7 @@ class HttpStorage(HttpClient, ABC):
         lines: str = "",
     ) -> Timing:
         """
-        :param upload: None: the made-up content of the job's object.
+        :param upload: None: the synthetic content of the job's object.
         :param lines: further header lines.
         """
 
@@ -261,7 +260,7 @@ class ObjectBodies:
         self.naming = naming_of(settings)
         self.content = source_of(settings, _PIECE)
         contents = file_contents(settings)
-        #: Real files to send; None: contents are made up, or nothing is sent.
+        #: Real files to send; None: content is synthetic, or nothing is sent.
         self.files = DirectorySource(settings, contents) if contents and contents.path else None
         self.verifier = verifier_of(settings, self.naming, self.content, contents, claimed_md5)
         #: Bytes of the longest object of each size class.
@@ -402,12 +401,11 @@ class ObjectsInParts:
         :param headers: of the response, names in lower case.
         :raises StorageError: CORRUPT.
         """
-        claimed = claimed_md5(headers)
-        if not self._settings.verify or claimed is None:
+        if not self._settings.verify:
             return
-        sent = hash_of(md5(content.first, usedforsecurity=False), content.rest)
-        if claimed != sent:
-            said = f"{place}: the ETag is {claimed}, and the MD5 of what was sent {sent}"
+        mismatch = sent_mismatch(claimed_md5(headers), content.first, content.rest)
+        if mismatch:
+            said = f"{place}: {mismatch}"
             raise StorageError(ErrorKind.CORRUPT, said, status=timing.status, timing=timing)
 
     def _all(self, request: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -436,7 +434,7 @@ class ObjectsInParts:
 
 @contextmanager
 def store_is_changed() -> Iterator[None]:
-    """Says of each failure within that the operation has changed the store."""
+    """Mark each failure within as ``partly_done``: the operation has changed the store."""
     try:
         yield
     except StorageError as error:

@@ -85,7 +85,7 @@ class CheckedBody(Collector):
 
 
 class Verifier:
-    """A ContentVerifier of made-up content.
+    """A ContentVerifier of synthetic content.
 
     :param content: of any block size.
     :param claimed_md5: gives the MD5 that a response says the object has.
@@ -124,15 +124,11 @@ class Verifier:
         )
 
     def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
-        claimed = self._claimed_md5(response.headers)
-        if claimed is None:
-            return
         name = self._naming.object(job.size_class, job.object).encode()
         pieces = partial(self._content.pieces, name, job.version, job.size)
-        sent = hash_of(md5(usedforsecurity=False), pieces)
-        if sent != claimed:
-            etag_mismatch = f"the ETag is {claimed}, and the MD5 of what was sent {sent}"
-            raise self._failure(job, ErrorKind.CORRUPT, etag_mismatch, timing)
+        mismatch = sent_mismatch(self._claimed_md5(response.headers), b"", pieces)
+        if mismatch:
+            raise self._failure(job, ErrorKind.CORRUPT, mismatch, timing)
 
     def _failure(self, job: Job, kind: ErrorKind, text: str, timing: Timing) -> StorageError:
         return StorageError(
@@ -183,12 +179,24 @@ def verifier_of(
 ) -> ContentVerifier:
     """The verifier of a run.
 
-    :param contents: real files; None: contents are made up.
+    :param contents: real files; None: content is synthetic.
     :param claimed_md5: as of Verifier.
     """
     if contents:
         return FileVerifier(settings, naming, contents)
     return Verifier(settings, naming, content, claimed_md5)
+
+
+def sent_mismatch(
+    claimed: str | None,
+    first: bytes | memoryview,
+    rest: Callable[[], Iterable[memoryview]] | None,
+) -> str:
+    """How the MD5 that a response claims differs from that of what was sent; "" if it doesn't."""
+    if claimed is None:
+        return ""
+    sent = hash_of(md5(first, usedforsecurity=False), rest)
+    return f"the ETag is {claimed}, and the MD5 of what was sent {sent}" if claimed != sent else ""
 
 
 def hash_of(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> str:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from time import perf_counter_ns
 
 import gevent
 import pytest
@@ -126,6 +127,8 @@ def test_a_late_read_of_one_segment_has_a_certain_time(
     stream.recv_into(buffer)
     stream.count_segments()
     assert late(b"one since")
+    time.sleep(0.001)
+    assert stream.resolve_late(-perf_counter_ns(), 0) < 0, "it came after the loop woke"
 
 
 @on_linux
