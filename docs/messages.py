@@ -30,7 +30,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "no such page|: is the URL right ... For Keystone": "",
         "no such page|: does this Keystone speak v3": "",
         "no such page|: is this Keystone's URL": "",
-        "that is no Keystone": "",
+        "this is not Keystone": "",
         "Keystone finds the request malformed|: check user and": "",
         "Keystone finds the request malformed|: check user, project": "",
         "Keystone requires a second factor": "give an application credential, which needs none",
@@ -45,7 +45,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "the token is empty or holds characters": "the URL is that of another service",
         "redirects to another host": "",
         "redirects to| ... as --url": "",
-        "redirects without end": "check the URL, and the configuration of the service",
+        "too many redirects": "check the URL, and the configuration of the service",
         "no credentials for S3": "",
         "is the secret key right?": "a key of another store is refused, too",
         "is the access key right?": "a key of another store is refused, too",
@@ -69,7 +69,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "is the host's name right": "what the system says is in front of it, such as: name or "
         "service not known",
         "is set, and ssbench uses no proxy": "run the workers on hosts that need no proxy",
-        "the connection broke, or what came is not HTTP": "",
+        "the connection broke, or the response is not HTTP": "",
         "a response of more than ... bytes": "another service listens at this URL: correct it",
         "is the storage URL right, and does the store run?": "it is the URL which the login gave: "
         "give the right one with -S, or correct it in the store's configuration",

@@ -56,7 +56,7 @@ class StorageSettings(Hiding, frozen=True):
     source_addresses: tuple[str, ...] = ()  #: to connect from, in turn; each worker fills it in
     large_object: LargeObject | None = None  #: objects in parts; None: none
     names: Mapping[str, Any] = {}  #: as core.naming.NAMINGS; {}: by run
-    #: Of real files, as storage.directory.FileContents; {}: made up (core.content).
+    #: Of real files, as storage.directory.FileContents; {}: synthetic (core.content).
     contents: Mapping[str, Any] = {}
     store: Mapping[str, Any] = {}
     #: Those that are valid, the newest last. Before the last but one expire, the last arrive: a

@@ -120,7 +120,7 @@ class SameHostSession(BoundedSession):
                     "are not sent: give that auth URL if it is the right one"
                 )
             url = target
-        raise AuthError(f"{url}: redirects without end")
+        raise AuthError(f"{url}: too many redirects")
 
 
 def same_host(here: SplitResult, target: str) -> bool:
@@ -165,8 +165,8 @@ def reason_of(error: BaseException) -> str:
             hint = _NO_NAME if is_name else _HINTS.get(e.errno or 0, "")
             return e.strerror.lower() + (hint and hint + _proxies())
     return (
-        "the connection broke, or what came is not HTTP: is the port right, and has the URL to"
-        " begin with https:// or http://?"
+        "the connection broke, or the response is not HTTP: is the port right, and should the"
+        " URL begin with https:// or http://?"
     )
 
 

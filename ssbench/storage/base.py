@@ -95,7 +95,7 @@ class StoreLimits(Struct, frozen=True):
 class OpenStore(Protocol):
     """What the two halves of a driver share."""
 
-    #: How many calls run at once: "greenlets": none blocks the thread, they wait in gevent's hub;
+    #: How users call it: "greenlets": calls do not block the thread, they wait in gevent's hub;
     #: "threads": calls may block, and come from a thread per user.
     concurrency: Literal["greenlets", "threads"]
 

@@ -1,4 +1,4 @@
-"""Objects whose content is that of real files, in place of made-up bytes.
+"""Objects whose content is that of real files, in place of synthetic content.
 
 A file is read or sent by one user at a time, from its beginning in each attempt, and is checked for
 changes: what is sent must be what was listed.
@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from msgspec import Struct
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, Timing
+from ssbench.core.model import SECOND_NS, ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings, typed
 from ssbench.core.text import printable
@@ -32,11 +32,11 @@ _MD5_BYTES = 16
 #: errno of sendfile that are the file's, not the socket's.
 _OF_FILE = (errno.EIO, errno.EINVAL, errno.ESTALE, errno.EOVERFLOW, errno.EISDIR, errno.ENOMEM)
 #: A file that takes longer has a progress of its own.
-_LONG_NS = 1_000_000_000
+_LONG_NS = SECOND_NS
 
 
 class FileContents(Struct, frozen=True):
-    """``StorageSettings.contents`` of a run on real files; {} is for made-up bytes.
+    """``StorageSettings.contents`` of a run on real files; {}: content is synthetic.
 
     :param path: the folder of the files to send, as workers see it; "": nothing is sent.
     :param prefix: what objects' names have in front of the names of files.
@@ -59,7 +59,7 @@ class FileContents(Struct, frozen=True):
 
 
 def file_contents(settings: StorageSettings) -> FileContents | None:
-    """What the settings say of real files; None: contents are made up."""
+    """What the settings say of real files; None: content is synthetic."""
     return typed(FileContents, settings.contents) if settings.contents else None
 
 
@@ -209,7 +209,7 @@ class SourceFile:
         """:raises StorageError: SOURCE_FILE: it is no file, or not as it was listed."""
         found = self._found
         if not stat.S_ISREG(found.st_mode):
-            raise _fault(self.where, "is no regular file any more")
+            raise _fault(self.where, "is no longer a regular file")
         if found.st_size != size or found.st_ctime_ns > newest_ns:
             raise self._changed(sent=False)
 
@@ -229,7 +229,7 @@ class SourceFile:
 
 def _reason(error: OSError) -> str:
     if error.errno == errno.ELOOP:
-        return "is a symbolic link, and none is followed"
+        return "is a symbolic link; links are not followed"
     return error.strerror or type(error).__name__
 
 

@@ -156,7 +156,7 @@ def parse_head(data: bytes, *, bodiless: bool = False) -> tuple[Head, dict[str, 
     """
     end = data.find(b"\r\n\r\n")
     if end < 0:
-        raise BadResponse("headers without end")
+        raise BadResponse("incomplete headers")
     status_line, *lines = data[:end].split(b"\r\n")
     minor, status = _status_line(status_line)
     fields = _fields(lines)
@@ -295,7 +295,7 @@ class ChunkedBody:
     def _on_trailer(self, line: bytes) -> None:
         self._trailers += len(line)
         if self._trailers > MAX_HEAD:
-            raise BadResponse("trailers without end")
+            raise BadResponse(f"trailers of more than {MAX_HEAD} bytes")
         self.done = not line
 
 

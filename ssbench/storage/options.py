@@ -19,7 +19,7 @@ _TRUE = ("true", "1", "yes", "on", "t", "y")  #: as in swiftclient
 
 
 class StoreOptions(Hiding, frozen=True):
-    """What the user says of a store. The repr shows none of it.
+    """The user's options for a store. The repr shows none of their values.
 
     :param driver: name of a row, or ``package.module:Class``.
     :param given: on the command line: names of options -> values.
@@ -34,7 +34,7 @@ class StoreOptions(Hiding, frozen=True):
     connect_timeout_s: float = 10.0
     network_timeout_s: float = 20.0
     remote_workers: bool = False  #: workers may run on other hosts than the master
-    measures: bool = True  #: for a run; otherwise notes on what it would measure are of no use
+    measures: bool = True  #: a run follows; otherwise notes on what it measures are left out
     site: Mapping[str, Any] = {}
 
     @property

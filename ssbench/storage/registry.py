@@ -121,9 +121,9 @@ def row_of(name: str, allowed: Collection[str] | None = None) -> StoreRow:
 
 
 def load(place: str) -> Any:
-    """What is at ``module:Name``.
+    """Import ``module:Name``.
 
-    :raises UsageError: there is none.
+    :raises UsageError: it can't be imported.
     """
     module, _, attribute = place.partition(":")
     try:

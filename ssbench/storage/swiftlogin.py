@@ -26,14 +26,13 @@ from ssbench.storage.options import (
     variables_of,
 )
 
-#: Spellings of -V -> the version as we say it.
+#: Spellings of -V -> version.
 VERSIONS = {"1": "1.0", "1.0": "1.0", "2": "2.0", "2.0": "2.0", "3": "3", "3.0": "3"}
 
-_UNSAID = ""
-#: Values of --os-auth-type -> the version that they stand for, "" where the other options decide.
+#: Values of --os-auth-type -> version; "": the other options decide.
 AUTH_TYPES = {
-    "password": _UNSAID,
-    "token": _UNSAID,
+    "password": "",
+    "token": "",
     "v1password": "1.0",
     "v2password": "2.0",
     "v2token": "2.0",
@@ -49,7 +48,7 @@ no credentials: give them in one of these ways, or try --embedded-swift
 
 
 class LoginOptions(Hiding, frozen=True):
-    """What options and environment say of authentication; "": nothing.
+    """The options of a login, from command line, environment and site; "": not given.
 
     Fields carry the names of swiftclient's options. No secret is in the repr.
     """
@@ -104,7 +103,7 @@ class Login(Hiding, frozen=True):
     arguments: Mapping[str, str]
 
 
-#: What a Login of a method can't do without: any one of the names, and how to say it to a user.
+#: Method -> its mandatory arguments: any one of the names, and the option to name to the user.
 _AUTH_URL = (("auth_url",), "--os-auth-url (OS_AUTH_URL)")
 _USER = (("username", "user_id"), "--os-username (OS_USERNAME)")
 _PASSWORD = (("password",), "--os-password (OS_PASSWORD)")
@@ -130,14 +129,14 @@ _NEEDS: dict[str, list[tuple[tuple[str, ...], str]]] = {
     ],
 }
 
-#: Options that only Keystone has a use for, beside domains.
+#: Options that only Keystone uses, apart from domains.
 _OF_KEYSTONE = (
     "os_auth_url", "os_auth_type", "os_username", "os_user_id", "os_password", "os_project_id",
     "os_project_name", "os_tenant_id", "os_tenant_name", "os_application_credential_id",
 )  # fmt: skip
 _USER_DOMAIN = ("user_domain_id", "user_domain_name")
 _PROJECT_DOMAIN = ("project_domain_id", "project_domain_name")
-#: What a method takes beside its needs.
+#: Method -> its optional arguments.
 _EXTRAS: dict[str, tuple[str, ...]] = {
     "v3password": (*_USER_DOMAIN, *_PROJECT_DOMAIN),
     "v3token": _PROJECT_DOMAIN,
@@ -185,10 +184,9 @@ def choose_version(credentials: LoginOptions) -> str:
 
 
 def plan_login(credentials: LoginOptions) -> Login | None:
-    """The way to log in; None where a token and a storage URL are all there is, and suffice.
+    """How to log in; None: only a token and a storage URL were given, which need no login.
 
-    :raises UsageError: nothing was given (the message names the ways), something is missing
-        (it says what), or the auth URL is none.
+    :raises UsageError: nothing was given, something is missing, or the auth URL is invalid.
     """
     c = credentials
     if not any(_values(c, "1.0").values()) and not c.os_storage_url:
@@ -290,7 +288,7 @@ def _path_version(url: str) -> str:
     """``3`` for an auth URL that ends in /v3 or /v3.0, "" for one without a version."""
     try:
         path = urlsplit(url).path
-    except ValueError:  # no URL: check_http_url says so where it comes to be used
+    except ValueError:  # not a URL: check_http_url rejects it when it is used
         return ""
     last = path.rstrip("/").rpartition("/")[2]
     match = re.fullmatch(r"v(\d+(\.\d+)?)", last)
@@ -378,7 +376,7 @@ OPTIONS: tuple[Option, ...] = (
 _OLD_LOGIN = ("auth", "user", "key")
 _NEW_LOGIN = ("os_auth_url", "os_username", "os_user_id", "os_application_credential_id")
 _SECRETS = ("os_password", "os_application_credential_secret")
-#: What a cloud of clouds.yaml says; region, kind of endpoint and TLS may be said beside it.
+#: Options that a cloud of clouds.yaml replaces; region, endpoint type and TLS may be given, too.
 _OF_CLOUD = {
     option.name for option in OPTIONS if option.group in (_V1_GROUP, _KEYSTONE_GROUP, _TOKEN_GROUP)
 } - {"os_cloud", "os_region_name", "os_service_type", "os_endpoint_type"}

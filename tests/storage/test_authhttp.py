@@ -56,7 +56,7 @@ def nested(*chain: BaseException) -> BaseException:
         (nested(ValueError("x"), ssl.SSLError(1, "wrong version")), "TLS failed"),
         (requests.ConnectionError(OSError(errno.EHOSTUNREACH, "No route to host")),
          "no route to host"),
-        (ValueError("secret header"), "the connection broke, or what came is not HTTP"),
+        (ValueError("secret header"), "the connection broke, or the response is not HTTP"),
     ],
 )  # fmt: skip
 def test_reasons_come_from_the_innermost_error(error: BaseException, reason: str) -> None:

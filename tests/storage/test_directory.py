@@ -89,12 +89,12 @@ def replace_by_folder(path: Path) -> None:
     ("change", "says"),
     [
         (Path.unlink, "No such file or directory"),
-        (replace_by_link, "is a symbolic link, and none is followed"),
-        (replace_by_folder, "is no regular file any more"),
+        (replace_by_link, "is a symbolic link; links are not followed"),
+        (replace_by_folder, "is no longer a regular file"),
         (lambda path: path.write_bytes(b"x"), r"was changed since it was listed \(1 bytes, not"),
         (lambda path: path.write_bytes(bytes(SIZES[0])), "was changed since it was listed$"),
         (lambda path: os.mkfifo(path.with_name("p")) or os.rename(path.with_name("p"), path),
-         "is no regular file any more"),
+         "is no longer a regular file"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_not_the_one_listed_is_not_opened(

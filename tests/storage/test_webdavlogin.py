@@ -108,7 +108,7 @@ def test_basic_authentication_goes_to_no_other_host_in_clear() -> None:
         ([ABSENT, ALLOW], {}, "PROPFIND returned 200: is it a WebDAV collection?"),
         ([b"HTTP/1.1 401 N\r\nWWW-Authenticate: Negotiate\r\nContent-Length: 0\r\n\r\n"], WHO,
          "offers no authentication that ssbench knows"),
-        ([b"hello\r\n\r\n"], {}, "the connection broke, or what came is not HTTP"),
+        ([b"hello\r\n\r\n"], {}, "the connection broke, or the response is not HTTP"),
     ],
 )  # fmt: skip
 def test_a_server_that_rejects_us_is_told_in_one_line(
