@@ -64,31 +64,24 @@ def parse_storage_options(texts: Iterable[str], rows: Sequence[Option]) -> dict[
 
     :raises UsageError: no such option, a value that is not valid, or a secret, which is not shown.
     """
-    known = {option.name: option for option in rows}
+    known = _by_key(rows)
     values: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         name = key.strip().replace("-", "_")
-        option = known.get(name)
-        file_of = known.get(name.removesuffix(_FILE))
-        if option is None and file_of is not None and file_of.secret and equals:
-            values[name] = value
-        elif not equals:
+        option, place = known.get(name), f"--storage-option {name}"
+        if not equals:
             raise UsageError(f"--storage-option: expected KEY=VALUE; {_keys(rows)}")
-        elif option is None:
-            raise UsageError(f"--storage-option {name}: no such key; {_keys(rows)}")
-        elif option.secret:
+        if option is None:
+            raise UsageError(f"{place}: no such key; {_keys(rows)}")
+        if option.secret:
             raise UsageError(
-                f"--storage-option {name}: is secret, and a command line can be read by others: set"
+                f"{place}: is secret, and a command line can be read by others: set"
                 f" {variables_of(option)[0]} in the environment, or name a file that holds it with"
-                f" --storage-option {name}{_FILE}=PATH"
+                f" {place}{_FILE}=PATH"
             )
-        elif option.repeat:
-            values.setdefault(name, []).extend(
-                _converted(option, value, f"--storage-option {name}")
-            )
-        else:
-            values[name] = _converted(option, value, f"--storage-option {name}")
+        converted = _converted(option, value, place)
+        values[name] = [*values.get(name, ()), *converted] if option.repeat else converted
     return values
 
 
@@ -97,8 +90,7 @@ def given_values(given: Mapping[str, object], rows: Sequence[Option]) -> dict[st
 
     :raises UsageError: no such option, or a value that is not valid; a secret one is not shown.
     """
-    known = {option.name: option for option in rows}
-    known |= {f"{row.name}{_FILE}": Option((), "") for row in rows if row.secret}
+    known = _by_key(rows)
     values: dict[str, Any] = {}
     for name, value in given.items():
         option = known.get(name)
@@ -117,6 +109,12 @@ def _from_object(option: Option, value: object, place: str) -> Any:
     if option.type is str or (option.type is bool and not isinstance(value, bool)):
         raise UsageError(f"{place}: expected {'text' if option.type is str else 'true or false'}")
     return [value] if option.repeat else value
+
+
+def _by_key(rows: Sequence[Option]) -> dict[str, Option]:
+    """The options by name, and those that name the file of a secret one."""
+    files = {f"{row.name}{_FILE}": Option((), row.name) for row in rows if row.secret}
+    return {**files, **{row.name: row for row in rows}}
 
 
 def _keys(rows: Sequence[Option], *, secrets: bool = False) -> str:
