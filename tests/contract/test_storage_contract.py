@@ -271,16 +271,7 @@ def refused(driver: Any, operation: Operation, number: int = 3) -> StorageError:
 
 def test_all_operations_succeed_in_order(subject: Subject, storage: Any) -> None:
     moved = {}
-    for operation in (
-        CREATE,
-        READ,
-        UPDATE,
-        HEAD,
-        POST,
-        DELETE,
-        ENSURE,
-        REMOVE,
-    ):
+    for operation in (CREATE, READ, UPDATE, HEAD, POST, DELETE, ENSURE, REMOVE):
         if operation in subject.refused:
             continue
         timing = storage.actions[operation](job(operation), 0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import socket
 import ssl
 import time
@@ -46,23 +47,6 @@ def nested(*chain: BaseException) -> BaseException:
     return chain[0]
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (nested(ValueError("x"), OSError(errno.ECONNREFUSED, "Connection refused")),
-         "connection refused"),
-        (nested(ValueError("x"), requests.ConnectTimeout()), "within --connect-timeout"),
-        (nested(ValueError("x"), requests.ReadTimeout()), "within --network-timeout"),
-        (nested(ValueError("x"), ssl.SSLError(1, "wrong version")), "TLS failed"),
-        (requests.ConnectionError(OSError(errno.EHOSTUNREACH, "No route to host")),
-         "no route to host"),
-        (ValueError("secret header"), "the connection broke, or the response is not HTTP"),
-    ],
-)  # fmt: skip
-def test_reasons_come_from_the_innermost_error(error: BaseException, reason: str) -> None:
-    assert reason in reason_of(error)
-
-
 def refused_certificate(code: int, message: str) -> ssl.SSLCertVerificationError:
     error = ssl.SSLCertVerificationError(1, "verify failed")
     error.verify_code, error.verify_message = code, message
@@ -76,19 +60,20 @@ def tls_fault(reason: str) -> ssl.SSLError:
 
 
 @pytest.mark.parametrize(
-    ("error", "advice"),
+    ("error", "reason"),
     [
-        (OSError(errno.ECONNREFUSED, "Connection refused"), "is the port right"),
-        (OSError(errno.EHOSTUNREACH, "No route to host"), "is there a route"),
-        (OSError(errno.ENETUNREACH, "Network is unreachable"), "is there a route"),
+        (OSError(errno.ECONNREFUSED, "Connection refused"), "connection refused: .* is the port r"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "no route to host: .* is there a route"),
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), "unreachable: .* is there a route"),
+        (requests.ConnectionError(OSError(errno.EIO, "Input/output error")), "^input/output error"),
         (socket.gaierror(-2, "Name or service not known"), "does this host's DNS know it"),
-        (requests.ConnectTimeout(), "does a firewall drop packets"),
-        (requests.ReadTimeout(), "is the service overloaded or stuck"),
-        (tls_fault("WRONG_VERSION_NUMBER"), "the server speaks no TLS there"),
+        (requests.ConnectTimeout(), "within --connect-timeout: .* does a firewall drop packets"),
+        (requests.ReadTimeout(), "within --network-timeout: is the service overloaded or stuck"),
+        (tls_fault("WRONG_VERSION_NUMBER"), "TLS failed: the server speaks no TLS there"),
         (tls_fault("NO_CERTIFICATE_OR_CRL_FOUND"), "--os-cacert has no certificate"),
         (tls_fault("UNSUPPORTED_PROTOCOL"), "TLS failed: UNSUPPORTED_PROTOCOL"),
         (tls_fault(""), "TLS failed: does the server speak TLS at this port?"),
-        (ValueError("x"), "is the port right"),
+        (ValueError("secret"), "the connection broke, or the response is not HTTP: is the port r"),
         (refused_certificate(20, "unable to get local issuer"), "give its CA with --os-cacert"),
         (refused_certificate(10, "certificate has expired"), "renew it, or set this host's clock"),
         (refused_certificate(9, "not yet valid"), "is this host's clock right"),
@@ -96,8 +81,12 @@ def tls_fault(reason: str) -> ssl.SSLError:
         (refused_certificate(64, "IP address mismatch"), "give the URL with the host's name in it"),
     ],
 )  # fmt: skip
-def test_a_reason_says_what_to_do(error: BaseException, advice: str) -> None:
-    assert advice in reason_of(nested(ValueError("x"), error))
+def test_the_innermost_error_is_the_reason_and_leads_to_advice(
+    error: BaseException, reason: str
+) -> None:
+    said = reason_of(nested(ValueError("x"), error))
+    assert re.search(reason, said)
+    assert "secret" not in said
 
 
 def test_proxies_are_named_where_they_may_be_why_the_host_is_not_reached(

@@ -308,21 +308,12 @@ def chunks_or_refused(data: bytes) -> None:
     assert results[0] == results[1]
 
 
-@fuzzed(
-    CHUNKED_BODIES,
-    [
-        b"\r\n",
-        b"\n",
-        b"0\r\n\r\n",
-        b"0\r\n",
-        b";",
-        b"-",
-        b"ffffffffffffffff",
-        b"fffffffffffff",
-        b"+1",
-        b" 1",
-    ],
-)
+CHUNK_WORDS = [
+    b"\r\n", b"\n", b"0\r\n\r\n", b"0\r\n", b";", b"-", b"f" * 16, b"f" * 13, b"+1", b" 1",
+]  # fmt: skip
+
+
+@fuzzed(CHUNKED_BODIES, CHUNK_WORDS)
 def test_any_bytes_are_chunks_or_rejected(data: bytes) -> None:
     """Invariant: that of ``chunks_or_refused``."""
     chunks_or_refused(data)

@@ -6,14 +6,13 @@ tests/e2e/test_operations.py runs them against the real Swift.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 
 import pytest
 
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.model import ErrorKind, Job, SizeClass, Timing
 from ssbench.core.operations import BULK_DELETE, COPY, LIST, RANGE_READ
 from ssbench.storage.registry import open_store
 from tests.fakes.drivers import driver_settings
@@ -25,22 +24,21 @@ RANGE = Job(1, RANGE_READ, 0, 3, 2, 500, arguments=(100, 50))
 BULK = Job(1, BULK_DELETE, 0, 3, 0, 0, others=(4, 5))
 
 
-@contextmanager
-def outcome_of(job: Job, *answers: bytes, verify: bool = False) -> Iterator[object]:
-    """What the driver makes of these responses: a Timing or a StorageError."""
+def timing_of(job: Job, *answers: bytes, verify: bool = False) -> Timing:
+    """What the driver makes of these responses."""
     with ScriptedServer(answering(*answers)) as server:
-        store = open_store(
-            driver_settings(
-                token="tk", urls=(f"http://127.0.0.1:{server.port}/v1/a",), sizes=SIZES,
-                container_count=2, run_id="run1", verify=verify,
-            )
+        settings = driver_settings(
+            token="tk", urls=(f"http://127.0.0.1:{server.port}/v1/a",), sizes=SIZES,
+            container_count=2, run_id="run1", verify=verify,
         )  # fmt: skip
-        try:
-            yield store.actions[job.operation](job, 0)
-        except StorageError as error:
-            yield error
-        finally:
-            store.close()
+        with closing(open_store(settings)) as store:
+            return store.actions[job.operation](job, 0)
+
+
+def error_of(job: Job, *answers: bytes, verify: bool = False) -> StorageError:
+    with pytest.raises(StorageError) as caught:
+        timing_of(job, *answers, verify=verify)
+    return caught.value
 
 
 def partial(body: bytes, content_range: str = "bytes 100-149/500", status: int = 206) -> bytes:
@@ -51,8 +49,8 @@ def partial(body: bytes, content_range: str = "bytes 100-149/500", status: int =
 
 @pytest.mark.parametrize("verify", [False, True])
 def test_a_range_is_read(verify: bool) -> None:
-    with outcome_of(RANGE, partial(CONTENT[100:150]), verify=verify) as timing:
-        assert (timing.status, timing.bytes_moved) == (206, 50)  # type: ignore[attr-defined]
+    timing = timing_of(RANGE, partial(CONTENT[100:150]), verify=verify)
+    assert (timing.status, timing.bytes_moved) == (206, 50)
 
 
 @pytest.mark.parametrize(("answer", "kind", "says"), [
@@ -69,17 +67,15 @@ def test_a_range_is_read(verify: bool) -> None:
 def test_any_other_part_is_an_error(
     answer: bytes, kind: ErrorKind, says: str, verify: bool
 ) -> None:
-    with outcome_of(RANGE, answer, verify=verify) as error:
-        assert isinstance(error, StorageError)
-        assert error.kind is kind
-        assert says in error.detail
-        assert error.timing is not None
+    error = error_of(RANGE, answer, verify=verify)
+    assert error.kind is kind
+    assert says in error.detail
+    assert error.timing is not None
 
 
 def test_a_range_beyond_the_object_is_a_status() -> None:
-    with outcome_of(RANGE, b"HTTP/1.1 416 X\r\nContent-Length: 0\r\n\r\n") as error:
-        assert isinstance(error, StorageError)
-        assert (error.kind, error.status) == (ErrorKind.STATUS, 416)
+    error = error_of(RANGE, b"HTTP/1.1 416 X\r\nContent-Length: 0\r\n\r\n")
+    assert (error.kind, error.status) == (ErrorKind.STATUS, 416)
 
 
 def test_a_corrupt_or_stale_part_is_found_under_verify() -> None:
@@ -87,11 +83,10 @@ def test_a_corrupt_or_stale_part_is_found_under_verify() -> None:
     wrong[7] ^= 1
     older = b"".join(SyntheticSource(64).pieces(b"tiny_000003", 1, 500))[100:150]
     for body, kind in ((bytes(wrong), ErrorKind.CORRUPT), (older, ErrorKind.STALE)):
-        with outcome_of(RANGE, partial(body), verify=True) as error:
-            assert isinstance(error, StorageError)
-            assert error.kind is kind
-        with outcome_of(RANGE, partial(body)) as timing:
-            assert timing.status == 206  # type: ignore[attr-defined]
+        error = error_of(RANGE, partial(body), verify=True)
+        assert error.kind is kind
+        timing = timing_of(RANGE, partial(body))
+        assert timing.status == 206
 
 
 def bulk(errors: list[list[str]], deleted: int, not_found: int = 0, whole: str = "200 OK") -> bytes:
@@ -100,9 +95,9 @@ def bulk(errors: list[list[str]], deleted: int, not_found: int = 0, whole: str =
 
 
 def test_missing_objects_are_no_failure_and_not_counted() -> None:
-    with outcome_of(BULK, bulk([], 2, 1)) as timing:
-        assert (timing.items, timing.statuses) == (2, ())  # type: ignore[attr-defined]
-        assert timing.bytes_moved == 0  # type: ignore[attr-defined]
+    timing = timing_of(BULK, bulk([], 2, 1))
+    assert (timing.items, timing.statuses) == (2, ())
+    assert timing.bytes_moved == 0
 
 
 @pytest.mark.parametrize(("answer", "status", "statuses"), [
@@ -115,45 +110,40 @@ def test_missing_objects_are_no_failure_and_not_counted() -> None:
 def test_each_object_of_a_bulk_delete_has_an_outcome(
     answer: bytes, status: int, statuses: tuple[int, ...]
 ) -> None:
-    with outcome_of(BULK, answer) as error:
-        assert isinstance(error, StorageError)
-        assert (error.kind, error.status) == (ErrorKind.STATUS, status)
-        assert error.timing is not None
-        assert error.timing.statuses == statuses
+    error = error_of(BULK, answer)
+    assert (error.kind, error.status) == (ErrorKind.STATUS, status)
+    assert error.timing is not None
+    assert error.timing.statuses == statuses
 
 
 @pytest.mark.parametrize(("whole", "kind"), [
     ("401 Unauthorized", ErrorKind.UNAUTHORIZED), ("502 Bad Gateway", ErrorKind.STATUS),
 ])  # fmt: skip
 def test_a_bulk_delete_that_failed_as_a_whole_is_an_error(whole: str, kind: ErrorKind) -> None:
-    with outcome_of(BULK, bulk([], 0, 0, whole)) as error:
-        assert isinstance(error, StorageError)
-        assert (error.kind, error.status) == (kind, int(whole[:3]))
-        assert error.timing is not None
+    error = error_of(BULK, bulk([], 0, 0, whole))
+    assert (error.kind, error.status) == (kind, int(whole[:3]))
+    assert error.timing is not None
 
 
 def test_a_proxy_without_the_bulk_middleware_is_an_error() -> None:
-    with outcome_of(BULK, b"HTTP/1.1 204 X\r\n\r\n") as error:
-        assert isinstance(error, StorageError)
-        assert error.kind is ErrorKind.PROTOCOL
+    error = error_of(BULK, b"HTTP/1.1 204 X\r\n\r\n")
+    assert error.kind is ErrorKind.PROTOCOL
 
 
 def test_the_etag_of_a_copy_is_checked_under_verify() -> None:
     copy = Job(1, COPY, 0, 3, 2, 500, others=(12,))
     answer = b"HTTP/1.1 201 X\r\nContent-Length: 0\r\nEtag: " + b"0" * 32 + b"\r\n\r\n"
-    with outcome_of(copy, answer, verify=True) as error:
-        assert isinstance(error, StorageError)
-        assert error.kind is ErrorKind.CORRUPT
-    with outcome_of(copy, answer) as timing:
-        assert timing.status == 201  # type: ignore[attr-defined]
+    error = error_of(copy, answer, verify=True)
+    assert error.kind is ErrorKind.CORRUPT
+    timing = timing_of(copy, answer)
+    assert timing.status == 201
 
 
 def test_entries_of_a_listing_are_items() -> None:
     listing = Job(1, LIST, 0, 1, 0, 0, arguments=(b"tiny_", 10, b""))
-    with outcome_of(listing, ok(b"tiny_000001\ntiny_000003\n")) as timing:
-        assert (timing.items, timing.bytes_moved) == (2, 0)  # type: ignore[attr-defined]
-    with outcome_of(listing, b"HTTP/1.1 204 X\r\n\r\n") as timing:
-        assert timing.items == 0  # type: ignore[attr-defined]
-    with outcome_of(listing, ok(b"tiny_000001\nti")) as error:
-        assert isinstance(error, StorageError)
-        assert error.kind is ErrorKind.PROTOCOL
+    timing = timing_of(listing, ok(b"tiny_000001\ntiny_000003\n"))
+    assert (timing.items, timing.bytes_moved) == (2, 0)
+    timing = timing_of(listing, b"HTTP/1.1 204 X\r\n\r\n")
+    assert timing.items == 0
+    error = error_of(listing, ok(b"tiny_000001\nti"))
+    assert error.kind is ErrorKind.PROTOCOL
