@@ -97,11 +97,12 @@ class HeadPatternCache:
         The usual form: HTTP/1.1, one Content-Length (or a status without body), no chunked coding,
         no folded lines, and no ``Connection: close``.
         """
+        if len(self._known) >= _MAX_PATTERNS:
+            return
         head, _ = parse_head(data, bodiless=self._bodiless)
         lines = data[: head.end - 4].split(b"\r\n")
         if (
-            len(self._known) >= _MAX_PATTERNS
-            or head.end > _MAX_PATTERN_HEAD
+            head.end > _MAX_PATTERN_HEAD
             or head.status < 200
             or head.length < 0
             or not head.keep
