@@ -13,7 +13,14 @@ import requests
 from urllib3 import HTTPConnectionPool
 
 from ssbench.core.errors import AuthError
-from ssbench.storage.authhttp import MAX_RESPONSE, BoundedAdapter, reason_of, same_host
+from ssbench.storage.authhttp import (
+    MAX_RESPONSE,
+    BoundedAdapter,
+    BoundedSession,
+    reason_of,
+    same_host,
+)
+from ssbench.storage.options import HttpSettings
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
 from tests.fakes.served_pool import CHUNKED, START, dripping, endless, silent_after
 
@@ -122,6 +129,22 @@ def asked(
             session.mount(prefix, BoundedAdapter(timeout_s))
         url = f"{scheme}://127.0.0.1:{server.port}/"
         return session.get(url, timeout=silence_s, verify=False)
+
+
+def test_a_closed_session_leaves_no_connection_open() -> None:
+    ended = []
+
+    def script(peer: Peer) -> None:
+        peer.hear()
+        peer.say(ok(b"x"))
+        peer.sock.settimeout(2)
+        ended.append(peer.hear() == b"")
+
+    with ScriptedServer(script) as server, BoundedSession(HttpSettings()) as session:
+        assert session.request("GET", f"http://127.0.0.1:{server.port}/").text == "x"
+        session.close()
+        server.wait_closed()
+    assert ended == [True]
 
 
 @pytest.mark.parametrize("size", [0, 5, MAX_RESPONSE])

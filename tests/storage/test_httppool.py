@@ -401,13 +401,15 @@ def test_other_exceptions_propagate_unchanged() -> None:
 
 def test_close_ends_requests_in_flight() -> None:
     with serving(silent_after(b"")) as (_, pool):
+        pool.connect(4)
         users = [gevent.spawn(pool.request, HEAD) for _ in range(3)]
         gevent.sleep(0.02)
         pool.close()
         gevent.joinall(users)
         assert [user.exception.kind for user in users] == [ErrorKind.RESET] * 3
-        with pytest.raises(StorageError, match="closed by us"):
+        with pytest.raises(StorageError, match="closed by us") as caught:
             pool.request(HEAD)
+        assert not caught.value.sent
 
 
 def test_the_repr_shows_the_state_and_no_secret() -> None:
