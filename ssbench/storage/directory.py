@@ -76,7 +76,7 @@ class DirectorySource:
         self._tree = FileTree(contents.path, "the folder of files to send,")
         self._naming = naming_of(settings)
         self._skipped = len(contents.prefix)
-        self._buffers: list[memoryview] = []  # that no file uses
+        self.buffers: list[memoryview] = []  #: of PIECE bytes, which no file uses
 
     def open(self, job: Job) -> SourceFile:
         """The file of the job's object; close it.
@@ -101,14 +101,6 @@ class DirectorySource:
             file.close()
             raise
         return file
-
-    def take_buffer(self) -> memoryview:
-        """A buffer of PIECE bytes."""
-        return self._buffers.pop() if self._buffers else memoryview(bytearray(PIECE))
-
-    def return_buffer(self, buffer: memoryview) -> None:
-        """Nothing uses it any more."""
-        self._buffers.append(buffer)
 
     def moving(self) -> dict[int, int]:
         """Bytes sent so far of the files that take long, by number. For any thread."""
@@ -148,7 +140,7 @@ class SourceFile:
         """Close the file; its pieces are not valid any more."""
         self._source.open_files.pop(self._number, None)
         if self._buffer is not None:
-            self._source.return_buffer(self._buffer)
+            self._source.buffers.append(self._buffer)
             self._buffer = None
         os.close(self._fd)
 
@@ -164,7 +156,8 @@ class SourceFile:
         """
         self.rewind()
         if self._buffer is None:
-            self._buffer = self._source.take_buffer()
+            buffers = self._source.buffers
+            self._buffer = buffers.pop() if buffers else memoryview(bytearray(PIECE))
         while self.sent < self.size:
             try:
                 count = os.preadv(self._fd, [self._buffer[: self.size - self.sent]], self.sent)

@@ -17,7 +17,7 @@ from ssbench.core import operations
 from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.content import source_of
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass, Timing
+from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
 from ssbench.core.naming import LETTERS_HEADER, SEGMENTS_HEADER, VERSION_HEADER, naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import METHODS, Action
@@ -269,11 +269,16 @@ class ObjectBodies:
         #: ``upload(job)``: the content of the job's object.
         self.upload = self.part if settings.expect_continue else self._upload
         self._is_needed = not contents and (
-            settings.verify or any(map(_is_written, settings.sizes))
+            settings.verify
+            or any(
+                operations.row_of(each).body is operations.Body.SENT
+                for size in settings.sizes
+                for each, _ in size.profile
+            )
         )
 
     def prepare(self) -> None:
-        """Make the content, if the run needs it."""
+        """Make the content, if the run may need it for more than its initial objects."""
         if self._is_needed:
             self.content.prepare()
 
@@ -349,11 +354,6 @@ class FileUploads:
 def is_wrong_checksum(error: StorageError) -> bool:
     """Whether the store refused an upload because of its checksum: Swift by 422, S3 by a code."""
     return error.status == 422 or (error.status == 400 and "BadDigest" in error.detail)
-
-
-def _is_written(size: SizeClass) -> bool:
-    """Whether a run may upload objects of this class besides its initial ones."""
-    return any(operations.row_of(each).body is operations.Body.SENT for each, _ in size.profile)
 
 
 class ObjectsInParts:

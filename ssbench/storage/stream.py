@@ -86,7 +86,9 @@ class PlainStream:
         self.send: Callable[[Any], int] = sock.send
         self.send_parts: Callable[[Sequence[Any]], int] = sock.sendmsg
         self._recvmsg_into: Callable[..., tuple[int, AncillaryData, int, Any]] = sock.recvmsg_into
-        enable_timestamps(sock)
+        if _LINUX:
+            with suppress(OSError):  # an old kernel
+                sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._timestamps = hub_timestamps()
         #: Arrival time of the bytes received last, negated if the first of them may have arrived
         #: long before. Call it before the next wait.
@@ -420,13 +422,6 @@ def _wake(events: int, woken: list[int], greenlet: Any) -> None:
     greenlet.switch()
 
 
-def enable_timestamps(sock: socket.socket) -> None:
-    """Have each receive call return the arrival time of its last bytes, where supported."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-
-
 class RxTimestamps:
     """Arrival times of the bytes that one hub's greenlets receive.
 
@@ -507,16 +502,11 @@ def hub_timestamps() -> RxTimestamps:
     hub: Any = get_hub()
     found = _BY_HUB.get(hub)
     if found is None:
-        found = _BY_HUB[hub] = _timestamps_of(hub.loop)
-    return found
-
-
-def _timestamps_of(loop: Any) -> RxTimestamps:
-    if not type(loop).__module__.startswith("gevent.libev"):
-        return _ReadTime()
-    found = RxTimestamps()
-    # Runs before all other callbacks of a wake-up.
-    watcher = loop.check(ref=False, priority=loop.MAXPRI)
-    watcher.start(found.wake)
-    found.watcher = watcher
+        loop = hub.loop
+        is_libev = type(loop).__module__.startswith("gevent.libev")
+        found = _BY_HUB[hub] = RxTimestamps() if is_libev else _ReadTime()
+        if is_libev:
+            # Runs before all other callbacks of a wake-up.
+            found.watcher = loop.check(ref=False, priority=loop.MAXPRI)
+            found.watcher.start(found.wake)
     return found

@@ -11,7 +11,7 @@ from hashlib import md5
 from pathlib import Path
 
 import pytest
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import SECOND_NS, ErrorKind, Job, SizeClass, Timing
@@ -380,14 +380,10 @@ def test_reads_are_compared_with_known_checksums(folder: Path) -> None:
     known = md5(b"hello").digest() + b"\x01" * 16 + bytes(16)
     with ScriptedServer(serve) as server:
         made = settings(folder, f"http://127.0.0.1:{server.port}/v1/A", path="", md5=known)
-        storage = SwiftStorage(StorageSettings(**{**_fields(made), "verify": True}))
+        storage = SwiftStorage(replace(made, verify=True))
         for number in (0, 2):
             assert storage.actions[READ](job(number, READ), 0).bytes_moved == 5
         with pytest.raises(StorageError, match="c/in/deep/small: its MD5 is") as caught:
             storage.actions[READ](job(1, READ), 0)
         assert caught.value.kind is ErrorKind.CORRUPT
         storage.close()
-
-
-def _fields(made: StorageSettings) -> dict[str, object]:
-    return {name: getattr(made, name) for name in StorageSettings.__struct_fields__}

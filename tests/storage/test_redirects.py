@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
@@ -130,11 +131,7 @@ def test_no_password_goes_to_another_host(
     login: Callable[[str], LoginOptions],
 ) -> None:
     site.location = f"{elsewhere.url}/v3/auth/tokens"
-    given = login(site.url)
-    credentials = LoginOptions(
-        **{name: getattr(given, name) for name in given.__slots__ if name != "os_cacert"},
-        os_cacert=str(certificates.authority),
-    )
+    credentials = replace(login(site.url), os_cacert=str(certificates.authority))
     for times, site.status in enumerate(STATUSES, 1):
         there = elsewhere.url.removeprefix("http://")
         with pytest.raises(AuthError, match=rf"redirects to another host \({there}\)") as caught:
