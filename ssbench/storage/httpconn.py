@@ -186,12 +186,16 @@ class Connection:
                     collector.patterns = self._shared.range_patterns
                     read_head, longest = collector.read_head, collector.limit
                 else:
-                    return self._slow_response(0, perf_counter_ns(), upload, collector, longest)
+                    return self._slow_response(
+                        0, perf_counter_ns(), len(head) + moved, upload, collector, longest
+                    )
             count = self._recv_into(self._buffer)
             now = self._arrived_ns()
             response = read_head(self._buffer, count)
             if response is None:
-                return self._slow_response(count, now, upload, collector, longest)
+                return self._slow_response(
+                    count, now, len(head) + moved, upload, collector, longest
+                )
             self._response_started = True
             status, length, _, identifier, end = response
             if count - end == length:
@@ -314,8 +318,12 @@ class Connection:
         Later, this couldn't be told from an upload that the server cut off.
         """
         self._any_sent = False
-        if self._read_early() and not self._early:
-            raise ConnectionClosed(ErrorKind.RESET, "before the request")
+        if self._read_early() and bytes(self._early[9:12]) in (b"", b"408"):
+            raise self._closed_idle()
+
+    def _closed_idle(self) -> Disconnected:
+        detail = f"{self._name}: connection closed before the request"
+        return Disconnected(detail, never_received=True)
 
     def _on_first_byte(self) -> None:
         """Note that response bytes arrived. Only the first ones reset the idle timeout."""
@@ -348,17 +356,29 @@ class Connection:
         self,
         count: int,
         now: int,
+        request_length: int,
         upload: Upload | None,
         collector: Collector | None,
         longest: int,
     ) -> Timing:
-        """Read a response of any form; ``count`` bytes of it arrived at ``now``."""
+        """Read a response of any form; ``count`` bytes of it arrived at ``now``.
+
+        :param request_length: bytes of the request, including its body.
+        """
         held = self._early + memoryview(self._buffer)[:count]
         self._early = bytearray()
         if held:
             self._on_first_byte()
         bodiless = collector is not None and collector.bodiless
         head, headers, now = self._final_head(held, now, bodiless=bodiless)
+        if (
+            head.status == 408
+            and self.last is not None
+            and (not self._any_sent or self.stream.never_acknowledged(request_length))
+        ):
+            # It came before the request, and is no response to it (RFC 9112, 9.2): proxies send it
+            # when they close a connection that was idle for long.
+            raise self._closed_idle()
         self.reusable = self.reusable and head.keep
         body = memoryview(held)[head.end :]
         add = None

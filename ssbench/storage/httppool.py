@@ -105,7 +105,8 @@ class ConnectionPool:
         """Send a request; returns the Timing of the response, whatever its status.
 
         A request without any response byte is sent again over a new connection if the kept one
-        was closed while idle: if that is certain, or it had been idle for at least a second.
+        was closed while idle: if that is certain, or it had been idle for at least a second. The
+        same holds if the server had sent 408 (Request Timeout) before it received the request.
 
         :param longest: bytes of the longest object that the response may carry.
         :param unsigned: if given, a second attempt is signed anew; ``head`` is of the first one.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Callable
 from time import perf_counter_ns
 
 import gevent
@@ -72,6 +73,18 @@ def reset_in_service(peer: Peer) -> None:
     peer.reset()
 
 
+def swallowing(upload: Upload | None) -> Script:
+    """Takes a request and all of its body."""
+
+    def script(peer: Peer) -> None:
+        heard = len(peer.hear().partition(b"\r\n\r\n")[2])
+        while upload is not None and heard < upload.size:
+            heard += len(peer.sock.recv(1 << 20))
+        peer.say(ok(b"y"))
+
+    return script
+
+
 in_service = pytest.mark.parametrize("script", [closed_in_service, reset_in_service])
 
 
@@ -80,19 +93,43 @@ in_service = pytest.mark.parametrize("script", [closed_in_service, reset_in_serv
 def test_a_connection_closed_while_idle_is_replaced_and_counted(
     script: Script, upload: Upload | None
 ) -> None:
-    def swallow(peer: Peer) -> None:
-        heard = len(peer.hear().partition(b"\r\n\r\n")[2])
-        while upload is not None and heard < upload.size:
-            heard += len(peer.sock.recv(1 << 20))
-        peer.say(ok(b"y"))
-
-    with serving(script, swallow) as (server, pool):
+    with serving(script, swallowing(upload)) as (server, pool):
         assert pool.request(HEAD).reconnects == 0
         server.wait_closed()
         timing = pool.request(HEAD if upload is None else PUT % upload.size, upload)
         assert (timing.status, timing.reconnects) == (200, 1)
         assert timing.bytes_moved == (1 if upload is None else upload.size)
         assert server.connections == 2
+
+
+#: As HAProxy has it when no request came within ``timeout http-request``.
+TIMED_OUT = b"HTTP/1.0 408 Request Time-out\r\nConnection: close\r\n\r\n<html>"
+
+
+@pytest.mark.parametrize("leave", [Peer.reset, lambda peer: None])
+@pytest.mark.parametrize("upload", [None, Upload(3, b"abc"), big_upload()])
+def test_a_timeout_that_came_before_the_request_is_no_response_to_it(
+    upload: Upload | None, leave: Callable[[Peer], None]
+) -> None:
+    def script(peer: Peer) -> None:
+        peer.say(TIMED_OUT)
+        time.sleep(0.005)
+        leave(peer)
+
+    with serving(script, swallowing(upload)) as (server, pool):
+        pool.connect(1)
+        server.wait_closed()
+        timing = pool.request(HEAD if upload is None else PUT % upload.size, upload)
+        assert (timing.status, timing.reconnects, server.connections) == (200, 1, 2)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_timeout_that_came_after_the_request_is_its_response(kept: bool) -> None:
+    with serving(answering(*[ok(b"x")] * kept, TIMED_OUT)) as (server, pool):
+        if kept:
+            pool.request(HEAD)
+        timing = pool.request(HEAD)
+        assert (timing.status, timing.reconnects, server.connections) == (408, 0, 1)
 
 
 @in_service
