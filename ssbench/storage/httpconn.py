@@ -99,7 +99,7 @@ class EndpointState:
     :param keep_alive: False: a connection serves one request.
     """
 
-    def __init__(self, name: str, url: int, keep_alive: bool = True) -> None:
+    def __init__(self, name: str, url: int, keep_alive: bool) -> None:
         self.keep_alive = keep_alive
         self.name = name
         self.url = url

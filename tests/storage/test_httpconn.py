@@ -94,7 +94,7 @@ def test_each_time_is_that_of_the_receive_which_brought_it() -> None:
     sizes, arrivals = map(len, pieces), iter((10, 20, 30))
     stream = PiecewiseStream(b"".join(pieces), sizes.__next__)
     stream.arrived_ns = arrivals.__next__  # type: ignore[method-assign]
-    timing = Connection(stream, EndpointState("h:80", 0)).request(HEAD, None, 0, None)  # type: ignore[arg-type]
+    timing = Connection(stream, EndpointState("h:80", 0, True)).request(HEAD, None, 0, None)  # type: ignore[arg-type]
     assert (timing.headers_ns, timing.first_byte_ns, timing.last_byte_ns) == (10, 20, 30)
 
 
@@ -293,7 +293,7 @@ class NarrowStream(PiecewiseStream):
 def test_a_long_upload_is_sent_in_large_pieces_after_waiting_for_space() -> None:
     block = memoryview(bytes(1000))
     stream = NarrowStream(ok(b"", b"X-Trans-Id: tx1"), 4000)
-    connection = Connection(stream, EndpointState("h:80", 0))  # type: ignore[arg-type]
+    connection = Connection(stream, EndpointState("h:80", 0, True))  # type: ignore[arg-type]
     upload = Upload(10_000, block, lambda: repeat(block, 9))
     assert connection.request(HEAD, upload, 0, None).bytes_moved == 10_000
     assert stream.calls == [4000, 4000, 2000 + len(HEAD)]
@@ -394,7 +394,7 @@ def outcome(
     data: bytes, size: Callable[[], int], *, collect: type[Collector] | None, upload: bool,
     early: bool, fast: bool,
 ) -> Outcome:  # fmt: skip
-    shared = EndpointState("h:80", 0)
+    shared = EndpointState("h:80", 0, True)
     if fast:
         shared.head_patterns = deepcopy(taught())
         shared.range_patterns = deepcopy(taught())
@@ -472,7 +472,7 @@ def test_a_failure_of_tls_is_told_from_a_reset() -> None:
         (tls, ErrorKind.TLS, "h:80: TLS failed: BAD_RECORD_MAC"),
         (OSError(5, "Broken In Two"), ErrorKind.DISCONNECTED, "h:80: broken in two"),
     ):
-        connection = Connection(Failing(error), EndpointState("h:80", 0))  # type: ignore[arg-type]
+        connection = Connection(Failing(error), EndpointState("h:80", 0, True))  # type: ignore[arg-type]
         with pytest.raises(StorageError) as caught:
             connection.request(HEAD, None, 0, None)
         assert (caught.value.kind, caught.value.detail) == (kind, says)
