@@ -262,13 +262,6 @@ def test_ensure_replaces_an_object_that_was_updated(swift: FakeSwift, opened: Op
     assert swift.containers["ssbench_000000"].objects["tiny_000000"].body == initial
 
 
-def test_ensure_reports_a_failed_head() -> None:
-    with against(b"HTTP/1.1 503 X\r\nContent-Length: 9\r\n\r\n") as driver:
-        with pytest.raises(StorageError) as caught:
-            driver.actions[ENSURE](job(ENSURE), 0)
-        assert caught.value.status == 503
-
-
 @pytest.mark.parametrize("status", [300, 400, 507])
 @pytest.mark.parametrize("operation", OPERATIONS.values())
 def test_a_bad_status_is_an_error_with_its_times(operation: Operation, status: int) -> None:
@@ -345,13 +338,6 @@ def test_invalid_settings(changes: dict[str, object], words: str) -> None:
 
 
 # --- the errands around a run
-
-
-def test_a_container_is_created_with_mark_and_policy(swift: FakeSwift, opened: Opener) -> None:
-    assert opened(placement="silver").make_container("ssbench_000007_silver") is None
-    made = swift.containers["ssbench_000007_silver"]
-    assert made.policy == "silver"
-    assert made.headers["X-Container-Meta-Ssbench"] == "run1"
 
 
 def test_administrative_requests_carry_length_token_run_and_their_headers(

@@ -19,7 +19,7 @@ from ssbench.storage.swift import SwiftStorage
 from ssbench.storage.verify import hash_of
 from tests.fakes.drivers import driver_settings, pieces
 from tests.fakes.http_server import FakeContainer, etag_of
-from tests.fakes.lying_swift import ETAG, LIES, OLD, PUT_ETAG, LyingSwift
+from tests.fakes.lying_swift import LIES, OLD, PUT_ETAG, LyingSwift
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
 from tests.servers.certificates import Certificates
 
@@ -204,13 +204,6 @@ def test_compressible_and_random_content_are_distinguished(
         assert driver.actions[ENSURE](job(ENSURE), 0).bytes_moved == 1000
         assert driver.actions[ENSURE](job(ENSURE), 0).bytes_moved == 0
         assert do(driver, job(READ)) is None
-
-
-def test_corruption_over_tls_is_found(opened: Opened, certificates: Certificates) -> None:
-    swift = opened.swift([ETAG], certificates.server_context())
-    driver = opened.driver(swift.url, cacert_pem=certificates.authority.read_text())
-    assert do(driver, job(ENSURE)) is None
-    assert kind(do(driver, job(READ))) is ErrorKind.CORRUPT
 
 
 def test_other_greenlets_run_while_a_long_content_is_hashed() -> None:
