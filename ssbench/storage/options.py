@@ -216,6 +216,9 @@ def openstack_option(
     )  # fmt: skip
 
 
+ENCRYPTED_KEY = (
+    "the private key is encrypted, and ssbench asks for no passphrase: give an unencrypted one"
+)
 INSECURE_NOTE = (
     "--insecure: certificates are not verified, so anyone between ssbench and the store "
     "can read the password and the token"
@@ -238,10 +241,13 @@ TLS_OPTIONS = (
 def http_settings(urls: Sequence[str], values: Mapping[str, Any]) -> HttpSettings:
     """Settings with the values of ``TLS_OPTIONS``.
 
-    :raises UsageError: a file that can't be read.
+    :raises UsageError: a file that can't be read, or an encrypted key.
     """
     for name in ("os_cert", "os_key"):
-        read_text(values.get(name, ""), f"--{name.replace('_', '-')}")
+        option = f"--{name.replace('_', '-')}"
+        text = read_text(values.get(name, ""), option)
+        if "BEGIN ENCRYPTED" in text or "4,ENCRYPTED" in text:  # PKCS #8; RFC 1421
+            raise UsageError(f"{option} {values[name]}: {ENCRYPTED_KEY}")
     return HttpSettings(
         tuple(urls),
         values.get("insecure", False),

@@ -4,17 +4,19 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.dial import Endpoint
+from ssbench.storage.options import HttpSettings, http_settings
 from ssbench.storage.sites import (
-    HttpSettings,
     StorageUrl,
     client_context,
     open_pools,
     parse_storage_url,
 )
+from tests.servers.certificates import Certificates
 
 
 @pytest.mark.parametrize(
@@ -94,3 +96,23 @@ def test_a_client_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> No
     path = str(tmp_path / "absent.pem")
     with pytest.raises(UsageError, match=r"absent\.pem can't be used: .*No such file"):
         client_context(HttpSettings(cert_path=path))
+
+
+def test_an_encrypted_key_is_rejected_without_asking_for_its_passphrase(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    key = serialization.load_pem_private_key(certificates.key.read_bytes(), None)
+    path = tmp_path / "key.pem"
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"s3cret"),
+        )
+    )
+    with pytest.raises(UsageError, match="the private key is encrypted"):
+        client_context(
+            HttpSettings(cert_path=str(certificates.certificate), cert_key_path=str(path))
+        )
+    with pytest.raises(UsageError, match=f"^--os-key {path}: the private key is encrypted"):
+        http_settings((), {"os_cert": str(certificates.certificate), "os_key": str(path)})
