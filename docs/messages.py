@@ -79,7 +79,9 @@ MESSAGES: dict[str, dict[str, str]] = {
         "its certificate is not valid yet": "",
         "its certificate is for another host": "",
         "the server speaks no TLS there": "",
-        "--os-cacert has no certificate": "",
+        "CA certificates can't be used": "give a file in PEM form with --os-cacert",
+        "client certificate ... can't be used": "give certificate and key in PEM form, the key "
+        "unencrypted, with --os-cert and --os-key",
         "does the server speak TLS at this port?": "check also the versions of TLS, and the "
         "ciphers, that it accepts",
     },

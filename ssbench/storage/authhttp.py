@@ -64,7 +64,6 @@ _READ_TIMEOUT = (
 _TLS_FAULTS = {
     "WRONG_VERSION_NUMBER": "the server speaks no TLS there: is it http://, or another port?",
     "RECORD_LAYER_FAILURE": "the server speaks no TLS there: is it http://, or another port?",
-    "NO_CERTIFICATE_OR_CRL_FOUND": "--os-cacert has no certificate: give a file in PEM form",
 }
 _TLS_FAILED = "does the server speak TLS at this port?"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -13,6 +13,9 @@ from msgspec import Struct
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option
+
+if TYPE_CHECKING:
+    import ssl
 
 _FILE = "_file"  #: ``key_file=PATH`` names a file with the value of the secret option ``key``
 _TRUE = ("true", "1", "yes", "on", "t", "y")  #: as in swiftclient
@@ -191,15 +194,16 @@ def check_http_url(url: str, what: str) -> str:
     return url
 
 
-def read_text(path: str, option: str) -> str:
+def read_text(path: str, option: str, errors: str = "strict") -> str:
     """The file's text; "" if the path is empty.
 
+    :param errors: as of ``open``.
     :raises UsageError: names the option and the reason.
     """
     if not path:
         return ""
     try:
-        return Path(path).read_text()
+        return Path(path).read_text(errors=errors)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise UsageError(f"{option} {path}: {reason}") from None  # it may show a secret
@@ -216,9 +220,6 @@ def openstack_option(
     )  # fmt: skip
 
 
-ENCRYPTED_KEY = (
-    "the private key is encrypted, and ssbench asks for no passphrase: give an unencrypted one"
-)
 INSECURE_NOTE = (
     "--insecure: certificates are not verified, so anyone between ssbench and the store "
     "can read the password and the token"
@@ -241,17 +242,56 @@ TLS_OPTIONS = (
 def http_settings(urls: Sequence[str], values: Mapping[str, Any]) -> HttpSettings:
     """Settings with the values of ``TLS_OPTIONS``.
 
-    :raises UsageError: a file that can't be read, or an encrypted key.
+    :raises UsageError: a file can't be read, or has no certificate or key that can be used.
     """
     for name in ("os_cert", "os_key"):
-        option = f"--{name.replace('_', '-')}"
-        text = read_text(values.get(name, ""), option)
-        if "BEGIN ENCRYPTED" in text or "4,ENCRYPTED" in text:  # PKCS #8; RFC 1421
-            raise UsageError(f"{option} {values[name]}: {ENCRYPTED_KEY}")
-    return HttpSettings(
+        read_text(values.get(name, ""), f"--{name.replace('_', '-')}")
+    bundle = values.get("os_cacert", "")
+    pem = read_text(bundle, "--os-cacert", errors="ignore")
+    if bundle and not pem.strip():
+        raise UsageError(f"--os-cacert {bundle}: is empty")
+    http = HttpSettings(
         tuple(urls),
         values.get("insecure", False),
-        read_text(values.get("os_cacert", ""), "--os-cacert"),
+        pem.encode(
+            "ascii", "ignore"
+        ).decode(),  # without the comments, which may be in any language
         values.get("os_cert", ""),
         values.get("os_key", ""),
     )
+    if bundle or http.cert_path:
+        client_context(http)
+    return http
+
+
+def client_context(http: HttpSettings) -> ssl.SSLContext:
+    """A context that verifies servers by its CA bundle or the system's, unless insecure.
+
+    :raises UsageError: a certificate or key can't be used.
+    """
+    import ssl  # the tables of options need none
+
+    try:
+        context = ssl.create_default_context(cadata=http.cacert_pem or None)
+    except (OSError, ValueError) as error:
+        raise UsageError("CA certificates can't be used: no certificates in PEM form") from error
+    if http.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if http.cert_path:
+        try:
+            context.load_cert_chain(http.cert_path, http.cert_key_path or None, _no_passphrase)
+        except (OSError, UsageError) as error:
+            why = str(error) if isinstance(error, UsageError) else error.strerror
+            if isinstance(error, ssl.SSLError):
+                why = "expected a certificate and its key in PEM form"
+                if error.reason == "KEY_VALUES_MISMATCH":
+                    why = "the key does not belong to the certificate"
+            files = " and ".join(filter(None, [http.cert_path, http.cert_key_path]))
+            raise UsageError(f"client certificate {files} can't be used: {why}") from error
+    return context
+
+
+def _no_passphrase() -> str:
+    """OpenSSL would ask for it on the terminal."""
+    raise UsageError("the private key is encrypted, and ssbench asks for no passphrase")

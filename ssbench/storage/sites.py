@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
@@ -15,7 +14,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.dial import Dialler, Endpoint
 from ssbench.storage.httppool import ConnectionPool, Sign, no_signature
-from ssbench.storage.options import ENCRYPTED_KEY, HttpSettings
+from ssbench.storage.options import HttpSettings, client_context
 
 _PORTS = {"http": 80, "https": 443}
 #: The zone of an IPv6 address: it names an interface of our host, so it isn't sent.
@@ -98,26 +97,3 @@ def quoted_name(name: str, safe: str = "") -> str:
             sent=False,
         )
     return quote(name, safe=safe)
-
-
-def client_context(http: HttpSettings) -> ssl.SSLContext:
-    """A context that verifies servers by its CA bundle or the system's, unless insecure.
-
-    :raises UsageError: a certificate or key can't be read.
-    """
-    try:
-        context = ssl.create_default_context(cadata=http.cacert_pem or None)
-        if http.insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if http.cert_path:
-            context.load_cert_chain(http.cert_path, http.cert_key_path or None, _no_passphrase)
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        place = f" {http.cert_path}" if http.cert_path else ""
-        raise UsageError(f"TLS certificate{place} can't be used: {error}") from error
-    return context
-
-
-def _no_passphrase() -> str:
-    """OpenSSL would ask for it on the terminal."""
-    raise UsageError(f"TLS certificate: {ENCRYPTED_KEY}")

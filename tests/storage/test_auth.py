@@ -426,15 +426,9 @@ def test_insecure_is_noted_once(v1: AuthV1) -> None:
     assert Authenticator(old(v1)).notes == []
 
 
-def test_cacert_is_read_for_the_workers(v1: AuthV1, tmp_path: Path) -> None:
-    bundle = tmp_path / "ca.pem"
-    bundle.write_text("-----BEGIN CERTIFICATE-----\n")
-    assert (
-        Authenticator(old(v1, os_cacert=str(bundle)))
-        .log_in()
-        .settings["cacert_pem"]
-        .startswith("-----BEGIN")
-    )
+def test_cacert_is_read_for_the_workers(v1: AuthV1, certificates: Certificates) -> None:
+    found = Authenticator(old(v1, os_cacert=str(certificates.authority))).log_in()
+    assert found.settings["cacert_pem"] == certificates.authority.read_text()
 
 
 @pytest.mark.parametrize("option", ["os_cacert", "os_cert", "os_key"])

@@ -77,7 +77,6 @@ def tls_fault(reason: str) -> ssl.SSLError:
         (requests.ConnectTimeout(), "within --connect-timeout: .* does a firewall drop packets"),
         (requests.ReadTimeout(), "within --network-timeout: is the service overloaded or stuck"),
         (tls_fault("WRONG_VERSION_NUMBER"), "TLS failed: the server speaks no TLS there"),
-        (tls_fault("NO_CERTIFICATE_OR_CRL_FOUND"), "--os-cacert has no certificate"),
         (tls_fault("UNSUPPORTED_PROTOCOL"), "TLS failed: UNSUPPORTED_PROTOCOL"),
         (tls_fault(""), "TLS failed: does the server speak TLS at this port?"),
         (ValueError("secret"), "the connection broke, or the response is not HTTP: is the port r"),

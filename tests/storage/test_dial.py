@@ -21,7 +21,7 @@ from ssbench.core.model import ErrorKind
 from ssbench.storage import dial
 from ssbench.storage.dial import Dialler, Endpoint
 from ssbench.storage.httppool import ConnectionPool
-from ssbench.storage.sites import HttpSettings, client_context
+from ssbench.storage.options import HttpSettings, client_context
 from ssbench.storage.stream import PlainStream
 from tests.fakes.http_server import FakeSwift
 from tests.fakes.scripted_server import Peer, ScriptedServer

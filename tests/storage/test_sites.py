@@ -9,14 +9,13 @@ from cryptography.hazmat.primitives import serialization
 from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.dial import Endpoint
-from ssbench.storage.options import HttpSettings, http_settings
+from ssbench.storage.options import HttpSettings, client_context, http_settings
 from ssbench.storage.sites import (
     StorageUrl,
-    client_context,
     open_pools,
     parse_storage_url,
 )
-from tests.servers.certificates import Certificates
+from tests.servers.certificates import Certificates, make_certificates
 
 
 @pytest.mark.parametrize(
@@ -87,32 +86,53 @@ def test_servers_are_verified_by_default() -> None:
     assert client_context(HttpSettings(insecure=True)).verify_mode is ssl.CERT_NONE
 
 
-def test_an_invalid_ca_bundle_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="can't be used"):
-        client_context(HttpSettings(cacert_pem="no certificate"))
+def written(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
 
 
-def test_a_client_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    path = str(tmp_path / "absent.pem")
-    with pytest.raises(UsageError, match=r"absent\.pem can't be used: .*No such file"):
-        client_context(HttpSettings(cert_path=path))
-
-
-def test_an_encrypted_key_is_rejected_without_asking_for_its_passphrase(
+def test_what_can_not_be_used_is_named_before_anything_is_sent(
     certificates: Certificates, tmp_path: Path
 ) -> None:
-    key = serialization.load_pem_private_key(certificates.key.read_bytes(), None)
-    path = tmp_path / "key.pem"
-    path.write_bytes(
-        key.private_bytes(
+    cert, key = map(str, (certificates.certificate, certificates.key))
+    other = str(make_certificates(tmp_path).key)
+    encrypted = serialization.load_pem_private_key(certificates.key.read_bytes(), None)
+    locked = written(
+        tmp_path / "locked.pem",
+        encrypted.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.BestAvailableEncryption(b"s3cret"),
-        )
+        ).decode(),
     )
-    with pytest.raises(UsageError, match="the private key is encrypted"):
-        client_context(
-            HttpSettings(cert_path=str(certificates.certificate), cert_key_path=str(path))
-        )
-    with pytest.raises(UsageError, match=f"^--os-key {path}: the private key is encrypted"):
-        http_settings((), {"os_cert": str(certificates.certificate), "os_key": str(path)})
+    garbage, empty = written(tmp_path / "garbage", "garbage"), written(tmp_path / "empty", "")
+    pair = f"client certificate {cert} and"
+    for values, says in (
+        ({"os_cacert": garbage}, "CA certificates can't be used: no certificates in PEM form"),
+        ({"os_cacert": empty}, f"--os-cacert {empty}: is empty"),
+        ({"os_cert": empty}, f"client certificate {empty} can't be used: expected a c"),
+        ({"os_cert": cert}, f"client certificate {cert} can't be used: expected a cert"),
+        ({"os_cert": cert, "os_key": garbage}, f"{pair} {garbage} can't be used: expected"),
+        ({"os_cert": cert, "os_key": other}, f"{pair} {other} can't be used: the key does not"),
+        ({"os_cert": cert, "os_key": locked}, f"{pair} {locked} can't be used: the private key is"
+         " encrypted, and ssbench asks for no passphrase"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=f"^{says}"):
+            http_settings((), values)
+    assert http_settings((), {"os_cert": cert, "os_key": key}).cert_path == cert
+
+
+def test_a_client_certificate_that_another_host_lacks_is_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "absent.pem")
+    with pytest.raises(UsageError, match=r"absent\.pem can't be used: No such file"):
+        client_context(HttpSettings(cert_path=path))
+
+
+def test_comments_in_a_ca_bundle_may_be_in_any_language(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    path = tmp_path / "ca.pem"
+    path.write_bytes(
+        "# Főtanúsítvány\n".encode() + b"# \xe9\n" + certificates.authority.read_bytes()
+    )
+    assert len(client_context(http_settings((), {"os_cacert": str(path)})).get_ca_certs()) == 1
