@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ssbench.core.errors import UsageError
+from ssbench.core.text import shortened
 
 MAX_HOSTS = 1024
 MAX_PROCESSES = 1024  #: of one host
+MAX_BRACES = 16  #: pairs in one word
 _WANTED = "give HOST or HOST:PROCESSES, as in bench-{01..20}:4 or admin@[2001:db8::7]"
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?", re.ASCII)
 #: ``user@``, then a name or an address in brackets, then ``:processes``.
@@ -52,6 +54,8 @@ def parse_hosts(text: str) -> tuple[SshHost, ...]:
     ]
     hosts: dict[str, SshHost] = {}
     for word in words:
+        if word.count("{") > MAX_BRACES:
+            raise UsageError(f"{shortened(word, 60)!r}: more than {MAX_BRACES} pairs of braces")
         for found in _expand(word):
             host = _host(found)
             if host.target in hosts:

@@ -181,7 +181,10 @@ class Operation(int):
         effect = _known(row.get("effect"), Effect.NONE)
         target = _known(row.get("target"), Target.OBJECT)
         phases = {phase.name.lower(): phase for phase in Phase}
-        progress, arguments = row.get("progress"), row.get("arguments")
+        arguments, alias = row.get("arguments"), str(row.get("alias"))
+        progress = row.get("progress")
+        if not (isinstance(progress, str) and len(progress) == len(LAST_BYTE)):
+            progress = LAST_BYTE
         return cls(
             number,
             str(name),
@@ -190,9 +193,9 @@ class Operation(int):
             body=_known(row.get("body"), Body.NONE),
             not_found=_known(row.get("not_found"), NotFound.RETRIED),
             phase=phases.get(str(row.get("phase")), Phase.RUN),
-            progress=str(progress) if len(str(progress)) == len(LAST_BYTE) else LAST_BYTE,
+            progress=progress,
             arguments=tuple(map(str, arguments)) if isinstance(arguments, list) else (),
-            alias=str(row.get("alias") or ""),
+            alias=alias if _NAME.fullmatch(alias) else "",
             crud=row.get("crud") is True,
         )
 

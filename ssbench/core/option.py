@@ -19,7 +19,13 @@ from urllib.parse import parse_qsl, urlsplit
 from msgspec import Struct
 
 from ssbench.core.errors import UsageError
-from ssbench.core.text import DURATION_EXAMPLES, SIZE_EXAMPLES, parse_duration, parse_size
+from ssbench.core.text import (
+    DURATION_EXAMPLES,
+    MAX_SECONDS,
+    SIZE_EXAMPLES,
+    parse_duration,
+    parse_size,
+)
 
 VARIABLE_PREFIX = "SSBENCH_"
 
@@ -274,6 +280,8 @@ def _duration(text: str, wanted: str) -> float:
         number = -1.0
     if number < 0:
         raise UsageError(f"{text!r} is not a duration: {_give(wanted)}")
+    if number > MAX_SECONDS:
+        raise UsageError(f"{text} is out of range: give at most {MAX_SECONDS:,} seconds")
     return number
 
 

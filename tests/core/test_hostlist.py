@@ -69,6 +69,7 @@ def test_braces_mean_what_they_mean_to_a_shell(text: str) -> None:
         ("a{1..1000000000}", "at most 9 digits"),
         ("a{1..2000}", "more than 1,024 hosts"),
         ("a{1..99999}{1..99999}", "more than 1,024 hosts"),
+        ("a" + "{1..1}" * 1200, "more than 16 pairs of braces"),
     ],
 )
 def test_a_malformed_list_says_what_is_wrong(text: str, why: str) -> None:

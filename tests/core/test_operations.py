@@ -12,7 +12,16 @@ import pytest
 import ssbench
 from ssbench.core import operations
 from ssbench.core.model import Phase
-from ssbench.core.operations import OPERATIONS, RECEIVING, Body, Effect, NotFound, Operation, Target
+from ssbench.core.operations import (
+    LAST_BYTE,
+    OPERATIONS,
+    RECEIVING,
+    Body,
+    Effect,
+    NotFound,
+    Operation,
+    Target,
+)
 
 PACKAGE = Path(ssbench.__file__).parent
 #: Who may name operations: their table, drivers, the reader of 0.3.9's files, the commands that
@@ -133,10 +142,17 @@ def test_rows_of_a_file_override_those_of_this_process() -> None:
 
 
 def test_unknown_properties_of_a_row_get_defaults() -> None:
-    later = {"number": 9, "name": "SEAL", "effect": "seals", "target": 7, "body": None}
-    row = Operation.from_map({**later, "phase": "sealing", "progress": "x", "arguments": 3})
+    later = {
+        "number": 9,
+        "name": "SEAL",
+        "effect": "seals",
+        "target": 7,
+        "body": None,
+        "alias": "\x1b[2J",
+    }
+    row = Operation.from_map({**later, "phase": "sealing", "progress": None, "arguments": 3})
     assert (row.effect, row.target, row.body) == (Effect.NONE, Target.OBJECT, Body.NONE)
-    assert (row.phase, row.arguments) == (Phase.RUN, ())
+    assert (row.phase, row.arguments, row.progress, row.alias) == (Phase.RUN, (), LAST_BYTE, "")
 
 
 @pytest.mark.parametrize("effect", [Effect.REPLACES, Effect.REMOVES, Effect.TOUCHES])

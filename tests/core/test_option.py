@@ -63,6 +63,7 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
     (types.seconds, "nan", "'nan' is not a duration: give seconds above 0, as in 2.5"),
     (types.seconds, "2 weeks", "'2 weeks' is not a duration: give seconds above 0, as in 2.5"),
     (types.seconds_or_none, "-1", "'-1' is not a duration: give seconds, 0 or more, as in 2.5"),
+    (types.seconds, "1e300", "1e300 is out of range: give at most 1,000,000,000 seconds"),
     (types.whole_seconds(0), "500ms", "500ms is out of range: give whole seconds, 0 or more"),
     (types.whole_seconds(1), "0", "0 is out of range: give whole seconds, 1 or more"),
     (types.size, "0", "'0' is not a size: give bytes above 0, as in 4096, 4k, 10MiB or 1.5GB"),

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.text import (
+    MAX_SECONDS,
     close_matches,
     parse_duration,
     parse_size,
@@ -196,7 +197,10 @@ def duration(
     raw: object, right: str = f"a number of seconds of 0 or more, {_OR_DURATION}"
 ) -> float:
     """A check for a duration of 0 or more, in seconds."""
-    return number(_parsed(raw, parse_duration, right), right)
+    value = number(_parsed(raw, parse_duration, right), right)
+    if value > MAX_SECONDS:
+        raise ValidationError(f"{preview(raw)} is above {MAX_SECONDS:,} seconds", right)
+    return value
 
 
 def size(low: int, high: int = MAX_WHOLE) -> Check[int]:

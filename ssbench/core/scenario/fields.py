@@ -39,6 +39,7 @@ from ssbench.core.scenario.checks import (
     text,
 )
 from ssbench.core.scenario.draw_keys import pick_key
+from ssbench.core.text import MAX_SECONDS
 
 #: Of a class without initial files and profile: it gets no operations.
 NO_PROFILE: Profile = ()
@@ -185,6 +186,9 @@ def rate(raw: object) -> float:
     value = number(raw, right)
     if not 0 < value <= MAX_RATE:
         raise ValidationError(f"{preview(raw)} is not a rate", right)
+    if value < 1 / MAX_SECONDS:
+        seldom = f"{preview(raw)} is less than one operation in {MAX_SECONDS:,} seconds"
+        raise ValidationError(seldom, right)
     return value
 
 

@@ -119,6 +119,7 @@ def test_the_command_line_overrides_the_file() -> None:
         ),
         ({"run_seconds": 9, "rate": 0}, "rate: 0 is not a rate"),
         ({"run_seconds": 9, "rate": 1e9}, "rate: 1000000000.0 is not a rate"),
+        ({"run_seconds": 9, "rate": 1e-300}, "rate: 1e-300 is less than one operation in 1,0"),
         ({"run_seconds": 9, "rate": 5, "arrivals": "bursty"}, 'arrivals: "bursty" is not'),
         ({"run_seconds": 9, "arrivals": "poisson"}, "arrivals: arrivals need a rate"),
         ({"run_seconds": 9, "rate": 5, "think_time": 1}, "think_time: an open loop"),

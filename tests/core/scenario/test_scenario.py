@@ -328,7 +328,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
     counts[names[0]] += 1
     maybe = {
         "operation_count": COUNT,
-        "run_seconds": COUNT | st.floats(1e-3, 1e9),
+        "run_seconds": st.integers(1, 10**9) | st.floats(1e-3, 1e9),
         "container_base": NAME.filter(lambda name: len(name.encode()) < 200),
         "container_count": st.integers(1, 10**7),
         "container_concurrency": COUNT,
