@@ -451,5 +451,10 @@ class PhaseMachine:
 
     def _never_started(self) -> int:
         """Operations of an open loop that fell due before the load's end and were not started."""
-        dues = self._plan.workload.dues
-        return dues.never_started(self.schedule.ended_ns / SECOND_NS) if dues else 0
+        workload, counts = self._plan.workload, self.dispatcher.counts
+        if workload.dues is None:
+            return 0
+        never = workload.dues.never_started(self.schedule.ended_ns / SECOND_NS)
+        if workload.total is None:
+            return never
+        return min(never, workload.total - (counts.sent - counts.withdrawn))

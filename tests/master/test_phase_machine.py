@@ -576,3 +576,11 @@ def test_progress_of_an_open_loop_has_its_target_and_late_operations() -> None:
     began_s = START_DELAY_NS / SECOND_NS
     assert seen[10].late == pytest.approx((11 * WAIT_S - began_s) * 100, abs=1)
     assert seen[-1].late == 500, "now it is known"
+
+
+def test_no_more_operations_are_late_than_were_not_started() -> None:
+    here = Scene(10**6, Stage(5, 4, 1e6))
+    here.ledger.dues = DueTimes(uniform(1e6, Random()), 1e6, lambda *span: 10**7)
+    here.end()
+    counts = here.outcome.counts
+    assert here.outcome.never_started == 10**6 - (counts.sent - counts.withdrawn) < 10**6

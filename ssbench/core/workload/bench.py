@@ -19,7 +19,7 @@ from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import OPERATIONS, Effect, Target, row_of
 from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.workload.pacing import MODELS, DueTimes, due_times
+from ssbench.core.workload.pacing import MODELS, DueTimes, StageSchedule, due_times
 from ssbench.core.workload.picker import BenchPlan, NoJob, TargetPicker, draw_table, pickers_of
 from ssbench.core.workload.population import Population, lifetime_s
 from ssbench.core.workload.workload import NOT_FOUND, CleanupWorkload, Workload
@@ -47,7 +47,8 @@ def bench_jobs(
     if rates:
         rng = Random(f"{seed}/arrivals")  # nosec B311 # choices that can be repeated
         offsets = due_times(scenario.load, MODELS[scenario.arrivals], rng)
-        dues = DueTimes(islice(offsets, scenario.operation_count), max(rates))
+        expected = StageSchedule(scenario.load).due_between
+        dues = DueTimes(islice(offsets, scenario.operation_count), max(rates), expected)
     plan = BenchPlan(
         seed=seed,
         total=scenario.operation_count,
