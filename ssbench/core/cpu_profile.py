@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from msgspec import Struct
+
 #: Stacks of one process, and characters of all of them. Those with the least time are merged.
 MAX_STACKS, MAX_STACK_TEXT, MAX_STACKS_TEXT = 4096, 1 << 14, 1 << 20
 #: In place of a stack: time in stacks that were merged, and in threads that run no Python code (as
@@ -66,33 +68,35 @@ def hot_functions(stacks: Mapping[str, int]) -> list[FunctionTime]:
     return sorted(found, key=lambda each: (-each.self_ns, -each.total_ns, each.function))
 
 
+class _Call(Struct):
+    """A call of the tree: its times, and the calls that it made, by function."""
+
+    own_ns: int = 0
+    total_ns: int = 0
+    calls: dict[str, _Call] = {}
+
+
 def call_tree(stacks: Mapping[str, int], least_ns: float) -> Iterator[FunctionTime]:
     """The calls that took at least so long, callers before what they called, the longest first.
 
     A call that spent all its time in one other call is left out: that one stands in its place.
     """
-    own: Counter[str] = Counter()
-    total: Counter[str] = Counter()
-    calls: dict[str, set[str]] = {}
+    root = _Call()
     for stack, cpu_ns in stacks.items():
-        own[stack] += cpu_ns
-        path = stack
-        while True:
-            total[path] += cpu_ns
-            caller = path.rpartition(";")[0]
-            calls.setdefault(caller, set()).add(path)
-            if not caller:
-                break
-            path = caller
-    waiting = [("", -1)]
+        call = root
+        for function in stack.split(";"):
+            call = call.calls.setdefault(function, _Call())
+            call.total_ns += cpu_ns
+        call.own_ns += cpu_ns
+    waiting = [("", root, -1)]
     while waiting:
-        path, depth = waiting.pop()
-        below = sorted(calls.get(path, ()), key=lambda each: (total[each], each))
-        passes_on = len(below) == 1 and total[below[0]] == total[path]
-        if path and not passes_on:
-            yield FunctionTime(path.rpartition(";")[2], own[path], total[path], depth)
-        next_depth = depth if path and passes_on else depth + 1
-        waiting += [(each, next_depth) for each in below if total[each] >= least_ns]
+        function, call, depth = waiting.pop()
+        below = sorted(call.calls.items(), key=lambda each: (each[1].total_ns, each[0]))
+        passes_on = len(below) == 1 and below[0][1].total_ns == call.total_ns
+        if call is not root and not passes_on:
+            yield FunctionTime(function, call.own_ns, call.total_ns, depth)
+        next_depth = depth if call is not root and passes_on else depth + 1
+        waiting += [(name, each, next_depth) for name, each in below if each.total_ns >= least_ns]
 
 
 def collapsed(process: str, stacks: Mapping[str, int]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from ssbench.core.cpu_profile import (
     MAX_STACK_TEXT,
     MAX_STACKS,
@@ -70,3 +72,14 @@ def test_beyond_the_bounds_the_stacks_with_the_least_time_are_merged() -> None:
     long = {f"{number}{'x' * 10_000}": 1 for number in range(200)}
     assert sum(map(len, CpuProfile.of(long, 1, 1).stacks)) <= MAX_STACKS_TEXT + len(OTHER_STACKS)
     assert CpuProfile.of({"x" * (MAX_STACK_TEXT + 1): 3}, 1, 1).stacks == {OTHER_STACKS: 3}
+
+
+def test_a_call_tree_of_deep_stacks_uses_bounded_memory() -> None:
+    """Each call was kept with the text of all its callers: 4 GB for profiles within the bounds."""
+    stacks = {f"{number};" + "f;" * (MAX_STACK_TEXT // 2 - 4) + "g": 9 for number in range(9)}
+    tracemalloc.start()
+    try:
+        assert [each.function for each in call_tree(stacks, 0)] == ["g"] * 9
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()

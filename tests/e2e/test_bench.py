@@ -205,5 +205,5 @@ def test_mixed_can_keep_its_objects(bench: Bench, account: Account) -> None:
 
 def test_it_stops_at_the_first_error(bench: Bench) -> None:
     ended = bench("get", "nowhere", "--count", 500, "--stop-on-error", "--retries", 0).fine(1)
-    assert "stopped early, as told: an operation failed" in ended.err
+    assert "stopped at the error limit: an operation failed" in ended.err
     assert ended.stats.total().errors < 500

@@ -69,7 +69,7 @@ def test_an_error_ends_the_run_unless_it_is_told_to_continue(
     words = ["-C", 4, *login(embedded_swift)]
     own = ["--retries=0", *own_options()]
     ended = commands.master("nectar", *own, *words, "bench-get", "-count", 300, "none").wait()
-    assert "stopped early, as told: an operation failed" in ended.fine(1).err
+    assert "stopped at the error limit: an operation failed" in ended.fine(1).err
     ended = commands.master(
         "nectar", *own, "-continue-on-error", *words, "bench-get", "-count", 20, "none"
     ).wait()

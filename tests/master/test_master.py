@@ -391,7 +391,10 @@ def test_failures_are_counted_and_end_nothing_without_a_limit() -> None:
         with scene(structs.replace(PATIENT, max_consecutive_errors=most)) as here:
             here.thread_worker(open_driver=broken)
             outcome = here.run(Ledger(10**9))
-            assert (outcome.ended, outcome.reason) == ("failed", f"stopped early, as told: {words}")
+            assert (outcome.ended, outcome.reason) == (
+                "failed",
+                f"stopped at the error limit: {words}",
+            )
             assert outcome.counts.failed >= most
             counts = outcome.counts
             assert counts.sent - counts.withdrawn == counts.failed

@@ -317,7 +317,7 @@ def test_too_many_errors_end_a_run_with_such_a_limit() -> None:
     here.error = int(ErrorKind.STATUS)
     ended, reason = here.end()
     assert ended == "failed"
-    assert reason.startswith("stopped early, as told: ")
+    assert reason.startswith("stopped at the error limit: ")
 
 
 def test_an_exhausted_workload_is_the_reason() -> None:

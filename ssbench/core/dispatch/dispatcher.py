@@ -565,7 +565,7 @@ def error_limit_reason(dispatcher: Dispatcher, most: int | None) -> str:
     if most is None or dispatcher.most_failures_in_a_row < most:
         return ""
     what = "an operation" if most == 1 else f"{most} operations in a row"
-    return f"stopped early, as told: {what} failed: {dispatcher.first_error}"
+    return f"stopped at the error limit: {what} failed: {dispatcher.first_error}"
 
 
 def _first_detail(details: object) -> str:

@@ -6,6 +6,7 @@ objects of an earlier one.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,7 +61,34 @@ class NumberedWorkload(Workload):
         pass
 
 
-class MixedWorkload(Workload):
+class NumberedRun(Workload):
+    """A run phase that creates objects of one class, and knows them by their numbers alone."""
+
+    phase = Phase.RUN
+    removed = 0  #: objects that the clean-up has removed
+
+    def cleanup(self) -> Workload | None:
+        return NumberedCleanup(self) if self.left_behind else None
+
+    @abstractmethod
+    def numbers_left(self) -> Iterator[int]:
+        """Those of all objects that it created and that may be in the store."""
+
+
+class NumberedCleanup(ListWorkload):
+    """Removes what a run has left."""
+
+    phase = Phase.CLEANUP
+
+    def __init__(self, run: NumberedRun) -> None:
+        super().__init__(((0, number, 0) for number in run.numbers_left()), run.left_behind)
+        self._run = run
+
+    def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
+        self._run.removed += len(list(jobs))
+
+
+class MixedWorkload(NumberedRun):
     """Groups of users that create, use and remove objects, each group with one operation.
 
     Objects are created in the order of their numbers. The groups that use objects go round those
@@ -71,11 +99,8 @@ class MixedWorkload(Workload):
     :param behind: objects that exist before the first is removed, and from then on.
     """
 
-    phase = Phase.RUN
-
     def __init__(self, size_class: SizeClass, groups: Sequence[Group], behind: int) -> None:
         self.groups = tuple(group.users for group in groups)
-        self.removed = 0  #: objects that the clean-up has removed
         self._size_class, self._behind = size_class, behind
         self._rows = [row_of(operation) for ((operation, _share),) in (g.profile for g in groups)]
         self._next = 0  # number of the next object
@@ -92,11 +117,7 @@ class MixedWorkload(Workload):
         known = self._next - self._oldest - len(self._absent)
         return known + len(self._closed) + len(self._left) - self.removed
 
-    def cleanup(self) -> Workload | None:
-        return MixedCleanup(self) if self.left_behind else None
-
     def numbers_left(self) -> Iterator[int]:
-        """Those of all objects that may be in the store."""
         yield from self._left
         yield from self._closed
         yield from (n for n in range(self._oldest, self._next) if n not in self._absent)
@@ -180,20 +201,6 @@ class MixedWorkload(Workload):
         self._busy[number] -= 1
         if not self._busy[number]:
             del self._busy[number]
-
-
-class MixedCleanup(ListWorkload):
-    """Removes what a MixedWorkload has left."""
-
-    phase = Phase.CLEANUP
-
-    def __init__(self, mixed: MixedWorkload) -> None:
-        objects = ((0, number, 0) for number in mixed.numbers_left())
-        super().__init__(objects, mixed.left_behind)
-        self._mixed = mixed
-
-    def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
-        self._mixed.removed += len(list(jobs))
 
 
 def _sizes(size_class: SizeClass | None, numbers: Sequence[int]) -> list[int]:

@@ -8,10 +8,11 @@ from random import Random
 
 from msgspec import Struct
 
-from ssbench.core.model import NONE_NS, Failure, Job, Phase
+from ssbench.core.model import NONE_NS, Failure, Job
 from ssbench.core.operations import Effect, Operation, Target, row_of
+from ssbench.core.workload.numbered import NumberedRun
 from ssbench.core.workload.pacing import DueTimes
-from ssbench.core.workload.workload import NOT_FOUND, EnsureWorkload, ListWorkload, Workload
+from ssbench.core.workload.workload import NOT_FOUND, EnsureWorkload
 
 NOT_PREPARED = -1  #: the size of an object that need not exist when the run begins
 #: A created object is not in the store; is; is or is not.
@@ -49,7 +50,7 @@ class PreparedObjects(EnsureWorkload):
         super().__init__(objects, plan.prepared)
 
 
-class ReplayWorkload(Workload):
+class ReplayWorkload(NumberedRun):
     """Sends each request at its due time, whatever became of those before it on its object.
 
     Objects that the run created are removed by ``cleanup``; those that were prepared stay.
@@ -57,12 +58,9 @@ class ReplayWorkload(Workload):
     :param random: for the arguments that a plan lacks, such as the offset of a part.
     """
 
-    phase = Phase.RUN
-
     def __init__(self, plan: ReplayPlan, random: Random) -> None:
         self.total = len(plan)
         self.dues: DueTimes = DueTimes(iter(plan.due_ns), plan.most_per_s)
-        self.removed = 0  #: objects that the clean-up has removed
         self.after_failed_upload = 0  #: operations that found no object, because its upload failed
         self._plan = plan
         self._random = random
@@ -79,11 +77,7 @@ class ReplayWorkload(Workload):
     def left_unknown(self) -> int:
         return self._in_store.count(_UNKNOWN)
 
-    def cleanup(self) -> Workload | None:
-        return ReplayCleanup(self) if self.left_behind else None
-
     def numbers_left(self) -> Iterator[int]:
-        """Those of all created objects that may be in the store."""
         for slot, state in enumerate(self._in_store):
             if state != _ABSENT:
                 yield self._plan.objects[slot]
@@ -156,20 +150,6 @@ class ReplayWorkload(Workload):
         slot = self._slot(job)
         if self._plan.initial[slot] == NOT_PREPARED:
             self._in_store[slot] = state
-
-
-class ReplayCleanup(ListWorkload):
-    """Removes what a replay created."""
-
-    phase = Phase.CLEANUP
-
-    def __init__(self, replay: ReplayWorkload) -> None:
-        objects = ((0, number, 0) for number in replay.numbers_left())
-        super().__init__(objects, replay.left_behind)
-        self._replay = replay
-
-    def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
-        self._replay.removed += len(list(jobs))
 
 
 def _copy_of(number: int, at: int) -> int:

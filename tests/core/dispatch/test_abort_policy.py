@@ -67,8 +67,8 @@ def test_cleanup_ends_at_consecutive_failures(
     [
         (None, ""),
         (4, ""),
-        (3, "stopped early, as told: 3 operations in a row failed: "),
-        (1, "stopped early, as told: an operation failed: "),
+        (3, "stopped at the error limit: 3 operations in a row failed: "),
+        (1, "stopped at the error limit: an operation failed: "),
     ],
 )
 def test_consecutive_failures_are_limited_by_option(most: int | None, words: str) -> None:

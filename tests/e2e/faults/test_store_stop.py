@@ -31,7 +31,7 @@ def test_a_run_ends_early(option: str, most: int, words: str, bench: Bench, row:
         assert failures(ended, {"cut": CUT}) == {CUT.sign: swift.struck["cut"]}
     assert most <= account.failed < MANY / 10
     assert (account.done, account.lost) == (0, 0)
-    assert f"(stopped early, as told: {words}: " in ended.out
+    assert f"(stopped at the error limit: {words}: " in ended.out
     row.saw(f"status 1: {words}; {account.failed} of {MANY} sent")
 
 
