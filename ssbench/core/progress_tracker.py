@@ -21,8 +21,9 @@ from ssbench.core.columns import WIDTHS, unpack_column
 from ssbench.core.live import OperationProgress, RunProgress
 from ssbench.core.model import NONE_NS, ErrorKind, Result
 
-_SHIFT = 52 - 5
-BUCKET_WIDTH = 1 / 32  #: of a bucket, as a share of its values
+_BITS = 5  #: of the mantissa
+_SHIFT = 52 - _BITS
+BUCKET_WIDTH = 2.0**-_BITS  #: of a bucket, as a share of its values
 _INFINITE = 0x7FF0_0000_0000_0000 >> _SHIFT  #: from here on: infinities, NaN, negatives
 _WINDOW_S = 5.0  #: rate and latencies of the display are those of so much time
 #: Counting a latency takes 0.3 to 1 us. Above this rate in operations/s, displays show those of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.progress_tracker import buckets, quantile_s
+from ssbench.core.progress_tracker import BUCKET_WIDTH, buckets, quantile_s
 
 latencies = st.lists(st.integers(1, 10**13), min_size=1, max_size=200)
 
@@ -34,6 +34,13 @@ def test_no_values_have_no_quantile() -> None:
 
 def test_an_empty_latency_has_no_quantiles() -> None:
     assert quantile_s(buckets([0]), 50) == pytest.approx(0, abs=1e-9)
+
+
+@given(st.integers(1000, 10**13))
+def test_a_bucket_is_as_wide_as_stated(value_ns: int) -> None:
+    assert buckets([value_ns]) != buckets([int(value_ns * (1 + BUCKET_WIDTH)) + 1])
+    begin_ns = 1 << value_ns.bit_length()
+    assert buckets([begin_ns]) == buckets([begin_ns + int(begin_ns * BUCKET_WIDTH) - 1])
 
 
 naturals = st.integers(0, 2**64 - 1)

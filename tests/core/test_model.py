@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Phase, Result
-from ssbench.core.operations import CRUD, OPERATIONS, READ
+from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.operations import CRUD, OPERATIONS
 
 
 def test_enum_numbers_in_stat_files_are_stable() -> None:
@@ -26,12 +26,3 @@ def test_a_crud_profile_is_in_the_order_of_its_letters() -> None:
 def test_error_kinds_have_a_description() -> None:
     assert ErrorKind.NETWORK_TIMEOUT.label == "network timeout"
     assert len({kind.label for kind in ErrorKind}) == len(ErrorKind)
-
-
-def test_a_job_is_due_at_once_by_default() -> None:
-    job = Job(1, READ, 0, 7, 0, 4096)
-    assert job.due_ns == NONE_NS
-
-
-def test_required_columns_come_first() -> None:
-    assert Result._fields[RESULT_NUMBERS:][:2] == ("transaction_id", "detail")

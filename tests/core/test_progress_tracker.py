@@ -21,11 +21,11 @@ MS = 1_000_000
 
 
 def test_the_rate_covers_the_last_seconds() -> None:
-    watch = ProgressTracker(10_000, None)
+    tracker = ProgressTracker(10_000, None)
     for second in range(1, 11):
-        watch.progress(second, 100 * second, 0, 2, 8)
+        tracker.progress(second, 100 * second, 0, 2, 8)
     for second in range(11, 21):
-        shown = watch.progress(second, 1000 + 10 * (second - 10), 3, 2, 8)
+        shown = tracker.progress(second, 1000 + 10 * (second - 10), 3, 2, 8)
     assert shown.rate == pytest.approx(10, rel=0.01)
     assert (shown.done, shown.total, shown.errors) == (1100, 10_000, 3)
     assert (shown.workers, shown.users) == (2, 8)
@@ -52,9 +52,9 @@ def test_at_the_start_no_rate_is_known() -> None:
 
 
 def test_a_run_by_time_knows_when_it_ends() -> None:
-    watch = ProgressTracker(None, 60.0)
-    assert watch.progress(45.0, 0, 0, 1, 1).remaining_s == 15
-    assert watch.progress(61.0, 0, 0, 1, 1).remaining_s == 0
+    tracker = ProgressTracker(None, 60.0)
+    assert tracker.progress(45.0, 0, 0, 1, 1).remaining_s == 15
+    assert tracker.progress(61.0, 0, 0, 1, 1).remaining_s == 0
 
 
 def test_results_are_counted_by_operation_and_by_cause() -> None:

@@ -21,60 +21,60 @@ from ssbench.core.rejected import (
 )
 
 
-def porch(*friends: str, locked: bool = True) -> PendingPeers:
-    made = PendingPeers(set(friends), locked=locked)
+def pending(*trusted: str, locked: bool = True) -> PendingPeers:
+    made = PendingPeers(set(trusted), locked=locked)
     made.port = 5
     return made
 
 
-def hangs_up(there: PendingPeers, address: str = "192.0.2.1") -> bool:
-    """Whether one that does is told of."""
-    there.connected(11, address)
-    there.handshake_failed("closed")
-    return there.disconnected(11) == RejectedPeer(address, 5, CLOSED_EARLY)
+def closes_early(peers: PendingPeers, address: str = "192.0.2.1") -> bool:
+    """Whether a peer that closes during the handshake is reported."""
+    peers.connected(11, address)
+    peers.handshake_failed("closed")
+    return peers.disconnected(11) == RejectedPeer(address, 5, CLOSED_EARLY)
 
 
 def test_a_rejected_peer_is_the_next_to_disconnect() -> None:
-    there = porch()
-    there.connected(11, "192.0.2.1")
-    there.connected(12, "192.0.2.2")
-    there.handshake_succeeded()  # it might be either
-    there.handshake_failed(NO_KEY)
-    assert there.disconnected(12) == RejectedPeer("192.0.2.2", 5, NO_KEY)
-    assert there.disconnected(11) is None
+    peers = pending()
+    peers.connected(11, "192.0.2.1")
+    peers.connected(12, "192.0.2.2")
+    peers.handshake_succeeded()  # it might be either
+    peers.handshake_failed(NO_KEY)
+    assert peers.disconnected(12) == RejectedPeer("192.0.2.2", 5, NO_KEY)
+    assert peers.disconnected(11) is None
 
 
 def test_a_peer_that_disconnects_first_was_never_accepted() -> None:
-    there = porch()
-    there.connected(11, "192.0.2.1")
-    assert there.disconnected(11) == RejectedPeer("192.0.2.1", 5, OTHER_PROTOCOL)
-    there.connected(11, "192.0.2.1")
-    there.handshake_succeeded()
-    assert there.disconnected(11) is None
-    assert there.disconnected(11) is None
+    peers = pending()
+    peers.connected(11, "192.0.2.1")
+    assert peers.disconnected(11) == RejectedPeer("192.0.2.1", 5, OTHER_PROTOCOL)
+    peers.connected(11, "192.0.2.1")
+    peers.handshake_succeeded()
+    assert peers.disconnected(11) is None
+    assert peers.disconnected(11) is None
 
 
 def test_a_peer_that_closes_during_the_handshake_is_logged() -> None:
-    assert hangs_up(porch())
-    assert hangs_up(porch(), "")
-    assert hangs_up(porch("192.0.2.9"))
+    assert closes_early(pending())
+    assert closes_early(pending(), "")
+    assert closes_early(pending("192.0.2.9"))
 
 
 @pytest.mark.parametrize(
-    ("there", "address"),
+    ("peers", "address"),
     [
-        (porch("192.0.2.1"), "192.0.2.1"),
-        (porch("192.0.2.9"), ""),
-        (porch(locked=False), "192.0.2.1"),
+        (pending("192.0.2.1"), "192.0.2.1"),
+        (pending("192.0.2.9"), ""),
+        (pending(locked=False), "192.0.2.1"),
     ],
-    ids=["a friend", "perhaps a friend", "no lock"],
+    ids=["trusted", "perhaps trusted", "no key required"],
 )
 def test_a_possible_worker_is_logged_after_repeated_disconnects(
-    there: PendingPeers, address: str
+    peers: PendingPeers, address: str
 ) -> None:
-    assert [hangs_up(there, address) for _ in range(3)] == [False] * 3
-    there.handshake_succeeded()
-    assert [hangs_up(there, address) for _ in range(4)] == [False, False, False, True]
+    assert [closes_early(peers, address) for _ in range(3)] == [False] * 3
+    peers.handshake_succeeded()
+    assert [closes_early(peers, address) for _ in range(4)] == [False, False, False, True]
 
 
 A, B = RejectedPeer("192.0.2.1", 5, NO_KEY), RejectedPeer("192.0.2.2", 5, OTHER_KEY)
@@ -88,8 +88,8 @@ def test_each_address_is_logged_once() -> None:
 
 
 def test_at_most_ten_addresses_are_logged() -> None:
-    crowd = [RejectedPeer(f"192.0.2.{n}", 5, NO_KEY) for n in range(200)]
-    lines = RejectedPeers().lines(crowd, 0.0)
+    peers = [RejectedPeer(f"192.0.2.{n}", 5, NO_KEY) for n in range(200)]
+    lines = RejectedPeers().lines(peers, 0.0)
     assert len(lines) == 11
     assert lines[-1] == "Rejected peers at more than 10 addresses; no more are named"
 

@@ -29,7 +29,7 @@ class Scene:
 
     def __init__(self, apart_ns: int = 0, wall_apart_ns: int = 0) -> None:
         self.apart_ns, self.wall_apart_ns = apart_ns, wall_apart_ns
-        self.registry, self.book = WorkerRegistry(10), ClockSkewTracker()
+        self.registry, self.tracker = WorkerRegistry(10), ClockSkewTracker()
         hello = Hello(1, 0, "w", 4, "host", 4711, "1.0")
         worker, _ = self.registry.register(hello, 0)
         assert worker is not None
@@ -65,7 +65,7 @@ def test_corrected_offsets_err_by_half_the_smallest_round_trip(
     here.begin(SECOND_NS)
     for number, trip in enumerate(trips[1:], 2):
         here.heartbeat(number * SECOND_NS, *trip)
-    record = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
+    record = here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS)
     assert record is not None
     # A result of the worker at 5 s of the master's clock, as it counts, and corrected.
     origin_ns = here.worker.origin_ns
@@ -82,11 +82,11 @@ def test_a_better_estimate_corrects_a_clock() -> None:
     here = Scene(apart_ns=7 * SECOND_NS)
     here.heartbeat(0, 180 * MS, 0)  # the way there took it all: 90 ms wrong
     here.begin(SECOND_NS)
-    first = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
+    first = here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS)
     assert first is not None
     assert (first.shift_ns, first.uncertainty_ns) == (0, 90 * MS)
     here.heartbeat(2 * SECOND_NS, 1 * MS, 1 * MS)
-    second = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
+    second = here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS)
     assert second is not None
     assert (second.shift_ns, second.uncertainty_ns) == (90 * MS, 1 * MS)
 
@@ -95,76 +95,72 @@ def test_an_unchanged_offset_is_not_written_again() -> None:
     here = Scene()
     here.heartbeat(0, 2 * MS, 2 * MS)
     here.begin(SECOND_NS)
-    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
+    assert here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS)
     here.heartbeat(SECOND_NS, 1 * MS, 1 * MS)
-    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
-    here.book.enter()
-    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
+    assert here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
+    here.tracker.enter()
+    assert here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS)
 
 
 def test_an_origin_of_another_phase_is_ignored() -> None:
     here = Scene()
     here.heartbeat(0, MS, MS)
-    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
+    assert here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
     here.begin(SECOND_NS)
-    assert here.book.record(here.worker, RUN, Phase.CLEANUP, SECOND_NS) is None
-    assert here.book.record(here.worker, "run2", Phase.RUN, SECOND_NS) is None
+    assert here.tracker.record(here.worker, RUN, Phase.CLEANUP, SECOND_NS) is None
+    assert here.tracker.record(here.worker, "run2", Phase.RUN, SECOND_NS) is None
     here.worker.origin_ns = None  # it doesn't say
-    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
+    assert here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS) is None
 
 
 def test_a_large_difference_of_wall_clocks_gives_one_warning() -> None:
     here = Scene(apart_ns=-5 * SECOND_NS, wall_apart_ns=1300 * MS)
-    assert here.book.alarm(here.worker) == ""  # nothing known yet
+    assert here.tracker.alarm(here.worker) == ""  # nothing known yet
     here.heartbeat(0, MS, MS)
     assert here.worker.wall_offset_ns == 1300 * MS
-    said = here.book.alarm(here.worker)
+    said = here.tracker.alarm(here.worker)
     assert said.startswith(
         "The clock of worker w (host, pid 4711) is 1.3 s ahead of the master's: the report"
         " uses the master's time"
     )
-    assert here.book.alarm(here.worker) == ""
+    assert here.tracker.alarm(here.worker) == ""
     behind = Scene(wall_apart_ns=-7200 * SECOND_NS)
     behind.heartbeat(0, MS, MS)
-    assert "is 120 minutes behind the master's" in behind.book.alarm(behind.worker)
+    assert "is 120 minutes behind the master's" in behind.tracker.alarm(behind.worker)
 
 
 def test_a_difference_within_the_round_trip_gives_no_warning() -> None:
     close = Scene(wall_apart_ns=ALARM_NS + MS)
     close.heartbeat(0, 10 * MS, 10 * MS)
-    assert close.book.alarm(close.worker) == ""
+    assert close.tracker.alarm(close.worker) == ""
     close.heartbeat(SECOND_NS, MS // 10, MS // 10)
-    assert "is 0.101 s ahead" in close.book.alarm(close.worker)
+    assert "is 0.101 s ahead" in close.tracker.alarm(close.worker)
 
 
 def test_a_wall_clock_step_during_a_run_is_noticed() -> None:
     here = Scene()
     here.heartbeat(0, MS // 10, MS // 10)
-    assert here.book.alarm(here.worker) == ""
+    assert here.tracker.alarm(here.worker) == ""
     here.wall_apart_ns = -SECOND_NS
     here.heartbeat(SECOND_NS, MS, MS)  # not the best round trip
-    assert "is 1 s behind" in here.book.alarm(here.worker)
-
-
-def test_the_length_is_the_number_of_records() -> None:
-    assert repr(ClockSkewTracker()) == "<ClockSkewTracker 0 workers>"
+    assert "is 1 s behind" in here.tracker.alarm(here.worker)
 
 
 # Clocks of somebody who means it ---------------------------------------------------------------
 
-_PULSE = struct.Struct("<qqqq")  # origin, monotonic clock, time held, wall clock
+_HEARTBEAT = struct.Struct("<qqqq")  # origin, monotonic clock, time held, wall clock
 _EDGES = [(1 << 62) - 1, -(1 << 62) + 1, 0, 1, 1_700_000_000 * SECOND_NS]
 CLOCKS = [
-    b"".join(_PULSE.pack(a, b, max(a, 0), c) for c in _EDGES) for a in _EDGES for b in _EDGES
-] + [_PULSE.pack(0, 1 << 61, 0, -(1 << 62) + 1) * 300]
+    b"".join(_HEARTBEAT.pack(a, b, max(a, 0), c) for c in _EDGES) for a in _EDGES for b in _EDGES
+] + [_HEARTBEAT.pack(0, 1 << 61, 0, -(1 << 62) + 1) * 300]
 
 
 def reckoned(data: bytes) -> None:
     """Invariant: whatever clocks a worker's messages carry, control states can be sent and read,
     and records of the clocks can be written."""
     here = Scene()
-    size = len(data) - len(data) % _PULSE.size
-    for number, (origin, clock, held, wall) in enumerate(_PULSE.iter_unpack(data[:size]), 1):
+    size = len(data) - len(data) % _HEARTBEAT.size
+    for number, (origin, clock, held, wall) in enumerate(_HEARTBEAT.iter_unpack(data[:size]), 1):
         now_ns = number * SECOND_NS
         serial = here.registry.control_state_sent(now_ns)
         heartbeat = Heartbeat(1, serial, clock, held, 0, 0, 0, wall)
@@ -177,9 +173,9 @@ def reckoned(data: bytes) -> None:
             1, serial, now_ns, RUN, 2, SECOND_NS, shares, {}, {}, 10.0, 0.0, 2, *[False] * 3
         )
         assert decode(encode(control_state)) == control_state
-        record = here.book.record(here.worker, RUN, Phase.RUN, SECOND_NS)
+        record = here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS)
         assert record is None or encode_record(record)
-        assert here.book.alarm(here.worker) is not None
+        assert here.tracker.alarm(here.worker) is not None
 
 
 def _heard(here: Scene, message: object, now_ns: int) -> None:

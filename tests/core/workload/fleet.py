@@ -88,7 +88,7 @@ class SimWorker:
     hello: Hello
     pipe: deque[Batch] = field(default_factory=deque)  #: sent to it, not yet read
     queue: list[Job] = field(default_factory=list)
-    said: deque[Message] = field(default_factory=deque)
+    outbox: deque[Message] = field(default_factory=deque)
 
     @property
     def incarnation(self) -> int:
@@ -100,7 +100,7 @@ class SimWorker:
             return None
         batch = self.pipe.popleft()
         self.queue.extend(batch.jobs)
-        self.said.append(Ack(self.incarnation, RUN, [batch.number]))
+        self.outbox.append(Ack(self.incarnation, RUN, [batch.number]))
         return batch
 
     def work(self, count: int = 1000, *, error: int = 0) -> None:
@@ -109,19 +109,19 @@ class SimWorker:
         if jobs:
             status = 503 if error else 200
             data = packed(jobs, error=error, status=status)
-            along = self.said.pop() if self.said and isinstance(self.said[-1], Ack) else None
+            along = self.outbox.pop() if self.outbox and isinstance(self.outbox[-1], Ack) else None
             took = along.batches if isinstance(along, Ack) else []
-            self.said.append(Results(self.incarnation, RUN, Phase.RUN, took, data))
+            self.outbox.append(Results(self.incarnation, RUN, Phase.RUN, took, data))
 
     def ready(self, *, receiving: bool = True) -> None:
         """Its work socket is open, or no longer."""
-        self.said.append(Ready(self.incarnation, RUN, Phase.RUN, False, 0, receiving))
+        self.outbox.append(Ready(self.incarnation, RUN, Phase.RUN, False, 0, receiving))
 
-    def give_back(self, count: int = 1000) -> None:
+    def return_jobs(self, count: int = 1000) -> None:
         """Return unstarted jobs."""
         jobs, self.queue = self.queue[:count], self.queue[count:]
         if jobs:
-            self.said.append(Returned(self.incarnation, RUN, [job.number for job in jobs]))
+            self.outbox.append(Returned(self.incarnation, RUN, [job.number for job in jobs]))
 
 
 class Fleet:
@@ -136,9 +136,9 @@ class Fleet:
         workload: Workload | None = None,
     ) -> None:
         self.now_ns = 1000 * SECOND_NS
-        self.roster = WorkerRegistry(timeout_s)
+        self.registry = WorkerRegistry(timeout_s)
         self.ledger = Ledger(total)
-        self.dispatcher = Dispatcher(workload or self.ledger, self.roster, max_batch)
+        self.dispatcher = Dispatcher(workload or self.ledger, self.registry, max_batch)
         self.workers: list[SimWorker] = []
         self._incarnation = 100
 
@@ -150,24 +150,24 @@ class Fleet:
         hello = Hello(self._incarnation, previous, worker_id, concurrency, "host", 1, "1.0")
         worker = SimWorker(hello)
         self.workers.append(worker)
-        self.roster.users = users
-        self.greet(worker)
+        self.registry.users = users
+        self.register(worker)
         return worker
 
-    def greet(self, worker: SimWorker) -> bool:
+    def register(self, worker: SimWorker) -> bool:
         """The hello arrives; whether the worker is here now."""
-        _, replaced = self.roster.register(worker.hello, self.now_ns)
+        _, replaced = self.registry.register(worker.hello, self.now_ns)
         for other in replaced:
             self.dispatcher.worker_lost(other.hello.incarnation)
         return self.here(worker)
 
     def here(self, worker: SimWorker) -> bool:
-        return worker.incarnation in self.roster.workers
+        return worker.incarnation in self.registry.workers
 
     def set_users(self, users: int) -> None:
         """Another stage."""
-        self.roster.users = users
-        self.roster.allocate_users()
+        self.registry.users = users
+        self.registry.allocate_users()
 
     def send(self, worker: SimWorker) -> Batch | None:
         """The next batch, if there is one now, goes to this worker's pipe."""
@@ -189,7 +189,7 @@ class Fleet:
 
     def heartbeat(self, worker: SimWorker, *, busy: int = 0, delay_ns: int = MS) -> None:
         """Send a control state, and this worker's heartbeat at once."""
-        serial = self.roster.control_state_sent(self.now_ns)
+        serial = self.registry.control_state_sent(self.now_ns)
         self.now_ns += delay_ns
         self.deliver_one(
             Heartbeat(worker.incarnation, serial, self.now_ns, 0, 0, busy, len(worker.queue))
@@ -197,8 +197,8 @@ class Fleet:
 
     def deliver(self, worker: SimWorker, count: int = 1_000_000) -> None:
         """What the worker has said arrives, in order."""
-        while worker.said and count:
-            self.deliver_one(worker.said.popleft())
+        while worker.outbox and count:
+            self.deliver_one(worker.outbox.popleft())
             count -= 1
 
     def deliver_one(self, message: Message) -> None:
@@ -213,18 +213,18 @@ class Fleet:
         elif isinstance(message, Returned):
             dispatcher.returned(message.incarnation, message.numbers)
         elif isinstance(message, Heartbeat):
-            self.roster.heartbeat(message, now_ns)
+            self.registry.heartbeat(message, now_ns)
         elif isinstance(message, Ready):
-            self.roster.receive_ready(message)
+            self.registry.receive_ready(message)
         elif isinstance(message, Bye):
-            self.roster.remove(message.incarnation)
+            self.registry.remove(message.incarnation)
             dispatcher.worker_lost(message.incarnation)
 
     def wait(self, seconds: float) -> None:
         """Time passes."""
         self.now_ns += int(seconds * SECOND_NS)
-        for worker in self.roster.overdue(self.now_ns):
-            self.roster.remove(worker.hello.incarnation)
+        for worker in self.registry.overdue(self.now_ns):
+            self.registry.remove(worker.hello.incarnation)
             self.dispatcher.worker_lost(worker.hello.incarnation)
         self.dispatcher.tick(self.now_ns)
 

@@ -125,7 +125,7 @@ def test_an_object_of_unknown_outcome_is_left_to_cleanup() -> None:
     assert cleanup.phase is Phase.CLEANUP
     jobs = cleanup.take(10, 9, 0.0)
     assert sorted(objects(jobs)) == [0, 1, 2]
-    assert {job.operation for job in jobs} == {REMOVE}
+    assert {(job.operation, job.size) for job in jobs} == {(REMOVE, 0)}
     cleanup.succeeded(jobs[:2], 0.0)
     cleanup.failed(jobs[2], Failure(503), 0.0)
     assert work.left_behind == 1

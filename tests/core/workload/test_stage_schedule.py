@@ -11,25 +11,25 @@ AT = 7 * SECOND_NS
 
 
 def begun(*seconds: float) -> StageSchedule:
-    course = StageSchedule([Stage(s, users) for users, s in enumerate(seconds, 1)])
-    course.begin(AT)
-    return course
+    schedule = StageSchedule([Stage(s, users) for users, s in enumerate(seconds, 1)])
+    schedule.begin(AT)
+    return schedule
 
 
 def test_a_schedule_without_an_end() -> None:
-    course = begun(math.inf)
-    assert (course.end_ns, course.next_ns) == (None, None)
-    assert not course.advance(AT + 10**18)
+    schedule = begun(math.inf)
+    assert (schedule.end_ns, schedule.next_ns) == (None, None)
+    assert not schedule.advance(AT + 10**18)
 
 
 def test_each_stage_begins_where_the_last_one_ends() -> None:
-    course = begun(2, 0.5, 3)
-    assert course.end_ns == AT + 5.5 * SECOND_NS
+    schedule = begun(2, 0.5, 3)
+    assert schedule.end_ns == AT + 5.5 * SECOND_NS
     seen = []
     for tenth in range(70):
         now_ns = AT + tenth * SECOND_NS // 10
-        if course.advance(now_ns):
-            seen.append((tenth, course.stage.users, course.began_ns, course.next_ns))
+        if schedule.advance(now_ns):
+            seen.append((tenth, schedule.stage.users, schedule.began_ns, schedule.next_ns))
     assert seen == [
         (20, 2, AT + 2 * SECOND_NS, AT + 2.5 * SECOND_NS),
         (25, 3, AT + 2.5 * SECOND_NS, AT + 5.5 * SECOND_NS),
@@ -37,17 +37,17 @@ def test_each_stage_begins_where_the_last_one_ends() -> None:
 
 
 def test_operations_due_in_an_interval() -> None:
-    course = StageSchedule([Stage(2, 8, 10), Stage(3, 8, 100), Stage(math.inf, 8, 1)])
-    course.begin(AT)
-    assert course.due_between(0, AT + SECOND_NS // 2) == 5
-    assert course.due_between(AT + SECOND_NS, AT + 3 * SECOND_NS) == 10 + 100
-    assert course.due_between(AT, AT + 10 * SECOND_NS) == 20 + 300 + 5
+    schedule = StageSchedule([Stage(2, 8, 10), Stage(3, 8, 100), Stage(math.inf, 8, 1)])
+    schedule.begin(AT)
+    assert schedule.due_between(0, AT + SECOND_NS // 2) == 5
+    assert schedule.due_between(AT + SECOND_NS, AT + 3 * SECOND_NS) == 10 + 100
+    assert schedule.due_between(AT, AT + 10 * SECOND_NS) == 20 + 300 + 5
     assert begun(2, 3).due_between(AT, AT + SECOND_NS) == 0, "a closed loop"
 
 
 def test_a_late_query_skips_past_stages() -> None:
-    course = begun(1, 1, 1, math.inf)
-    assert course.advance(AT + 2 * SECOND_NS)
-    assert course.index == 2
-    assert course.advance(AT + 100 * SECOND_NS)
-    assert (course.index, course.next_ns, course.end_ns) == (3, None, None)
+    schedule = begun(1, 1, 1, math.inf)
+    assert schedule.advance(AT + 2 * SECOND_NS)
+    assert schedule.index == 2
+    assert schedule.advance(AT + 100 * SECOND_NS)
+    assert (schedule.index, schedule.next_ns, schedule.end_ns) == (3, None, None)
