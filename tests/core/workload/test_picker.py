@@ -7,9 +7,9 @@ from itertools import cycle
 from random import Random
 
 from ssbench.core.model import NONE_NS, Job, SizeClass
-from ssbench.core.operations import CREATE, CRUD, DELETE, POST, READ, UPDATE
+from ssbench.core.operations import CREATE, DELETE, POST, READ, UPDATE
 from ssbench.core.scenario.fields import crud_profile, operations
-from ssbench.core.workload.picker import BenchPlan, NoJob, Streams, TargetPicker, draw_table
+from ssbench.core.workload.picker import BenchPlan, NoJob, Streams, TargetPicker
 from ssbench.core.workload.population import Population
 
 ALL = (0.25, 0.25, 0.25, 0.25)
@@ -45,18 +45,6 @@ def test_each_operation_gives_its_job() -> None:
     assert idle.by_operation[DELETE](4, 0.0) == Job(4, DELETE, 0, 0, 0, size, NONE_NS)
 
 
-def test_exactly_the_members_can_be_drawn() -> None:
-    each = draws(targets=(0.0, 0.25, 0.5, 0.9999999))
-    jobs = [each.by_operation[READ](n, 0.0) for n in range(4)]
-    assert [job.object for job in jobs if isinstance(job, Job)] == [0, 1, 2, 3]
-
-
-def test_without_objects_only_create_gives_a_job() -> None:
-    each = draws(initial=0)
-    assert [each.by_operation[o](1, 0.0) for o in CRUD[1:]] == [NoJob.NO_OBJECT] * 3
-    assert isinstance(each.by_operation[CREATE](1, 0.0), Job)
-
-
 def test_a_post_excludes_updates_but_not_reads() -> None:
     """A POST sends the object's version along, so none is on its way while it changes."""
     profile = operations({"read": 1, "update": 1, "post": 1})
@@ -70,12 +58,6 @@ def test_a_post_excludes_updates_but_not_reads() -> None:
     each.pool.release(0)
     assert isinstance(each.by_operation[UPDATE](4, 0.0), Job)
     assert each.by_operation[POST](5, 0.0) is NoJob.BUSY
-
-
-def test_a_delete_is_held_while_another_operation_is_in_flight() -> None:
-    each = draws()
-    each.by_operation[READ](1, 0.0)
-    assert each.by_operation[DELETE](2, 0.0) is NoJob.HELD
 
 
 def test_under_verify_reads_share_objects_and_updates_exclude() -> None:
@@ -98,23 +80,7 @@ def test_under_verify_a_busy_target_is_replaced() -> None:
     assert job.object == 2
 
 
-def test_a_class_is_possible_while_it_creates_or_has_objects() -> None:
-    assert draws(initial=0).possible
-    assert draws((0, 1, 0, 0), initial=1).possible
-    assert not draws((0, 1, 0, 0), initial=0).possible
-
-
 def test_a_constant_population_needs_no_successes() -> None:
     assert draws((0, 1, 0, 0)).nothing_changes
     for profile in [(0.5, 0.5, 0, 0), (0, 0.5, 0.5, 0), (0, 0.5, 0, 0.5)]:
         assert not draws(profile).nothing_changes  # type: ignore[arg-type]
-
-
-def test_the_table_has_a_row_for_each_operation_in_use() -> None:
-    three, one = draws((0.5, 0.5, 0, 0), initial=3), draws((0, 1, 0, 0), initial=1)
-    rows, cumulative = draw_table([three, one])
-    assert [operation for operation, _ in rows] == [CRUD[0], CRUD[1], CRUD[1]]
-    assert [draw for _, draw in rows] == [
-        three.by_operation[CREATE], three.by_operation[READ], one.by_operation[READ],
-    ]  # fmt: skip
-    assert cumulative == [0.375, 0.75, 1.0]

@@ -58,13 +58,6 @@ def test_members_are_those_that_joined_and_did_not_leave(
         assert set(pool.members) == expected
 
 
-def test_a_reserved_object_is_no_member_before_it_was_created() -> None:
-    pool = started(size_class((0, 1, 0, 0)))
-    pool.reserve(10)
-    assert not pool.leave(5)
-    assert list(pool.members) == [0, 1, 2, 3, 4]
-
-
 # Sizes and versions -----------------------------------------------------------------------
 
 
@@ -108,41 +101,7 @@ def test_a_close_waits_for_operations_in_flight() -> None:
     assert pool.close(4), "nothing is in flight on this one"
 
 
-def test_a_failed_delete_reopens_its_object() -> None:
-    pool = started(size_class())
-    pool.close(1)
-    pool.reopen(1, 0.0)
-    assert (sorted(pool.members), pool.closing) == ([0, 1, 2, 3, 4], 0)
-
-
-def test_a_quarantine_cancels_a_held_delete() -> None:
-    pool = started(size_class())
-    assert pool.busy is not None
-    pool.busy[1] = 1
-    pool.close(1)
-    pool.hold(1, DELETE)
-    assert pool.quarantine(1) == DELETE
-    pool.release(1)
-    assert (pool.held, pool.closing, list(pool.ready[0])) == (0, 0, [])
-    assert pool.quarantine(2) is None, "no DELETE was held for this one"
-    assert sorted(pool.members) == [0, 3, 4]
-
-
 # What clean-up has to remove --------------------------------------------------------------
-
-
-def test_created_objects_are_listed_until_they_are_known_to_be_gone() -> None:
-    population = Population([size_class(), size_class()])
-    population.start()
-    pool = population.pools[1]
-    first, second, third = (pool.reserve(1) for _ in range(3))
-    pool.join(first)
-    pool.set_absent(second)
-    assert (list(pool.created()), population.left_behind) == ([first, third], 2)
-    pool.close(first)
-    pool.removed(first)
-    pool.set_unknown(0)
-    assert list(pool.created()) == [third], "an initial object is never listed"
 
 
 def test_objects_of_unknown_outcome_are_listed_in_order_and_counted_apart() -> None:
@@ -172,19 +131,6 @@ def test_objects_leave_before_they_expire_in_the_store(
     assert lifetime_s(delete_after_s) == lifetime
 
 
-def test_an_object_leaves_when_its_time_is_nearly_over() -> None:
-    pool = started(size_class(), delete_after_s=60)
-    number = pool.reserve(10)
-    pool.writing(number, 100.0)
-    pool.written(number, True)
-    pool.join(number)
-    pool.expire(153.9)
-    assert number in pool.members
-    pool.expire(154.0)
-    assert list(pool.members) == [0, 1, 2, 3, 4], "no write of these was told"
-    assert pool.left_behind == 0, "the store removes it"
-
-
 def test_concurrent_writes_expire_by_the_earlier_draw() -> None:
     """Which one came back isn't known; to take the later would offer objects past their time."""
     pool = started(size_class(), delete_after_s=60)
@@ -193,24 +139,6 @@ def test_concurrent_writes_expire_by_the_earlier_draw() -> None:
     pool.written(0, True)
     pool.written(0, False)
     assert pool.expired(0, 154.0)
-
-
-def test_a_failed_write_does_not_renew_an_object() -> None:
-    pool = started(size_class(), delete_after_s=60)
-    pool.writing(0, 100.0)
-    pool.written(0, False)
-    assert not pool.expired(0, 1000.0)
-
-
-def test_a_renewed_object_stays_when_its_first_time_is_over() -> None:
-    pool = started(size_class(), delete_after_s=60)
-    for drawn_s in (100.0, 120.0):
-        pool.writing(0, drawn_s)
-        pool.written(0, True)
-    pool.expire(160.0)
-    assert 0 in pool.members
-    pool.expire(174.0)
-    assert 0 not in pool.members
 
 
 def test_an_object_whose_time_ended_while_it_was_closed_is_not_opened_again() -> None:
