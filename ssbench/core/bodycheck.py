@@ -112,9 +112,7 @@ class BodyCheck:
             ]
         for version in self._older:
             if self._had_length(version):
-                return BodyFault(
-                    ErrorKind.STALE, f"version {version} of it, not {expected.version}"
-                )
+                return BodyFault(ErrorKind.STALE, f"version {version}, expected {expected.version}")
         right = min(received, expected.size)
         offset = right if self._wrong_at < 0 else min(right, self._wrong_at)
         counted = f"{received} bytes" if received == expected.size else (

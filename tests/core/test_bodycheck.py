@@ -132,12 +132,12 @@ def test_wrong_lengths_are_reported() -> None:
 
 
 def test_an_old_version_is_identified_by_number() -> None:
-    assert judged([body(3, 700)], 9) == (STALE, "version 3 of it, not 9")
+    assert judged([body(3, 700)], 9) == (STALE, "version 3, expected 9")
     assert kind(judged([body(9, 700)], 3)) is CORRUPT  # no version is ahead
 
 
 def test_the_latest_10_000_earlier_versions_are_stale_and_older_ones_corrupt() -> None:
-    assert judged([body(1, 700)], 10_001) == (STALE, "version 1 of it, not 10001")
+    assert judged([body(1, 700)], 10_001) == (STALE, "version 1, expected 10001")
     assert kind(judged([body(0, 700)], 10_001)) is CORRUPT
 
 
@@ -190,7 +190,7 @@ def test_an_old_version_is_found_behind_a_byte_that_both_versions_have(offset: i
     check = BodyCheck(RANDOM, Expected(NAME, newest, 50, range(50, 51), None, offset))
     for part in (data[:1], data[1:]):
         check.add(memoryview(part))
-    assert check.finding({}) == (STALE, f"version {older} of it, not {newest}")
+    assert check.finding({}) == (STALE, f"version {older}, expected {newest}")
 
 
 @pytest.mark.parametrize(

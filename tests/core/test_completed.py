@@ -1,4 +1,4 @@
-"""What is finished is packed as its rows would be."""
+"""Completed operations are packed as their rows would be."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_each_corruption_is_found_and_named(opened: Opened) -> None:
         "last bit flipped": "wrong from byte offset 999 on (1000 bytes)",
         "halves in the wrong order": "wrong from byte offset 0 on (1000 bytes)",
         "lying ETag": f"the content is right, but the ETag is {'0' * 32}, and its MD5 {md5}",
-        "old version": "version 0 of it, not 1",
+        "old version": "version 0, expected 1",
     }
 
 
@@ -147,7 +147,7 @@ def test_an_old_version_with_the_new_etag_is_corrupt(opened: Opened) -> None:
     driver = opened.answering(ok(old, f'Etag: "{new}"'.encode()))
     error = do(driver, job(READ, 0, 1))
     assert kind(error) is ErrorKind.CORRUPT
-    assert "version 0 of it, not 1; the ETag is" in str(error)
+    assert "version 0, expected 1; the ETag is" in str(error)
 
 
 def chunked(body: bytes, step: int) -> bytes:

@@ -20,7 +20,7 @@ _new = tuple.__new__  # Job(...) takes twice as long
 
 
 class NumberedWorkload(Workload):
-    """One operation on each of ``count`` objects, in the order of their numbers, and so again.
+    """One operation on each of ``count`` objects, in the order of their numbers, repeatedly.
 
     :param size_class: its sizes are those of the objects; None: nothing is known of their sizes.
     :param iterations: how often each object has its turn.

@@ -146,7 +146,7 @@ def test_a_wall_clock_step_during_a_run_is_noticed() -> None:
     assert "is 1 s behind" in here.tracker.alarm(here.worker)
 
 
-# Clocks of somebody who means it ---------------------------------------------------------------
+# Hostile clocks -------------------------------------------------------------------------
 
 _HEARTBEAT = struct.Struct("<qqqq")  # origin, monotonic clock, time held, wall clock
 _EDGES = [(1 << 62) - 1, -(1 << 62) + 1, 0, 1, 1_700_000_000 * SECOND_NS]

@@ -1,4 +1,4 @@
-"""Who is here, with how many users, how fresh, and with what clock."""
+"""The worker registry: members, freshness, clocks, users."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def hello(incarnation: int, worker_id: str = "w", *, previous: int = 0) -> Hello
     return Hello(incarnation, previous, worker_id, 4, "host", 4711, "1.0")
 
 
-def came(
+def registered(
     registry: WorkerRegistry, incarnation: int, worker_id: str = "w", now_ns: int = 0
 ) -> WorkerState:
     worker, _ = registry.register(hello(incarnation, worker_id), now_ns)
@@ -69,12 +69,12 @@ def received(registry: WorkerRegistry) -> ControlState:
     return decoded
 
 
-# Who is here ------------------------------------------------------------------------------
+# Members ---------------------------------------------------------------------------------
 
 
 def test_a_worker_is_registered_once() -> None:
     registry = WorkerRegistry(10)
-    worker = came(registry, 1)
+    worker = registered(registry, 1)
     assert worker.name == "w (host, pid 4711)"
     assert registry.register(hello(1), 1) == (None, [])
     assert repr(registry) == "<WorkerRegistry 1 workers for 0 users>"
@@ -82,7 +82,7 @@ def test_a_worker_is_registered_once() -> None:
 
 def test_a_second_worker_of_one_name_is_rejected_while_the_first_is_alive() -> None:
     registry = WorkerRegistry(10)
-    first = came(registry, 1)
+    first = registered(registry, 1)
     assert registry.register(hello(2), SILENT_NS - 1) == (None, [])
     assert registry.refused == {2: 'the worker id "w" is taken by w (host, pid 4711)'}
     second, replaced = registry.register(hello(2), SILENT_NS)
@@ -94,7 +94,7 @@ def test_a_second_worker_of_one_name_is_rejected_while_the_first_is_alive() -> N
 
 def test_a_returning_worker_keeps_its_index() -> None:
     registry = WorkerRegistry(10)
-    first, other = came(registry, 1), came(registry, 2, "other")
+    first, other = registered(registry, 1), registered(registry, 2, "other")
     second, replaced = registry.register(hello(3, previous=1), 1)
     assert second is not None
     assert replaced == [first]
@@ -103,7 +103,7 @@ def test_a_returning_worker_keeps_its_index() -> None:
 
 def test_a_silent_rejected_worker_is_forgotten() -> None:
     registry = WorkerRegistry(10)
-    came(registry, 1)
+    registered(registry, 1)
     registry.register(hello(2), SECOND_NS)
     registry.register(hello(2), 2 * SECOND_NS)
     answer(registry, 1, at_ns=8 * SECOND_NS)
@@ -115,7 +115,7 @@ def test_a_silent_rejected_worker_is_forgotten() -> None:
 
 def test_a_leaving_rejected_worker_is_forgotten() -> None:
     registry = WorkerRegistry(10)
-    came(registry, 1)
+    registered(registry, 1)
     registry.register(hello(2), 1)
     assert registry.remove(2) is None
     assert registry.refused == {}
@@ -133,8 +133,8 @@ def test_a_rejection_fits_the_control_state() -> None:
 def test_a_leaving_worker_is_removed() -> None:
     registry = WorkerRegistry(10)
     registry.users = 8
-    came(registry, 1, "a")
-    came(registry, 2, "b")
+    registered(registry, 1, "a")
+    registered(registry, 2, "b")
     assert registry.concurrency == 8
     assert registry.assignments() == {1: (4, None), 2: (4, None)}
     gone = registry.remove(1)
@@ -146,10 +146,10 @@ def test_a_leaving_worker_is_removed() -> None:
 
 def test_a_lost_worker_returns_under_a_new_incarnation_only() -> None:
     registry = WorkerRegistry(10)
-    came(registry, 1)
+    registered(registry, 1)
     registry.remove(1)
     assert registry.register(hello(1), 1) == (None, [])
-    came(registry, 2)
+    registered(registry, 2)
     registry.register(hello(3, previous=2), 2)
     assert registry.register(hello(2), 3) == (None, [])
     assert list(registry.workers) == [3]
@@ -159,7 +159,7 @@ def test_a_phase_starts_with_all_workers_and_ends_with_those_that_have_users() -
     """One without users could still receive jobs: its socket may be open from the last phase."""
     registry = WorkerRegistry(10)
     registry.users = 1
-    first, second = came(registry, 1, "a"), came(registry, 2, "b")
+    first, second = registered(registry, 1, "a"), registered(registry, 2, "b")
     busy, idle = (first, second) if first.users else (second, first)
     busy.ready = ("run", 2, False)
     assert not registry.all_ready("run", 2)
@@ -174,20 +174,20 @@ def test_a_phase_starts_with_all_workers_and_ends_with_those_that_have_users() -
 
 def test_no_phase_waits_for_a_worker_that_is_leaving() -> None:
     registry = WorkerRegistry(10)
-    came(registry, 1, "a").ready = ("run", 2, False)
-    came(registry, 2, "b")
+    registered(registry, 1, "a").ready = ("run", 2, False)
+    registered(registry, 2, "b")
     assert registry.ready_count("run", 2) == (1, 2)
     registry.leave(2)
     assert registry.ready_count("run", 2) == (1, 1)
     assert registry.all_ready("run", 2)
 
 
-# How fresh --------------------------------------------------------------------------------
+# Freshness -------------------------------------------------------------------------------
 
 
 def test_freshness_is_that_of_the_echoed_control_state() -> None:
     registry = WorkerRegistry(10)
-    worker = came(registry, 1)
+    worker = registered(registry, 1)
     answer(registry, 1, at_ns=5 * SECOND_NS, back_ns=20 * SECOND_NS)
     assert worker.fresh_ns == 5 * SECOND_NS
     assert registry.overdue(15 * SECOND_NS) == []
@@ -196,7 +196,7 @@ def test_freshness_is_that_of_the_echoed_control_state() -> None:
 
 def test_a_worker_with_a_blocked_loop_is_not_fresh() -> None:
     registry = WorkerRegistry(10)
-    worker = came(registry, 1)
+    worker = registered(registry, 1)
     answer(registry, 1, at_ns=5 * SECOND_NS, idle_ns=10 * SECOND_NS)
     assert worker.fresh_ns == 0
     answer(registry, 1, at_ns=6 * SECOND_NS, idle_ns=9 * SECOND_NS)
@@ -205,7 +205,7 @@ def test_a_worker_with_a_blocked_loop_is_not_fresh() -> None:
 
 def test_an_echo_of_an_unknown_control_state_is_ignored() -> None:
     registry = WorkerRegistry(10)
-    worker = came(registry, 1)
+    worker = registered(registry, 1)
     for serial in (0, 1, 1 << 60, -1):
         message = Heartbeat(1, serial, 0, 0, 0, 0, 0)
         assert registry.heartbeat(message, 9 * SECOND_NS) is None
@@ -215,7 +215,7 @@ def test_an_echo_of_an_unknown_control_state_is_ignored() -> None:
 
 def test_an_echo_counts_once() -> None:
     registry = WorkerRegistry(10)
-    worker = came(registry, 1)
+    worker = registered(registry, 1)
     serial = registry.control_state_sent(0)
     assert registry.heartbeat(Heartbeat(1, serial, 5, 0, 0, 0, 0), 0) is worker
     assert registry.heartbeat(Heartbeat(1, serial, 9, 0, 0, 0, 0), 0) is None
@@ -224,7 +224,7 @@ def test_an_echo_counts_once() -> None:
 
 def test_old_control_states_are_forgotten() -> None:
     registry = WorkerRegistry(1e6)
-    worker = came(registry, 1)
+    worker = registered(registry, 1)
     serials = [registry.control_state_sent(n * SECOND_NS) for n in range(1000)]
     registry.heartbeat(Heartbeat(1, serials[0], 0, 0, 0, 0, 0), 1000 * SECOND_NS)
     assert worker.answered_serial == 0
@@ -234,7 +234,7 @@ def test_old_control_states_are_forgotten() -> None:
 
 def test_the_time_since_a_worker_became_empty() -> None:
     registry = WorkerRegistry(10)
-    worker = came(registry, 1)
+    worker = registered(registry, 1)
     answer(registry, 1, at_ns=1 * SECOND_NS, jobs=3)
     assert (worker.jobs, worker.empty_since_ns) == (3, None)
     answer(registry, 1, at_ns=2 * SECOND_NS)
@@ -244,12 +244,12 @@ def test_the_time_since_a_worker_became_empty() -> None:
     assert worker.empty_since_ns is None
 
 
-# Its clock --------------------------------------------------------------------------------
+# Clock offsets ---------------------------------------------------------------------------
 
 
 def test_the_offset_is_taken_from_the_smallest_round_trip() -> None:
     registry = WorkerRegistry(10)
-    worker = came(registry, 1)
+    worker = registered(registry, 1)
     offset = -123 * SECOND_NS
     trips = [(40 * MS, 2 * MS), (1 * MS, 1 * MS), (2 * MS, 30 * MS)]
     for second, (there_ns, back_ns) in enumerate(trips):
@@ -272,7 +272,7 @@ def test_the_offset_errs_by_half_a_round_trip_at_most(
 ) -> None:
     """Invariant: the error is at most half the smallest round trip (which fades by 1 %)."""
     registry = WorkerRegistry(10)
-    worker = came(registry, 1)
+    worker = registered(registry, 1)
     for second, (there_ns, back_ns, hold_ns) in enumerate(ways):
         answer(
             registry, 1, at_ns=second * SECOND_NS, there_ns=there_ns, back_ns=back_ns,
@@ -286,7 +286,7 @@ def test_the_offset_errs_by_half_a_round_trip_at_most(
 
 def test_a_drifting_clock_is_followed() -> None:
     registry = WorkerRegistry(10)
-    worker = came(registry, 1)
+    worker = registered(registry, 1)
     answer(registry, 1, at_ns=0, there_ns=MS // 10, back_ns=MS // 10)
     for second in range(1, 1000):
         drift_ns = second * 10_000  # 10 ppm
@@ -312,7 +312,7 @@ def test_any_heartbeat_leaves_the_control_state_packable(
 ) -> None:
     """Invariant: what decode lets through gives an offset that encode can carry."""
     registry = WorkerRegistry(10)
-    came(registry, 1)
+    registered(registry, 1)
     serial = registry.control_state_sent(now_ns % (1 << 50))
     heartbeat = decode(encode(Heartbeat(1, serial, worker_ns, hold_ns, 0, 0, 0)))
     assert isinstance(heartbeat, Heartbeat)
@@ -320,7 +320,7 @@ def test_any_heartbeat_leaves_the_control_state_packable(
     assert received(registry).workers.keys() == {1}
 
 
-# Shares -----------------------------------------------------------------------------------
+# Allocation of users ---------------------------------------------------------------------
 
 capacities = st.dictionaries(st.integers(1, 99), st.integers(0, 200), max_size=12)
 
@@ -343,13 +343,13 @@ def test_equal_workers_differ_by_one_at_most() -> None:
     assert split(10, {1: 64, 2: 64, 3: 64}) == split(10, {1: 64, 2: 64, 3: 64})
 
 
-# Who says hello without end ---------------------------------------------------------------
+# Floods of hellos ------------------------------------------------------------------------
 
 
 def test_repeated_hellos_of_one_name_displace_no_worker() -> None:
     """With 600 of them, the control state was too long for any worker to read."""
     registry = WorkerRegistry(10)
-    came(registry, 1, "w")
+    registered(registry, 1, "w")
     long = "\N{ROLLING ON THE FLOOR LAUGHING}" * (MAX_NAME // 4)
     for incarnation in range(2, 5000):
         registry.register(Hello(incarnation, 0, long, 4, long, 1, long), incarnation)
@@ -362,7 +362,7 @@ def test_repeated_hellos_of_one_name_displace_no_worker() -> None:
 def test_hellos_of_endless_names_use_bounded_memory_and_time() -> None:
     """20,000 took 451 MB."""
     registry = WorkerRegistry(10)
-    came(registry, 1, "w")
+    registered(registry, 1, "w")
     tracemalloc.start()
     began_s = time.process_time()
     try:

@@ -311,7 +311,7 @@ def test_an_update_renews_an_object() -> None:
     assert workload.exhausted
 
 
-# The whole, against a naive picture -------------------------------------------------------
+# Any course of a run, against a model --------------------------------------------------------
 
 WEIGHTS = st.tuples(*[st.sampled_from([0, 0, 1, 3])] * 4).filter(any)
 
