@@ -22,6 +22,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.text import (
     DURATION_EXAMPLES,
     MAX_SECONDS,
+    MAX_WHOLE,
     SIZE_EXAMPLES,
     parse_duration,
     parse_size,
@@ -109,16 +110,18 @@ class Option(Struct, frozen=True):
         return self.type(text)
 
 
-def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+def whole(least: int, most: int = MAX_WHOLE) -> Callable[[str], int]:
     """A type for whole numbers between ``least`` and ``most``, both included."""
-    wanted = f"a whole number of {least} or more" if most is None else f"{least} to {most}"
+    wanted = f"a whole number of {least} or more" if most == MAX_WHOLE else f"{least} to {most}"
 
     def convert(text: str) -> int:
         try:
             number = int(text)
         except ValueError:
             raise UsageError(f"{text!r} is not a whole number: give {wanted}") from None
-        if number < least or (most is not None and number > most):
+        if number > most:
+            raise UsageError(f"{text} is out of range: give {least} to {most}")
+        if number < least:
             raise UsageError(f"{text} is out of range: give {wanted}")
         return number
 
@@ -170,6 +173,8 @@ def size(text: str) -> int:
         number = 0
     if number < 1:
         raise UsageError(f"{text!r} is not a size: give bytes above 0, as in {SIZE_EXAMPLES}")
+    if number > MAX_WHOLE:
+        raise UsageError(f"{text} is out of range: give at most {MAX_WHOLE} bytes")
     return number
 
 

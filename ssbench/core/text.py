@@ -17,6 +17,8 @@ _BYTE_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB")
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 #: Characters in a key of a map: in messages, stat files, and so in scenarios.
 MAX_KEY = 4096
+#: The largest whole number that a float holds exactly, so 1e3 and 1000 mean the same.
+MAX_WHOLE = 2**53 - 1
 #: Longest duration in options and scenarios: 31 years, which as nanoseconds fit in 64 bits.
 MAX_SECONDS = 1_000_000_000
 _LONGEST_MISSPELT = 64  #: characters; difflib is quadratic

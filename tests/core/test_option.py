@@ -53,6 +53,7 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
     (types.port, "65536", "65536 is out of range: give 1 to 65535"),
     (types.port, "http", "'http' is not a whole number: give 1 to 65535"),
     (types.count, "0", "0 is out of range: give a whole number of 1 or more"),
+    (types.count, "9" * 20, f"{'9' * 20} is out of range: give 1 to 9007199254740991"),
     (types.count, "1.5", "'1.5' is not a whole number: give a whole number of 1 or more"),
     (
         types.seconds,
@@ -69,6 +70,7 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
     (types.size, "0", "'0' is not a size: give bytes above 0, as in 4096, 4k, 10MiB or 1.5GB"),
     (types.size, "4x", "'4x' is not a size: give bytes above 0, as in 4096, 4k, 10MiB"),
     (types.size, "1.0001k", "'1.0001k' is not a size"),
+    (types.size, "1e300", "1e300 is out of range: give at most 9007199254740991 bytes"),
     (types.percentile, "0", "0 is not a percentile: give one above 0, at most 100"),
     (types.percentile, "100.1", "100.1 is not a percentile: give one above 0, at most 100"),
     (types.tolerance, "100", "100 is not a tolerance: give percent, above 0 and below 100"),

@@ -17,6 +17,7 @@ from msgspec import Struct
 from ssbench.core.errors import ScenarioError
 from ssbench.core.text import (
     MAX_SECONDS,
+    MAX_WHOLE,
     close_matches,
     parse_duration,
     parse_size,
@@ -36,9 +37,6 @@ _KINDS: dict[type, str] = {
 
 T = TypeVar("T")
 Check = Callable[[object], T]
-
-#: The largest whole number that a float holds exactly, so 1e3 and 1000 mean the same.
-MAX_WHOLE = 2**53 - 1
 
 #: Lines in all; a hostile file must not fill a terminal for hours.
 MAX_FAULTS = 1000
