@@ -221,7 +221,7 @@ _OBJECTS = (
     _override("-p --policy", "policy", str, _WHAT,
               "storage policy of the containers; overrides the scenario's policy",
               metavar="POLICY"),
-    _override("--seed", "seed", types.count_or_none, _WHAT,
+    _override("--seed", "seed", types.seed, _WHAT,
               "seed of an earlier run, to repeat its random choices", metavar="NUMBER"),
 )
 _RATE = (
@@ -492,7 +492,7 @@ COMPARE = (
     _MARKDOWN,
     _WIDE,
     *_PAGE,
-    row("--seed", "seed", types.count_or_none, "",
+    row("--seed", "seed", types.seed, "",
         "seed of the resampling for intervals; the same seed repeats them", default=1,
         metavar="NUMBER"),
 )
@@ -790,7 +790,7 @@ REPLAY = (
     row("--container-base", "container_base", str, _WHAT,
         "start of the containers' names", default=REPLAY_BASE, metavar="BASE"),
     replace(_POLICY_OF_BENCH, group=_WHAT),
-    row("--seed", "seed", types.count_or_none, _WHAT,
+    row("--seed", "seed", types.seed, _WHAT,
         "seed of what a log does not say, such as the place of a part that was read", default=0,
         metavar="NUMBER"),
     *_without(_HOW, "existing", "verify"),

@@ -138,6 +138,7 @@ def path(text: str) -> str:
 count = whole(1)
 count_or_none = whole(0)
 port = whole(1, 65535)
+seed = whole(0, 2**64 - 1)  #: as scenario.fields.MAX_SEED
 
 
 def seconds(text: str) -> float:

@@ -20,6 +20,7 @@ GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (types.port, "65535", 65535),
     (types.count, "1", 1),
     (types.count_or_none, "0", 0),
+    (types.seed, "18446744073709551615", 2**64 - 1),
     (types.seconds, "2.5", 2.5),
     (types.seconds, "1e3", 1000.0),
     (types.seconds, "2h", 7200.0),
