@@ -73,10 +73,6 @@ def test_a_worker_knows_how_long_it_has_been_rejected() -> None:
 # The clock and the lease -----------------------------------------------------------------
 
 
-def state_at(master_ns: int, *, master: int = 1, timeout_s: float = 10.0) -> ControlState:
-    return ControlState(master, 1, master_ns, "", 0, 0, {}, {}, {}, timeout_s, 0.0, 2, *[False] * 3)
-
-
 def test_the_shortest_transit_gives_the_offset() -> None:
     clock = ClockSync()
     for master_ns, arrived_ns, delay_ns in (
@@ -84,37 +80,37 @@ def test_the_shortest_transit_gives_the_offset() -> None:
         (200, 1210, 1010),
         (300, 1390, 1010),
     ):
-        clock.update(state_at(master_ns), arrived_ns)
+        clock.update(state(master_ns=master_ns), arrived_ns)
         assert clock.delay_ns == delay_ns
 
 
 def test_old_samples_are_dropped() -> None:
     clock = ClockSync()
-    clock.update(state_at(0), 1000)
+    clock.update(state(), 1000)
     for serial in range(1, 65):
-        clock.update(state_at(serial), serial + 1005)
+        clock.update(state(master_ns=serial), serial + 1005)
     assert clock.delay_ns == 1005
 
 
 def test_samples_of_another_master_are_dropped() -> None:
     clock = ClockSync()
-    clock.update(state_at(0), 1000)
-    clock.update(state_at(0, master=2), 9000)
+    clock.update(state(), 1000)
+    clock.update(state(master=2), 9000)
     assert clock.delay_ns == 9000
 
 
 def test_the_lease_ends_half_the_timeout_after_the_newest_state_was_sent() -> None:
     clock = ClockSync()
-    clock.update(state_at(0), 1000)
+    clock.update(state(), 1000)
     assert clock.lease_expires_ns == 5 * SECOND + 1000
     # A delayed control state says nothing about the time since it was sent.
-    clock.update(state_at(SECOND, timeout_s=2.0), 4 * SECOND)
+    clock.update(state(master_ns=SECOND, timeout_s=2.0), 4 * SECOND)
     assert clock.lease_expires_ns == 2 * SECOND + 1000
 
 
 def test_a_message_older_than_half_the_timeout_is_stale() -> None:
     clock = ClockSync()
-    clock.update(state_at(0), 1000)
+    clock.update(state(), 1000)
     assert not clock.is_stale(0, 5 * SECOND + 1000)
     assert clock.is_stale(0, 5 * SECOND + 1001)
 
@@ -135,6 +131,6 @@ def test_the_lease_never_ends_too_late(ahead_ns: int, states: list[tuple[int, in
     clock = ClockSync()
     for sent_ns, transit_ns in sorted(states):
         arrived_ns = sent_ns + transit_ns + ahead_ns
-        clock.update(state_at(sent_ns), arrived_ns)
+        clock.update(state(master_ns=sent_ns), arrived_ns)
         assert clock.lease_expires_ns <= arrived_ns + 5 * SECOND
         assert clock.lease_expires_ns >= sent_ns + ahead_ns + 5 * SECOND
