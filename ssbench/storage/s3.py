@@ -58,15 +58,15 @@ class S3Storage(S3Client, HttpStorage):
     def _with_headers(self, lines: str) -> S3Storage:
         """S3 wants header lines of its own signed."""
         view = copy(self)
-        signed = "".join(
-            each for each in lines.splitlines(True) if each.lower().startswith("x-amz-")
-        )
-        view._agent += "".join(each for each in lines.splitlines(True) if each not in signed)
+        for line in lines.splitlines(True):
+            if line.lower().startswith("x-amz-"):
+                view._signed += line
+            else:
+                view._agent += line
         view._places = [
-            {name: at._replace(headers=at.headers + signed) for name, at in places.items()}
+            {name: at._replace(headers=at.headers + view._signed) for name, at in places.items()}
             for places in self._places
         ]
-        view._signed = signed
         return view
 
     def _actions(self) -> dict[int, Action]:
@@ -223,27 +223,30 @@ class S3Storage(S3Client, HttpStorage):
             container = naming.containers[0] if self._own.bucket else container
             buckets.setdefault(container, {})[key] = number
         statuses = dict.fromkeys((job.object, *job.others), 0)  # 0: not known
-        failed = ""
+        reconnects, failed = 0, ""
         try:
             for container, keys in buckets.items():
                 place = self._places[url][container]
                 timing, failures = self.delete_keys(url, place, [*keys], deadline_ns)
+                reconnects += timing.reconnects
                 for key, number in keys.items():
                     statuses[number] = failures.get(key, 204)
                     if key in failures and not failed:
                         failed = f"{container}: {printable(key)}: {failures[key]}"
         except StorageError as error:
+            error.reconnects += reconnects
             if error.timing is not None and any(statuses.values()):
                 error.timing = error.timing._replace(statuses=(*statuses.values(),))
             raise
         gone = sum(status == 204 for status in statuses.values())
+        timing = timing._replace(items=gone, reconnects=reconnects)
         if not failed:
-            return timing._replace(items=gone)
+            return timing
         raise StorageError(
             ErrorKind.STATUS,
             f"bulk delete of {len(statuses)} objects: {len(statuses) - gone} failed; {failed}",
             status=next(status for status in statuses.values() if status != 204),
-            timing=timing._replace(items=gone, statuses=(*statuses.values(),)),
+            timing=timing._replace(statuses=(*statuses.values(),)),
         )
 
     def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:

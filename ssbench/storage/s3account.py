@@ -34,7 +34,7 @@ from ssbench.storage.s3parse import (
     time_of,
 )
 from ssbench.storage.s3sign import UNSIGNED_PAYLOAD, Signer
-from ssbench.storage.sites import open_pools, parse_storage_url, quoted_name
+from ssbench.storage.sites import StorageUrl, open_pools, parse_storage_url, quoted_name
 from ssbench.storage.verify import hash_of
 
 _UPLOADS_PAGE = 1000  #: open uploads of a listing page: S3's maximum
@@ -56,6 +56,28 @@ class Place(NamedTuple):
     path: str  #: quoted: what the paths of its objects begin with
     headers: str  #: the signed header lines of all requests
     source: str  #: quoted: what x-amz-copy-source begins with
+
+
+def place_of(site: StorageUrl, own: S3Settings, container: str | None) -> Place:
+    """Where a container is at an endpoint.
+
+    :param container: None: what holds all containers, which is the one bucket or the service.
+    :raises UsageError, StorageError: it has no legal name, or a segment ``.`` or ``..``.
+    """
+    bucket, prefix, quoted = own.bucket, "", ""
+    if container is not None and bucket:
+        prefix, quoted = f"{container}/", f"{quoted_name(container, '/')}/"
+    elif container is not None:
+        bucket = bucket_of(container)
+    netloc, bucket_path, path = site.netloc, site.base, site.base
+    if bucket and own.style == "virtual":
+        netloc = f"{bucket}.{netloc}"
+    elif bucket:
+        bucket_path = f"{site.base}{bucket}"
+        path = f"{bucket_path}/"
+    return Place(
+        bucket_path, prefix, f"{path}{quoted}", f"Host: {netloc}\r\n", f"/{bucket}/{quoted}"
+    )
 
 
 class S3Client(HttpClient):
@@ -83,27 +105,9 @@ class S3Client(HttpClient):
         self.signer.use(credentials.payload)
         self._serial = credentials.serial
 
-    def place(self, container: str, url: int = 0) -> Place:
-        """Where a container is at an endpoint.
-
-        :raises UsageError, StorageError: it has no legal name, or a segment ``.`` or ``..``.
-        """
-        site = self._sites[url]
-        if self._own.bucket:
-            bucket, prefix = self._own.bucket, f"{container}/"
-            quoted = f"{quoted_name(container, '/')}/"
-        else:
-            bucket, prefix, quoted = bucket_of(container), "", ""
-        netloc, path = site.netloc, site.base
-        if self._own.style == "virtual":
-            netloc = f"{bucket}.{netloc}"
-            bucket_path = path
-        else:
-            bucket_path = f"{path}{bucket}"
-            path = f"{bucket_path}/"
-        return Place(
-            bucket_path, prefix, f"{path}{quoted}", f"Host: {netloc}\r\n", f"/{bucket}/{quoted}"
-        )
+    def place(self, container: str | None, url: int = 0) -> Place:
+        """As ``place_of``, at the endpoint of this index."""
+        return place_of(self._sites[url], self._own, container)
 
     def _payload_hash(self, upload: Upload) -> str:
         """What the signature covers of a body."""
@@ -238,9 +242,11 @@ class S3Client(HttpClient):
         headers, body = pool.error_response
         error = error_of(body, self.signer.token)
         region = error.region or headers.get("x-amz-bucket-region", "")
-        # A body names a region only to correct the request's, which may have been signed before a
-        # key for that region came.
-        is_redirected = bool(error.region) or region not in ("", self.signer.region)
+        # A request with a wrong region may have been signed before the key for the right one came.
+        # Under any other code our own region means nothing: MinIO names its region in all errors.
+        is_redirected = region not in ("", self.signer.region) or (
+            bool(error.region) and error.code == "AuthorizationHeaderMalformed"
+        )
         # A response to HEAD has no body, and so no code: 400 is how AWS answers an expired token.
         is_rejected = error.code in REJECTED or (method == "HEAD" and timing.status == 400)
         text = explained(error, headers, region if is_redirected else "")

@@ -74,11 +74,7 @@ class S3Admin(S3Client):
         )
 
     def state(self) -> StoreState:
-        site = self._sites[0]
-        place = Place(site.base, "", site.base, f"Host: {site.netloc}\r\n", "")
-        if self._bucket:
-            place = self.place("any")
-        collector = Collector(bodiless=True)
+        place, collector = self.place(None), Collector(bodiless=True)
         with suppress(StorageError):  # a refusal has the store's time, too
             self._request("HEAD", place, place.bucket_path, collector=collector)
         return StoreState(None, seconds_ahead(collector.headers, time()))
@@ -139,15 +135,14 @@ class S3Admin(S3Client):
         return [ContainerEntry(name, 0, 0) for name in found[:limit]]
 
     def _buckets(self) -> list[str]:
-        site = self._sites[0]
-        place = Place(site.base, "", site.base, f"Host: {site.netloc}\r\n", "")
-        listing = self._xml("ListAllMyBucketsResult", place, site.base, "", _BUCKETS_MAX)
+        place = self.place(None)
+        listing = self._xml("ListAllMyBucketsResult", place, place.bucket_path, "", _BUCKETS_MAX)
         names = (container_of(record.get("Name", "")) for record in listing.of("Bucket"))
         return [name for name in names if name is not None]
 
     def _prefixes(self, prefix: str) -> list[str]:
         """The containers of the one bucket that begin with this."""
-        place = self.place("any")
+        place = self.place(None)
         names: list[str] = []
         tokens: set[str] = set()  #: of the pages so far
         token = ""  # nosec B105 # of the first page

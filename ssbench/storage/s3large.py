@@ -131,10 +131,10 @@ class MultipartObjects(ObjectsInParts):
         version = f"{VERSION}: {job.version}\r\n" if job.version else ""
         response = Xml(1, self._client.signer.token)
         headers = f"{self._signed}{self._metadata}{version}{more}"
-        timing = self._request("POST", job, "uploads=", deadline_ns, response, headers, b"")
-        upload_id = response.check("InitiateMultipartUploadResult", timing).values.get("UploadId")
+        begun = self._request("POST", job, "uploads=", deadline_ns, response, headers, b"")
+        upload_id = response.check("InitiateMultipartUploadResult", begun).values.get("UploadId")
         if not upload_id:
-            raise malformed("an upload with an id", timing)
+            raise malformed("an upload with an id", begun)
 
         def put_part(index: int) -> tuple[Timing, str]:
             return self._put_part(job, upload_id, index, deadline_ns, source)
@@ -144,10 +144,12 @@ class MultipartObjects(ObjectsInParts):
             timing = self._complete(job, upload_id, [etag for _, etag in parts], deadline_ns)
         except StorageError as error:
             error.partly_done = not self._abort(job, upload_id)
+            error.reconnects += begun.reconnects
             raise
         if self._open:
             self._abort(*self._open.popleft())
-        reconnects = timing.reconnects + sum(part.reconnects for part, _ in parts)
+        requests = begun, timing, *(part for part, _ in parts)
+        reconnects = sum(each.reconnects for each in requests)
         moved = job.size if source is None else 0
         return timing._replace(bytes_moved=moved, reconnects=reconnects)
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from urllib.parse import quote
 
 import requests
 from msgspec.structs import asdict
@@ -26,7 +25,7 @@ from ssbench.storage.options import (
     http_settings,
     option_values,
 )
-from ssbench.storage.s3account import S3Settings, explained
+from ssbench.storage.s3account import S3Settings, explained, place_of
 from ssbench.storage.s3options import DEFAULT_REGION, OPTIONS, read_keys
 from ssbench.storage.s3parse import REJECTED, error_of
 from ssbench.storage.s3sign import Signer, issue
@@ -88,12 +87,12 @@ class S3Login:
         :raises AuthError: the store rejects it.
         """
         with self._lock:
-            values = option_values(OPTIONS, self._options)
             try:
+                values = option_values(OPTIONS, self._options)
                 self._keys = read_keys(self._options, values)[0]
+                self._check(is_strict=False)
             except UsageError as error:
                 raise AuthError(str(error)) from error
-            self._check(is_strict=False)
             return self._credentials()
 
     def _credentials(self) -> Credentials:
@@ -137,18 +136,14 @@ class S3Login:
 
     def _ask(self) -> requests.Response:
         site = parse_storage_url(self.where)
-        scheme = "https" if site.endpoint.tls else "http"
-        bucket, path, netloc = self._own.bucket, site.base, site.netloc
-        query = "list-type=2&max-keys=1" if bucket else ""
-        if bucket and self._own.style == "virtual":
-            netloc = f"{bucket}.{netloc}"
-        elif bucket:
-            path += quote(bucket)
+        place = place_of(site, self._own, None)
+        query = "list-type=2&max-keys=1" if self._own.bucket else ""
         signer = Signer(self._credentials().payload)
-        lines = signer("GET", path, query, f"Host: {netloc}\r\n", None, self._clock())
-        headers = dict(line.split(": ", 1) for line in lines.decode().splitlines())
+        added = signer("GET", place.bucket_path, query, place.headers, None, self._clock())
+        lines = f"{place.headers}{added.decode()}".splitlines()
+        scheme = "https" if site.endpoint.tls else "http"
         with self._session() as session:
             return session.get(
-                f"{scheme}://{site.netloc}{path}{'?' if query else ''}{query}",
-                headers={**headers, "Host": netloc},
+                f"{scheme}://{site.netloc}{place.bucket_path}{'?' if query else ''}{query}",
+                headers=dict(line.split(": ", 1) for line in lines),
             )

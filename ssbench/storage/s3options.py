@@ -6,6 +6,7 @@ shared credentials and configuration files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ no credentials for S3: give keys in one of these ways
 
 
 def _bucket(text: str) -> str:
-    if not text or not set(text).isdisjoint("/?#%@: \t") or not text.isascii():
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text):
         raise UsageError(f"{text!r} is not the name of a bucket")
     return text
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from email.utils import formatdate
+from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass
 from ssbench.core.operations import (
     BULK_DELETE,
     COPY,
@@ -72,33 +74,94 @@ MOVED = response(
 SLOW_DOWN = response(503, error("SlowDown", "Please reduce your request rate."))
 
 
-def settings(url: str, now: float = 0, **own: Any) -> StorageSettings:
+def settings(*urls: str, **own: Any) -> StorageSettings:
     keys = own.pop("keys", KEYS)
     region = own.pop("region", "us-east-1")
-    payload = issue(keys, region, now or time.time())[0] if keys else {}
+    payload = issue(keys, region, time.time())[0] if keys else {}
     return StorageSettings(
-        "s3", "run1", "w1", SIZES, container_count=own.pop("container_count", 2),
+        "s3", "run1", "w1", SIZES, container_count=2,
         verify=own.pop("verify", False), headers=own.pop("headers", ()),
-        store={"urls": (url,), **own},
+        store={"urls": urls, **own},
         credentials=(Credentials(1, None, payload),),
     )  # fmt: skip
+
+
+class Request(NamedTuple):
+    """A request as a server received it."""
+
+    method: str
+    target: str  #: path and query
+    head: str
+    body: bytes
+
+    @property
+    def line(self) -> str:
+        """Method and query."""
+        return f"{self.method} {self.target.partition('?')[2]}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Values by name in lower case."""
+        lines = (each.partition(": ") for each in self.head.split("\r\n")[1:])
+        return {name.lower(): value for name, _, value in lines}
+
+
+def requests_of(peer: Peer) -> Iterator[Request]:
+    while data := peer.hear():
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = int((re.search(rb"Content-Length: (\d+)", head) or [b"", b"0"])[1])
+        while len(body) < length:
+            body += peer.sock.recv(65536)
+        text = head.decode("latin-1")
+        method, target, _ = text.partition("\r\n")[0].split(" ")
+        yield Request(method, target, text, body)
+
+
+@contextmanager
+def driver_on(
+    *answers: bytes | Callable[[Request], bytes],
+    kind: Callable[[StorageSettings], Any] = open_store,
+    large: LargeObject | None = None,
+    paths: Sequence[str] = ("",),
+    **own: Any,
+) -> Iterator[tuple[Any, list[Request]]]:
+    """A half of the driver on a server, and the requests that the server received.
+
+    :param answers: responses to one request after another, on whatever connection; a callable
+        gives those to all further requests.
+    :param paths: of the endpoints, all of this server.
+    """
+    left, heard = list(answers), list[Request]()
+
+    def script(peer: Peer) -> None:
+        for request in requests_of(peer):
+            heard.append(request)
+            answer = left[0] if callable(left[0]) else left.pop(0)
+            peer.say(answer(request) if callable(answer) else answer)
+
+    with ScriptedServer(script) as server:
+        urls = (f"http://127.0.0.1:{server.port}{path}" for path in paths)
+        driver = kind(replace(settings(*urls, **own), large_object=large))
+        try:
+            yield driver, heard
+        finally:
+            driver.close()
+
+
+def job(operation: int) -> Job:
+    others = (4, 5) if operation in (COPY, BULK_DELETE) else ()
+    arguments: Any = {LIST: (b"", 10, b""), RANGE_READ: (3, 5)}.get(operation, ())
+    return Job(1, operation, 0, 1 if arguments else 3, 2, 50, -1, others, arguments)
 
 
 @contextmanager
 def outcome_of(operation: int, *answers: bytes, **own: Any) -> Iterator[Any]:
     """What the driver makes of these responses: a Timing or a StorageError."""
-    with ScriptedServer(answering(*answers)) as server:
-        store = open_store(settings(f"http://127.0.0.1:{server.port}", **own))
-        others = (4, 5) if operation in (COPY, BULK_DELETE) else ()
-        arguments: Any = {LIST: (b"", 10, b""), RANGE_READ: (3, 5)}.get(operation, ())
+    with driver_on(*answers, **own) as (store, _):
         try:
-            yield store.actions[operation](
-                Job(1, operation, 0, 1 if arguments else 3, 2, 50, -1, others, arguments), 0
-            )
+            yield store.actions[operation](job(operation), 0)
         except StorageError as failure:
             yield failure
-        finally:
-            store.close()
 
 
 @pytest.mark.parametrize(("answer", "kind", "says"), [
@@ -147,24 +210,26 @@ INITIAL = "HTTP/1.1 200 X\r\nContent-Length: {0}\r\n{1}\r\n"
     ("HTTP/1.1 404 X\r\nContent-Length: 50\r\n\r\n", True),
 ])  # fmt: skip
 def test_an_initial_object_is_uploaded_unless_it_is_there(answer: str, uploads: bool) -> None:
-    sent: list[str] = []
+    def serve(request: Request) -> bytes:
+        return answer.encode() if request.method == "HEAD" else ok()
 
-    def script(peer: Peer) -> None:
-        while data := whole_request(peer):
-            sent.append(data.decode("latin-1").split(" ")[0])
-            peer.say(answer.encode() if sent[-1] == "HEAD" else ok())
-
-    with ScriptedServer(script) as server:
-        store = open_store(settings(f"http://127.0.0.1:{server.port}"))
+    with driver_on(serve) as (store, heard):
         timing = store.actions[ENSURE](Job(1, ENSURE, 0, 3, 0, 50), 0)
-        store.close()
-    assert sent == (["HEAD", "PUT"] if uploads else ["HEAD"])
+    assert [each.method for each in heard] == ["HEAD", *["PUT"] * uploads]
     assert (timing.status, timing.bytes_moved) == (200, 50 if uploads else 0)
 
 
 def test_a_request_signed_before_the_key_of_our_region_came_begins_anew() -> None:
     with outcome_of(READ, OTHER_REGION.replace(b"eu-west-1", b"us-east-1")) as failure:
         assert failure.kind is ErrorKind.UNAUTHORIZED
+
+
+def test_the_name_of_our_own_region_is_no_hint_at_another() -> None:
+    # As MinIO answers if it has been given a region.
+    answer = response(404, error("NoSuchKey", "no key", "<Region>us-east-1</Region>"))
+    with outcome_of(READ, answer) as failure:
+        assert failure.kind is ErrorKind.STATUS
+        assert failure.detail.endswith("GET returned 404: NoSuchKey: no key")
 
 
 def test_head_without_a_code_goes_by_its_status() -> None:
@@ -264,7 +329,7 @@ def test_an_error_of_no_requested_object_fails_a_bulk_delete(record: bytes) -> N
         assert failure.kind is ErrorKind.PROTOCOL
         assert (failure.timing.status, failure.timing.statuses) == (200, ())
     with pytest.raises(StorageError) as caught:
-        asked_of_admin(lambda admin: admin.bulk_delete("ssbench_000000", ["a"]), answer)
+        asked(lambda admin: admin.bulk_delete("ssbench_000000", ["a"]), answer)
     assert caught.value.kind is ErrorKind.PROTOCOL
 
 
@@ -277,6 +342,20 @@ def test_a_bulk_delete_over_two_buckets_is_two_requests() -> None:
         assert failure.timing.statuses == (204, 0, 204)
 
 
+@pytest.mark.parametrize("last", [ok(GONE), response(403, error("AccessDenied"))])
+def test_a_bulk_delete_counts_the_reconnects_of_all_its_requests(last: bytes) -> None:
+    with ScriptedServer(answering(ok()), answering(ok(GONE), last)) as server:
+        store = open_store(settings(f"http://127.0.0.1:{server.port}"))
+        store.actions[READ](Job(1, READ, 0, 3, 0, 50), 0)
+        server.wait_closed()
+        try:
+            found = store.actions[BULK_DELETE](Job(2, BULK_DELETE, 0, 3, 2, 50, others=(4,)), 0)
+        except StorageError as failure:
+            found = failure
+        store.close()
+    assert found.reconnects == 1
+
+
 def test_a_delete_does_not_fail_without_an_object() -> None:
     with outcome_of(DELETE, b"HTTP/1.1 204 No Content\r\n\r\n") as timing:
         assert (timing.status, timing.bytes_moved) == (204, 0)
@@ -285,33 +364,16 @@ def test_a_delete_does_not_fail_without_an_object() -> None:
 # --- Requests, as captured
 
 
-def whole_request(peer: Peer) -> bytes:
-    data = peer.hear()
-    length = int((re.search(rb"Content-Length: (\d+)", data) or [b"", b"0"])[1])
-    while data and len(data) < data.index(b"\r\n\r\n") + 4 + length:
-        data += peer.sock.recv(65536)
-    return data
-
-
 def captured(operation: int, **own: Any) -> dict[str, Any]:
     """The request that the driver sends: method, path, query, headers by lower-case name, body."""
-    heard: list[bytes] = []
 
-    def script(peer: Peer) -> None:
-        data = whole_request(peer)
-        heard.append(data)
-        peer.say(ok(b"" if data.startswith(b"HEAD") else b"<CopyObjectResult/>"))
+    def answer(request: Request) -> bytes:
+        return ok(b"" if request.method == "HEAD" else b"<CopyObjectResult/>")
 
-    with ScriptedServer(script) as server:
-        url = f"http://127.0.0.1:{server.port}"
-        store = open_store(settings(url, **own))
+    with driver_on(answer, **own) as (store, heard):
         store.actions[operation](Job(1, operation, 0, 12, 2, 50, others=(13,)), 0)
-        store.close()
-    head, _, body = heard[0].partition(b"\r\n\r\n")
-    line, *lines = head.decode().split("\r\n")
-    method, target, _ = line.split(" ")
-    headers = {name.lower(): value for name, _, value in (each.partition(": ") for each in lines)}
-    return {"method": method, "target": target, "url": f"{url}{target}", **headers, "body": body}
+    (sent,) = heard
+    return {**sent.headers, "method": sent.method, "target": sent.target, "body": sent.body}
 
 
 TOKEN = AwsKeys("AKID", "s3cret-key", "session/token==")
@@ -330,9 +392,8 @@ def test_botocore_recomputes_the_signature_of_a_captured_request(
     moment = time.strptime(sent["x-amz-date"], "%Y%m%dT%H%M%SZ")
     now = time.mktime(moment) - time.timezone
     headers = {name: sent[name] for name in signed}
-    host = sent["host"] if own.get("style") == "virtual" else sent["url"].split("/")[2]
-    expected = recomputed(keys, "us-east-1", sent["method"], f"http://{host}{sent['target']}",
-                          headers, now)  # fmt: skip
+    url = f"http://{sent['host']}{sent['target']}"
+    expected = recomputed(keys, "us-east-1", sent["method"], url, headers, now)
     assert sent["authorization"].replace(",", ", ") == expected
     assert {"host", "x-amz-content-sha256", "x-amz-date"} <= set(signed)
     assert ("x-amz-security-token" in signed) == bool(keys.token)
@@ -349,6 +410,16 @@ def test_a_bucket_is_in_the_path_or_in_the_host() -> None:
     own = captured(READ, style="virtual")
     assert own["target"] == "/tiny_run1_000012"
     assert own["host"].startswith("ssbench-000000.127.0.0.1:")
+
+
+@pytest.mark.parametrize("operation", METHODS)
+def test_any_operation_uses_all_endpoints(operation: int) -> None:
+    refused, seeded = response(403), partial(open_store, seed=1)
+    with driver_on(lambda request: refused, kind=seeded, paths=("/a", "/b")) as (store, heard):
+        for _ in range(12):
+            with pytest.raises(StorageError):
+                store.actions[operation](job(operation), 0)
+    assert {each.target[:3] for each in heard} == {"/a/", "/b/"}
 
 
 def test_a_copy_names_its_source_and_keeps_no_metadata() -> None:
@@ -374,7 +445,7 @@ def test_an_endpoint_that_echoes_headers_tells_no_secret(status: int, size: int)
         for secret in ("session", "token&", "0123"):
             assert secret not in failure.detail
     with pytest.raises(StorageError) as caught:
-        asked_of_admin(lambda admin: admin.list_objects("c_000000", "", 9), answer, keys=keys)
+        asked(lambda admin: admin.list_objects("c_000000", "", 9), answer, keys=keys)
     assert "session/" not in caught.value.detail
 
 
@@ -392,6 +463,8 @@ def test_headers_of_the_scenario_are_sent_and_those_of_s3_signed() -> None:
         assert "x-amz-storage-class" in signed
         assert "x-other" not in signed
     assert "x-other" not in captured(READ, headers=((CREATE, lines),))
+    alike = "x-amz-meta-foo: 1\r\nfoo: 1\r\n"
+    assert captured(READ, headers=((READ, alike),))["foo"] == "1"
 
 
 # --- Names
@@ -432,20 +505,13 @@ def test_neither_policies_nor_expiry_are_taken() -> None:
 @pytest.mark.parametrize(("region", "named"), [("us-east-1", False), ("eu-west-1", True)])
 def test_a_bucket_is_made_in_the_region(region: str, named: bool) -> None:
     """Amazon refuses a bucket whose request names no region but the default, or names that."""
-    bodies: list[bytes] = []
 
-    def script(peer: Peer) -> None:
-        while data := whole_request(peer):
-            head, _, body = data.partition(b"\r\n\r\n")
-            if head.startswith(b"PUT /ssbench-000001 "):
-                bodies.append(body)
-            is_put = head.startswith(b"PUT ")
-            peer.say(ok() if is_put else response(404, error("NoSuchBucket")))
+    def answer(request: Request) -> bytes:
+        return ok() if request.method == "PUT" else response(404, error("NoSuchBucket"))
 
-    with ScriptedServer(script) as server:
-        admin = open_admin(settings(f"http://127.0.0.1:{server.port}", region=region))
+    with driver_on(answer, kind=open_admin, region=region) as (admin, heard):
         assert admin.make_container("ssbench_000001") is None
-        admin.close()
+    bodies = [each.body for each in heard if each.head.startswith("PUT /ssbench-000001 ")]
     constraint = f"<LocationConstraint>{region}</LocationConstraint>"
     inside = f"<CreateBucketConfiguration>{constraint}</CreateBucketConfiguration>"
     assert bodies == [inside.encode() if named else b""]
@@ -454,14 +520,12 @@ def test_a_bucket_is_made_in_the_region(region: str, named: bool) -> None:
 # --- Listings of containers and prefixes
 
 
-def asked_of_admin(call: Callable[[StoreAdmin], object], *answers: bytes, **own: Any) -> object:
-    """What the driver's cold half makes of these responses."""
-    with ScriptedServer(answering(*answers)) as server:
-        admin = open_admin(settings(f"http://127.0.0.1:{server.port}", **own))
-        try:
-            return call(admin)
-        finally:
-            admin.close()
+def asked(
+    call: Callable[[Any], object], *answers: bytes, **own: Any
+) -> tuple[object, list[Request]]:
+    """What the driver's cold half makes of these responses, and what it sent."""
+    with driver_on(*answers, kind=open_admin, **own) as (admin, heard):
+        return call(admin), heard
 
 
 def listing_page(*names: str, token: str = "", more: str = "") -> bytes:
@@ -479,13 +543,13 @@ def test_a_listing_that_stands_still_is_refused(marker: str) -> None:
     """Its marker does not go back to the mark, either: the names before it would come again."""
     pages = [listing_page(), listing_page(), listing_page("a")]
     with pytest.raises(StorageError) as caught:
-        asked_of_admin(lambda admin: admin.list_objects("ssbench_000000", marker, 10), *pages)
+        asked(lambda admin: admin.list_objects("ssbench_000000", marker, 10), *pages)
     assert caught.value.kind is ErrorKind.PROTOCOL
 
 
 def test_a_page_with_nothing_but_the_mark_is_followed_by_the_next() -> None:
     pages = [listing_page(".ssbench"), listing_page("tiny_000001")]
-    found = asked_of_admin(lambda admin: admin.list_objects("ssbench_000000", "", 1), *pages)
+    found, _ = asked(lambda admin: admin.list_objects("ssbench_000000", "", 1), *pages)
     assert found == [ObjectEntry("tiny_000001", 1)]
 
 
@@ -495,7 +559,7 @@ def test_a_listing_of_prefixes_with_a_repeated_token_is_refused(tokens: str) -> 
     pages = [listing_page(token=token, more=prefix) for token in tokens]
     pages.append(ok(f"<ListBucketResult>{prefix}</ListBucketResult>".encode()))
     with pytest.raises(StorageError) as caught:
-        asked_of_admin(lambda admin: admin.list_containers("", "", 10), *pages, bucket="b")
+        asked(lambda admin: admin.list_containers("", "", 10), *pages, bucket="b")
     assert caught.value.kind is ErrorKind.PROTOCOL
 
 
@@ -513,13 +577,8 @@ class Buckets:
         self.faults = {name.replace("_", " /", 1): status for name, status in faults.items()}
         self.uploads = 501  #: the status of a listing of uploads
 
-    def __call__(self, peer: Peer) -> None:
-        while data := whole_request(peer):
-            method, target = data.decode("latin-1").split(" ")[:2]
-            path, _, query = target.partition("?")
-            peer.say(self._answer(method, path, query))
-
-    def _answer(self, method: str, path: str, query: str) -> bytes:
+    def __call__(self, request: Request) -> bytes:
+        method, (path, _, query) = request.method, request.target.partition("?")
         fault = self.faults.pop(f"{method} {path}", 0)
         if fault:
             return response(fault, error("Fault") if method != "HEAD" else "")
@@ -542,13 +601,9 @@ class Buckets:
 
 
 @contextmanager
-def admin_of(server: Buckets, **own: Any) -> Iterator[StoreAdmin]:
-    with ScriptedServer(server) as listening:
-        admin = open_admin(settings(f"http://127.0.0.1:{listening.port}", **own))
-        try:
-            yield admin
-        finally:
-            admin.close()
+def admin_of(server: Buckets) -> Iterator[StoreAdmin]:
+    with driver_on(server, kind=open_admin) as (admin, _):
+        yield admin
 
 
 def test_a_bucket_that_another_master_makes_at_this_moment_is_no_failure() -> None:

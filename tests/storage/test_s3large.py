@@ -6,10 +6,10 @@ tests/contract and tests/e2e/test_s3.py run them against real servers.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 from hashlib import md5
-from typing import Any
+from time import perf_counter_ns
 
 import pytest
 from msgspec.structs import replace
@@ -17,12 +17,13 @@ from msgspec.structs import replace
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject
-from ssbench.core.operations import COPY, CREATE, ENSURE, POST, REMOVE
+from ssbench.core.operations import COPY, CREATE, ENSURE, POST, READ, REMOVE
 from ssbench.core.retry import Attempts, NextStep
-from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload, StoreAdmin, UploadAdmin
-from ssbench.storage.registry import open_admin, open_store
-from tests.fakes.scripted_server import Peer, ScriptedServer, ok
-from tests.storage.test_s3 import error, response, settings
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload
+from ssbench.storage.registry import open_store
+from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
+from tests.storage.test_s3 import Request, asked, driver_on, error, response, settings
 
 NAME = b"tiny_run1_000012"
 BEGUN = ok(b"<InitiateMultipartUploadResult><UploadId>id&amp;1</UploadId>"
@@ -40,40 +41,21 @@ def copied(etag: str = "&quot;c&quot;") -> bytes:
     return ok(f"<CopyPartResult><ETag>{etag}</ETag></CopyPartResult>".encode())
 
 
-class Requests:
-    """What a server received: of each request its method and query, its head and its body."""
-
-    def __init__(self, answers: tuple[bytes, ...]) -> None:
-        self._answers = iter(answers)
-        self.lines: list[str] = []
-        self.heads: list[str] = []
-        self.bodies: list[bytes] = []
-
-    def serve(self, peer: Peer) -> None:
-        """Answer one request after another."""
-        while data := peer.hear():
-            head, _, body = data.partition(b"\r\n\r\n")
-            found = re.search(rb"Content-Length: (\d+)", head)
-            while found and len(body) < int(found[1]):
-                body += peer.sock.recv(65536)
-            method, target, _ = head.decode().partition("\r\n")[0].split(" ")
-            self.lines.append(f"{method} {target.partition('?')[2]}")
-            self.heads.append(head.decode().lower())
-            self.bodies.append(body)
-            peer.say(next(self._answers))
+#: Objects of more than 30 bytes are in parts of 40.
+LARGE = LargeObject(30, 40, "", 1)
+store_of = partial(driver_on, large=LARGE)
 
 
-@contextmanager
-def store_of(*answers: bytes, **own: Any) -> Iterator[tuple[ObjectStore, Requests]]:
-    """A store that gives these responses one after another."""
-    requests = Requests(answers)
-    with ScriptedServer(requests.serve) as server:
-        given = settings(f"http://127.0.0.1:{server.port}", **own)
-        store = open_store(replace(given, large_object=LargeObject(30, 40, "", 1)))
-        try:
-            yield store, requests
-        finally:
-            store.close()
+def in_parts(server: ScriptedServer) -> StorageSettings:
+    return replace(settings(f"http://127.0.0.1:{server.port}"), large_object=LARGE)
+
+
+def lines(requests: Sequence[Request]) -> list[str]:
+    return [each.line for each in requests]
+
+
+def heads(requests: Sequence[Request]) -> list[str]:
+    return [each.head.lower() for each in requests]
 
 
 def job(operation: int, size: int = 60, number: int = 12) -> Job:
@@ -96,11 +78,10 @@ def test_an_upload_is_begun_sent_in_parts_and_completed() -> None:
     with store_of(BEGUN, part(), part(), DONE, headers=headers) as (store, requests):
         timing = store.actions[CREATE](job(CREATE), 0)
     assert (timing.status, timing.bytes_moved) == (200, 60)
-    assert requests.lines == ["POST uploads=", *PARTS, COMPLETE]
-    assert [len(body) for body in requests.bodies[1:3]] == [40, 20]
+    assert lines(requests) == ["POST uploads=", *PARTS, COMPLETE]
     whole = b"".join(SyntheticSource(1 << 20).pieces(NAME, 2, 60))
-    assert b"".join(requests.bodies[1:3]) == whole
-    assert re.findall(rb"<Part>.*?</Part>", requests.bodies[3]) == [
+    assert [each.body for each in requests[1:3]] == [whole[:40], whole[40:]]
+    assert re.findall(rb"<Part>.*?</Part>", requests[3].body) == [
         b"<Part><PartNumber>%d</PartNumber><ETag>\"a&amp;b\"</ETag></Part>" % number
         for number in (1, 2)
     ]  # fmt: skip
@@ -108,8 +89,8 @@ def test_an_upload_is_begun_sent_in_parts_and_completed() -> None:
                      "x-amz-meta-ssbench-version: 2",
                      "x-amz-meta-ssbench-segments: multipart 40")  # fmt: skip
     for line in of_the_object:
-        assert [line in head for head in requests.heads] == [True, False, False, False]
-    assert all("x-other: 1" in head for head in requests.heads)
+        assert [line in head for head in heads(requests)] == [True, False, False, False]
+    assert all("x-other: 1" in head for head in heads(requests))
 
 
 @pytest.mark.parametrize("answers", [
@@ -124,7 +105,7 @@ def test_a_failed_upload_is_aborted_at_once(answers: list[bytes]) -> None:
         failure = failure_of(store)
     assert failure.kind in (ErrorKind.STATUS, ErrorKind.PROTOCOL)
     assert not failure.partly_done
-    assert requests.lines[-1] == ABORT
+    assert lines(requests)[-1] == ABORT
 
 
 def test_an_error_in_the_response_to_a_completion_leaves_the_outcome_unknown() -> None:
@@ -145,8 +126,44 @@ def test_an_upload_that_can_not_be_aborted_is_aborted_after_a_later_one() -> Non
         failure = failure_of(store)
         assert (failure.status, failure.partly_done) == (403, True)
         assert store.actions[CREATE](job(CREATE, number=9), 0).status == 200
-    assert requests.lines[-2:] == [COMPLETE, ABORT]
-    assert "/tiny_run1_000012?" in requests.heads[-1]
+    assert lines(requests)[-2:] == [COMPLETE, ABORT]
+    assert "/tiny_run1_000012?" in heads(requests)[-1]
+
+
+def test_an_upload_that_took_too_long_has_time_to_be_aborted() -> None:
+    def begin(peer: Peer) -> None:
+        peer.hear()
+        peer.say(BEGUN)
+        peer.linger()
+
+    def abort(peer: Peer) -> None:
+        peer.hear()
+        peer.is_over(0.3)
+        peer.say(ABORTED)
+
+    with ScriptedServer(begin, abort) as server:
+        store = open_store(in_parts(server))
+        with pytest.raises(StorageError) as caught:
+            store.actions[CREATE](job(CREATE), perf_counter_ns() + 100_000_000)
+        store.close()
+    assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
+    assert not caught.value.partly_done
+
+
+@pytest.mark.parametrize("answers", [
+    [part(), part(), DONE], [response(403, error("AccessDenied")), ABORTED],
+])  # fmt: skip
+def test_the_reconnect_of_the_first_request_of_an_upload_counts(answers: list[bytes]) -> None:
+    with ScriptedServer(answering(ok()), answering(BEGUN, *answers)) as server:
+        store = open_store(in_parts(server))
+        store.actions[READ](job(READ, 10), 0)
+        server.wait_closed()
+        try:
+            found = store.actions[CREATE](job(CREATE), 0)
+        except StorageError as failure:
+            found = failure
+        store.close()
+    assert found.reconnects == 1
 
 
 @pytest.mark.parametrize("answer", [
@@ -156,7 +173,7 @@ def test_an_upload_without_an_id_is_an_error(answer: bytes) -> None:
     with store_of(answer) as (store, requests):
         failure = failure_of(store)
     assert failure.kind in (ErrorKind.PROTOCOL, ErrorKind.STATUS)
-    assert requests.lines == ["POST uploads="]
+    assert lines(requests) == ["POST uploads="]
 
 
 def test_a_wrong_etag_of_a_part_is_found_under_verify() -> None:
@@ -188,7 +205,7 @@ def test_an_initial_object_is_uploaded_unless_it_is_there_in_such_parts(
 ) -> None:
     with store_of(found, BEGUN, part(), part(), DONE) as (store, requests):
         timing = store.actions[ENSURE](job(ENSURE), 0)
-    assert requests.lines == ["HEAD ", *["POST uploads=", *PARTS, COMPLETE] * uploads]
+    assert lines(requests) == ["HEAD ", *["POST uploads=", *PARTS, COMPLETE] * uploads]
     assert (timing.status, timing.bytes_moved) == (200, 60 if uploads else 0)
 
 
@@ -196,10 +213,10 @@ def test_a_post_copies_an_object_onto_itself() -> None:
     with store_of(BEGUN, copied(), copied(), DONE) as (store, requests):
         timing = store.actions[POST](job(POST), 0)
     assert (timing.status, timing.bytes_moved) == (200, 0)
-    assert requests.lines == ["POST uploads=", *PARTS, COMPLETE]
-    assert "x-amz-meta-ssbench-post: 7" in requests.heads[0]
+    assert lines(requests) == ["POST uploads=", *PARTS, COMPLETE]
+    assert "x-amz-meta-ssbench-post: 7" in heads(requests)[0]
     ranges = [f"x-amz-copy-source-range: bytes={part}" for part in ("0-39", "40-59")]
-    for head, wanted in zip(requests.heads[1:3], ranges, strict=True):
+    for head, wanted in zip(heads(requests)[1:3], ranges, strict=True):
         assert wanted in head
         assert "/tiny_run1_000012\r\n" in head
         assert "content-length: 0" in head
@@ -208,33 +225,33 @@ def test_a_post_copies_an_object_onto_itself() -> None:
 def test_an_object_of_one_part_is_copied_without_a_range() -> None:
     with store_of(BEGUN, copied(), DONE) as (store, requests):
         store.actions[COPY](job(COPY, 40), 0)
-    assert requests.lines == ["POST uploads=", PARTS[0], COMPLETE]
-    assert "x-amz-copy-source: " in requests.heads[1]
-    assert "copy-source-range" not in requests.heads[1]
+    assert lines(requests) == ["POST uploads=", PARTS[0], COMPLETE]
+    assert "x-amz-copy-source: " in heads(requests)[1]
+    assert "copy-source-range" not in heads(requests)[1]
 
 
 def test_a_copy_names_the_ranges_of_its_parts() -> None:
     with store_of(BEGUN, copied(), copied(), DONE) as (store, requests):
         timing = store.actions[COPY](job(COPY), 0)
     assert timing.bytes_moved == 0
-    assert "/tiny_run1_000013?uploads=" in requests.heads[0]
-    assert "ssbench-version" not in requests.heads[0]
-    for head, first, last in zip(requests.heads[1:3], (0, 40), (39, 59), strict=True):
+    assert "/tiny_run1_000013?uploads=" in heads(requests)[0]
+    assert "ssbench-version" not in heads(requests)[0]
+    for head, first, last in zip(heads(requests)[1:3], (0, 40), (39, 59), strict=True):
         assert "x-amz-copy-source: /ssbench-000000/tiny_run1_000012" in head
         assert f"x-amz-copy-source-range: bytes={first}-{last}\r\n" in f"{head}\r\n"
         assert "content-length: 0" in head
     with store_of(BEGUN, copied(), DONE) as (store, requests):
         store.actions[POST](job(POST, 35), 0)
-    assert "x-amz-meta-ssbench-post: 7" in requests.heads[0]
-    assert "x-amz-meta-ssbench-version: 2" in requests.heads[0]
-    assert "x-amz-copy-source-range" not in requests.heads[1]
+    assert "x-amz-meta-ssbench-post: 7" in heads(requests)[0]
+    assert "x-amz-meta-ssbench-version: 2" in heads(requests)[0]
+    assert "x-amz-copy-source-range" not in heads(requests)[1]
 
 
 def test_an_error_in_the_response_to_a_copied_part_is_an_error() -> None:
     with store_of(BEGUN, FAILED, ABORTED) as (store, requests):
         failure = failure_of(store, COPY)
     assert "200 with an error: InternalError" in failure.detail
-    assert requests.lines[-1] == ABORT
+    assert lines(requests)[-1] == ABORT
 
 
 # --- Open uploads
@@ -255,22 +272,10 @@ def test_clean_up_of_an_object_aborts_its_open_uploads_only() -> None:
     pages = page_of(name, name, f"{name}3")
     with store_of(ABORTED, pages, ABORTED, response(404)) as (store, requests):
         assert store.actions[REMOVE](job(REMOVE), 0).status == 204
-    assert requests.lines[1:] == [
+    assert lines(requests)[1:] == [
         f"GET encoding-type=url&max-uploads=1000&prefix={name}&uploads=",
         "DELETE uploadId=id0", "DELETE uploadId=id1",
     ]  # fmt: skip
-
-
-def asked(call: Callable[[Any], object], *answers: bytes, **own: Any) -> tuple[object, Requests]:
-    """What the cold half makes of these responses."""
-    requests = Requests(answers)
-    with ScriptedServer(requests.serve) as server:
-        admin: StoreAdmin = open_admin(settings(f"http://127.0.0.1:{server.port}", **own))
-        assert isinstance(admin, UploadAdmin)
-        try:
-            return call(admin), requests
-        finally:
-            admin.close()
 
 
 def test_a_page_of_open_uploads_ends_with_a_whole_name() -> None:
@@ -280,7 +285,7 @@ def test_a_page_of_open_uploads_ends_with_a_whole_name() -> None:
     )
     assert found == [OpenUpload("a", "id0", 1767323045.0)]
     query = "encoding-type=url&key-marker=c_000000%2F0&max-uploads=1000&prefix=c_000000%2F&uploads="
-    assert requests.lines == [f"GET {query}"]
+    assert lines(requests) == [f"GET {query}"]
     found, _ = asked(lambda admin: admin.open_uploads("c_000000", ""), page_of("b", "b"))
     assert found == [OpenUpload("b", f"id{index}", 1767323045.0) for index in range(2)]
 
@@ -293,7 +298,7 @@ def test_more_open_uploads_of_a_name_than_a_page_are_all_listed() -> None:
     found, requests = asked(lambda admin: admin.open_uploads("c", ""), *pages, bucket="bench")
     assert found == [OpenUpload("a", f"id{index}", 1767323045.0) for index in range(4)]
     query = "encoding-type=url&{}max-uploads=1000&prefix=c%2F&{}uploads="
-    assert requests.lines == [
+    assert lines(requests) == [
         f"GET {query.format(key, upload)}"
         for key, upload in (
             ("", ""),
@@ -334,7 +339,7 @@ def test_a_container_in_which_others_upload_is_neither_marked_nor_deleted() -> N
     assert found == ContainerInfo(None, marked=False, object_count=None)
     found, requests = asked(lambda admin: admin.make_container("c_000000"), *unmarked, foreign)
     assert found == ContainerInfo(None, marked=False, object_count=None)
-    assert {line.partition(" ")[0] for line in requests.lines} == {"GET", "HEAD"}
+    assert {line.partition(" ")[0] for line in lines(requests)} == {"GET", "HEAD"}
     for answers in ([MARKED, foreign], [*unmarked, foreign]):
         with pytest.raises(StorageError) as caught:
             asked(lambda admin: admin.delete_container("c_000000"), *answers)
@@ -347,7 +352,7 @@ def test_a_bucket_with_more_objects_than_a_page_is_not_marked() -> None:
         lambda admin: admin.make_container("c_000000"), ok(listing), response(404)
     )
     assert found == ContainerInfo(None, marked=False, object_count=None)
-    assert {line.partition(" ")[0] for line in requests.lines} == {"GET", "HEAD"}
+    assert {line.partition(" ")[0] for line in lines(requests)} == {"GET", "HEAD"}
 
 
 @pytest.mark.parametrize("refused", [

@@ -129,7 +129,9 @@ def test_the_credentials_file_goes_before_the_configuration(home: Path) -> None:
     assert values["region"] == "x"
 
 
-@pytest.mark.parametrize("bucket", ["", "a/b", "a?b", "a#b", "a%b", "a@b", "a:b", "a b", "\u00fc"])
+@pytest.mark.parametrize(
+    "bucket", ["", "a/b", "a?b", "a#b", "a%b", "a@b", "a:b", "a b", "\u00fc", "a\n", ".."]
+)
 def test_what_is_no_name_of_a_bucket_is_refused(bucket: str) -> None:
     with pytest.raises(UsageError, match="is not the name of a bucket"):
         parse_storage_options([f"s3_bucket={bucket}"], OPTIONS)
@@ -280,6 +282,22 @@ def test_a_rejected_renewal_says_why() -> None:
         provider = S3Login(options(store.url))
         provider.log_in()
         with pytest.raises(AuthError, match="ExpiredToken"):
+            provider.renew()
+
+
+def test_a_renewal_without_usable_keys_is_an_error_of_access(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("s")
+    with S3(LISTING) as store:
+        environ = {"AWS_ACCESS_KEY_ID": "A", "HOME": str(tmp_path)}
+        provider = S3Login(options(store.url, environ, secret_key_file=str(file)))
+        provider.log_in()
+        file.unlink()
+        with pytest.raises(AuthError, match="secret: No such file"):
+            provider.renew()
+        file.write_text("s")
+        environ["AWS_SESSION_TOKEN"] = "t\u00f6ken"
+        with pytest.raises(AuthError, match="can't be sent in a header"):
             provider.renew()
 
 
