@@ -213,8 +213,14 @@ class FileStorage(FileClient):
 
     def _put(self, job: Job, deadline_ns: int, *, is_new: bool) -> Timing:
         if self._files is not None:
+            most = len(self._buffer.whole)
             with self._files.open(job) as file:
-                timing = self._write_pieces(job, deadline_ns, file.pieces(), is_new=is_new)
+                parts = (
+                    piece[at : at + most]
+                    for piece in file.pieces()
+                    for at in range(0, len(piece), most)
+                )
+                timing = self._write_pieces(job, deadline_ns, parts, is_new=is_new)
                 file.check_unchanged(timing)
             return timing
         content = self._naming.object(job.size_class, job.object).encode()

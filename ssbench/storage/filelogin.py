@@ -90,7 +90,7 @@ class FileAccess:
     where = ""
 
     def __init__(self, options: StoreOptions) -> None:
-        from ssbench.storage.filetree import FileTree
+        from ssbench.storage.filetree import FileTree, ThreadBuffer
 
         values = option_values(OPTIONS, options)
         if not values.get("path"):
@@ -98,6 +98,7 @@ class FileAccess:
         values["path"] = os.path.abspath(values["path"])
         settings = typed(FileSettings, values)
         self._tree = FileTree(settings.path)
+        ThreadBuffer(settings.io_buffer)  # not only in the workers
         notes = self._check(settings)
         self.notes: Sequence[str] = notes if options.measures else ()
         if options.remote_workers:
