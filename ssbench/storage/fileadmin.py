@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
@@ -24,6 +23,7 @@ from ssbench.storage.base import (
 )
 from ssbench.storage.filelogin import FileClient
 from ssbench.storage.filetree import ATTRIBUTE, MARKER, Folder, check_part, failure
+from ssbench.storage.unpaged import ListingPages, delete_each
 
 _BULK = 1000  #: names of a bulk delete, which is only a loop: it saves the way between threads
 
@@ -37,6 +37,11 @@ class FileAdmin(FileClient):
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings)
         self._run_id, self._fsync = settings.run_id, self._own.fsync
+        self._pages = ListingPages(self._objects)
+
+    def close(self) -> None:
+        self._pages.close()
+        super().close()
 
     def limits(self) -> StoreLimits:
         longest = os.fpathconf(self._tree.root.fd, "PC_NAME_MAX")
@@ -68,34 +73,44 @@ class FileAdmin(FileClient):
         if found is None or (not found.marked and found.object_count == 0):
             if changing is not None:
                 changing()
-            self._mark(container)
+            try:
+                if found is None:
+                    try:
+                        os.mkdir(container, dir_fd=self._tree.root.fd)
+                    except FileExistsError:  # another client has made it meanwhile
+                        return self.make_container(container, changing)
+                self._mark(container)
+            except OSError as error:
+                raise failure(error, container) from error
         return found
 
     def _mark(self, container: str) -> None:
-        """Make the folder, if it is missing, and the marker in it."""
-        root = self._tree.root.fd
+        """Make the marker in a container, unless another master has just made it.
+
+        :raises OSError: it can't be made.
+        """
+        folder = self._folder(container)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         try:
-            with suppress(FileExistsError):
-                os.mkdir(container, dir_fd=root)
-            folder = self._folder(container)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             fd = os.open(MARKER, flags, 0o666, dir_fd=folder.fd)
-            try:
-                os.write(fd, f"{self._run_id}\n".encode())
-                if self._fsync:
-                    for each in (fd, folder.fd, root):
-                        os.fsync(each)
-            finally:
-                os.close(fd)
-        except OSError as error:
-            raise failure(error, container) from error
+        except FileExistsError:
+            if self._is_marked(folder):
+                return
+            raise
+        try:
+            os.write(fd, f"{self._run_id}\n".encode())
+            if self._fsync:
+                for each in (fd, folder.fd, self._tree.root.fd):
+                    os.fsync(each)
+        finally:
+            os.close(fd)
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         entries: list[ContainerEntry] = []
         for name in self._tree.containers():
             if name > marker and name.startswith(prefix) and len(entries) < limit:
                 with suppress(StorageError):  # deleted meanwhile, or not to be read
-                    sizes = [size for _, size in self._objects(name)]
+                    sizes = [size for _, size in self._objects(name, "")]
                     entries.append(ContainerEntry(name, len(sizes), sum(sizes)))
         return entries
 
@@ -126,13 +141,12 @@ class FileAdmin(FileClient):
     # Objects
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-        return [ObjectEntry(*found) for found in islice(self._objects(container, marker), limit)]
+        return self._pages.page(container, marker, limit)
 
-    def _objects(self, container: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Names and sizes."""
+    def _objects(self, container: str, after: str) -> Iterator[ObjectEntry]:
         for found in self._tree.files(container, after):
             with suppress(FileNotFoundError):
-                yield found.name, found.size()
+                yield ObjectEntry(found.name, found.size())
 
     def object_run_id(self, container: str, name: str) -> str | None:
         folder, part = self._tree.locate(container, name)
@@ -168,13 +182,7 @@ class FileAdmin(FileClient):
         return True
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
-        failed = []
-        for name in names:
-            try:
-                self.delete_object(container, name)
-            except StorageError as error:
-                failed.append((name, error.status))
-        return failed
+        return delete_each(self.delete_object, container, names)
 
     # What they share
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from xml.parsers import expat  # nosec B406 # see XmlReader
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind
+from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.httpresponse import LISTING_MAX
 from ssbench.storage.xmlreader import XmlReader
 
@@ -38,15 +38,15 @@ class ResponseCounter(XmlReader):
         self._depth = 0
         self._root = ""
 
-    def finish(self) -> None:
+    def finish(self, timing: Timing) -> None:
         """Check, after all data was fed, that it is a whole multistatus.
 
+        :param timing: of the response, for the error.
         :raises StorageError: PROTOCOL: it isn't.
         """
         if not self._is_valid() or self._root != _ROOT:
-            raise StorageError(
-                ErrorKind.PROTOCOL, "the store's response is not a valid multistatus of WebDAV"
-            )
+            detail = "the store's response is not a valid multistatus of WebDAV"
+            raise StorageError(ErrorKind.PROTOCOL, detail, status=timing.status, timing=timing)
 
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._depth += 1

@@ -109,7 +109,7 @@ class WebdavStorage(WebdavClient, HttpStorage):
         timing = self._send("PROPPATCH", self._path(job), deadline_ns, upload, response, XML_TYPE)
         timing = timing._replace(bytes_moved=0)
         if timing.status == 207:
-            response.finish()
+            response.finish(timing)
             status = max((each for member in members for each in member.statuses), default=500)
             if status >= 300:
                 raise StorageError(
@@ -134,14 +134,8 @@ class WebdavStorage(WebdavClient, HttpStorage):
         # Counting costs a third of parsing.
         counter = EntryCounter()
         response = self._members(path, take) if beginning else counter
-        timing = self._propfind(path, response, deadline_ns)._replace(bytes_moved=0)
-        if timing.status != 207:
-            raise self.status_error("PROPFIND", timing)
-        try:
-            response.finish()
-        except StorageError as error:
-            error.timing = timing
-            raise
+        timing = self._propfind(path, response, deadline_ns)
+        response.finish(timing)
         return timing._replace(items=len(found) if beginning else counter.entries)
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from time import time
 
 from ssbench.core.errors import StorageError
@@ -29,6 +28,7 @@ from ssbench.storage.base import (
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httpresponse import Collector, seconds_ahead
 from ssbench.storage.sites import quoted_name
+from ssbench.storage.unpaged import ListingPages, delete_each
 from ssbench.storage.webdavclient import (
     MARKER,
     PROPFIND,
@@ -41,7 +41,6 @@ from ssbench.storage.webdavclient import (
 _LISTING_MAX = 1 << 34  #: bytes of a listing, of which little is kept
 _COUNTED_MAX = 1 << 20  #: bytes of a listing whose entries are counted
 KEPT = 20_000  #: entries of a folder that are kept at a time
-_LISTINGS = 16  #: containers of which that is so
 _DEPTH_MAX = 64  #: of folders in a container
 #: RFC 4331: bytes that may still be stored in a collection.
 _QUOTA = (
@@ -60,8 +59,7 @@ class WebdavAdmin(WebdavClient):
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
         self._run_id = settings.run_id
-        #: Container -> the last name of a page, and what follows it.
-        self._listings: dict[str, tuple[str, Iterator[ObjectEntry]]] = {}
+        self._pages = ListingPages(lambda container, after: self._walk(container, "", after))
         self._unmarked: set[str] = set()  #: containers that we made, and that have no mark yet
 
     def limits(self) -> StoreLimits:
@@ -70,9 +68,7 @@ class WebdavAdmin(WebdavClient):
     @under_fresh_nonce
     def state(self) -> StoreState:
         response = Collector()
-        timing = self._propfind("", response, self._admin_deadline_ns(), 0, _QUOTA)
-        if timing.status != 207:
-            raise self.status_error("PROPFIND", timing)
+        self._propfind("", response, self._admin_deadline_ns(), 0, _QUOTA)
         found = _AVAILABLE.search(response.body)
         return StoreState(int(found[1]) if found else None, seconds_ahead(response.headers, time()))
 
@@ -127,16 +123,7 @@ class WebdavAdmin(WebdavClient):
         return [ContainerEntry(name, 0, 0) for name, _ in page.entries()]
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-        # WebDAV has no pages: what a folder's listing has beyond this one is kept for the next.
-        last, entries = self._listings.pop(container, ("", iter(())))
-        if not marker or marker != last:
-            entries = self._walk(container, "", marker)
-        page = list(islice(entries, limit))
-        if page and len(page) == limit:
-            self._listings[container] = page[-1].name, entries
-            if len(self._listings) > _LISTINGS:
-                del self._listings[next(iter(self._listings))]
-        return page
+        return self._pages.page(container, marker, limit)
 
     def object_run_id(self, container: str, name: str) -> str | None:
         """By the object's name: a PUT of WebDAV has no metadata."""
@@ -148,16 +135,7 @@ class WebdavAdmin(WebdavClient):
         return self._request("DELETE", path, missing_ok=True).status != 404
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
-        """One by one, since WebDAV can't delete several."""
-        failures = []
-        for name in names:
-            try:
-                self.delete_object(container, name)
-            except StorageError as error:
-                if not error.status:
-                    raise
-                failures.append((name, error.status))
-        return failures
+        return delete_each(self.delete_object, container, names)
 
     def delete_container(self, container: str) -> bool:
         marked = unless_missing(self.owns, container)
@@ -185,18 +163,9 @@ class WebdavAdmin(WebdavClient):
             raise StorageError(
                 ErrorKind.PROTOCOL, f"{printable(container)}: more than {_DEPTH_MAX} folders deep"
             )
-        path = f"{container}/{folder}"
         after, more = marker, True
         while more:
-            page = _Page(KEPT)
-
-            def take(name: str, size: int, page: _Page = page, after: str = after) -> None:
-                key = folder + name
-                is_begun = name.endswith("/") and key != after and after.startswith(key)
-                if key > after or is_begun:
-                    page.add(key, size)
-
-            self._each_member(path, take)
+            page = self._page(container, folder, after)
             for key, size in page.entries():
                 if not key.endswith("/"):
                     yield ObjectEntry(key, size)
@@ -208,12 +177,24 @@ class WebdavAdmin(WebdavClient):
                         raise
             after, more = (page.entries()[-1][0], True) if page.is_cut else ("", False)
 
+    def _page(self, container: str, folder: str, after: str) -> _Page:
+        """The first entries of a folder from a name on; the folder that holds it is one of them."""
+        page = _Page(KEPT)
+
+        def take(name: str, size: int) -> None:
+            key = folder + name
+            is_begun = name.endswith("/") and key != after and after.startswith(key)
+            if key > after or is_begun:
+                page.add(key, size)
+
+        self._each_member(f"{container}/{folder}", take)
+        return page
+
     @under_fresh_nonce
     def _each_member(self, path: str, take: Callable[[str, int], None]) -> None:
         path = _path(path) if path else ""
         response = self._members(path, take, _LISTING_MAX)
-        self._propfind(path, response, self._admin_deadline_ns())
-        response.finish()
+        response.finish(self._propfind(path, response, self._admin_deadline_ns()))
 
     @under_fresh_nonce
     def _count(self, path: str) -> int:
@@ -222,8 +203,7 @@ class WebdavAdmin(WebdavClient):
         :raises StorageError: OVERLONG: there are too many to count.
         """
         response = EntryCounter(_COUNTED_MAX)
-        self._propfind(f"{path}/", response, self._admin_deadline_ns())
-        response.finish()
+        response.finish(self._propfind(f"{path}/", response, self._admin_deadline_ns()))
         return response.entries
 
     # --- Requests

@@ -218,10 +218,19 @@ class WebdavClient(HttpClient):
         self, path: str, response: Collector, deadline_ns: int, depth: int = 1,
         properties: bytes = PROPFIND,
     ) -> Timing:  # fmt: skip
-        return self._send(
+        """:raises StorageError: as ``_send``; or the response is no multistatus."""
+        timing = self._send(
             "PROPFIND", path, deadline_ns, Upload(len(properties), properties), response,
             f"Depth: {depth}\r\n{XML_TYPE}",
-        )  # fmt: skip
+        )._replace(bytes_moved=0)  # fmt: skip
+        if timing.status != 207:
+            raise StorageError(
+                ErrorKind.STATUS,
+                f"{self._pools[timing.url].name}: PROPFIND returned {timing.status}, not 207",
+                status=timing.status,
+                timing=timing,
+            )
+        return timing
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
         return self._pools[timing.url].status_error(method, timing, self._sites[timing.url].secret)

@@ -9,12 +9,14 @@ import resource
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from ssbench.core.errors import AuthError, StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
@@ -37,6 +39,7 @@ from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage import file, filetree
 from ssbench.storage.base import ContainerEntry, ObjectEntry
+from ssbench.storage.directory import FileContents
 from ssbench.storage.filetree import FileTree, failure
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
@@ -127,6 +130,24 @@ def test_content_of_any_size_by_any_way(
     assert read.headers_ns <= read.first_byte_ns <= read.last_byte_ns
     assert run(driver, UPDATE, 0, size + 3, version=1).bytes_moved == size + 3
     assert run(driver, READ, 0, size + 3, version=1).bytes_moved == size + 3
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_real_files_are_written_in_pieces_of_the_buffer(
+    opened: Opener, tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, direct: bool
+) -> None:
+    (outside / "file").write_bytes(os.urandom(600_001))
+    driver = opened(
+        {"io_buffer": 4096, "direct": direct},
+        contents=asdict(FileContents(str(outside), "in/", time.time_ns())),
+        names={"kind": "listed", "containers": [FIRST], "names": ["in/file"]},
+    )
+    written, write = list[int](), os.write
+    monkeypatch.setattr(os, "write", lambda fd, part: written.append(len(part)) or write(fd, part))
+    assert run(driver, CREATE, 0, 600_001).bytes_moved == 600_001
+    assert max(written) == 4096
+    assert (tmp_path / FIRST / "in/file").read_bytes() == (outside / "file").read_bytes()
+    (outside / "file").unlink()
 
 
 @pytest.mark.parametrize("given", [{"io_buffer": 4096}, {"direct": True, "io_buffer": 8192}])
@@ -303,6 +324,23 @@ def test_listings_by_prefix_limit_and_delimiter(opened: Opener, tmp_path: Path) 
     # The order of whole names: "a-1" comes before what is in the folder "a".
     names = [found.name for found in driver.list_objects(FIRST, "", 100)]
     assert names == ["a-1", "a/1", "a/2", "a/b/3", "a0", "c/d/4"]
+
+
+def test_a_folder_is_read_once_for_all_pages_of_a_listing(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, names = opened(), [f"o_{number:06d}" for number in range(10)]
+    for name in names:
+        (tmp_path / FIRST / name).touch()
+    scanned, scan = list[int](), os.scandir
+    monkeypatch.setattr(os, "scandir", lambda fd: scanned.append(fd) or scan(fd))
+    found, marker = list[str](), ""
+    while page := driver.list_objects(FIRST, marker, 3):
+        marker = page[-1].name
+        found += [entry.name for entry in page]
+        driver.delete_object(FIRST, "o_000003")
+    assert found == [name for name in names if name != "o_000003"]
+    assert len(scanned) == 1
 
 
 def test_bulk_deletes_have_an_outcome_for_each(opened: Opener, tmp_path: Path) -> None:
@@ -578,6 +616,32 @@ def test_the_caller_hears_before_a_container_becomes_ours(
     assert driver.owns("c") == (there != ("theirs",))
 
 
+@pytest.mark.parametrize("name", [".ssbench", "theirs"])
+def test_a_container_that_another_client_makes_meanwhile_is_found(
+    opened: Opener, tmp_path: Path, name: str
+) -> None:
+    driver = opened()
+
+    def make(place: Path) -> None:
+        place.mkdir(exist_ok=True)
+        (place / name).touch()
+
+    found = driver.make_container("c", lambda: make(tmp_path / "c"))
+    assert found.marked == driver.owns("c") == (name == ".ssbench")
+    (tmp_path / "d").mkdir()
+    driver.make_container("d", lambda: (tmp_path / "d/.ssbench").touch())
+    assert driver.owns("d")
+
+
+def test_a_marker_that_is_none_stays(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c/.ssbench").symlink_to("elsewhere")
+    with pytest.raises(StorageError, match="c: File exists"):
+        driver.make_container("c")
+    assert (tmp_path / "c/.ssbench").is_symlink()
+
+
 def test_a_file_of_others_is_of_no_run(opened: Opener, tmp_path: Path) -> None:
     driver = opened()
     run(driver, CREATE)
@@ -597,6 +661,8 @@ def test_a_delete_tells_what_was_there(opened: Opener, tmp_path: Path) -> None:
         driver.delete_object(FIRST, "folder")
     assert caught.value.status == 409
     assert driver.bulk_delete(FIRST, ["none", "folder"]) == [("folder", 409)]
+    with pytest.raises(StorageError, match="not tried"):
+        driver.bulk_delete(FIRST, [".."])
     assert driver.delete_container(FIRST)
 
 
@@ -735,6 +801,7 @@ def test_a_closed_driver_does_nothing(opened: Opener) -> None:
         ({"path": "a\0b"}, "null byte$"),
         ({"path": ""}, "the file store needs a directory: --path DIR"),
         ({"direct": True, "io_buffer": 1000}, "--io-buffer 1000: with --direct, a multiple of"),
+        ({"io_buffer": 1 << 62}, f"--io-buffer {1 << 62}: there is not so much memory"),
     ],
 )
 def test_a_directory_that_cannot_be_used(tmp_path: Path, given: dict[str, Any], words: str) -> None:

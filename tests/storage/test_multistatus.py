@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind
+from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.multistatus import Member, Multistatus, ResponseCounter
 
+TIMING = Timing(1, 1, 1, 0, 207)
 APACHE = b"""<?xml version="1.0" encoding="utf-8"?>
 <D:multistatus xmlns:D="DAV:" xmlns:ns0="DAV:">
 <D:response xmlns:lp1="DAV:" xmlns:g0="DAV:">
@@ -59,14 +60,14 @@ def parse(data: bytes, step: int = 1 << 20) -> list[Member]:
     parser = Multistatus(members.append)
     for start in range(0, len(data), step):
         parser.feed(memoryview(data)[start : start + step])
-    parser.finish()
+    parser.finish(TIMING)
     return members
 
 
 def count(data: bytes) -> int:
     counter = ResponseCounter()
     counter.feed(data)
-    counter.finish()
+    counter.finish(TIMING)
     return counter.responses
 
 
@@ -121,7 +122,7 @@ UNUSABLE = [
 def test_what_is_no_multistatus_is_refused(data: bytes) -> None:
     with pytest.raises(StorageError) as caught:
         parse(data)
-    assert caught.value.kind is ErrorKind.PROTOCOL
+    assert (caught.value.kind, caught.value.timing) == (ErrorKind.PROTOCOL, TIMING)
     if data in MALFORMED:
         with pytest.raises(StorageError):
             count(data)

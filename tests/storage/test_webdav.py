@@ -237,7 +237,7 @@ def test_an_error_inside_of_a_proppatch_is_an_error() -> None:
         for kind, status in (
             (ErrorKind.STATUS, 507),
             (ErrorKind.STATUS, 500),
-            (ErrorKind.PROTOCOL, 0),
+            (ErrorKind.PROTOCOL, 207),
         ):
             with pytest.raises(StorageError) as caught:
                 post(job(POST), 0)
@@ -279,8 +279,11 @@ def test_a_bad_status_is_an_error_with_its_times(operation: int, status: int) ->
 
 @pytest.mark.parametrize("prefix", [b"", b"ti"])
 def test_a_list_needs_a_multistatus(prefix: bytes) -> None:
-    with driver_on(lambda line, headers: answered(200, body=b"x" * 50)) as (driver, _):
-        with pytest.raises(StorageError, match="PROPFIND returned 200") as caught:
+    answers = [answered(403, body=b"of an earlier request"), answered(200, body=b"x" * 50)]
+    with driver_on(lambda line, headers: answers.pop(0)) as (driver, _):
+        with pytest.raises(StorageError, match="403: of an earlier request"):
+            driver.actions[READ](job(READ), 0)
+        with pytest.raises(StorageError, match=r"PROPFIND returned 200, not 207$") as caught:
             driver.actions[LIST](job(LIST, 0, arguments=(prefix, 9, b"")), 0)
         assert caught.value.timing is not None
         assert caught.value.timing.bytes_moved == 0

@@ -1,0 +1,61 @@
+"""What the cold halves share whose stores have neither pages of listings nor bulk deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from ssbench.core.errors import StorageError
+from ssbench.storage.base import ObjectEntry
+
+_KEPT = 16  #: containers whose listings are kept at a time
+
+
+class ListingPages:
+    """Pages of listings that a store can only give from a name on to the end.
+
+    Each page would cost as much as all names after it. So what a listing has beyond a page is kept
+    for the next one. For any thread.
+
+    :param objects: ``objects(container, after)`` gives all objects after a name, in order.
+    """
+
+    def __init__(self, objects: Callable[[str, str], Iterator[ObjectEntry]]) -> None:
+        self._objects = objects
+        #: Container -> the last name of a page, and what follows it.
+        self._kept: dict[str, tuple[str, Iterator[ObjectEntry]]] = {}
+
+    def page(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        """As ``StoreAdmin.list_objects``."""
+        last, entries = self._kept.pop(container, ("", iter(())))
+        if not marker or marker != last:
+            entries = self._objects(container, marker)
+        found = list(islice(entries, limit))
+        if found and len(found) == limit:
+            self._kept[container] = found[-1].name, entries
+            for oldest in [*self._kept][:-_KEPT]:
+                self._kept.pop(oldest, None)
+        return found
+
+    def close(self) -> None:
+        """Drop all that is kept."""
+        self._kept.clear()
+
+
+def delete_each(
+    delete: Callable[[str, str], object], container: str, names: Sequence[str]
+) -> list[tuple[str, int]]:
+    """As ``StoreAdmin.bulk_delete``, one object after another.
+
+    :param delete: ``delete_object`` of the store.
+    :raises StorageError: one without a status, which may be worth a retry.
+    """
+    failures = []
+    for name in names:
+        try:
+            delete(container, name)
+        except StorageError as error:
+            if not error.status:
+                raise
+            failures.append((name, error.status))
+    return failures
