@@ -209,42 +209,26 @@ def test_an_initial_object_is_uploaded_unless_it_is_there_in_such_parts(
     assert (timing.status, timing.bytes_moved) == (200, 60 if uploads else 0)
 
 
-def test_a_post_copies_an_object_onto_itself() -> None:
-    with store_of(BEGUN, copied(), copied(), DONE) as (store, requests):
-        timing = store.actions[POST](job(POST), 0)
+@pytest.mark.parametrize(("size", "ranges"), [(60, ["0-39", "40-59"]), (40, [""]), (35, [""])])
+@pytest.mark.parametrize(
+    ("operation", "number", "sent"), [(COPY, 13, [None] * 2), (POST, 12, ["7", "2"])]
+)
+def test_a_copy_names_the_ranges_of_its_parts_unless_it_has_one_only(
+    operation: int, number: int, sent: list[str | None], size: int, ranges: list[str]
+) -> None:
+    with store_of(BEGUN, *[copied()] * len(ranges), DONE) as (store, requests):
+        timing = store.actions[operation](job(operation, size), 0)
     assert (timing.status, timing.bytes_moved) == (200, 0)
-    assert lines(requests) == ["POST uploads=", *PARTS, COMPLETE]
-    assert "x-amz-meta-ssbench-post: 7" in heads(requests)[0]
-    ranges = [f"x-amz-copy-source-range: bytes={part}" for part in ("0-39", "40-59")]
-    for head, wanted in zip(heads(requests)[1:3], ranges, strict=True):
-        assert wanted in head
-        assert "/tiny_run1_000012\r\n" in head
-        assert "content-length: 0" in head
-
-
-def test_an_object_of_one_part_is_copied_without_a_range() -> None:
-    with store_of(BEGUN, copied(), DONE) as (store, requests):
-        store.actions[COPY](job(COPY, 40), 0)
-    assert lines(requests) == ["POST uploads=", PARTS[0], COMPLETE]
-    assert "x-amz-copy-source: " in heads(requests)[1]
-    assert "copy-source-range" not in heads(requests)[1]
-
-
-def test_a_copy_names_the_ranges_of_its_parts() -> None:
-    with store_of(BEGUN, copied(), copied(), DONE) as (store, requests):
-        timing = store.actions[COPY](job(COPY), 0)
-    assert timing.bytes_moved == 0
-    assert "/tiny_run1_000013?uploads=" in heads(requests)[0]
-    assert "ssbench-version" not in heads(requests)[0]
-    for head, first, last in zip(heads(requests)[1:3], (0, 40), (39, 59), strict=True):
-        assert "x-amz-copy-source: /ssbench-000000/tiny_run1_000012" in head
-        assert f"x-amz-copy-source-range: bytes={first}-{last}\r\n" in f"{head}\r\n"
-        assert "content-length: 0" in head
-    with store_of(BEGUN, copied(), DONE) as (store, requests):
-        store.actions[POST](job(POST, 35), 0)
-    assert "x-amz-meta-ssbench-post: 7" in heads(requests)[0]
-    assert "x-amz-meta-ssbench-version: 2" in heads(requests)[0]
-    assert "x-amz-copy-source-range" not in heads(requests)[1]
+    assert lines(requests) == ["POST uploads=", *PARTS[: len(ranges)], COMPLETE]
+    assert all(f"/tiny_run1_{number:06d}?" in each.target for each in requests)
+    metadata = [
+        requests[0].headers.get(f"x-amz-meta-ssbench-{name}") for name in ("post", "version")
+    ]
+    assert metadata == sent
+    for each, wanted in zip(requests[1:-1], ranges, strict=True):
+        assert each.headers["x-amz-copy-source"] == "/ssbench-000000/tiny_run1_000012"
+        assert each.headers.get("x-amz-copy-source-range", "") == (wanted and f"bytes={wanted}")
+        assert each.headers["content-length"] == "0"
 
 
 def test_an_error_in_the_response_to_a_copied_part_is_an_error() -> None:

@@ -65,55 +65,38 @@ def home(tmp_path: Path) -> Path:
         "[default]\nregion = eu-north-1\ns3 =\n  addressing_style = path\n"
         "[profile other]\nregion = ap-south-1\nendpoint_url = http://127.0.0.1:9000\n"
         "[profile role]\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = default\n"
+        "[both]\naws_access_key_id = AKBOTH\naws_secret_access_key = s\n"
     )
     return tmp_path
 
 
+DEFAULT, OTHER = AwsKeys("AKDEF", "defsecret", ""), AwsKeys("AKOTH", "othsecret", "tok/en==")
+IN_ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"}
+
+
 @pytest.mark.parametrize(("environ", "given", "keys"), [
-    ({}, {}, AwsKeys("AKDEF", "defsecret", "")),
-    ({"AWS_PROFILE": "other"}, {}, AwsKeys("AKOTH", "othsecret", "tok/en==")),
-    ({}, {"profile": "other"}, AwsKeys("AKOTH", "othsecret", "tok/en==")),
-    ({"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e", "AWS_SESSION_TOKEN": "t"}, {},
-     AwsKeys("E", "e", "t")),
+    ({}, {}, DEFAULT),
+    ({"AWS_PROFILE": "other"}, {}, OTHER),
+    ({"AWS_DEFAULT_PROFILE": "other"}, {}, OTHER),
+    ({"AWS_DEFAULT_PROFILE": "other", "AWS_PROFILE": "default"}, {}, DEFAULT),
+    ({}, {"profile": "other"}, OTHER),
+    ({"AWS_CONFIG_FILE": "/dev/null"}, {"profile": "other"}, OTHER),
+    ({"AWS_SHARED_CREDENTIALS_FILE": "{home}/.aws/config"}, {"profile": "both"},
+     AwsKeys("AKBOTH", "s", "")),
+    (IN_ENVIRONMENT, {}, AwsKeys("E", "e", "")),
+    ({**IN_ENVIRONMENT, "AWS_SESSION_TOKEN": "t"}, {}, AwsKeys("E", "e", "t")),
     # A profile that is named on the command line goes before the environment.
-    ({"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"}, {"profile": "other"},
-     AwsKeys("AKOTH", "othsecret", "tok/en==")),
-    ({"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"},
-     {"access_key": "C", "secret_key": "c"}, AwsKeys("C", "c", "")),
+    (IN_ENVIRONMENT, {"profile": "other"}, OTHER),
+    (IN_ENVIRONMENT, {"access_key": "C", "secret_key": "c"}, AwsKeys("C", "c", "")),
+    ({}, {"profile": "other", "access_key": "C", "secret_key": "c"}, AwsKeys("C", "c", "")),
     ({}, {"anonymous": True}, None),
 ])  # fmt: skip
 def test_sources_have_the_order_of_the_aws_command_line(
     home: Path, environ: dict[str, str], given: dict[str, Any], keys: AwsKeys | None
 ) -> None:
-    opened = options(environ={"HOME": str(home), **environ}, **given)
-    assert read_keys(opened, option_values(OPTIONS, opened))[0] == keys
-
-
-def test_variables_name_other_files(tmp_path: Path) -> None:
-    file = tmp_path / "keys"
-    file.write_text("[default]\naws_access_key_id=A\naws_secret_access_key=a\n")
-    opened = options(environ={"AWS_SHARED_CREDENTIALS_FILE": str(file)})
-    assert read_keys(opened, option_values(OPTIONS, opened))[0] == AwsKeys("A", "a", "")
-
-
-@pytest.mark.parametrize(("environ", "given", "key"), [
-    ({"AWS_DEFAULT_PROFILE": "other"}, {}, "AKOTH"),
-    ({"AWS_DEFAULT_PROFILE": "other", "AWS_PROFILE": "default"}, {}, "AKDEF"),
-    ({"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"}, {}, "E"),
-    ({}, {"profile": "other", "access_key": "C", "secret_key": "c"}, "C"),
-    ({"AWS_CONFIG_FILE": "/dev/null"}, {"profile": "other"}, "AKOTH"),
-    ({"AWS_SHARED_CREDENTIALS_FILE": "{home}/.aws/config"}, {"profile": "both"}, "AKBOTH"),
-])  # fmt: skip
-def test_a_profile_is_named_by_option_or_environment(
-    home: Path, environ: dict[str, str], given: dict[str, Any], key: str
-) -> None:
-    with (home / ".aws/config").open("a") as file:
-        file.write("[both]\naws_access_key_id = AKBOTH\naws_secret_access_key = s\n")
     named = {name: value.format(home=home) for name, value in environ.items()}
     opened = options(environ={"HOME": str(home), **named}, **given)
-    keys = read_keys(opened, option_values(OPTIONS, opened))[0]
-    assert keys is not None
-    assert keys.access_key == key
+    assert read_keys(opened, option_values(OPTIONS, opened))[0] == keys
 
 
 def test_the_credentials_file_goes_before_the_configuration(home: Path) -> None:

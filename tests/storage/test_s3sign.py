@@ -108,12 +108,6 @@ def test_the_key_of_the_next_day_is_there_before_midnight() -> None:
         assert f"/{date}/us-east-1/s3/aws4_request,".encode() in sent
 
 
-def test_one_day_is_issued_at_noon() -> None:
-    payload, expires_at = issue(KEYS, "us-east-1", NOW + 43_200)
-    assert [*payload["days"]] == ["20130524"]
-    assert expires_at == NOW + 86_400
-
-
 def test_a_clock_beyond_the_day_of_the_key_stays_in_it() -> None:
     ahead = headers_of(signer()("GET", "/", "", HOST, None, NOW + 86_400 + 5))
     assert ahead["x-amz-date"] == "20130524T235959Z"
