@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import time
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
@@ -35,6 +35,7 @@ from ssbench.storage.s3parse import (
     malformed,
     name_in,
     size_of,
+    upload_metadata,
 )
 from ssbench.storage.sites import quoted_name
 
@@ -58,14 +59,12 @@ class S3Admin(S3Client):
         if settings.placement:
             raise UsageError(f'S3 has no storage policies: leave out "{settings.placement}"')
         super().__init__(settings, seed)
-        self._run_id = settings.run_id
-        self._bucket = self._own.bucket
 
     def limits(self) -> StoreLimits:
         return StoreLimits(
             max_object_size=_OBJECT_MAX,
             max_object_name_length=_KEY_MAX,
-            max_container_name_length=None if self._bucket else _BUCKET_NAME_MAX,
+            max_container_name_length=None if self._own.bucket else _BUCKET_NAME_MAX,
             listing_limit=_PAGE,
             policies=(),
             large_objects={"multipart": _PARTS_MAX},
@@ -87,12 +86,12 @@ class S3Admin(S3Client):
         found, is_whole = self._page(place, "", 2)
         names = [entry.name for entry in found]
         marked = MARK in names or (
-            bool(names or not self._bucket) and self._is_there("HEAD", place, place.path + MARK)
+            bool(names or not self._own.bucket) and self._is_there("HEAD", place, place.path + MARK)
         )
         count = len([name for name in names if name != MARK]) if is_whole else None
         if not marked and count == 0 and self._has_uploads(container):
             count = None  # another client is at work here
-        elif self._bucket and not names:
+        elif self._own.bucket and not names:
             raise StorageError(ErrorKind.STATUS, f"there is no {place.path}", status=404)
         return ContainerInfo(policy=None, marked=marked, object_count=count)
 
@@ -104,7 +103,7 @@ class S3Admin(S3Client):
         if found is None or (not found.marked and found.object_count == 0):
             if changing is not None:
                 changing()
-            if found is None and not self._bucket:
+            if found is None and not self._own.bucket:
                 self._make_bucket(place)
             self._put_mark(place)
         return found
@@ -125,12 +124,12 @@ class S3Admin(S3Client):
                 raise StorageError(ErrorKind.STATUS, error.detail) from error
 
     def _put_mark(self, place: Place) -> None:
-        run = f"{RUN_HEADER}: {quote(self._run_id)}\r\n" if self._run_id else ""
-        self._request("PUT", place, place.path + MARK, headers=run, body=b"")
+        headers = upload_metadata(self._settings)
+        self._request("PUT", place, place.path + MARK, headers=headers, body=b"")
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         # All of them each time: S3 orders prefixes and buckets otherwise than we their containers.
-        names = self._prefixes(prefix) if self._bucket else self._buckets()
+        names = self._prefixes(prefix) if self._own.bucket else self._buckets()
         found = sorted(name for name in names if name.startswith(prefix) and name > marker)
         return [ContainerEntry(name, 0, 0) for name in found[:limit]]
 
@@ -219,7 +218,7 @@ class S3Admin(S3Client):
             raise StorageError(ErrorKind.STATUS, f"{place.path} is not empty", status=409)
         if found.marked:
             self._is_there("DELETE", place, place.path + MARK)
-        if self._bucket:
+        if self._own.bucket:
             return True
         try:
             return self._is_there("DELETE", place, place.bucket_path)

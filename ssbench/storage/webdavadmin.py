@@ -9,7 +9,7 @@ our mark: one that looks empty may have content that no listing shows (nginx lis
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from time import time
 
 from ssbench.core.errors import StorageError
@@ -58,7 +58,6 @@ class WebdavAdmin(WebdavClient):
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
-        self._run_id = settings.run_id
         self._pages = ListingPages(lambda container, after: self._walk(container, "", after))
         self._unmarked: set[str] = set()  #: containers that we made, and that have no mark yet
 
@@ -74,7 +73,7 @@ class WebdavAdmin(WebdavClient):
 
     def owns(self, container: str) -> bool:
         path = _path(container)
-        if self._request("HEAD", f"{path}/{MARKER}", missing_ok=True).status != 404:
+        if self._request("HEAD", f"{path}/{MARKER}", accepted=(404,)).status != 404:
             return True
         self._request("PROPFIND", f"{path}/", "Depth: 0\r\n", PROPFIND)
         return False
@@ -106,7 +105,7 @@ class WebdavAdmin(WebdavClient):
         if found is None and self._make_folder(path).status == 405:  # another client has made it
             return self.container_info(container)
         self._unmarked.add(container)
-        self._request("PUT", f"{path}/{MARKER}", body=self._run_id.encode() or b"-")
+        self._request("PUT", f"{path}/{MARKER}", body=self._settings.run_id.encode() or b"-")
         self._unmarked.discard(container)
         return None
 
@@ -132,7 +131,7 @@ class WebdavAdmin(WebdavClient):
 
     def delete_object(self, container: str, name: str) -> bool:
         path = f"{_path(container)}/{_path(name)}"
-        return self._request("DELETE", path, missing_ok=True).status != 404
+        return self._request("DELETE", path, accepted=(404,)).status != 404
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
         return delete_each(self.delete_object, container, names)
@@ -147,7 +146,7 @@ class WebdavAdmin(WebdavClient):
         for entry in self._walk(container, "", ""):
             raise _refusal(f'"{shown}" is not empty: it holds "{printable(entry.name)}"', 409)
         path = f"{_path(container)}/"
-        status = self._request("DELETE", path, missing_ok=True).status
+        status = self._request("DELETE", path, accepted=(404,)).status
         if status == 207:
             raise _refusal(f'the server could not delete all of "{shown}"', 409)
         return status != 404
@@ -219,19 +218,14 @@ class WebdavAdmin(WebdavClient):
         path: str,
         headers: str = "",
         body: bytes | None = None,
-        *,
-        missing_ok: bool = False,
+        accepted: Collection[int] = (),
     ) -> Timing:
-        """As ``_send``, within the time of an administrative request.
-
-        :param missing_ok: a status of 404 is no error.
-        """
+        """As ``_send``, within the time of an administrative request."""
         upload = None if body is None else Upload(len(body), body)
         collector = Collector(bodiless=method == "HEAD")
         return self._send(
-            method, path, self._admin_deadline_ns(), upload, collector, headers,
-            accepted=(404,) if missing_ok else (),
-        )  # fmt: skip
+            method, path, self._admin_deadline_ns(), upload, collector, headers, accepted=accepted
+        )
 
 
 class _Page:

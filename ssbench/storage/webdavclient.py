@@ -255,7 +255,7 @@ class WebdavClient(HttpClient):
             if "/" in name:
                 raise ValueError("more than one level")
             if name and name != MARKER:
-                take(name_of(name) + "/" * member.is_collection, member.size)
+                take(unquote(name) + "/" * member.is_collection, member.size)
 
         return Multistatus(take_member, limit)
 
@@ -299,7 +299,7 @@ def _check(settings: StorageSettings, methods: tuple[str, ...]) -> None:
             " have a slash in its name"
         )
     for size in settings.sizes:
-        if not legal(f"{size.name}_"):
+        if {"", ".", ".."} & {*f"{size.name}_".split("/")}:
             raise UsageError(
                 f'size class "{printable(size.name)}": a path of WebDAV can\'t have segments that'
                 ' are empty, "." or ".."'
@@ -312,17 +312,8 @@ def nowhere() -> str:
     return f"{MARKER}-{secrets.token_hex(16)}"
 
 
-def legal(name: str) -> bool:
-    """Whether an object of a collection can have this name. (No path shows the marker as one.)"""
-    return not {"", ".", ".."} & {*name.split("/")} and name != MARKER
-
-
 def path_of(name: str) -> str:
     """The quoted path of a name. Characters that file systems or servers treat in ways of their own
-    are quoted twice: ``?`` in a Destination header, for one, ends the path for some."""
+    are quoted twice: ``?`` in a Destination header, for one, ends the path for some. An unquoted
+    path is unquoted once more to get its name."""
     return quote(_UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", name), safe="/")
-
-
-def name_of(path: str) -> str:
-    """The name that an unquoted path stands for: the inverse of ``path_of``."""
-    return unquote(path)
