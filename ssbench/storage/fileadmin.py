@@ -22,7 +22,7 @@ from ssbench.storage.base import (
     unless_missing,
 )
 from ssbench.storage.filelogin import FileClient
-from ssbench.storage.filetree import ATTRIBUTE, MARKER, Folder, check_part, failure
+from ssbench.storage.filetree import ATTRIBUTE, MARKER, Folder, check_part, failing_as, failure
 from ssbench.storage.unpaged import ListingPages, delete_each
 
 _BULK = 1000  #: names of a bulk delete, which is only a loop: it saves the way between threads
@@ -44,7 +44,8 @@ class FileAdmin(FileClient):
         super().close()
 
     def limits(self) -> StoreLimits:
-        longest = os.fpathconf(self._tree.root.fd, "PC_NAME_MAX")
+        with failing_as(self._tree.path):
+            longest = os.fpathconf(self._tree.root.fd, "PC_NAME_MAX")
         return StoreLimits(
             max_object_name_length=longest,
             max_container_name_length=longest,
@@ -53,7 +54,8 @@ class FileAdmin(FileClient):
         )
 
     def state(self) -> StoreState:
-        found = os.fstatvfs(self._tree.root.fd)
+        with failing_as(self._tree.path):
+            found = os.fstatvfs(self._tree.root.fd)
         return StoreState(free_bytes=found.f_bavail * found.f_frsize)
 
     # Containers
@@ -73,15 +75,13 @@ class FileAdmin(FileClient):
         if found is None or (not found.marked and found.object_count == 0):
             if changing is not None:
                 changing()
-            try:
+            with failing_as(container):
                 if found is None:
                     try:
                         os.mkdir(container, dir_fd=self._tree.root.fd)
                     except FileExistsError:  # another client has made it meanwhile
                         return self.make_container(container, changing)
                 self._mark(container)
-            except OSError as error:
-                raise failure(error, container) from error
         return found
 
     def _mark(self, container: str) -> None:
@@ -121,7 +121,7 @@ class FileAdmin(FileClient):
         found = [*self._tree.walk(container)]
         if not all(each.is_folder for each in found):
             raise StorageError(ErrorKind.STATUS, f"{container}: not empty", status=409)
-        try:
+        with failing_as(container):
             for each in reversed(found):  # a folder comes before those in it
                 os.rmdir(each.name[:-1].rpartition("/")[2], dir_fd=each.folder.fd)
             self._tree.forget(container)
@@ -134,8 +134,6 @@ class FileAdmin(FileClient):
                 raise
             if self._fsync:
                 os.fsync(self._tree.root.fd)
-        except OSError as error:
-            raise failure(error, container) from error
         return True
 
     # Objects
@@ -145,8 +143,12 @@ class FileAdmin(FileClient):
 
     def _objects(self, container: str, after: str) -> Iterator[ObjectEntry]:
         for found in self._tree.files(container, after):
-            with suppress(FileNotFoundError):
-                yield ObjectEntry(found.name, found.size())
+            with failing_as(f"{container}/{found.name}"):
+                try:
+                    size = found.size()
+                except FileNotFoundError:
+                    continue
+            yield ObjectEntry(found.name, size)
 
     def object_run_id(self, container: str, name: str) -> str | None:
         folder, part = self._tree.locate(container, name)
@@ -154,7 +156,7 @@ class FileAdmin(FileClient):
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             fd = os.open(part, flags, dir_fd=folder.fd)
             try:
-                run_id = os.getxattr(fd, ATTRIBUTE).split()[0].decode()
+                mark = os.getxattr(fd, ATTRIBUTE).split()
             finally:
                 os.close(fd)
         except OSError as error:
@@ -163,18 +165,16 @@ class FileAdmin(FileClient):
             if error.errno == errno.EOPNOTSUPP:  # then only its name has the run's id
                 return run_id_in(name)
             raise failure(error, f"{container}/{name}") from error
-        return run_id
+        return mark[0].decode(errors="replace") if mark else None
 
     def delete_object(self, container: str, name: str) -> bool:
         try:
             self._owned(container)
             folder, part = self._tree.locate(container, name)
-            try:
+            with failing_as(f"{container}/{name}"):
                 os.unlink(part, dir_fd=folder.fd)
                 if self._fsync:
                     os.fsync(folder.fd)
-            except OSError as error:
-                raise failure(error, f"{container}/{name}") from error
         except StorageError as error:
             if error.status != 404:
                 raise

@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from operator import attrgetter
 from time import perf_counter_ns
 from typing import NamedTuple
@@ -78,6 +78,15 @@ def failure(error: OSError, where: str, *, sent: bool = True) -> StorageError:
     now = perf_counter_ns()
     timing = Timing(now, now, now, 0, status) if status else None
     return StorageError(kind, text, status=status, timing=timing, sent=sent and status != 404)
+
+
+@contextmanager
+def failing_as(where: str) -> Iterator[None]:
+    """Raises the OSErrors of the calls within as StorageErrors: see ``failure``."""
+    try:
+        yield
+    except OSError as error:
+        raise failure(error, where) from error
 
 
 class Folder:
@@ -195,10 +204,8 @@ class FileTree:
 
         :raises StorageError: it can't be read.
         """
-        try:
+        with failing_as(self.path):
             return sorted(found.name[:-1] for found in _scan(self.root, "") if found.is_folder)
-        except OSError as error:
-            raise failure(error, self.path) from error
 
     def files(self, container: str, after: str = "", prefix: str = "") -> Iterator[Found]:
         """The objects after ``after`` that begin with a prefix, in ascending order of their names.
@@ -236,10 +243,8 @@ class FileTree:
 
     def _level(self, container: str, prefix: str) -> Iterator[Found]:
         path = f"{container}/{prefix}".rstrip("/")
-        try:
+        with failing_as(path):
             return iter(sorted(_scan(self.folder(path), prefix), key=attrgetter("name")))
-        except OSError as error:
-            raise failure(error, path) from error
 
     # Proof that a worker on another host sees the same directory
 

@@ -648,6 +648,9 @@ def test_a_file_of_others_is_of_no_run(opened: Opener, tmp_path: Path) -> None:
     (tmp_path / FIRST / "theirs").touch()
     assert driver.object_run_id(FIRST, "o_000000") == "0123456789"
     assert driver.object_run_id(FIRST, "theirs") is None
+    for mark, run_id in ((b"", None), (b"\xff 0", "\ufffd")):
+        os.setxattr(tmp_path / FIRST / "theirs", "user.ssbench", mark)
+        assert driver.object_run_id(FIRST, "theirs") == run_id
 
 
 def test_a_delete_tells_what_was_there(opened: Opener, tmp_path: Path) -> None:
@@ -889,6 +892,22 @@ def test_a_tree_that_can_not_be_read_is_named(
         with pytest.raises(StorageError, match=f"^{where}: Input/output error") as caught:
             call()
         assert caught.value.kind is ErrorKind.IO
+
+
+@pytest.mark.parametrize("call", ["stat", "fpathconf", "fstatvfs"])
+def test_a_disk_that_fails_is_an_error_of_the_store(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    driver = opened()
+    (tmp_path / OBJECT).touch()
+    monkeypatch.setattr(os, call, lambda *args, **more: raising(errno.EIO)())
+    with pytest.raises(StorageError, match="Input/output error") as caught:
+        {
+            "stat": lambda: driver.list_objects(FIRST, "", 9),
+            "fpathconf": driver.limits,
+            "fstatvfs": driver.state,
+        }[call]()
+    assert caught.value.kind is ErrorKind.IO
 
 
 def test_a_tree_keeps_few_of_its_folders_open(tmp_path: Path) -> None:
