@@ -31,7 +31,7 @@ _PROPPATCH = (
     '<?xml version="1.0" encoding="utf-8"?><propertyupdate xmlns="DAV:"><set><prop>'
     '<post xmlns="urn:ssbench">%d</post></prop></set></propertyupdate>'
 )
-#: Statuses of a PUT where a folder is missing: 409 by the standard, 500 by nginx.
+#: Statuses of a PUT or COPY where a folder is missing: 409 by the standard, 500 by nginx.
 _NO_FOLDER = frozenset({404, 409, 500})
 _FOLDERS_MAX = 100_000  #: folders that are remembered
 
@@ -143,7 +143,12 @@ class WebdavStorage(WebdavClient, HttpStorage):
         made = self._path(job._replace(object=job.others[0]))
         if made.count("/") > 1:
             self._make_folders(made, deadline_ns)
-        timing = self._send("COPY", self._path(job), deadline_ns, destination=made)
+        try:
+            timing = self._send("COPY", self._path(job), deadline_ns, destination=made)
+        except StorageError as error:
+            if error.status in _NO_FOLDER:
+                self._folders.clear()
+            raise
         return timing._replace(bytes_moved=0)
 
     def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:

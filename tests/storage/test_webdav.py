@@ -296,12 +296,16 @@ def test_a_list_needs_a_multistatus(prefix: bytes) -> None:
 
 
 def test_a_copy_into_a_folder_makes_the_folder_first() -> None:
+    statuses = iter([201, 201, 409, 201, 201])
     deep = (SizeClass("a/tiny", 10, 200, crud_profile([1, 0, 0, 0]), 10),)
-    with driver_on(lambda line, headers: answered(201), sizes=deep) as (driver, heard):
-        for number in (14, 16):
-            driver.actions[COPY](job(COPY, others=(number,)), 0)
-    lines = [line for line, _ in heard]
-    assert lines == ["MKCOL /dav/c_000000/a/", *["COPY /dav/c_000001/a/tiny_000003"] * 2]
+    with driver_on(lambda line, headers: answered(next(statuses)), sizes=deep) as (driver, heard):
+        copy = driver.actions[COPY]
+        copy(job(COPY, others=(14,)), 0)
+        with pytest.raises(StorageError, match="409"):
+            copy(job(COPY, others=(16,)), 0)
+        copy(job(COPY, others=(18,)), 0)  # the folder was gone: makes it again
+    make, made = "MKCOL /dav/c_000000/a/", "COPY /dav/c_000001/a/tiny_000003"
+    assert [line for line, _ in heard] == [make, made, made, make, made]
 
 
 BODY = b"".join(pieces(b"tiny_000003", 0, 100, 65536))
