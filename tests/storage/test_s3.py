@@ -106,12 +106,18 @@ class Request(NamedTuple):
         return {name.lower(): value for name, _, value in lines}
 
 
+def whole_request(peer: Peer) -> bytes:
+    """The next request; empty where the client left."""
+    data = peer.hear()
+    length = int((re.search(rb"Content-Length: (\d+)", data) or [b"", b"0"])[1])
+    while data and len(data) < data.index(b"\r\n\r\n") + 4 + length:
+        data += peer.sock.recv(65536)
+    return data
+
+
 def requests_of(peer: Peer) -> Iterator[Request]:
-    while data := peer.hear():
+    while data := whole_request(peer):
         head, _, body = data.partition(b"\r\n\r\n")
-        length = int((re.search(rb"Content-Length: (\d+)", head) or [b"", b"0"])[1])
-        while len(body) < length:
-            body += peer.sock.recv(65536)
         text = head.decode("latin-1")
         method, target, _ = text.partition("\r\n")[0].split(" ")
         yield Request(method, target, text, body)
