@@ -82,7 +82,7 @@ class FileClient:
 
 
 class FileAccess:
-    """The credentials provider of a store without credentials: it looks at the directory.
+    """The credentials provider of a store without credentials: checks the directory.
 
     :raises UsageError: the directory can't be used as the options say.
     """

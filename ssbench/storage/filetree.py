@@ -1,4 +1,4 @@
-"""The folders below one directory, the ``file`` store's, which no name and no link leads out of.
+"""The folders below the ``file`` store's directory. No name and no symbolic link leads out of it.
 
 Each folder is opened by its single name within the descriptor of its parent, and each file within
 that of its folder, never following a symbolic link. So it does not matter what is in a name, or

@@ -319,7 +319,7 @@ def delete_failures(response: Xml, timing: Timing) -> dict[str, int]:
 
 
 def malformed(what: str, timing: Timing | None = None) -> StorageError:
-    detail = f"the store's response is not {what} of S3's form"
+    detail = f"the store's response is invalid: expected {what}"
     return StorageError(
         ErrorKind.PROTOCOL, detail, status=timing.status if timing else 0, timing=timing
     )

@@ -261,7 +261,7 @@ class WebdavClient(HttpClient):
 
     def _take_nonce(self, site: Site, pool: ConnectionPool) -> None:
         """Ask a server for a nonce. Raises nothing."""
-        head = f"PROPPATCH {site.base}{nowhere()} HTTP/1.1\r\n{site.headers}\r\n"
+        head = f"PROPPATCH {site.base}{unused_path()} HTTP/1.1\r\n{site.headers}\r\n"
         with suppress(StorageError):
             if pool.request(head.encode()).status == 401:
                 site.renew_nonce(None, pool.error_response[0].get("www-authenticate", ""))
@@ -306,9 +306,9 @@ def _check(settings: StorageSettings, methods: tuple[str, ...]) -> None:
             )
 
 
-def nowhere() -> str:
-    """A path at which nothing is. A PROPPATCH of it changes nothing, and makes a server say what it
-    demands of those who write."""
+def unused_path() -> str:
+    """A path without a resource. A PROPPATCH of it changes nothing, and shows how the server
+    authenticates writes."""
     return f"{MARKER}-{secrets.token_hex(16)}"
 
 

@@ -1,7 +1,7 @@
 """The credentials provider of WebDAV: finds out how each server authenticates, in the master.
 
-The master meets the challenge first: HA1 needs its realm and algorithm. Workers get HA1, or the
-header of basic authentication, never the password; both are as good as the password.
+The master answers the first challenge, since HA1 depends on its realm and algorithm. Workers get
+HA1, or the header of basic authentication, never the password; both are as good as the password.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ssbench.storage.digest import (
     parse_challenges,
 )
 from ssbench.storage.options import INSECURE_NOTE, StoreOptions, http_settings, option_values
-from ssbench.storage.webdavclient import PROPFIND, WebdavSettings, nowhere
+from ssbench.storage.webdavclient import PROPFIND, WebdavSettings, unused_path
 from ssbench.storage.webdavoptions import OPTIONS, user_of
 
 #: What workers get for one server (as Site.authenticate takes it), and the methods it allows.
-Meeting = tuple[dict[str, Any], frozenset[str]]
+ServerAccess = tuple[dict[str, Any], frozenset[str]]
 
 _SHOWN = 200  #: characters of a redirect's target
 _REFUSALS = {
@@ -71,33 +71,33 @@ class WebdavLogin:
 
     def log_in(self) -> Access:
         with self._lock:
-            found = self._meet()
+            found = self._probe()
             self._is_public = not any(issued for issued, _ in found)
             settings = WebdavSettings(**asdict(self._http), methods=_allowed(found))
             return Access(asdict(settings), self._credentials(found), not self._is_public)
 
     def renew(self) -> Credentials:
         with self._lock:
-            found = self._meet()
+            found = self._probe()
             if self._is_public and any(issued for issued, _ in found):
                 # Whether workers may have credentials was decided at the login.
                 raise AuthError(f"{self.where}: asks for a user now, and did not at first")
             return self._credentials(found)
 
-    def _credentials(self, found: Sequence[Meeting]) -> Credentials:
+    def _credentials(self, found: Sequence[ServerAccess]) -> Credentials:
         issued = [issued for issued, _ in found]
         return Credentials(next(self._serials), None, {"access": issued})
 
-    def _meet(self) -> list[Meeting]:
+    def _probe(self) -> list[ServerAccess]:
         with self._session() as http:
             return [
-                _meet_server(http, url, *user)
+                _probe_server(http, url, *user)
                 for url, user in zip(self._http.urls, self._users, strict=True)
             ]
 
 
-def _meet_server(http: requests.Session, url: str, user: str, password: str) -> Meeting:
-    """Find out what a server demands of those who write, and check that it accepts it.
+def _probe_server(http: requests.Session, url: str, user: str, password: str) -> ServerAccess:
+    """Find out how a server authenticates writes, and check that it accepts the user.
 
     :raises AuthError: it rejects us, or is not a collection of WebDAV.
     :raises UsageError: the password would be sent in clear.
@@ -106,7 +106,7 @@ def _meet_server(http: requests.Session, url: str, user: str, password: str) -> 
     signer: DigestSigner | None = None
     headers: dict[str, str] = {}
     # PROPPATCH: servers with public reads demand a user for it, and it can't delete anything.
-    response = _ask(http, "PROPPATCH", url, {}, name=nowhere())
+    response = _ask(http, "PROPPATCH", url, {}, name=unused_path())
     if response.status_code == 401:
         offered = response.headers.get("WWW-Authenticate", "")
         if not user:
@@ -194,7 +194,7 @@ def _check_confidential(url: str) -> None:
         )
 
 
-def _allowed(found: Sequence[Meeting]) -> tuple[str, ...]:
+def _allowed(found: Sequence[ServerAccess]) -> tuple[str, ...]:
     """The methods that all servers allow; empty if one doesn't say."""
     stated = [methods for _, methods in found]
     return tuple(sorted(frozenset.intersection(*stated))) if all(stated) else ()

@@ -48,7 +48,7 @@ def user_of(url: str, values: Mapping[str, Any], environ: Mapping[str, str]) -> 
             "there is a user, and no password: set WEBDAV_PASSWORD, or put it into .netrc"
         )
     if not (user.isprintable() and password.isprintable()):
-        raise UsageError("user or password has characters that can't be typed")
+        raise UsageError("user or password contains control characters")
     return user, password
 
 

@@ -1,4 +1,4 @@
-"""Multistatus: what Apache, nginx and wsgidav answered (recorded), and what nobody should."""
+"""Multistatus responses: those of Apache, nginx and wsgidav, as recorded, and invalid ones."""
 
 from __future__ import annotations
 

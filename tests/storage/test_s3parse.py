@@ -129,9 +129,9 @@ def test_entries_are_counted_without_marks(step: int) -> None:
 
 
 @pytest.mark.parametrize(("data", "says"), [
-    (b"", "not a listing"),
-    (ERROR, "not a listing"),
-    (listing("a")[:-9], "not a listing"),
+    (b"", "expected a listing"),
+    (ERROR, "expected a listing"),
+    (listing("a")[:-9], "expected a listing"),
     (listing("a", "b", "c"), "3 entries, where 2 were requested"),
 ])  # fmt: skip
 def test_a_page_that_is_none_is_refused(data: bytes, says: str) -> None:

@@ -1,4 +1,4 @@
-"""What the driver for WebDAV sends, and makes of answers; the contract test has real servers."""
+"""Requests of the WebDAV driver, and scripted responses; the contract test has real servers."""
 
 from __future__ import annotations
 

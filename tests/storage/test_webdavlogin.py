@@ -1,4 +1,4 @@
-"""What the master finds out of a WebDAV server, and what it lets workers have."""
+"""How the master finds out a WebDAV server's authentication, and what it gives to workers."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_users_and_passwords_of_netrc(tmp_path: Path) -> None:
         ("machine 127.0.0.1 login m password x", {"webdav_user": "n"}, "no password"),
         ("", {"netrc": "/no/such/file"}, "--netrc /no/such/file: there is no such file"),
         ("", {"webdav_password": PASSWORD}, "a password, and no user"),
-        ("", {"webdav_user": "n\n", "webdav_password": PASSWORD}, "can't be typed"),
+        ("", {"webdav_user": "n\n", "webdav_password": PASSWORD}, "control characters"),
         ("", {"os_cacert": "/no/such"}, "--os-cacert /no/such"),
     ],
 )
