@@ -159,7 +159,6 @@ def test_ranges(opened: Opener, given: dict[str, Any], offset: int, length: int)
     assert (part.status, part.bytes_moved) == (206, length)
     error = fails(driver, RANGE_READ, 0, 20_000, arguments=(offset, 20_001))
     assert error.kind is ErrorKind.TRUNCATED
-    assert error.timing is not None
     assert error.timing.bytes_moved == 20_000 - offset
 
 
@@ -352,7 +351,6 @@ def test_bulk_deletes_have_an_outcome_for_each(opened: Opener, tmp_path: Path) -
     (tmp_path / FIRST / "o_000000").mkdir()
     error = fails(driver, BULK_DELETE, 0, others=(2,))
     assert error.kind is ErrorKind.STATUS
-    assert error.timing is not None
     assert (error.timing.items, error.timing.statuses) == (1, (409, 204))
 
 

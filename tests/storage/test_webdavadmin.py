@@ -67,9 +67,20 @@ class Tree:
         return answered(207, body=f'<multistatus xmlns="DAV:">{responses}</multistatus>'.encode())
 
 
+def answering(
+    tree: Tree, begin: str = "", status: int = 0
+) -> AbstractContextManager[tuple[Any, list[tuple[str, dict[str, str]]]]]:
+    """An admin of the tree, whose server answers request lines that begin so with a status."""
+
+    def answer(line: str, headers: dict[str, str]) -> bytes:
+        return answered(status) if status and line.startswith(begin) else tree(line, headers)
+
+    return driver_on(answer, kind=WebdavAdmin, network_timeout_s=20.0)
+
+
 @contextmanager
 def admin_of(tree: Tree) -> Iterator[Any]:
-    with driver_on(tree, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, _):
+    with answering(tree) as (admin, _):
         yield admin
 
 
@@ -97,7 +108,7 @@ def test_a_folder_is_listed_once_for_all_of_its_pages() -> None:
 
     def asked(limit: int) -> int:
         """How often, for the pages of two containers in turn."""
-        with driver_on(tree, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, heard):
+        with answering(tree) as (admin, heard):
             marker = ""
             while marker < "8":
                 first, second = (admin.list_objects(name, marker, limit) for name in "cd")
@@ -111,7 +122,7 @@ def test_a_folder_is_listed_once_for_all_of_its_pages() -> None:
 def test_unfinished_listings_of_few_containers_are_kept() -> None:
     names = [f"c{number:02d}" for number in range(17)]
     tree = Tree(*(f"{name}/{n}" for name in names for n in range(3)))
-    with driver_on(tree, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, heard):
+    with answering(tree) as (admin, heard):
         for name in names:
             admin.list_objects(name, "", 1)
         assert len(heard) == 17
@@ -148,17 +159,6 @@ def test_a_folder_with_more_names_than_are_kept(kept: int, monkeypatch: pytest.M
     with admin_of(tree) as admin:
         found = flat(pages(admin, "c", 9))
     assert found == sorted([*names, "deep/er/x", "tiny_000007x/y"])
-
-
-def answering(
-    tree: Tree, begin: str = "", status: int = 0
-) -> AbstractContextManager[tuple[Any, list[tuple[str, dict[str, str]]]]]:
-    """An admin of the tree, whose server answers request lines that begin so with a status."""
-
-    def answer(line: str, headers: dict[str, str]) -> bytes:
-        return answered(status) if status and line.startswith(begin) else tree(line, headers)
-
-    return driver_on(answer, kind=WebdavAdmin, network_timeout_s=20.0)
 
 
 def test_a_folder_that_goes_away_meanwhile_is_left_out() -> None:
@@ -213,7 +213,7 @@ def test_a_delete_tells_what_was_there() -> None:
         assert admin.bulk_delete("c", ["none", "b"]) == [("b", 403)]
         with pytest.raises(StorageError, match="403"):
             admin.delete_object("c", "b")
-    with driver_on(lambda line, headers: b"", kind=WebdavAdmin) as (admin, _):
+    with driver_on(b"", kind=WebdavAdmin, network_timeout_s=0.2) as (admin, _):
         with pytest.raises(StorageError) as caught:
             admin.bulk_delete("c", ["a"])
         assert caught.value.status == 0
@@ -309,7 +309,7 @@ def test_containers_are_the_folders_of_the_collection() -> None:
 
 
 def test_names_that_could_lead_elsewhere_are_not_sent() -> None:
-    with driver_on(lambda line, headers: answered(204), kind=WebdavAdmin) as (admin, heard):
+    with driver_on(answered(204), kind=WebdavAdmin) as (admin, heard):
         for call in (admin.delete_object, admin.object_run_id):
             with pytest.raises(StorageError, match="not sent") as caught:
                 call("c", "../other/x")
