@@ -88,10 +88,14 @@ def run(driver: Any, operation: Operation, *args: Any, **more: Any) -> Any:
     return driver.actions[operation](job(operation, *args, **more), 0)
 
 
-def fails(driver: Any, operation: Operation, *args: Any, **more: Any) -> StorageError:
+def refused(call: Callable[..., object], *args: Any, **more: Any) -> StorageError:
     with pytest.raises(StorageError) as caught:
-        run(driver, operation, *args, **more)
+        call(*args, **more)
     return caught.value
+
+
+def fails(driver: Any, operation: Operation, *args: Any, **more: Any) -> StorageError:
+    return refused(run, driver, operation, *args, **more)
 
 
 def content(name: str, size: int, version: int = 0) -> bytes:
@@ -362,10 +366,8 @@ def test_names_that_lead_elsewhere_are_not_tried(opened: Opener, tmp_path: Path,
     (tmp_path / FIRST / "a").mkdir()
     for operation in (CREATE, READ, UPDATE, HEAD, POST, DELETE, ENSURE):
         assert fails(driver, operation).kind is ErrorKind.PROTOCOL
-    with pytest.raises(StorageError):
-        driver.delete_object(FIRST, name)
-    with pytest.raises(StorageError):
-        driver.object_run_id(FIRST, name)
+    for call in (driver.delete_object, driver.object_run_id):
+        refused(call, FIRST, name)
     assert victim.read_text() == "precious"
     assert (tmp_path / FIRST / ".ssbench").exists()
 
@@ -378,18 +380,14 @@ def test_containers_are_folders_of_the_directory_itself(opened: Opener, containe
         lambda name: driver.list_objects(name, "", 10),
         lambda name: driver.delete_object(name, "x"),
     ):  # fmt: skip
-        with pytest.raises(StorageError) as caught:
-            call(container)
-        assert caught.value.kind is ErrorKind.PROTOCOL
+        assert refused(call, container).kind is ErrorKind.PROTOCOL
 
 
 def test_a_folder_in_a_container_is_no_container(opened: Opener, tmp_path: Path) -> None:
     driver = opened()
     (tmp_path / FIRST / "deep").mkdir()
     for call in (driver.make_container, driver.delete_container, driver.owns):
-        with pytest.raises(StorageError) as caught:
-            call(f"{FIRST}/deep")
-        assert caught.value.kind is ErrorKind.PROTOCOL
+        assert refused(call, f"{FIRST}/deep").kind is ErrorKind.PROTOCOL
 
 
 # Hostile trees --------------------------------------------------------------------------------
@@ -452,10 +450,8 @@ def test_a_link_in_place_of_a_folder_is_not_followed(
     for operation in (CREATE, READ, UPDATE, DELETE, HEAD, POST):
         assert fails(driver, operation).status in (404, 409)
     for call in (driver.owns, driver.delete_container, driver.make_container):
-        with pytest.raises(StorageError):
-            call(FIRST)
-    with pytest.raises(StorageError):
-        driver.delete_object(FIRST, "o_000000")
+        refused(call, FIRST)
+    refused(driver.delete_object, FIRST, "o_000000")
     names = [entry.name for entry in driver.list_containers("", "", 10)]
     assert FIRST not in names
     (tmp_path / "ssbench_000001" / "deep").symlink_to(outside)
@@ -522,10 +518,9 @@ def test_without_the_marker_nothing_is_deleted(opened: Opener, tmp_path: Path) -
         lambda: driver.delete_object("ssbench_000007", "o_000000"),
         lambda: driver.delete_container("ssbench_000007"),
     ):
-        with pytest.raises(StorageError) as caught:
-            call()
-        assert caught.value.kind is ErrorKind.ACCESS_DENIED
-        assert "ssbench may not have created it" in caught.value.detail
+        error = refused(call)
+        assert error.kind is ErrorKind.ACCESS_DENIED
+        assert "ssbench may not have created it" in error.detail
     assert driver.bulk_delete("ssbench_000007", ["o_000000"]) == [("o_000000", 403)]
     (theirs / ".ssbench").symlink_to(tmp_path / FIRST / ".ssbench")
     assert not driver.owns("ssbench_000007")
@@ -544,9 +539,7 @@ def test_a_container_is_deleted_with_empty_folders_only(
     place.parent.mkdir(parents=True)
     place.mkdir() if path.endswith("/") else place.touch()
     if status:
-        with pytest.raises(StorageError) as caught:
-            driver.delete_container(FIRST)
-        assert caught.value.status == status
+        assert refused(driver.delete_container, FIRST).status == status
         assert place.exists()
     else:
         assert driver.delete_container(FIRST)
@@ -565,9 +558,7 @@ def test_a_container_that_can_not_go_keeps_its_marker(
         (tmp_path / FIRST / "theirs").touch()
 
     monkeypatch.setattr(os, "unlink", and_another_client_writes)
-    with pytest.raises(StorageError) as caught:
-        driver.delete_container(FIRST)
-    assert caught.value.status == 409
+    assert refused(driver.delete_container, FIRST).status == 409
     assert driver.owns(FIRST)
     assert (tmp_path / FIRST / ".ssbench").read_text() == "0123456789\n"
 
@@ -576,9 +567,7 @@ def test_a_file_in_place_of_a_container_is_no_container(opened: Opener, tmp_path
     driver = opened()
     (tmp_path / "file").write_text("precious")
     for call in (driver.make_container, driver.owns, driver.delete_container):
-        with pytest.raises(StorageError) as caught:
-            call("file")
-        assert caught.value.status == 409
+        assert refused(call, "file").status == 409
     assert (tmp_path / "file").read_text() == "precious"
 
 
@@ -658,9 +647,7 @@ def test_a_delete_tells_what_was_there(opened: Opener, tmp_path: Path) -> None:
     assert driver.delete_object(FIRST, "o_000000")
     assert not driver.delete_object(FIRST, "o_000000")
     assert not driver.delete_object("ssbench_000009", "o_000000")
-    with pytest.raises(StorageError) as caught:
-        driver.delete_object(FIRST, "folder")
-    assert caught.value.status == 409
+    assert refused(driver.delete_object, FIRST, "folder").status == 409
     assert driver.bulk_delete(FIRST, ["none", "folder"]) == [("folder", 409)]
     with pytest.raises(StorageError, match="not tried"):
         driver.bulk_delete(FIRST, [".."])
@@ -675,9 +662,7 @@ def test_an_empty_folder_becomes_ours_and_a_full_one_keeps_its_marker(
     assert not driver.make_container("ssbench_000005").marked
     assert driver.owns("ssbench_000005")
     (tmp_path / "ssbench_000005" / "theirs").symlink_to("/etc")
-    with pytest.raises(StorageError) as caught:
-        driver.delete_container("ssbench_000005")
-    assert caught.value.status == 409
+    assert refused(driver.delete_container, "ssbench_000005").status == 409
     assert driver.owns("ssbench_000005")
 
 
@@ -720,9 +705,7 @@ def test_without_attributes_names_tell_whose_an_object_is(
     cleaning = opened(run_id="")  # as --resume-cleanup opens it
     found = {cleaning.object_run_id(FIRST, name) for name in names}
     assert (len(names), found) == (2, {None, "0123456789"})
-    with pytest.raises(StorageError) as caught:
-        cleaning.object_run_id(FIRST, "o_0123456789_000099")
-    assert caught.value.status == 404
+    assert refused(cleaning.object_run_id, FIRST, "o_0123456789_000099").status == 404
 
 
 # Failures -------------------------------------------------------------------------------------

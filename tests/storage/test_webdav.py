@@ -165,9 +165,11 @@ def test_users_share_a_nonce_and_its_count() -> None:
 def test_a_rejected_digest_asks_for_new_credentials(
     answer: bytes, says: str, requests: int
 ) -> None:
-    with driver_on(answer, {"digest": DIGEST}) as (driver, heard):
-        with pytest.raises(StorageError, match=f"{says}$") as caught:
-            driver.actions[HEAD](job(HEAD), 0)
+    with (
+        driver_on(answer, {"digest": DIGEST}) as (driver, heard),
+        pytest.raises(StorageError, match=f"{says}$") as caught,
+    ):
+        driver.actions[HEAD](job(HEAD), 0)
     assert (caught.value.kind, caught.value.status) == (ErrorKind.UNAUTHORIZED, 401)
     assert len(heard) == requests
 
