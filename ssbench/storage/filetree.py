@@ -354,14 +354,14 @@ class ThreadBuffer(threading.local):
     """A buffer for each thread that uses it, in whole pages, as O_DIRECT wants it.
 
     :param size: bytes.
-    :raises UsageError: there is not so much memory.
+    :raises UsageError: there is not enough memory.
     """
 
     def __init__(self, size: int) -> None:
         try:
             self.whole = memoryview(mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
         except (OSError, OverflowError):
-            raise UsageError(f"--io-buffer {size}: there is not so much memory") from None
+            raise UsageError(f"--io-buffer {size}: not enough memory for such a buffer") from None
 
 
 def drop_all_caches() -> None:

@@ -776,7 +776,7 @@ def test_a_closed_driver_does_nothing(opened: Opener) -> None:
         ({"path": "a\0b"}, "null byte$"),
         ({"path": ""}, "the file store needs a directory: --path DIR"),
         ({"direct": True, "io_buffer": 1000}, "--io-buffer 1000: with --direct, a multiple of"),
-        ({"io_buffer": 1 << 62}, f"--io-buffer {1 << 62}: there is not so much memory"),
+        ({"io_buffer": 1 << 62}, f"--io-buffer {1 << 62}: not enough memory for such a buffer"),
     ],
 )
 def test_a_directory_that_cannot_be_used(tmp_path: Path, given: dict[str, Any], words: str) -> None:
