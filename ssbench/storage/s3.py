@@ -170,9 +170,8 @@ class S3Storage(S3Client, HttpStorage):
         query = listing_query(place.prefix + prefix.decode(), limit, delimiter=delimiter.decode())
         counter = ItemCounter()
         timing = self.request(
-            "GET", url, place.bucket_path, query, place.headers,
-            counter, deadline_ns,
-        )  # fmt: skip
+            "GET", place, place.bucket_path, query, "", counter, deadline_ns=deadline_ns, url=url
+        )
         timing = timing._replace(bytes_moved=0)
         counter.check(limit, timing)
         return timing._replace(items=counter.items)
@@ -199,14 +198,13 @@ class S3Storage(S3Client, HttpStorage):
         source = self._places[url][self._container(size_class, number)]
         place = self._places[url][self._container(size_class, target)]
         headers = (
-            f"{place.headers}x-amz-copy-source: {source.source}"
-            f"{self._object(size_class, number)}\r\nx-amz-metadata-directive: REPLACE\r\n"
-            f"{self._metadata}{more}"
+            f"x-amz-copy-source: {source.source}{self._object(size_class, number)}\r\n"
+            f"x-amz-metadata-directive: REPLACE\r\n{self._metadata}{more}"
         )
         copied = Xml(1, self.signer.token)
         timing = self.request(
-            "PUT", url, place.path + self._object(size_class, target), "", headers, copied,
-            deadline_ns, b"",
+            "PUT", place, place.path + self._object(size_class, target), "", headers, copied, b"",
+            deadline_ns=deadline_ns, url=url,
         )  # fmt: skip
         timing = timing._replace(bytes_moved=0)
         copied.check("CopyObjectResult", timing)
@@ -227,7 +225,7 @@ class S3Storage(S3Client, HttpStorage):
         try:
             for container, keys in buckets.items():
                 place = self._places[url][container]
-                timing, failures = self.delete_keys(url, place, [*keys], deadline_ns)
+                timing, failures = self.delete_keys(place, [*keys], url, deadline_ns)
                 reconnects += timing.reconnects
                 for key, number in keys.items():
                     statuses[number] = failures.get(key, 204)

@@ -120,21 +120,23 @@ class S3Client(HttpClient):
     def request(
         self,
         method: str,
-        url: int,
+        place: Place,
         path: str,
-        query: str,
-        headers: str,
-        collector: Collector,
-        deadline_ns: int,
+        query: str = "",
+        headers: str = "",
+        collector: Collector | None = None,
         body: Upload | bytes | None = None,
         *,
+        deadline_ns: int | None = None,
+        url: int = 0,
         missing_ok: bool = False,
     ) -> Timing:
         """Send a request; the collector gets the response.
 
         :param query: in canonical form (see ``Signer``).
-        :param headers: signed lines, with Host.
+        :param headers: signed lines, beside those of the place.
         :param body: bytes are signed even where the content of objects is not.
+        :param deadline_ns: None: that of an administrative request.
         :param missing_ok: a status of 404 is no error.
         :raises StorageError: the status is not 2xx, or there was no response.
         """
@@ -146,14 +148,18 @@ class S3Client(HttpClient):
             upload, payload_hash = body, self._payload_hash(body)
         if upload is not None:
             others += f"Content-Length: {upload.size}\r\n"
-        unsigned = UnsignedRequest(method, path, query, headers, payload_hash, others)
-        timing = self._pools[url].request_signed(unsigned, upload, deadline_ns, collector)
+        if deadline_ns is None:
+            deadline_ns = self._admin_deadline_ns()
+        lines = place.headers + headers
+        unsigned = UnsignedRequest(method, path, query, lines, payload_hash, others)
+        response = collector or Collector()
+        timing = self._pools[url].request_signed(unsigned, upload, deadline_ns, response)
         if timing.status // 100 == 2 or (missing_ok and timing.status == 404):
             return timing
         raise self.status_error(method, timing)
 
     def delete_keys(
-        self, url: int, place: Place, keys: Sequence[str], deadline_ns: int
+        self, place: Place, keys: Sequence[str], url: int = 0, deadline_ns: int | None = None
     ) -> tuple[Timing, dict[str, int]]:
         """Delete objects of one bucket; returns key -> status of those that are left.
 
@@ -166,9 +172,8 @@ class S3Client(HttpClient):
         checksum = b64encode(md5(body, usedforsecurity=False).digest()).decode()
         response = Xml(len(keys), self.signer.token)
         timing = self.request(
-            "POST", url, place.bucket_path, "delete=",
-            f"{place.headers}Content-MD5: {checksum}\r\n",
-            response, deadline_ns, body,
+            "POST", place, place.bucket_path, "delete=", f"Content-MD5: {checksum}\r\n", response,
+            body, deadline_ns=deadline_ns, url=url,
         )  # fmt: skip
         timing = timing._replace(bytes_moved=0)
         failures = delete_failures(response, timing)
@@ -176,8 +181,8 @@ class S3Client(HttpClient):
             raise malformed("errors of the keys that were requested", timing)
         return timing, failures
 
-    def uploads_of(
-        self, container: str, prefix: str, after: str, deadline_ns: int
+    def open_uploads(
+        self, container: str, after: str, prefix: str = "", deadline_ns: int | None = None
     ) -> list[OpenUpload]:
         """Some open multipart uploads of objects whose names have this prefix, sorted by name, of
         names after this one, and all of each name; [] at the end, and where there is no such
@@ -195,7 +200,7 @@ class S3Client(HttpClient):
                 f"&prefix={quote(place.prefix + prefix, safe='')}&{upload}uploads="
             )
             timing = self.request(
-                "GET", 0, place.bucket_path, query, place.headers, response, deadline_ns,
+                "GET", place, place.bucket_path, query, "", response, deadline_ns=deadline_ns,
                 missing_ok=True,
             )  # fmt: skip
             if timing.status == 404:
@@ -222,8 +227,12 @@ class S3Client(HttpClient):
             key = f"key-marker={quote(place.prefix + last.name, safe='')}&"
             upload = f"upload-id-marker={quote(last.id, safe='')}&"
 
-    def end_upload(
-        self, container: str, upload: OpenUpload, deadline_ns: int, headers: str = ""
+    def abort_upload(
+        self,
+        container: str,
+        upload: OpenUpload,
+        headers: str = "",
+        deadline_ns: int | None = None,
     ) -> bool:
         """Abort a multipart upload; False if it was not open.
 
@@ -231,9 +240,9 @@ class S3Client(HttpClient):
         """
         place = self.place(container)
         timing = self.request(
-            "DELETE", 0, place.path + quoted_name(upload.name, "/"),
-            f"uploadId={quote(upload.id, safe='')}", place.headers + headers,
-            Collector(), deadline_ns, missing_ok=True,
+            "DELETE", place, place.path + quoted_name(upload.name, "/"),
+            f"uploadId={quote(upload.id, safe='')}", headers, deadline_ns=deadline_ns,
+            missing_ok=True,
         )  # fmt: skip
         return timing.status != 404
 

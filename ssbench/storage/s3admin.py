@@ -12,13 +12,12 @@ from time import time
 from urllib.parse import unquote
 
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.model import ErrorKind
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
     ObjectEntry,
-    OpenUpload,
     StoreLimits,
     StoreState,
     unless_missing,
@@ -75,7 +74,7 @@ class S3Admin(S3Client):
     def state(self) -> StoreState:
         place, collector = self.place(None), Collector(bodiless=True)
         with suppress(StorageError):  # a refusal has the store's time, too
-            self._request("HEAD", place, place.bucket_path, collector=collector)
+            self.request("HEAD", place, place.bucket_path, collector=collector)
         return StoreState(None, seconds_ahead(collector.headers, time()))
 
     def owns(self, container: str) -> bool:
@@ -115,7 +114,7 @@ class S3Admin(S3Client):
             constraint = f"<LocationConstraint>{region}</LocationConstraint>"
             body = f"<CreateBucketConfiguration>{constraint}</CreateBucketConfiguration>".encode()
         try:
-            self._request("PUT", place, place.bucket_path, body=body)
+            self.request("PUT", place, place.bucket_path, body=body)
         except StorageError as error:
             if error.status != 409:
                 raise
@@ -125,7 +124,7 @@ class S3Admin(S3Client):
 
     def _put_mark(self, place: Place) -> None:
         headers = upload_metadata(self._settings)
-        self._request("PUT", place, place.path + MARK, headers=headers, body=b"")
+        self.request("PUT", place, place.path + MARK, headers=headers, body=b"")
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         # All of them each time: S3 orders prefixes and buckets otherwise than we their containers.
@@ -194,7 +193,7 @@ class S3Admin(S3Client):
     def object_run_id(self, container: str, name: str) -> str | None:
         place = self.place(container)
         collector = Collector(bodiless=True)
-        self._request("HEAD", place, place.path + quoted_name(name, "/"), collector=collector)
+        self.request("HEAD", place, place.path + quoted_name(name, "/"), collector=collector)
         run = collector.headers.get(RUN_HEADER)
         return None if run is None else unquote(run)
 
@@ -206,7 +205,7 @@ class S3Admin(S3Client):
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
         place = self.place(container)
         keys = [place.prefix + name for name in names]
-        _, failures = self.delete_keys(0, place, keys, self._admin_deadline_ns())
+        _, failures = self.delete_keys(place, keys)
         return [(key.removeprefix(place.prefix), status) for key, status in failures.items()]
 
     def delete_container(self, container: str) -> bool:
@@ -227,12 +226,6 @@ class S3Admin(S3Client):
                 self._put_mark(place)
             raise
 
-    def open_uploads(self, container: str, after: str) -> list[OpenUpload]:
-        return self.uploads_of(container, "", after, self._admin_deadline_ns())
-
-    def abort_upload(self, container: str, upload: OpenUpload) -> bool:
-        return self.end_upload(container, upload, self._admin_deadline_ns())
-
     def _has_uploads(self, container: str) -> bool:
         """Whether uploads are open; False if the store has no such listing, or refuses it."""
         try:
@@ -245,28 +238,10 @@ class S3Admin(S3Client):
     def _is_there(self, method: str, place: Place, path: str) -> bool:
         """False if the response was 404, else True."""
         collector = Collector(bodiless=method == "HEAD")
-        timing = self._request(method, place, path, collector=collector, missing_ok=True)
+        timing = self.request(method, place, path, collector=collector, missing_ok=True)
         return timing.status != 404
 
     def _xml(self, root: str, place: Place, path: str, query: str, limit: int) -> Xml:
         response = Xml(limit, self.signer.token)
-        self._request("GET", place, path, query, collector=response)
+        self.request("GET", place, path, query, collector=response)
         return response.check(root)
-
-    def _request(
-        self,
-        method: str,
-        place: Place,
-        path: str,
-        query: str = "",
-        headers: str = "",
-        collector: Collector | None = None,
-        body: bytes | None = None,
-        *,
-        missing_ok: bool = False,
-    ) -> Timing:
-        """As ``request``, to the first endpoint."""
-        return self.request(
-            method, 0, path, query, place.headers + headers, collector or Collector(),
-            self._admin_deadline_ns(), body, missing_ok=missing_ok,
-        )  # fmt: skip

@@ -113,9 +113,9 @@ class MultipartObjects(ObjectsInParts):
         if self._may_have_parts(job.size_class):
             container, name = self._place(job)
             with store_is_changed():
-                for upload in self._client.uploads_of(container, name, "", deadline_ns):
+                for upload in self._client.open_uploads(container, "", name, deadline_ns):
                     if upload.name == name:
-                        self._client.end_upload(container, upload, deadline_ns)
+                        self._client.abort_upload(container, upload, "", deadline_ns)
         return timing
 
     # Uploads
@@ -196,7 +196,7 @@ class MultipartObjects(ObjectsInParts):
         upload = OpenUpload(name, upload_id)
         try:
             deadline_ns = perf_counter_ns() + self._abort_timeout_ns
-            self._client.end_upload(container, upload, deadline_ns, self._signed_of_all)
+            self._client.abort_upload(container, upload, self._signed_of_all, deadline_ns)
         except StorageError:
             self._open.append((job, upload_id))
             return False
@@ -229,6 +229,6 @@ class MultipartObjects(ObjectsInParts):
         place = self._client.place(self._place(job)[0], url)
         path = place.path + self._object(job.size_class, job.object)
         return self._client.request(
-            method, url, path, query, place.headers + headers, collector, deadline_ns, body,
+            method, place, path, query, headers, collector, body, deadline_ns=deadline_ns, url=url,
             missing_ok=missing_ok,
         )  # fmt: skip
