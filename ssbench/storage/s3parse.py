@@ -37,7 +37,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
 _DEPTH_MAX = 16
 #: Elements that hold a record, below the root.
-_RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Deleted", "Upload", "Part"})
+_RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Upload"})
 #: The marker object of a container: it says that ssbench made it. No object of ours has this name.
 MARK = ".ssbench"
 #: The end of an entry of a listing, or (group 1) the name of a mark.

@@ -82,12 +82,12 @@ class WebdavAdmin(WebdavClient):
         """Its ``object_count`` counts a folder as one; None without our mark."""
         if not self.owns(container):
             return ContainerInfo(None, False, None)
+        count: int | None = None
         try:
             count = self._count(_path(container))
         except StorageError as error:
-            if error.kind is not ErrorKind.OVERLONG:
+            if error.kind is not ErrorKind.OVERLONG:  # that is: too many to count
                 raise
-            return ContainerInfo(None, True, None)
         return ContainerInfo(None, True, count)
 
     def make_container(
