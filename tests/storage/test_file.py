@@ -937,8 +937,10 @@ def test_no_descriptor_is_left_open(opened: Opener, tmp_path: Path) -> None:
         driver.list_objects(FIRST, "", 9)
         before = before or set(os.listdir("/proc/self/fd"))
     assert set(os.listdir("/proc/self/fd")) == before
+    there = tmp_path / FIRST
+    assert there in {path.resolve() for path in Path("/proc/self/fd").iterdir()}
     driver.close()
-    assert len(os.listdir("/proc/self/fd")) < len(before)
+    assert there not in {path.resolve() for path in Path("/proc/self/fd").iterdir()}
 
 
 def test_only_a_run_that_measures_has_notes() -> None:
