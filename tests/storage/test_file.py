@@ -365,7 +365,8 @@ def test_names_that_lead_elsewhere_are_not_tried(opened: Opener, tmp_path: Path,
     driver = opened(names={"kind": "listed", "containers": [FIRST], "names": [name]})
     (tmp_path / FIRST / "a").mkdir()
     for operation in (CREATE, READ, UPDATE, HEAD, POST, DELETE, ENSURE):
-        assert fails(driver, operation).kind is ErrorKind.PROTOCOL
+        error = fails(driver, operation)
+        assert (error.kind, error.sent) == (ErrorKind.PROTOCOL, False)
     for call in (driver.delete_object, driver.object_run_id):
         refused(call, FIRST, name)
     assert victim.read_text() == "precious"
