@@ -57,7 +57,7 @@ def generate(folder: str, file_count: int, total: int) -> None:
             raise UsageError(f"{printable(folder)}: is not empty; name a new folder")
         for number in range(file_count):
             name = _name(number)
-            with open(path / name, "xb", buffering=0) as file:
+            with open(path / name, "xb") as file:
                 for piece in source.pieces(name.encode(), 0, least + (number < longer)):
                     file.write(piece)
     except OSError as error:
@@ -105,7 +105,7 @@ def _difference(first: Path, second: Path) -> str:
 
 
 def _first_different_byte(first: Path, second: Path) -> int | None:
-    with open(first, "rb", buffering=0) as one, open(second, "rb", buffering=0) as other:
+    with open(first, "rb") as one, open(second, "rb") as other:
         for piece in count():
             read, expected = one.read(_PIECE), other.read(_PIECE)
             if read != expected:

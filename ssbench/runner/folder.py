@@ -101,12 +101,16 @@ def compute_md5(
 def _md5_of(path: str, stop: Stop) -> bytes:
     digest = md5(usedforsecurity=False)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(fd, "rb", buffering=0) as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
+        with open(path, "rb", buffering=0, opener=_open) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return bytes(digest.digest_size)
             while (piece := file.read(_PIECE)) and not stop.requested:
                 digest.update(piece)
     except OSError:
         return bytes(digest.digest_size)
     return digest.digest()
+
+
+def _open(path: str, flags: int) -> int:
+    """No link is followed, and no pipe waited for."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)

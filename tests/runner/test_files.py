@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,16 @@ def test_a_folder_with_something_in_it_is_not_filled(folder: Path) -> None:
         generate(str(folder), 1, 1)
     with pytest.raises(SsbenchError, match="Not a directory"):
         generate(str(folder / "file_0.txt" / "x"), 1, 1)
+
+
+def test_a_file_that_can_not_be_written_whole_is_an_error(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, before[1]))  # as if the disk were full
+    try:
+        with pytest.raises(SsbenchError, match="File too large"):
+            generate(str(tmp_path / "files"), 1, 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_equal_trees_do_not_differ(folder: Path, tmp_path: Path) -> None:

@@ -53,6 +53,12 @@ def test_checksums_are_in_the_order_of_the_files_and_unreadable_ones_are_unknown
     assert counts == [(n, 4) for n in (1, 2, 3, 4)]
 
 
+def test_checksums_leave_no_descriptor_open(folder: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    compute_md5([str(folder), f"{folder}/", str(folder / "b")], 1, lambda *each: None, Stop())
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_a_stop_ends_the_computation_of_checksums(folder: Path) -> None:
     stop = Stop()
     stop("interrupted")
