@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -16,6 +16,9 @@ from ssbench.core.option import Option
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.storage.base import Access
 from ssbench.storage.options import StoreOptions, option_values
+
+if TYPE_CHECKING:
+    from ssbench.storage.filetree import FileTree
 
 _IN_MEMORY = ("tmpfs", "ramfs")
 
@@ -97,23 +100,22 @@ class FileAccess:
             raise UsageError("the file store needs a directory: --path DIR")
         values["path"] = os.path.abspath(values["path"])
         settings = typed(FileSettings, values)
-        self._tree = FileTree(settings.path)
         ThreadBuffer(settings.io_buffer)  # not only in the workers
-        notes = self._check(settings)
+        notes = self._check(settings, FileTree(settings.path))
         self.notes: Sequence[str] = notes if options.measures else ()
         if options.remote_workers:
             settings = replace(settings, session=os.urandom(8).hex())
         self._settings = settings
 
-    def _check(self, settings: FileSettings) -> list[str]:
+    def _check(self, settings: FileSettings, tree: FileTree) -> list[str]:
         notes = []
-        kind = self._tree.file_system()
+        kind = tree.file_system()
         if settings.page_cache == "drop-all":
             from ssbench.storage.filetree import drop_all_caches
 
             drop_all_caches()
         if settings.direct:
-            block = self._tree.direct_alignment()
+            block = tree.direct_alignment()
             if settings.io_buffer % block:
                 raise UsageError(
                     f"--io-buffer {settings.io_buffer}: with --direct, a multiple of {block}"
@@ -132,7 +134,7 @@ class FileAccess:
                 "data that the kernel has not written to the disk yet is read from memory; use"
                 " --fsync or --direct to measure the disk"
             )
-        if not self._tree.has_attributes():
+        if not tree.has_attributes():
             notes.append(
                 f"{settings.path} ({kind or 'its file system'}) has no extended attributes: POST"
                 " fails, and each run uploads its initial objects anew"
@@ -142,8 +144,10 @@ class FileAccess:
     def log_in(self) -> Access:
         session = self._settings.session
         if session:
+            from ssbench.storage.filetree import FileTree
+
             try:
-                self._tree.announce(session)
+                FileTree(self._settings.path).announce(session)
             except OSError as error:
                 raise AuthError(
                     f"{self._settings.path}: {error.strerror}: workers on other hosts could not"
