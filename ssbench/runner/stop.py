@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from threading import Event, Thread
 from time import sleep
@@ -26,14 +27,15 @@ class Stop:
         self.reason = ""  #: of the first call; "" if there was none
         self.raised = False  #: KeyboardInterrupt was raised
         self._listener: Callable[[str], None] | None = None
+        self._calls: deque[str] = deque()  #: reasons that no listener has been told
 
     def __repr__(self) -> str:
         return f"<Stop {self.reason or 'not requested'}>"
 
     def __call__(self, reason: str = "stopped") -> None:
         self.reason = self.reason or reason
-        if self._listener is not None:
-            self._listener(self.reason)
+        self._calls.append(self.reason)
+        self._deliver()
 
     @property
     def requested(self) -> bool:
@@ -46,10 +48,18 @@ class Stop:
         return self._listener is not None
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """From now on calls go to ``listener(reason)``; an earlier one at once."""
+        """From now on calls go to ``listener(reason)``; earlier ones at once."""
         self._listener = listener
-        if self.reason:
-            listener(self.reason)
+        self._deliver()
+
+    def _deliver(self) -> None:
+        """Tell the listener of each call once, although a signal may come between any two lines."""
+        while self._listener is not None:
+            try:
+                reason = self._calls.popleft()
+            except IndexError:
+                return
+            self._listener(reason)
 
     def check(self) -> None:
         """:raises KeyboardInterrupt: it was called, and nothing listens."""

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -38,6 +44,38 @@ def test_an_earlier_call_goes_to_the_first_listener() -> None:
     stop("enough")
     stop.listen(heard.append)
     assert heard == ["enough"]
+
+
+def call_within(outer: Callable[[], None], inner: Callable[[], None], line: int) -> bool:
+    """Call ``outer``, and ``inner`` at a line of Stop, as a signal may; whether it has the line."""
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal line
+        if event == "line" and frame.f_globals["__name__"] == Stop.__module__:
+            line -= 1
+            if line == -1:
+                inner()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        outer()
+    finally:
+        sys.settrace(before)
+    return line < 0
+
+
+@pytest.mark.parametrize("call_first", [True, False])
+def test_a_call_is_heard_once_whenever_it_comes(call_first: bool) -> None:
+    for line in count():
+        heard: list[str] = []
+        stop = Stop()
+        call, listen = partial(stop, "enough"), partial(stop.listen, heard.append)
+        if not call_within(*((call, listen) if call_first else (listen, call)), line):
+            break
+        assert heard == ["enough"], line
+    assert line > 2
 
 
 def test_work_gives_its_result_unless_it_is_stopped() -> None:
