@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from ssbench import runner
 from ssbench.core.errors import UsageError
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 #: Any free port: local workers are told which.
 FREE_PORTS = TransportConfig(None, 0, 0, 0)
+#: Setting -> the key of the scenario that it overrides.
+_SHORT: Mapping[Literal["users", "operations", "seconds"], str] = {
+    "users": "user_count", "operations": "operation_count", "seconds": "run_seconds",
+}  # fmt: skip
 
 
 class Settings(TypedDict, total=False):
@@ -62,7 +66,7 @@ def run(scenario: str | Mapping[str, object], **settings: Unpack[Settings]) -> R
     :raises KeyboardInterrupt: it was stopped before the store was changed.
     :raises Aborted: ``stop`` was called twice, and objects may remain in the store.
     """
-    return runner.run(_config(scenario, settings), *_control(settings))
+    return runner.run(*_checked(scenario, settings))
 
 
 def sweep(
@@ -82,7 +86,8 @@ def sweep(
         raise UsageError(f"over {over!r}: {suggest(over, list(OVER))}")
     if not loads:
         raise UsageError("loads: there is none; at least one")
-    series = Sweep(_config(scenario, settings), over, loads, *_control(settings))
+    config, observers, stop = _checked(scenario, settings)
+    series = Sweep(config, over, loads, observers, stop)
     for _ in series:
         pass
     return series
@@ -105,11 +110,11 @@ def find_limit(
     :returns: ``search.kept`` is the highest load; ``steps`` has all results.
     :raises SsbenchError: the first run failed before there were results.
     """
-    overrides = {
-        **settings.get("overrides", {}), "warmup": warmup, "run_seconds": warmup + step_seconds
-    }  # fmt: skip
+    step = {"warmup": warmup, "run_seconds": warmup + step_seconds}
+    overrides = {**(settings.get("overrides") or {}), **step}
     settings = {**settings, "overrides": overrides, "thresholds": slos}
-    series = LimitSearch(_config(scenario, settings), how or SearchConfig(), *_control(settings))
+    config, observers, stop = _checked(scenario, settings)
+    series = LimitSearch(config, how or SearchConfig(), observers, stop)
     for _ in series:
         pass
     return series
@@ -131,12 +136,21 @@ def compare(first: str, *others: str) -> Comparison:
     return comparison([(path, read_stats(path)) for path in (first, *others)], seed=1)
 
 
-def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConfig:
+def _checked(
+    scenario: str | Mapping[str, object], settings: Settings
+) -> tuple[RunConfig, Sequence[Observer], Stop]:
+    """The arguments of ``runner.run``.
+
+    :raises TypeError, UsageError: there is no such setting; or a value is not valid.
+    """
     for name in settings:
         if name not in Settings.__annotations__:
             raise TypeError(
                 f"{name}: no such setting; {suggest(name, [*Settings.__annotations__])}"
             )
+    settings = cast(
+        Settings, {name: value for name, value in settings.items() if value is not None}
+    )
     hosts = parse_hosts(settings["ssh_workers"]) if "ssh_workers" in settings else None
     workers = settings.get("workers", None if hosts else 2)
     if workers is not None and workers < 1:
@@ -154,19 +168,18 @@ def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConf
     else:
         given = given_values(given, options_of(row_of(storage)))
         store = StoreOptions(storage, given, os.environ)
-    short = {
-        "user_count": settings.get("users"),
-        "operation_count": settings.get("operations"),
-        "run_seconds": settings.get("seconds"),
-    }
-    overrides = {key: value for key, value in short.items() if value is not None}
+    overrides = dict(settings.get("overrides", {}))
+    for name, key in _SHORT.items():
+        if name in settings:
+            overrides[key] = settings[name]
+    thresholds = settings.get("thresholds", ())
     if isinstance(scenario, Mapping):
         text = ScenarioText(json.dumps(scenario).encode(), "scenario")
     else:
         text = find_scenario(scenario)
-    return RunConfig(
+    config = RunConfig(
         scenario=text,
-        overrides={**settings.get("overrides", {}), **overrides},
+        overrides=overrides,
         store=store,
         is_noop=store is not None and not row_of(store.driver).is_real,
         keep_objects=settings.get("keep_objects", False),
@@ -178,9 +191,6 @@ def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConf
         stats_file=settings.get("stats_file"),
         force=settings.get("force", False),
         percentiles=percentiles,
-        thresholds=parse_thresholds(settings.get("thresholds", ())),
+        thresholds=parse_thresholds([thresholds] if isinstance(thresholds, str) else thresholds),
     )
-
-
-def _control(settings: Settings) -> tuple[Sequence[Observer], Stop]:
-    return settings.get("observers", ()), settings.get("stop") or Stop()
+    return config, settings.get("observers", ()), settings.get("stop") or Stop()

@@ -90,6 +90,15 @@ def test_settings_override_keys_of_the_scenario(
     assert raised.value.exit_status is ssbench.ExitStatus.USAGE
 
 
+def test_a_setting_that_is_none_is_not_given() -> None:
+    nothing: Any = dict.fromkeys(Settings.__annotations__)
+    scenario = {**SCENARIO, "sizes": []}
+    with pytest.raises(ssbench.SsbenchError, match="sizes"):
+        ssbench.run(scenario, **nothing)
+    with pytest.raises(ssbench.SsbenchError, match="sizes"):
+        ssbench.find_limit(scenario, slos="p99 < 50ms", **nothing)
+
+
 def test_unknown_settings_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r'wrokers: no such setting; did you mean "workers"\?'):
         ssbench.run(SCENARIO, **settings(tmp_path, wrokers=4))
@@ -107,6 +116,7 @@ def test_unknown_settings_are_rejected(tmp_path: Path) -> None:
         ({"verify": True}, "nothing to check with --noop"),
         ({"thresholds": ["throughput > 1MB/s"]}, "there is no throughput"),
         ({"thresholds": ["fast"]}, "fast"),
+        ({"thresholds": "fast"}, 'threshold "fast": '),
         ({"storage": "embedded-swift", "ssh_workers": "h"}, "other hosts can't reach"),
         ({"storage_options": {"kee": "s3cret"}}, "no such key 'kee'; this store has no options"),
         ({"storage": "swift", "storage_options": {"kee": "s3cret"}}, "has the keys .*key, "),
@@ -203,7 +213,8 @@ def test_two_runs_one_of_them_in_a_thread_leave_nothing_behind(tmp_path: Path) -
     results: list[ssbench.RunResult] = []
 
     def run() -> None:
-        results.append(ssbench.run(SCENARIO, **settings(tmp_path)))
+        for store in ({}, {"storage": "file", "storage_options": {"path": str(tmp_path)}}):
+            results.append(ssbench.run(SCENARIO, **settings(tmp_path, **store)))
 
     run()  # loads modules, some of which keep a descriptor
     before = left()
@@ -213,7 +224,7 @@ def test_two_runs_one_of_them_in_a_thread_leave_nothing_behind(tmp_path: Path) -
     thread = threading.Thread(target=run)
     thread.start()
     thread.join(60)
-    assert len(results) == 3
+    assert len(results) == 6
     assert left() == before
     deadline_s = time.monotonic() + 10  # a thread that was joined may take a moment to be gone
     while len(list(Path("/proc/self/task").iterdir())) != native:
