@@ -10,9 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 
-from gevent.pool import Pool
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -28,6 +26,8 @@ from ssbench.core.text import printable
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
 from ssbench.runner import check_thresholds, judge, open_session
 from ssbench.runner.config import RunConfig, RunPlan
+from ssbench.runner.deletions import PAUSES_S
+from ssbench.runner.listings import for_each
 from ssbench.runner.methods import MIXED, REPEATED, Method
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run, RunResult
@@ -37,8 +37,6 @@ from ssbench.storage.retrying_client import RetryingClient
 #: The largest object of any store (S3): the size of objects of unknown size.
 LARGEST = 5 << 40
 _CLASS = "bench"  #: name of the size class: sizes follow from it and the object's number
-#: Pauses before each attempt to delete an emptied container: its listing lags behind its objects.
-PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
 _CONCURRENCY = 10
 _PAUSE_STEP_S = 0.1
 
@@ -183,22 +181,18 @@ def delete_emptied(session: Session, config: BenchConfig) -> EmptiedContainers:
     )
     found = EmptiedContainers()
 
-    def why_kept(client: RetryingClient, name: str) -> str:
-        # Returned, not raised: gevent prints exceptions that leave a greenlet.
+    def delete(name: str) -> None:
         try:
-            return _why_kept(client, name, config)
-        except StorageError as error:
-            return "" if error.status == 404 else printable(str(error))
+            reason = _why_kept(client, name, config)
         except SsbenchError as error:
-            return printable(str(error))
+            reason = "" if getattr(error, "status", 0) == 404 else printable(str(error))
+        if reason:
+            found.kept[reason] += 1
+        else:
+            found.deleted += 1
 
     with session.client(settings, _CONCURRENCY) as client:
-        work, names = partial(why_kept, client), naming_of(settings).containers
-        for reason in Pool(_CONCURRENCY).imap_unordered(work, names, maxsize=_CONCURRENCY):
-            if reason:
-                found.kept[reason] += 1
-            else:
-                found.deleted += 1
+        for_each(client, delete, naming_of(settings).containers)
     return found
 
 

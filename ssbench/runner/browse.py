@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -104,16 +105,14 @@ class ResultsFolder:
     def _present(self) -> list[tuple[tuple[str, int, int], str]]:
         """Name, time of change in ns and size of each stat file; and its path."""
         found = []
-        try:
-            with os.scandir(self.path) as entries:
-                for entry in entries:
+        with suppress(OSError), os.scandir(self.path) as entries:  # the folder may be gone
+            for entry in entries:
+                with suppress(FileNotFoundError):  # so may a file
                     # No links: they could lead out of the folder.
                     if entry.is_file(follow_symlinks=False) and _may_be_results(entry):
                         status = entry.stat(follow_symlinks=False)
                         key = (entry.name, status.st_mtime_ns, status.st_size)
                         found.append((key, entry.path))
-        except OSError:
-            pass  # the folder is gone, or was changed meanwhile
         return found
 
 

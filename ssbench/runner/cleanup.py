@@ -13,13 +13,11 @@ from msgspec import Struct
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import LeftAlone, may_be_object, why_not_ours
-from ssbench.runner.deletions import CleanupResult, Deletions, KeptContainers
+from ssbench.runner.deletions import PAUSES_S, CleanupResult, Deletions, KeptContainers
 from ssbench.runner.listings import PAGE, for_each, list_containers, list_objects, page_size
 from ssbench.storage.base import ContainerEntry
 from ssbench.storage.retrying_client import RetryingClient
 
-#: Pauses before each attempt to empty a container: its listing lags behind its objects.
-PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
 #: Limits on the objects counted by listing, per container and in total. Beyond these, a count is
 #: a lower bound.
 COUNTED = 10_000

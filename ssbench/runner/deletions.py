@@ -23,6 +23,8 @@ from ssbench.storage.retrying_client import RetryingClient
 #: Names per bulk delete. Swift accepts 10,000, but deletes two at a time within a request: smaller
 #: requests stay below our timeouts, and several run concurrently.
 BULK_NAMES = 1_000
+#: Pauses before each attempt to delete an emptied container: its listing lags behind its objects.
+PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
 GIVE_UP_AFTER = 100  #: consecutive failures
 EXAMPLES = 5
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess  # nosec B404 # runs the command that the caller gives
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ssbench.runner.config import RunConfig
 
 _STDERR = 2
-_GRACE_S = 5.0
+_GRACE_S = 5.0  #: for all workers together
 #: Of the log of a worker that ended: bytes that are read, lines and characters that are shown.
 _TAIL_BYTES, _TAIL_LINES, _TAIL_SHOWN = 4096, 3, 600
 
@@ -248,11 +249,10 @@ class LocalWorkers:
         for fd in self._pipes:
             os.close(fd)
         self._pipes.clear()
+        deadline_s = time.monotonic() + (_GRACE_S if self._begun else 0)
         for process in self._processes:
-            if not self._begun:
-                process.kill()
             try:
-                process.wait(_GRACE_S)
+                process.wait(max(deadline_s - time.monotonic(), 0))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -71,6 +71,23 @@ def listed(server: WebServer) -> str:
     return get(server, "/")[1]
 
 
+def test_a_file_that_goes_away_meanwhile_hides_no_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, scandir = ResultsFolder(str(folder)), os.scandir
+    names = {each.name for each in results.files()}
+
+    def scan_and_delete(path: str) -> closing[Iterator[os.DirEntry[str]]]:
+        entries = [*scandir(path)]
+        gone = next(each.name for each in entries if each.name in names)
+        os.unlink(folder / gone)
+        names.discard(gone)
+        return closing(each for each in entries)
+
+    monkeypatch.setattr(os, "scandir", scan_and_delete)
+    assert {each.name for each in results.files()} == names
+
+
 def test_a_folder_is_listed_with_figures_and_faults(server: WebServer, folder: Path) -> None:
     with open(folder / "running.stat.gz", "rb") as writing:
         fcntl.flock(writing, fcntl.LOCK_EX)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -215,6 +216,17 @@ def test_if_one_worker_cannot_start_none_is_left(monkeypatch: pytest.MonkeyPatch
         pass
     assert len(started) == 1
     assert children() == []
+
+
+def test_workers_that_do_not_end_are_killed_after_a_time_for_all_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ssbench.runner.local_workers._GRACE_S", 0.5)
+    with LocalWorkers(dict.fromkeys("abcd", ()), ("sh", "-c", "exec sleep 60")) as workers:
+        workers.begin()
+        began_s = time.monotonic()
+    assert time.monotonic() - began_s < 1.5
+    assert {gone.status for gone in workers.exits()} == {-signal.SIGKILL}
 
 
 def test_the_number_of_workers_fits_all_users(few_files: int) -> None:
