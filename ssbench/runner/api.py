@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from ssbench import runner
@@ -14,7 +15,6 @@ from ssbench.core.live import Observer
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.steps import OVER
 from ssbench.runner.config import RunConfig, TransportConfig
 from ssbench.runner.results import parse_thresholds, read_stats
 from ssbench.runner.scenarios import ScenarioText, find_scenario
@@ -33,6 +33,8 @@ FREE_PORTS = TransportConfig(None, 0, 0, 0)
 _SHORT: Mapping[Literal["users", "operations", "seconds"], str] = {
     "users": "user_count", "operations": "operation_count", "seconds": "run_seconds",
 }  # fmt: skip
+#: Of a file.
+Path = str | PathLike[str]
 
 
 class Settings(TypedDict, total=False):
@@ -48,7 +50,7 @@ class Settings(TypedDict, total=False):
     seconds: float | None  #: overrides the scenario's run_seconds
     overrides: Mapping[str, object]  #: other keys of the scenario
     thresholds: Sequence[str]  #: conditions that a run must meet, such as "p99(READ) < 50ms"
-    stats_file: str | None  #: path; by default a new file in /tmp/ssbench-results
+    stats_file: Path | None  #: by default a new file in /tmp/ssbench-results
     force: bool  #: overwrite the stat file
     keep_objects: bool
     verify: bool
@@ -58,7 +60,7 @@ class Settings(TypedDict, total=False):
     stop: Stop | None  #: call it, from any thread, to end the run early
 
 
-def run(scenario: str | Mapping[str, object], **settings: Unpack[Settings]) -> RunResult:
+def run(scenario: Path | Mapping[str, object], **settings: Unpack[Settings]) -> RunResult:
     """Run a scenario once; returns when the run is over and its stat file is closed.
 
     :param scenario: path of a file, name of a canned scenario, or the scenario itself.
@@ -70,7 +72,7 @@ def run(scenario: str | Mapping[str, object], **settings: Unpack[Settings]) -> R
 
 
 def sweep(
-    scenario: str | Mapping[str, object],
+    scenario: Path | Mapping[str, object],
     *,
     over: str,
     loads: Sequence[float],
@@ -82,8 +84,6 @@ def sweep(
     :returns: its ``steps`` have the results.
     :raises SsbenchError: the first run failed before there were results.
     """
-    if over not in OVER:
-        raise UsageError(f"over {over!r}: {suggest(over, list(OVER))}")
     if not loads:
         raise UsageError("loads: there is none; at least one")
     config, observers, stop = _checked(scenario, settings)
@@ -94,7 +94,7 @@ def sweep(
 
 
 def find_limit(
-    scenario: str | Mapping[str, object],
+    scenario: Path | Mapping[str, object],
     *,
     slos: Sequence[str],
     how: SearchConfig | None = None,
@@ -110,6 +110,8 @@ def find_limit(
     :returns: ``search.kept`` is the highest load; ``steps`` has all results.
     :raises SsbenchError: the first run failed before there were results.
     """
+    if not slos:
+        raise UsageError("slos: there is none; at least one")
     step = {"warmup": warmup, "run_seconds": warmup + step_seconds}
     overrides = {**(settings.get("overrides") or {}), **step}
     settings = {**settings, "overrides": overrides, "thresholds": slos}
@@ -120,24 +122,25 @@ def find_limit(
     return series
 
 
-def read(path: str) -> RunStats:
+def read(path: Path) -> RunStats:
     """The statistics of a stat file, also of ssbench 0.3.9.
 
     :raises SsbenchError: it can't be read.
     """
-    return read_stats(path)
+    return read_stats(os.fspath(path))
 
 
-def compare(first: str, *others: str) -> Comparison:
+def compare(first: Path, *others: Path) -> Comparison:
     """Compare the runs of stat files with the first of them.
 
     :raises SsbenchError: one of them can't be read.
     """
-    return comparison([(path, read_stats(path)) for path in (first, *others)], seed=1)
+    paths = [os.fspath(path) for path in (first, *others)]
+    return comparison([(path, read_stats(path)) for path in paths], seed=1)
 
 
 def _checked(
-    scenario: str | Mapping[str, object], settings: Settings
+    scenario: Path | Mapping[str, object], settings: Settings
 ) -> tuple[RunConfig, Sequence[Observer], Stop]:
     """The arguments of ``runner.run``.
 
@@ -161,6 +164,9 @@ def _checked(
     for percent in percentiles:
         if not 0 < percent <= 100:
             raise UsageError(f"percentiles: {percent:g} is not above 0 and at most 100")
+    retries = settings.get("retries", 10)
+    if retries < 0:
+        raise UsageError(f"retries: {retries} is below 0; a whole number from 0 up")
     storage, given = settings.get("storage", "swift"), settings.get("storage_options", {})
     store = None
     if storage == "embedded-swift":
@@ -172,11 +178,11 @@ def _checked(
     for name, key in _SHORT.items():
         if name in settings:
             overrides[key] = settings[name]
-    thresholds = settings.get("thresholds", ())
+    thresholds, stats_file = settings.get("thresholds", ()), settings.get("stats_file")
     if isinstance(scenario, Mapping):
         text = ScenarioText(json.dumps(scenario).encode(), "scenario")
     else:
-        text = find_scenario(scenario)
+        text = find_scenario(os.fspath(scenario))
     config = RunConfig(
         scenario=text,
         overrides=overrides,
@@ -184,11 +190,11 @@ def _checked(
         is_noop=store is not None and not row_of(store.driver).is_real,
         keep_objects=settings.get("keep_objects", False),
         verify=settings.get("verify", False),
-        retries=settings.get("retries", 10),
+        retries=retries,
         transport=FREE_PORTS,
         workers=workers,
         ssh_workers=hosts,
-        stats_file=settings.get("stats_file"),
+        stats_file=None if stats_file is None else os.fspath(stats_file),
         force=settings.get("force", False),
         percentiles=percentiles,
         thresholds=parse_thresholds([thresholds] if isinstance(thresholds, str) else thresholds),

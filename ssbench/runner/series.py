@@ -14,7 +14,7 @@ from msgspec import Struct
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.live import Observer
-from ssbench.core.scenario.checks import ValidationErrors
+from ssbench.core.scenario.checks import ValidationErrors, preview, suggest
 from ssbench.core.scenario.fields import MAX_RATE
 from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.scenario import Scenario
@@ -39,7 +39,7 @@ class StepRunner(ABC):
     """Runs step by step. Iterate over it to run it: each step is yielded when it is over.
 
     :param over: a key of core.stats.steps.OVER.
-    :raises UsageError: the scenario has errors, or a stat file exists already.
+    :raises UsageError: a value is not valid, the scenario has errors, or a stat file exists.
     """
 
     name: str  #: of the scenario
@@ -51,6 +51,8 @@ class StepRunner(ABC):
         observers: Sequence[Observer] = (),
         stop: Stop | None = None,
     ) -> None:
+        if over not in OVER:
+            raise UsageError(f"over: {preview(over)} is unknown; {suggest(over, [*OVER])}")
         check_paths(config.stats_file, over, force=config.force)
         self.config = config
         self.over = over
@@ -175,6 +177,8 @@ class LimitSearch(StepRunner):
         stop: Stop | None = None,
     ) -> None:
         super().__init__(config, how.over, observers, stop)
+        if not how.precision > 0:
+            raise UsageError(f"precision: {how.precision:g} is not above 0; a fraction, as in 0.05")
         self._by_users = by_users = how.over == "users"
         self._first = first = how.first or _FIRST[how.over]
         most = how.most

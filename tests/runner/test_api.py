@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -121,7 +122,8 @@ def test_unknown_settings_are_rejected(tmp_path: Path) -> None:
         ({"storage_options": {"kee": "s3cret"}}, "no such key 'kee'; this store has no options"),
         ({"storage": "swift", "storage_options": {"kee": "s3cret"}}, "has the keys .*key, "),
         ({"storage": "embedded-swift", "storage_options": {"user": "x"}}, "has no options"),
-        ({"over": "usres"}, 'did you mean "users"'),
+        ({"retries": -1}, "retries: -1 is below 0"),
+        ({"over": "usres"}, 'over: "usres" is unknown; did you mean "users"'),
         ({"loads": []}, "at least one"),
     ],
 )
@@ -131,6 +133,33 @@ def test_invalid_values_fail_at_once(tmp_path: Path, given: dict[str, Any], text
         ssbench.sweep(SCENARIO, **settings(tmp_path, **series))
     assert raised.value.exit_status is ssbench.ExitStatus.USAGE
     assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"slos": []}, "slos: there is none"),
+        ({"how": ssbench.SearchConfig(over="usres")}, 'over: .*did you mean "users"'),
+        ({"how": ssbench.SearchConfig(precision=0)}, "precision: 0 is not above 0"),
+        ({"how": ssbench.SearchConfig(first=3, most=2)}, "--start 3 is above --max-users 2"),
+    ],
+)
+def test_a_search_that_can_not_end_fails_at_once(
+    tmp_path: Path, given: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ssbench.SsbenchError, match=text) as raised:
+        ssbench.find_limit(SCENARIO, **settings(tmp_path, **{"slos": "p99 < 1s", **given}))
+    assert raised.value.exit_status is ssbench.ExitStatus.USAGE
+
+
+def test_paths_may_be_objects(tmp_path: Path) -> None:
+    (tmp_path / "own.scenario").write_text(json.dumps(SCENARIO))
+    more = settings(tmp_path, stats_file=tmp_path / "x.stat.gz")
+    (step,) = ssbench.sweep(tmp_path / "own.scenario", over="users", loads=[1], **more).steps
+    assert step.path == str(tmp_path / "x.users1.stat.gz")
+    assert ssbench.read(Path(step.path)).total().operations == 50
+    with pytest.raises(ssbench.SsbenchError, match="/none: can't be read"):
+        ssbench.compare(Path(step.path), tmp_path / "none")
 
 
 def test_a_stat_file_is_replaced_by_force_only(tmp_path: Path) -> None:
