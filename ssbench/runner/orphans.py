@@ -7,7 +7,6 @@ result of the file, of a replay's more, whatever numbers a damaged or crafted fi
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
 from typing import Any
@@ -24,7 +23,7 @@ from ssbench.core.naming import (
     without_segment,
 )
 from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, rows_of
-from ssbench.core.records import ResultBatch, RunHeader
+from ssbench.core.records import HostRecord, PhaseRecord, ResultBatch, RunHeader
 from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.fields import KEYS, OWN_READERS
 from ssbench.core.scenario.scenario import Scenario
@@ -41,7 +40,7 @@ _PAGE_BITS = 10
 _BYTES_PER_RESULT = 4
 _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
-#: Seconds in which workers may still begin uploads after the last entry of the stat file.
+#: Seconds in which workers may still begin uploads after the last record of the stat file.
 WORKERS_END_S = 60
 _HIGHEST_HASH = (1 << 53) - 1
 #: Columns of results that show what happened to an object.
@@ -55,7 +54,8 @@ class OrphanedObjects:
     is limited by the number of results.
 
     :param operations: the rows of the run's operations.
-    :param period: of the run, in Unix time; (0, 0): not known.
+    :param period: Unix times between which the run may have begun uploads, but for those of workers
+        that have not noticed its end; (0, 0): not known.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class OrphanedObjects:
         driver: str = "",
         period: tuple[float, float] = (0, 0),
     ) -> None:
-        self.run_id, self.driver, self._period = run_id, driver, period
+        self.run_id, self.driver, self.period = run_id, driver, period
         self._operations = operations
         self.base, self.policy = scenario.container_base, scenario.policy
         self.container_count = scenario.container_count
@@ -128,7 +128,7 @@ class OrphanedObjects:
     def has_upload(self, container: str, upload: OpenUpload) -> bool:
         """Whether an open upload is of an object of the run, in its place: of one that it created,
         or of an initial one if the upload began during the run (an ENSURE or UPDATE)."""
-        first, last = self._period
+        first, last = self.period[0] // 1, self.period[1] + WORKERS_END_S  # stores state seconds
         for size_class, initial in enumerate(self._initial):
             number = self.naming.number(size_class, upload.name)
             if number is not None and self.container(size_class, number) == container:
@@ -243,18 +243,26 @@ def orphans_of(reader: statfile.StatFileReader) -> OrphanedObjects:
             f"{path}: objects of ssbench 0.3.9 carry no run ID, so it is unknown which are"
             f" this run's; {_INSTEAD}"
         )
+    phase_at = last_at = 0.0
     for record in reader:
         if isinstance(record, RunHeader):
             orphans = _orphans_of_run(path, record)
-        elif isinstance(record, ResultBatch) and orphans is not None:
+        elif orphans is None:
+            continue
+        elif isinstance(record, ResultBatch):
             try:
                 orphans.add(record)
             except MessageError as error:
                 reader.add_damage(f"a record is malformed: {error}")
+        elif isinstance(record, PhaseRecord):
+            phase_at = last_at = record.started_at
+        elif isinstance(record, HostRecord):  # there is one each second
+            last_at = phase_at + record.at_s
     if orphans is None:
         raise UsageError(
             f"{path}: the run's header is lost, and with it the names of its objects; {_INSTEAD}"
         )
+    orphans.period = (orphans.period[0], last_at)
     return orphans
 
 
@@ -275,12 +283,8 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
         raise UsageError(f"the scenario in its header can't be used: {error.faults[0]}") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: the scenario in its header can't be used: {error}") from error
-    period = (0.0, 0.0)
-    if os.path.isfile(path):
-        # Stores state whole seconds.
-        period = (header.started_at // 1, os.path.getmtime(path) + WORKERS_END_S)
-    operations = rows_of(header.operations)
-    return kind(scenario, header.run_id, operations, header.driver, period)
+    period = (header.started_at, 0.0)
+    return kind(scenario, header.run_id, rows_of(header.operations), header.driver, period)
 
 
 def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:

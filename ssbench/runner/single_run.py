@@ -438,15 +438,14 @@ class Run:
 
         A lost worker began none after its lease, which ended before the master gave it up.
         """
-        from ssbench.runner.orphans import KINDS, WORKERS_END_S, OrphanedObjects  # load slowly
+        from ssbench.runner.orphans import KINDS, OrphanedObjects  # load slowly
         from ssbench.runner.resume import abort_uploads
 
         session, warn = self.session, self.session.warn
         settings = self._settings(session.store())
         if settings.names.get("kind", "run") not in KINDS:
             return
-        # Stores state whole seconds.
-        period = (self._started_at // 1, time.time() + WORKERS_END_S)
+        period = (self._started_at, time.time())
         orphans = OrphanedObjects(self.scenario, self.run_id, period=period)
         concurrency = self.scenario.container_concurrency
         with session.client(settings, concurrency, stoppable=False) as client:

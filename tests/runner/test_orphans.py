@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import struct
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import RESULT_NUMBERS, Phase, Result
 from ssbench.core.naming import RunNaming, is_run_id
 from ssbench.core.operations import CREATE, READ
-from ssbench.core.records import PhaseRecord
+from ssbench.core.records import MASTER, HostRecord, PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.runner.orphans import orphans_of, read_orphans
@@ -58,6 +57,7 @@ def stat_file(path: Path, created: int = 4, **header: Any) -> Path:
     with StatFileWriter.create(path) as writer:
         writer.write(runs.header(**{"run_id": RUN, "scenario": SCENARIO, **header}))
         writer.write(PhaseRecord(Phase.RUN, runs.STARTED_AT, 4))
+        writer.write(HostRecord(MASTER, 5.0, {}))
         if created:
             rows = [runs.result(n + 1, CREATE, object=5 + n, size_class=0) for n in range(created)]
             rows.append(runs.result(created + 1, READ, object=2, size_class=0))  # initial
@@ -142,12 +142,11 @@ def test_open_uploads_are_counted_and_those_of_initial_objects_belong_to_a_time(
 ) -> None:
     in_parts = {**SCENARIO, "large_object": {"above": 0, "segment": 1}}
     path = stat_file(path.with_name("y"), created=0, scenario=in_parts)
-    os.utime(path, (0, runs.STARTED_AT + 5))
     store = filled(0)
     created = OpenUpload(NAMING.object(0, 5), "1")
     initial = [
         OpenUpload("tiny_000001", str(seconds), runs.STARTED_AT + seconds)
-        for seconds in (-4, 1, 30, 120)
+        for seconds in (-4, 1, 64, 66)
     ]
     store.containers["b_000001"].uploads = [created, *initial]
     dry = resumed(path, store, dry_run=True)

@@ -433,7 +433,7 @@ def test_open_uploads_of_the_run_are_aborted_and_no_others(dry_run: bool) -> Non
     ]  # fmt: skip
     container = storage.store.containers["b_000001"]
     container.uploads = [*ours, *others]
-    left = OrphanedObjects(IN_PARTS, RUN, period=(1000.0, 2000.0))
+    left = OrphanedObjects(IN_PARTS, RUN, period=(1000.5, 1940.0))
     found = find(client(storage), left)
     assert (found.objects, found.uploads, found.total) == (1, 4, 5)
     result = delete(client(storage), left, found, dry_run=dry_run)
