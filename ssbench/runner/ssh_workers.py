@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-import select
+import selectors
 import shlex
 import socket
 import subprocess  # nosec B404 # runs the user's ssh
@@ -118,8 +118,7 @@ class SshWorkers:
         self._environment = child_environment(hidden)
         self._hosts: list[_Host] = []
         self._failed: list[_Host] = []  # a run with fewer workers goes on without them
-        self._poller = select.poll()
-        self._streams: dict[int, _Host] = {}  # descriptor -> whose output
+        self._streams = selectors.PollSelector()  #: of their output; it needs no descriptor
 
     def __enter__(self) -> SshWorkers:
         try:
@@ -154,8 +153,7 @@ class SshWorkers:
         self._hosts.append(made)
         for fd in made.buffers:
             os.set_blocking(fd, False)
-            self._poller.register(fd, select.POLLIN)
-            self._streams[fd] = made
+            self._streams.register(fd, selectors.EVENT_READ, made)
 
     # The start ---------------------------------------------------------------------------------
 
@@ -338,11 +336,12 @@ class SshWorkers:
             host.process.kill()
             host.process.wait()
         self._read(0)
+        for fd in [*self._streams.get_map()]:  # held open by a process that ssh left behind
+            self._streams.unregister(fd)
         for host in hosts:
             host.close()
         self._hosts.clear()
         self._failed.clear()
-        self._streams.clear()
 
     def __exit__(self, *exc: object) -> None:
         self.end()
@@ -352,18 +351,16 @@ class SshWorkers:
     def _read(self, wait_s: float) -> None:
         """Read what there is; wait for the first of it."""
         for _ in range(_MOST_READS):  # a host that floods us does not hold up the master
-            ready = self._poller.poll(int(wait_s * 1000))
+            ready = self._streams.select(wait_s)
             wait_s = 0
-            for fd, _event in ready:
-                host = self._streams[fd]
+            for stream, _ in ready:
                 try:
-                    data = os.read(fd, 65536)
+                    data = os.read(stream.fd, 65536)
                 except BlockingIOError:
                     continue
-                host.receive(fd, data)
+                stream.data.receive(stream.fd, data)
                 if not data:
-                    self._poller.unregister(fd)
-                    del self._streams[fd]
+                    self._streams.unregister(stream.fd)
             if not ready:
                 break
 
