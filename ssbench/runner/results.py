@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import chain
+from typing import TypeVar
 
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
@@ -17,6 +18,9 @@ from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.host.process import tune_garbage_collector
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 _TAIL_BYTES = 4 << 20  #: of a stat file, that are searched for the mark of the load's end
 
@@ -101,15 +105,7 @@ def parse_thresholds(
     :param known: as of ``Threshold.parse``.
     :raises UsageError: a line for each that is malformed.
     """
-    found, faults = [], []
-    for text in dict.fromkeys(texts):
-        try:
-            found.append(Threshold.parse(text, option, known))
-        except UsageError as error:
-            faults.append(str(error))
-    if faults:
-        raise UsageError("\n".join(faults))
-    return tuple(found)
+    return tuple(_each(lambda text: Threshold.parse(text, option, known), dict.fromkeys(texts)))
 
 
 def check_thresholds(
@@ -120,14 +116,23 @@ def check_thresholds(
     :param open_loop: whether operations have due times; None: not known.
     :raises UsageError: a line for each threshold on what the run does not have.
     """
-    faults = []
-    for threshold in thresholds:
+    _each(lambda threshold: threshold.check(scenario, open_loop=open_loop), thresholds)
+
+
+def _each(call: Callable[[S], T], items: Iterable[S]) -> list[T]:
+    """The result of the call with each item.
+
+    :raises UsageError: a line for each item with which it raises one.
+    """
+    found, faults = [], []
+    for item in items:
         try:
-            threshold.check(scenario, open_loop=open_loop)
+            found.append(call(item))
         except UsageError as error:
             faults.append(str(error))
     if faults:
         raise UsageError("\n".join(faults))
+    return found
 
 
 def missed_thresholds(stats: RunStats, thresholds: Sequence[Threshold]) -> dict[ExitStatus, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Thread
 from time import sleep
 from typing import TypeVar
 
@@ -85,14 +85,11 @@ class Stop:
         :raises KeyboardInterrupt: as ``check``.
         """
         outcomes: list[Callable[[], T]] = []
-        done = Event()
-
-        def run() -> None:
-            outcomes.append(outcome_of(work))
-            done.set()
-
-        Thread(target=run, daemon=True).start()
-        while not done.wait(_POLL_INTERVAL_S):
+        thread = Thread(target=lambda: outcomes.append(outcome_of(work)), daemon=True)
+        thread.start()
+        thread.join(_POLL_INTERVAL_S)
+        while thread.is_alive():
             self.check()
             waiting()
+            thread.join(_POLL_INTERVAL_S)
         return outcomes[0]()
