@@ -10,11 +10,11 @@ from typing import Any
 import gevent
 import pytest
 
-from ssbench.core.errors import AuthError, SsbenchError, StatFileError, StorageError
+from ssbench.core.errors import SsbenchError, StatFileError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import container_name, naming_of
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import StorageSettings
 from ssbench.runner import prepare
 from ssbench.runner.prepare import (
     RESULT_BYTES,
@@ -30,7 +30,6 @@ from ssbench.runner.prepare import (
 )
 from ssbench.runner.single_run import settings_of
 from ssbench.storage.base import StoreLimits, StoreState
-from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.runner.clients import client
 
@@ -361,32 +360,12 @@ def test_a_container_that_cannot_be_created_is_an_error(
     assert capfd.readouterr().err == "", "no greenlet's traceback is printed"
 
 
-def test_the_token_is_renewed() -> None:
-    store = MemoryStore(tokens={"new"})
-    make_containers(client(storage_of(store), renew=lambda: with_token("new", 1)), NAMES)
-    assert sorted(store.containers) == NAMES
-
-
-def test_a_token_that_cannot_be_renewed_ends_it() -> None:
-    def renew() -> Credentials:
-        raise AuthError("wrong password")
-
-    with pytest.raises(AuthError, match="wrong password"):
-        make_containers(client(storage_of(MemoryStore(tokens=set())), renew=renew), NAMES)
-
-
 def test_stopping_ends_the_creation() -> None:
     store = MemoryStore()
     make_containers(
         client(storage_of(store), 1, stopping=lambda: len(store.containers) >= 5), NAMES
     )
     assert 5 <= len(store.containers) < len(NAMES)
-
-
-def test_without_containers_nothing_is_requested() -> None:
-    store = MemoryStore()
-    make_containers(client(storage_of(store), 10), [])
-    assert store.calls == []
 
 
 def test_a_change_is_announced_before_it_is_sent() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
-from itertools import count
 
 import gevent
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ssbench.core.errors import AuthError, StorageError
+from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, LargeObject, Phase, Result
 from ssbench.core.naming import HashedNaming, RunNaming
 from ssbench.core.operations import (
@@ -29,12 +28,11 @@ from ssbench.core.operations import (
 )
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import StorageSettings
 from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult, KeptContainers
 from ssbench.runner.orphans import OrphanedObjects, OrphanedReplay
 from ssbench.runner.resume import SearchResult, abort_uploads, delete, find
 from ssbench.storage.base import ObjectEntry, OpenUpload
-from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.runner.clients import client
 
@@ -100,6 +98,13 @@ def stored(*objects: tuple[int, int], store: MemoryStore | None = None) -> Memor
         name = NAMING.object(size_class, number)
         store.add(NAMING.container(size_class, number), name, run=RUN)
     return MemoryStorage(store)
+
+
+class Lagging(MemoryStorage):
+    """Lists no objects yet."""
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        return []
 
 
 def clean_up(
@@ -198,18 +203,6 @@ def test_objects_without_the_run_id_stay() -> None:
     assert ("delete_object", NAMING.object(0, 12)) not in store.calls
 
 
-def test_objects_known_from_results_only_are_checked() -> None:
-    class Lagging(MemoryStorage):
-        def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-            return []
-
-    store = stored((0, 10)).store
-    store.add("b_000002", NAMING.object(0, 11))
-    _, result = clean_up(Lagging(store), leftovers(row(CREATE, 10), row(CREATE, 11)))
-    assert (result.objects, result.foreign) == (1, 1)
-    assert names(store) == [NAMING.object(0, 11)]
-
-
 def test_an_unmarked_container_is_skipped() -> None:
     store = stored((0, 10), (0, 11), (0, 12)).store
     store.containers["b_000001"].marker = False
@@ -301,37 +294,23 @@ def test_memory_of_marks_is_bounded_by_the_results(numbers: list[int]) -> None:
     assert len(known(left)) + left.ignored_results <= len(numbers)
 
 
-def test_unlisted_objects_are_deleted_by_the_results() -> None:
-    class Lagging(MemoryStorage):
-        def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-            return []
-
-    storage = Lagging(stored((0, 10), (0, 11)).store)
+def test_unlisted_objects_are_looked_at_and_deleted_by_the_results() -> None:
+    store = stored((0, 10), (0, 11)).store
     left = leftovers(row(CREATE, 10), row(CREATE, 11), row(CREATE, 12))
-    found, result = clean_up(storage, left)
+    found, result = clean_up(Lagging(store), left)
     assert (found.listed, found.unlisted) == (0, 3)
     assert (result.objects, result.absent, result.ok) == (2, 1, True)
-    assert names(storage.store) == []
+    assert names(store) == []
+    store.add("b_000002", NAMING.object(0, 11))  # not by the run
+    _, result = clean_up(Lagging(store), leftovers(row(CREATE, 11)))
+    assert (result.objects, result.foreign, result.ok) == (0, 1, False)
+    assert names(store) == [NAMING.object(0, 11)]
 
 
 def test_listed_objects_deleted_in_the_results_are_deleted_again() -> None:
     storage = stored((0, 10))
     _, result = clean_up(storage, leftovers(row(CREATE, 10), row(DELETE, 10)))
     assert result.objects == 1
-
-
-def test_resume_cleanup_twice() -> None:
-    storage = stored((0, 10), (1, 77))
-    assert clean_up(storage, leftovers(row(CREATE, 10)))[1].objects == 2
-    found, result = clean_up(storage, leftovers(row(CREATE, 10)))
-    assert (found.listed, found.unlisted) == (0, 1)
-    assert (result.objects, result.absent, result.ok) == (0, 1, True)
-
-
-def test_missing_containers_are_counted() -> None:
-    found, result = clean_up(MemoryStorage(), leftovers(row(CREATE, 10)))
-    assert (found.containers, found.unlisted) == ({}, 0)
-    assert result.ok
 
 
 def test_a_container_that_cannot_be_listed_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
@@ -349,27 +328,6 @@ def test_a_container_is_listed_from_where_the_runs_names_begin() -> None:
     assert storage.store.count("list_objects") <= 8
 
 
-def test_transient_failures_are_retried_and_tokens_renewed() -> None:
-    storage = stored(*((0, number) for number in range(10, 30)))
-    storage.store.fail("list_objects", status_error(503))
-    storage.store.fail("delete_object", status_error(503), StorageError(ErrorKind.RESET, "reset"))
-    left = leftovers()
-    found = find(client(storage, 10), left)
-    storage.store.tokens = {"new"}
-    serials = count(1)
-    result = delete(client(storage, renew=lambda: with_token("new", next(serials))), left, found)
-    assert (result.objects, result.ok) == (20, True)
-
-
-def test_objects_that_cannot_be_deleted_are_counted_with_an_example() -> None:
-    storage = stored((0, 10), (0, 11))
-    name = NAMING.object(0, 11)
-    storage.store.refuse("delete_object", name, status_error(403))
-    _, result = clean_up(storage, leftovers())
-    assert (result.objects, result.failed_objects, result.left, result.ok) == (1, 1, 0, False)
-    assert name in result.examples[0]
-
-
 def test_a_store_that_rejects_everything_ends_it() -> None:
     numbers = range(10, 500)
     storage = stored(*((0, number) for number in numbers))
@@ -379,20 +337,6 @@ def test_a_store_that_rejects_everything_ends_it() -> None:
     assert "failures in a row" in result.abort_reason
     assert result.left == 490 - result.failed_objects > 0
     assert storage.store.count("delete_object") <= GIVE_UP_AFTER + 8
-
-
-def test_a_token_that_cannot_be_renewed_ends_it() -> None:
-    storage = stored(*((0, number) for number in range(10, 60)))
-    left = leftovers()
-    found = find(client(storage, 10), left)
-    storage.store.tokens = set()
-
-    def renew() -> Credentials:
-        raise AuthError("wrong password")
-
-    result = delete(client(storage, 10, renew=renew), left, found)
-    assert result.abort_reason == "the store refuses our token: wrong password"
-    assert not result.ok
 
 
 def test_stopping_ends_resume_cleanup() -> None:
@@ -525,10 +469,6 @@ def test_what_a_replay_created_is_deleted_and_what_was_prepared_stays() -> None:
 
 
 def test_objects_of_a_replay_that_are_in_no_listing_are_deleted_by_the_results() -> None:
-    class Lagging(MemoryStorage):
-        def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-            return []
-
     names, store = HashedNaming(NAMING.containers), MemoryStore()
     for container in names.containers:
         store.add(container, marker=True)

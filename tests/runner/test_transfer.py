@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from hashlib import md5
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,10 +17,8 @@ from ssbench.core.operations import CREATE
 from ssbench.master.phases import PhaseOutcome
 from ssbench.runner import existing
 from ssbench.runner.config import RunConfig, TransportConfig
-from ssbench.runner.folder import compute_md5
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.single_run import RunResult
-from ssbench.runner.stop import Stop
 from ssbench.runner.transfer import (
     ContainerDownload,
     FolderUpload,
@@ -221,13 +218,3 @@ def test_a_download_of_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
     for container, says in (("c", "there is no object in c/"), ("none", "no such container")):
         with pytest.raises(SsbenchError, match=says), ExitStack() as stack:
             ContainerDownload(config(None, store, container=container, checksums=[]), stack)
-
-
-def test_only_regular_files_are_read_for_their_md5(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"content")
-    (tmp_path / "link").symlink_to("file")
-    paths = [str(tmp_path / "file"), "/dev/zero", str(tmp_path), f"{tmp_path}/link", f"{tmp_path}/"]
-    counted: list[tuple[int, int]] = []
-    digests, _ = compute_md5(paths, 2, lambda done, total: counted.append((done, total)), Stop())
-    assert digests == md5(b"content").digest() + bytes(4 * 16)
-    assert counted[-1] == (5, 5)
