@@ -101,20 +101,6 @@ class RunConfig(Struct, frozen=True, kw_only=True):
                 f"--expect-workers {self.expect_workers} is fewer than the {self.least_started} of "
                 f"{' and '.join(options)}, which count among them"
             )
-        if self.ssh_workers and self.store is None:
-            raise UsageError("--ssh-workers: other hosts can't reach the store of --embedded-swift")
-        if self.ssh_master and not self.ssh_workers:
-            raise UsageError("--ssh-master is for the workers of --ssh-workers: give both")
-        if self.source_addresses and not self.workers:
-            raise UsageError(
-                "--source-address is for the workers of --workers; give it to each ssbench-worker"
-            )
-        if self.existing and self.is_noop:
-            raise UsageError("--existing has nothing to read with --noop: leave out one of them")
-        if self.existing and self.verify:
-            raise UsageError(
-                "--existing with --verify: what objects of others contain is not known"
-            )
         if self.abort_window_s:
             from ssbench.core.stats.auto_stop import WATCHED, can_watch  # loads slowly
 
@@ -122,12 +108,25 @@ class RunConfig(Struct, frozen=True, kw_only=True):
                 raise UsageError(
                     f"--abort-on-threshold needs a --threshold that it can watch: {WATCHED}"
                 )
-        if self.stats_file == "-":
-            raise UsageError("-s -: standard output is for the report; name a file")
-        if self.verify and self.is_noop:
-            raise UsageError("--verify has nothing to check with --noop: leave out one of them")
-        if self.is_noop and any(threshold.metric == "throughput" for threshold in self.thresholds):
-            raise UsageError("--threshold: with --noop nothing is moved, so there is no throughput")
+        for excluded, why in (
+            (self.ssh_workers and self.store is None,
+             "--ssh-workers: other hosts can't reach the store of --embedded-swift"),
+            (self.ssh_master and not self.ssh_workers,
+             "--ssh-master is for the workers of --ssh-workers: give both"),
+            (self.source_addresses and not self.workers,
+             "--source-address is for the workers of --workers; give it to each ssbench-worker"),
+            (self.existing and self.is_noop,
+             "--existing has nothing to read with --noop: leave out one of them"),
+            (self.existing and self.verify,
+             "--existing with --verify: what objects of others contain is not known"),
+            (self.stats_file == "-", "-s -: standard output is for the report; name a file"),
+            (self.verify and self.is_noop,
+             "--verify has nothing to check with --noop: leave out one of them"),
+            (self.is_noop and any(each.metric == "throughput" for each in self.thresholds),
+             "--threshold: with --noop nothing is moved, so there is no throughput"),
+        ):  # fmt: skip
+            if excluded:
+                raise UsageError(why)
 
     @property
     def has_remote_workers(self) -> bool:

@@ -193,6 +193,12 @@ def test_all_hosts_that_fail_are_named_and_the_others_end(
     assert children() == []
 
 
+def test_of_many_hosts_that_fail_the_first_are_named(ssh: Callable[..., SshWorkers]) -> None:
+    first, *named, last = faults(ssh("h{01..12}", ssh_worker_command="exit 255; :"))
+    assert first.endswith("no workers on 12 of 12 hosts:")
+    assert (len(named), named[9].split(":")[0], last) == (10, "  h10", "  and 2 more")
+
+
 def test_fewer_workers_do_where_they_are_told_to(ssh: Callable[..., SshWorkers]) -> None:
     with ssh("a:1,refused", fewer_workers_ok=True) as workers:
         wait(workers)
