@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,7 +31,7 @@ from ssbench.runner import open_session
 from ssbench.runner.config import RunConfig, RunPlan, TransportConfig
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.session import Session
-from ssbench.runner.single_run import Run
+from ssbench.runner.single_run import Run, RunResult
 from ssbench.runner.stop import Stop
 from ssbench.storage.directory import FileContents
 from ssbench.storage.filetree import MARKER
@@ -186,7 +187,7 @@ class _Measurement:
                     f"{printable(str(self.target))}: is not empty, and ssbench did not make it;"
                     " name a new folder with --to"
                 )
-        self.sizes = _sizes(self.source)
+        self.sizes, self.newest_ns = _listed(self.source)
         for wanted in config.files:
             if wanted > len(self.sizes):
                 raise UsageError(
@@ -222,7 +223,7 @@ class _Measurement:
         end_s = time.monotonic() + config.seconds
         while passes < config.passes or time.monotonic() < end_s:
             if self.writes:
-                self._delete(session)
+                session.meanwhile(lambda: self._delete(session))
             result = Run(
                 session, self._scenario(users, files), session.config.stats_file, self._plan(files)
             ).execute()
@@ -231,7 +232,7 @@ class _Measurement:
             counts = result.outcome.counts
             failed += counts.failed + counts.lost
             example = example or result.outcome.example
-            seconds += result.stats.total().seconds or 0.0
+            seconds += session.meanwhile(partial(_seconds, result))
             passes += 1
             if failed:
                 break
@@ -265,8 +266,7 @@ class _Measurement:
     def _plan(self, files: int) -> RunPlan:
         contents: dict[str, object] = {}
         if self.config.method == "copy":
-            newest_ns = max((self.source / _name(n)).lstat().st_ctime_ns for n in range(files))
-            contents = asdict(FileContents(str(self.source), newest_ns=newest_ns))
+            contents = asdict(FileContents(str(self.source), newest_ns=self.newest_ns))
         operation = CREATE if self.writes else READ
         names = {"kind": "numbered", "prefix": _PREFIX, "suffix": _SUFFIX}
         work = NumberedWorkload(operation, self._size_class(files), files, sizes=self.sizes)
@@ -287,13 +287,17 @@ class _Measurement:
                 storage.delete_container(self.target.name)
 
 
+def _seconds(result: RunResult) -> float:
+    return result.stats.total().seconds or 0.0
+
+
 def _name(number: int) -> str:
     return f"{_PREFIX}{number}{_SUFFIX}"
 
 
-def _sizes(folder: Path) -> list[int]:
-    """Bytes of each of its files, by number."""
-    sizes = []
+def _listed(folder: Path) -> tuple[list[int], int]:
+    """Bytes of each of its files, by number; and the latest time of change of any of them."""
+    sizes, newest_ns = [], 0
     for number in count():
         try:
             found = (folder / _name(number)).lstat()
@@ -302,8 +306,9 @@ def _sizes(folder: Path) -> list[int]:
         if not stat.S_ISREG(found.st_mode):
             break
         sizes.append(found.st_size)
+        newest_ns = max(newest_ns, found.st_ctime_ns)
     if not sizes:
         raise UsageError(
             f"{printable(str(folder))}: has no {_name(0)}; make a folder with gen-files"
         )
-    return sizes
+    return sizes, newest_ns

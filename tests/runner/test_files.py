@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.runner.config import RunConfig
 from ssbench.runner.files import FilesConfig, first_difference, generate, measure
 from ssbench.runner.stop import Stop
+from ssbench.storage.fileadmin import FileAdmin
+from tests.fakes.observers import Recorder
 
 
 @pytest.fixture
@@ -116,6 +122,23 @@ def test_each_step_moves_all_files(folder: Path, method: str) -> None:
         assert step.bytes_per_s == step.bytes / step.seconds
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert [*folder.parent.iterdir()] == [folder]  # and nothing is left beside it
+
+
+def test_workers_are_kept_while_files_are_deleted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = FileAdmin.bulk_delete
+
+    def delete_slowly(*arguments: Any) -> list[tuple[str, int]]:
+        time.sleep(2)
+        return delete(*arguments)
+
+    monkeypatch.setattr(FileAdmin, "bulk_delete", delete_slowly)
+    monkeypatch.setattr("ssbench.runner.files.RunConfig", partial(RunConfig, worker_timeout_s=1.0))
+    observer = Recorder()
+    (step,) = measure(FilesConfig(method="write", folder=str(folder), passes=2), [observer])
+    assert step.passes == 2
+    assert not [text for text in observer.messages if "Lost worker" in text]
 
 
 def test_a_pass_that_fails_is_the_last_of_its_step(folder: Path) -> None:
