@@ -124,6 +124,8 @@ class Doctor:
     :param scenario: None: only what any run needs is checked.
     """
 
+    client: RetryingClient  #: once logged in
+
     def __init__(
         self,
         config: RunConfig,
@@ -143,7 +145,6 @@ class Doctor:
         self.settings = StorageSettings()  #: of the doctor's own container; once logged in
         self.limits = StoreLimits()
         self.state = StoreState()
-        self.client: RetryingClient | None = None
         self.workers: list[WorkerState] = []
         self.operation_s: float | None = None  #: time of a small operation
         self.bytes_per_s: float | None = None  #: of one connection
@@ -304,7 +305,7 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
 
 
 def _limits(doctor: Doctor) -> Iterator[Finding]:
-    storage = _client(doctor).storage
+    storage = doctor.client.storage
     doctor.limits = limits = storage.limits()
     doctor.state = state_of(storage)
     if doctor.scenario:
@@ -421,7 +422,7 @@ _Call = Callable[[int, int, int], Timing]
 @contextmanager
 def _container(doctor: Doctor, uploads: int = 1) -> Iterator[str]:
     """Makes the container; deletes it with the objects in it: so many of the small size."""
-    client, naming = _client(doctor), naming_of(doctor.settings)
+    client, naming = doctor.client, naming_of(doctor.settings)
     name = naming.containers[0]
     make_containers(client, [name], policy=doctor.settings.placement)
     try:
@@ -454,12 +455,6 @@ def _seconds(call: _Call, operation: int, size_class: int = 0, size: int = SMALL
     began_ns = perf_counter_ns()
     call(operation, size_class, size)
     return (perf_counter_ns() - began_ns) / 1e9
-
-
-def _client(doctor: Doctor) -> RetryingClient:
-    if doctor.client is None:
-        raise SsbenchError("there is no login")
-    return doctor.client
 
 
 # Workers --------------------------------------------------------------------------------------

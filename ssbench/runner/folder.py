@@ -58,7 +58,7 @@ def list_files(folder: str, limit: int | None = None) -> FileList:
         except FileNotFoundError as error:
             if not prefix:
                 raise UsageError(f"{printable(folder)}: {error.strerror}") from error
-            # A file or folder that goes away meanwhile is none of those to send.
+            # A file or folder that is deleted meanwhile is left out.
         except OSError as error:
             raise UsageError(f"{printable(path)}: {error.strerror}") from error
     found.sort()

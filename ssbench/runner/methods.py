@@ -1,6 +1,6 @@
 """The commands of ``bench`` on numbered objects, and those on real files: what each does.
 
-One table for the command line, the runner and the CSV files. It loads nothing of a run.
+One table for the command line, the runner and the CSV files. It imports little, for a quick start.
 """
 
 from __future__ import annotations

@@ -288,8 +288,8 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
 
 
 def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """The scenario without its operations and the keys of theirs: this process may lack the rows
-    of some. Nor with its arrivals: those of a replay are none that a file can have."""
+    """The scenario without its operations and their keys, as this process may lack rows of some;
+    and without its arrivals, as a scenario file can't have those of a replay."""
     kept = {*KEYS, *OWN_READERS} - {"operations", "groups", "arrivals"}
     rest = {key: value for key, value in scenario.items() if key in kept}
     sizes = rest.get("sizes")

@@ -13,7 +13,7 @@ from ssbench.runner.deletions import (
     Deletions,
 )
 from ssbench.runner.listings import PAGE, page_size
-from ssbench.storage.base import StoreLimits
+from ssbench.storage.base import OpenUpload, StoreLimits
 from ssbench.storage.retrying_client import RetryingClient
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
@@ -102,6 +102,21 @@ def test_stopping_ends_the_requests() -> None:
     assert found.delete_all([("c", ["a"])]) == 0
     assert store.count("delete_object") == 0
     assert found.result.interrupted
+
+
+def test_stopping_ends_the_abortion_of_uploads() -> None:
+    stop: list[bool] = []
+    store = filled()
+    store.containers["c"].uploads = [OpenUpload("a", "1"), OpenUpload("b", "2")]
+    found = deletions(store, stop)
+
+    def stop_at_the_first(upload: OpenUpload) -> bool:
+        stop.append(True)
+        return True
+
+    with pytest.raises(CleanupStopped):
+        found.abort_uploads("c", stop_at_the_first)
+    assert store.count("abort_upload") == 0
 
 
 DOTTED = [".", "..", "../../AUTH_b/c/o", "a/../b"]
