@@ -89,6 +89,13 @@ def config(folder: Path, **changes: Any) -> RunConfig:
     return RunConfig(**{**given, **changes})
 
 
+def with_a_remote_worker(folder: Path) -> tuple[RunConfig, Ports]:
+    """A configuration that expects one, and where it is to connect."""
+    ports = Ports(*(held_port() for _ in range(3)))
+    transport = TransportConfig(None, ports.work, ports.results, ports.control)
+    return config(folder, workers=None, expect_workers=1, transport=transport), ports
+
+
 def found(settings: RunConfig, wanted: Scenario | None = None) -> dict[str, list[Finding]]:
     """The findings of each check that is not well."""
     rows: dict[str, list[Finding]] = {}
@@ -298,15 +305,12 @@ def test_a_worker_of_this_host_runs_as_many_users_as_its_limits_allow(
 
 
 def test_workers_that_can_not_run_all_users(store: MemoryStore, tmp_path: Path) -> None:
-    numbers = [held_port() for _ in range(3)]
-    mine = config(
-        tmp_path, workers=None, expect_workers=1, transport=TransportConfig(None, *numbers)
-    )
+    mine, ports = with_a_remote_worker(tmp_path)
 
     def in_time(heartbeat: Heartbeat) -> Heartbeat:
         return heartbeat._replace(worker_ns=time.perf_counter_ns(), wall_ns=time.time_ns())
 
-    with ScriptedWorker(Ports(*numbers), uploading(ErrorKind.NONE), heartbeats=in_time):
+    with ScriptedWorker(ports, uploading(ErrorKind.NONE), heartbeats=in_time):
         rows = [*Doctor(mine, scenario(user_count=7)).findings()]
     said = [(row.verdict, row.result) for row in rows if row.check == "workers"]
     assert said[0] == (OK, f"scripted (host, pid 1): ssbench {__version__}, 4 users")
@@ -346,11 +350,7 @@ def test_a_worker_of_another_release_whose_clock_differs(
     def late(heartbeat: Heartbeat) -> Heartbeat:
         return heartbeat._replace(worker_ns=time.perf_counter_ns(), wall_ns=time.time_ns() - 10**12)
 
-    numbers = [held_port() for _ in range(3)]
-    mine = config(
-        tmp_path, workers=None, expect_workers=1, transport=TransportConfig(None, *numbers)
-    )
-    ports = Ports(*numbers)
+    mine, ports = with_a_remote_worker(tmp_path)
     with ScriptedWorker(ports, uploading(ErrorKind.NONE), heartbeats=late, release="0.9"):
         rows = found(mine)["workers"]
     release, clock = (row.result for row in rows)
@@ -360,11 +360,8 @@ def test_a_worker_of_another_release_whose_clock_differs(
 
 
 def test_workers_that_do_not_reach_the_store(store: MemoryStore, tmp_path: Path) -> None:
-    numbers = [held_port() for _ in range(3)]
-    mine = config(
-        tmp_path, workers=None, expect_workers=1, transport=TransportConfig(None, *numbers)
-    )
-    with ScriptedWorker(Ports(*numbers), uploading(ErrorKind.CONNECT)):
+    mine, ports = with_a_remote_worker(tmp_path)
+    with ScriptedWorker(ports, uploading(ErrorKind.CONNECT)):
         (row,) = found(mine)["workers"]
     assert row.verdict is Verdict.FAILED
     assert row.result.startswith("20 uploads by workers failed")

@@ -23,6 +23,7 @@ def test_files_and_listed_scenarios_agree() -> None:
     files = {path.stem for path in CHECKOUT.joinpath("scenarios").glob("*.scenario")}
     assert files == set(CANNED)
     assert [name for name, _ in list_canned()] == list(CANNED)
+    assert len({scenario.name for _, scenario in list_canned()}) == len(CANNED)
 
 
 @pytest.mark.parametrize("name", CANNED)
@@ -31,10 +32,6 @@ def test_each_canned_scenario_is_complete_and_documented(name: str) -> None:
     scenario = Scenario.resolve(text, source)
     assert len(scenario.summary()) < 160
     assert f"``{name}``" in CHECKOUT.joinpath("docs/reference/scenarios.rst").read_text()
-
-
-def test_canned_names_are_unique() -> None:
-    assert len({scenario.name for _, scenario in list_canned()}) == len(CANNED)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +72,11 @@ def test_canned_ones_are_found_from_anywhere(argument: str) -> None:
     assert text == CHECKOUT.joinpath("scenarios", "small.scenario").read_bytes()
 
 
-def test_a_file_of_that_name_comes_first(elsewhere: Path) -> None:
-    elsewhere.joinpath("small").write_text("mine")
-    assert find_scenario("small") == (b"mine", "small", "")
-    assert find_scenario("small.scenario")[0] != b"mine"
+@pytest.mark.parametrize("name", ["small", "small_test"])
+def test_a_file_of_that_name_comes_first(elsewhere: Path, name: str) -> None:
+    elsewhere.joinpath(name).write_text("mine")
+    assert find_scenario(name) == (b"mine", name, "")
+    assert find_scenario(f"{name}.scenario")[0] != b"mine"
 
 
 def test_a_folder_of_that_name_does_not(elsewhere: Path) -> None:
@@ -100,6 +98,8 @@ def test_a_missing_scenario_suggests_the_nearest() -> None:
     assert message.startswith("delte_only.scenario: no such file or canned scenario")
     assert "did you mean delete_only? canned scenarios: very_small, small, medium" in message
     assert message.endswith(", ".join(CANNED))
+    with pytest.raises(UsageError, match="did you mean zero_byte"):
+        find_scenario("zero_byte_uplod")  # an old name
 
 
 @pytest.mark.parametrize(
@@ -118,16 +118,6 @@ def test_old_names_are_known_with_a_note_on_what_is_run(old: str, ours: str) -> 
     assert found.source == f"{ours}.scenario"
     assert f"this runs the canned scenario {ours}, whose sizes and counts differ" in found.note
     assert "\n" not in found.note
-
-
-def test_a_misspelt_old_name_suggests_the_present_one() -> None:
-    with pytest.raises(UsageError, match="did you mean zero_byte"):
-        find_scenario("zero_byte_uplod")
-
-
-def test_a_file_of_an_old_name_comes_first(elsewhere: Path) -> None:
-    elsewhere.joinpath("small_test").write_text("mine")
-    assert find_scenario("small_test") == (b"mine", "small_test", "")
 
 
 def test_the_documents_name_them_in_the_same_order() -> None:
