@@ -282,6 +282,8 @@ class _Measurement:
                 return  # the run says so, if there is something in it
             names = (_name(number) for number in range(len(self.sizes)))
             while some := [*islice(names, _DELETED)]:
+                if self.stop.requested and not container:
+                    return  # there will be no other pass
                 storage.bulk_delete(self.target.name, some)
             if container:
                 storage.delete_container(self.target.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,25 @@ def test_a_series_of_passes_can_be_stopped(folder: Path) -> None:
     with pytest.raises(KeyboardInterrupt, match="enough"):
         next(steps)
     assert [*folder.parent.iterdir()] == [folder]  # what was written is deleted
+
+
+def test_a_stop_ends_the_deletion_between_passes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete, stop, deleted = FileAdmin.bulk_delete, Stop(), []
+
+    def delete_and_stop(storage: FileAdmin, container: str, names: Sequence[str]) -> Any:
+        deleted.append([*names])
+        stop("enough")
+        return delete(storage, container, names)
+
+    monkeypatch.setattr(FileAdmin, "bulk_delete", delete_and_stop)
+    monkeypatch.setattr("ssbench.runner.files._DELETED", 4)
+    with pytest.raises(KeyboardInterrupt, match="enough"):
+        [*measure(FilesConfig(method="write", folder=str(folder), passes=2), stop=stop)]
+    names = [f"file_{n}.txt" for n in range(7)]
+    assert deleted == [names[:4], names[:4], names[4:]]  # all of them at the end
+    assert [*folder.parent.iterdir()] == [folder]
 
 
 def test_a_named_copy_stays_and_is_written_anew(folder: Path, tmp_path: Path) -> None:
