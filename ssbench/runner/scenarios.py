@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,9 +61,9 @@ def find_scenario(argument: str) -> ScenarioText:
 
     :raises UsageError: there is neither, or the file can't be read.
     """
-    path = Path(argument)
-    if _exists(path):
-        return ScenarioText(_read_file(path), argument)
+    text = _read_file(argument)
+    if text is not None:
+        return ScenarioText(text, argument)
     old = name = argument.removeprefix("./").removeprefix("scenarios/").removesuffix(SUFFIX)
     note = ""
     if name.lower() in OLD_NAMES:
@@ -73,7 +74,7 @@ def find_scenario(argument: str) -> ScenarioText:
         )
     if name in CANNED:
         return ScenarioText(_canned_bytes(name), f"{name}{SUFFIX}", note)
-    if argument and _is_folder(path):
+    if os.path.isdir(argument):
         raise UsageError(f"{printable(argument)}: a folder; give a scenario file")
     near = close_matches(name, [*CANNED, *OLD_NAMES])
     meant = f"did you mean {OLD_NAMES.get(near[0], near[0])}? " if near else ""
@@ -88,31 +89,16 @@ def list_canned() -> list[tuple[str, Scenario]]:
     return [(name, Scenario.from_json(_canned_bytes(name), name + SUFFIX)) for name in CANNED]
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: str) -> bytes | None:
+    """None if there is no such file. A folder "medium" does not hide the canned scenario."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             return file.read(MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):  # a NUL in it
+        return None
     except OSError as error:
         why = error.strerror or str(error)
-        raise UsageError(f"{printable(str(path))}: can't be read: {why}") from error
-
-
-def _exists(path: Path) -> bool:
-    # A folder "medium" does not hide the canned scenario; a pipe of the shell is a file.
-    try:
-        return path.exists() and not path.is_dir()
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise UsageError(f"{printable(str(path))}: cannot be accessed: {why}") from error
-    except ValueError:  # a NUL in it (Python before 3.12)
-        return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except ValueError:
-        return False
+        raise UsageError(f"{printable(path)}: can't be read: {why}") from error
 
 
 def _canned_bytes(name: str) -> bytes:

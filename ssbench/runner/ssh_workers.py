@@ -190,42 +190,39 @@ class SshWorkers:
             waiting(f"Waiting for ssbench-worker on {names} ({left_s:.0f} s left)")
         waiting("")
         self._read(0)
-        faults = {host: fault for host in self._hosts if (fault := self._fault(host))}
+        faults = {
+            host: HostFault(host.name, *fault)
+            for host in self._hosts
+            if (fault := self._fault(host))
+        }
         for host in faults:
             self._hosts.remove(host)
             self._failed.append(host)
             host.process.terminate()
         return [*faults.values()]
 
-    def _fault(self, host: _Host) -> HostFault | None:
-        """Why a host has no workers for us; None if it has some."""
-        name, started = host.name, host.started
+    def _fault(self, host: _Host) -> tuple[str, str] | None:
+        """Why a host has no workers for us, and what to do about it; None if it has some."""
+        started = host.started
         if started is None:
-            return HostFault(name, *self._why_not_started(host))
+            return self._why_not_started(host)
         if started.release != __version__:
-            return HostFault(
-                name,
-                f"ssbench-worker there is of release {started.release[:64]}, this master of"
-                f" {__version__}",
-                "install the same one there, or name it by --ssh-worker-command",
-            )
+            what = f"ssbench-worker there is of release {started.release[:64]}, this master of"
+            advice = "install the same one there, or name it by --ssh-worker-command"
+            return f"{what} {__version__}", advice
         ahead_s = started.clock_s - host.reported_s
         behind_s = host.began_s - started.clock_s
         if max(ahead_s, behind_s) > _CLOCK_SLACK_S:
             which = "ahead of" if ahead_s > 0 else "behind"
-            return HostFault(
-                name,
-                f"its clock is at least {max(ahead_s, behind_s):,.0f} s {which} this host's",
-                "set both by NTP (chronyc makestep), or errors and logs can't be matched",
-            )
+            what = f"its clock is at least {max(ahead_s, behind_s):,.0f} s {which} this host's"
+            return what, "set both by NTP (chronyc makestep), or errors and logs can't be matched"
         address = self._address_for(host)
         if not address:
             what = "it does not say from which address this host connects to it"
-            return HostFault(name, what, "give the address by --ssh-master")
+            return what, "give the address by --ssh-master"
         if not self._config.ssh_master and not _is_own(address):
             what = f"it sees this host as {address}, which is no address of this host"
-            advice = "is there a jump host, or NAT? Give one that it can reach by --ssh-master"
-            return HostFault(name, what, advice)
+            return what, "is there a jump host, or NAT? Give one that it can reach by --ssh-master"
         return None
 
     def _why_not_started(self, host: _Host) -> tuple[str, str]:
