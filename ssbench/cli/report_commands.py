@@ -12,12 +12,13 @@ from ssbench.cli.profile import profiled
 from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.records import Record
-from ssbench.core.stats.merge import Part, check_distinct
+from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.results import (
     check_thresholds,
     missed_thresholds,
     parse_thresholds,
+    read_distinct,
     read_merged,
     read_stats,
 )
@@ -115,8 +116,7 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     from ssbench.core.stats.compare import PERCENTS, comparison  # few processes need it
     from ssbench.report.comparison import of_comparison
 
-    named = [(path, read_stats(path, tell)) for path in paths]
-    check_distinct((path, stats.run.header) for path, stats in named)
+    named = read_distinct(zip(paths, paths, strict=True), tell)
     found = comparison(
         named,
         seed=ns.seed,

@@ -16,7 +16,7 @@ from ssbench.core.scenario.checks import suggest
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.config import RunConfig, TransportConfig
-from ssbench.runner.results import parse_thresholds, read_stats
+from ssbench.runner.results import parse_thresholds, read_distinct, read_stats
 from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.runner.series import LimitSearch, SearchConfig, Sweep
 from ssbench.runner.single_run import RunResult
@@ -133,10 +133,10 @@ def read(path: Path) -> RunStats:
 def compare(first: Path, *others: Path) -> Comparison:
     """Compare the runs of stat files with the first of them.
 
-    :raises SsbenchError: one of them can't be read.
+    :raises SsbenchError: one of them can't be read, or two are of the same run.
     """
     paths = [os.fspath(path) for path in (first, *others)]
-    return comparison([(path, read_stats(path)) for path in paths], seed=1)
+    return comparison(read_distinct(zip(paths, paths, strict=True)), seed=1)
 
 
 def _checked(

@@ -13,7 +13,7 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.stats.compare import comparison
 from ssbench.report import Report
 from ssbench.report.comparison import of_comparison
-from ssbench.runner.results import read_stats
+from ssbench.runner.results import read_distinct, read_stats
 
 _GZIP = b"\x1f\x8b"
 _WRITTEN = "its run is still in progress"
@@ -87,14 +87,14 @@ class ResultsFolder:
     def compare(self, names: Sequence[str]) -> Report:
         """The comparison of files with the first.
 
-        :raises UsageError, StatFileError: as ``report``; or there are fewer than two.
+        :raises UsageError, StatFileError: as ``report``; or there are fewer than two, or two of the
+            same run.
         """
         if len(names) < 2:
             raise UsageError("tick two or more runs to compare")
-        paths = [self._path(name) for name in names]
+        named = [(name, self._path(name)) for name in names]
         with self._reading:
-            runs = [(name, read_stats(path)) for name, path in zip(names, paths, strict=True)]
-            return of_comparison(comparison(runs, seed=1))
+            return of_comparison(comparison(read_distinct(named), seed=1))
 
     def _path(self, name: str) -> str:
         for (present, _, _), path in self._present():

@@ -12,7 +12,7 @@ from ssbench import statfile
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.records import MarkRecord, Record, RunHeader
-from ssbench.core.stats.merge import Part, end_of_load_ns, merged
+from ssbench.core.stats.merge import Part, check_distinct, end_of_load_ns, merged
 from ssbench.core.stats.merge import check as check_parts
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
@@ -47,6 +47,21 @@ def read_stats(
             if warn is not None:
                 warn(f"{path}: {line}")
         return stats
+
+
+def read_distinct(
+    named: Iterable[tuple[str, str]], warn: Callable[[str], None] | None = None
+) -> list[tuple[str, RunStats]]:
+    """Names and statistics of runs to compare.
+
+    :param named: name and path of each stat file.
+    :param warn: as of ``read_stats``.
+    :raises StatFileError: one of the files is not a stat file.
+    :raises UsageError: two of them are of the same run.
+    """
+    found = [(name, read_stats(path, warn)) for name, path in named]
+    check_distinct((name, stats.run.header) for name, stats in found)
+    return found
 
 
 def read_merged(

@@ -160,6 +160,8 @@ def test_paths_may_be_objects(tmp_path: Path) -> None:
     assert ssbench.read(Path(step.path)).total().operations == 50
     with pytest.raises(ssbench.SsbenchError, match="/none: can't be read"):
         ssbench.compare(Path(step.path), tmp_path / "none")
+    with pytest.raises(ssbench.SsbenchError, match="is the same run as"):
+        ssbench.compare(Path(step.path), step.path)
 
 
 def test_a_stat_file_is_replaced_by_force_only(tmp_path: Path) -> None:
