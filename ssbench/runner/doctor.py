@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from enum import Enum
 from functools import partial
@@ -428,10 +428,15 @@ def _container(doctor: Doctor, uploads: int = 1) -> Iterator[str]:
     try:
         yield name
     finally:
-        with suppress(StorageError):  # what failed was reported, and may fail again
+        try:
             for size_class, number in [*((0, number) for number in range(uploads)), (1, 0)]:
                 client.call(client.storage.delete_object, name, naming.object(size_class, number))
             client.call(client.storage.delete_container, name)
+        except SsbenchError as error:
+            doctor.warnings.append(
+                f"{name} could not be deleted: {error}; cleanup-containers -b {CONTAINER_BASE}"
+                " tries again"
+            )
 
 
 @contextmanager

@@ -153,6 +153,16 @@ def test_what_was_uploaded_is_deleted_if_a_later_request_fails(
     assert store.containers == {}
 
 
+def test_what_could_not_be_deleted_is_said(store: MemoryStore, tmp_path: Path) -> None:
+    store.fail("delete_container", status_error(409))  # of the role; the network's is
+    (row,) = found(config(tmp_path))["role"]
+    assert row.verdict is Verdict.WARNING
+    assert row.result == (
+        f"{CONTAINER} could not be deleted: the store answered 409; cleanup-containers -b"
+        " ssbench_doctor tries again"
+    )
+
+
 def test_a_container_of_others_is_left_alone(store: MemoryStore, tmp_path: Path) -> None:
     store.add(CONTAINER, "theirs")
     rows = found(config(tmp_path))
