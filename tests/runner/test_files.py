@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import resource
-import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from ssbench.core.errors import SsbenchError, UsageError
-from ssbench.runner.config import RunConfig
+from ssbench.master.master import Master
 from ssbench.runner.files import FilesConfig, first_difference, generate, measure
 from ssbench.runner.stop import Stop
 from ssbench.storage.fileadmin import FileAdmin
-from tests.fakes.observers import Recorder
 
 
 @pytest.fixture
@@ -127,18 +125,22 @@ def test_each_step_moves_all_files(folder: Path, method: str) -> None:
 def test_workers_are_kept_while_files_are_deleted(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    delete = FileAdmin.bulk_delete
+    delete, keep, kept, waits = FileAdmin.bulk_delete, Master.keep_workers, Event(), []
 
-    def delete_slowly(*arguments: Any) -> list[tuple[str, int]]:
-        time.sleep(2)
+    def keep_workers(master: Master, until: Callable[[], bool]) -> None:
+        kept.set()
+        keep(master, until)
+
+    def delete_when_kept(*arguments: Any) -> Any:
+        waits.append(kept.wait(10))
         return delete(*arguments)
 
-    monkeypatch.setattr(FileAdmin, "bulk_delete", delete_slowly)
-    monkeypatch.setattr("ssbench.runner.files.RunConfig", partial(RunConfig, worker_timeout_s=1.0))
-    observer = Recorder()
-    (step,) = measure(FilesConfig(method="write", folder=str(folder), passes=2), [observer])
-    assert step.passes == 2
-    assert not [text for text in observer.messages if "Lost worker" in text]
+    monkeypatch.setattr(Master, "keep_workers", keep_workers)
+    monkeypatch.setattr(FileAdmin, "bulk_delete", delete_when_kept)
+    steps = measure(FilesConfig(method="write", folder=str(folder), passes=2))
+    assert next(steps).passes == 2
+    assert waits == [True]
+    steps.close()  # type: ignore[attr-defined]
 
 
 def test_a_pass_that_fails_is_the_last_of_its_step(folder: Path) -> None:
