@@ -205,11 +205,11 @@ def test_a_worker_without_a_run_leaves_nothing(told: bool) -> None:
 def test_workers_that_do_not_end_are_killed_after_a_time_for_all_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ssbench.runner.local_workers._GRACE_S", 0.5)
+    monkeypatch.setattr("ssbench.runner.local_workers._GRACE_S", 1.0)
     with LocalWorkers(dict.fromkeys("abcd", ()), ("sh", "-c", "exec sleep 60")) as workers:
         workers.begin()
         began_s = time.monotonic()
-    assert time.monotonic() - began_s < 1.5
+    assert time.monotonic() - began_s < 3.5
     assert {gone.status for gone in workers.exits()} == {-signal.SIGKILL}
 
 
