@@ -181,7 +181,7 @@ def test_an_exit_is_reported_once_with_signal_and_log() -> None:
         assert workers.all_gone()
 
 
-def test_an_exit_on_request_is_not_reported() -> None:
+def test_an_address_for_workers_that_have_ended_is_no_error() -> None:
     with local() as workers:
         for child in children():
             child.kill()
