@@ -6,9 +6,7 @@ import pytest
 
 from ssbench.runner.deletions import (
     BULK_NAMES,
-    EXAMPLES,
     GIVE_UP_AFTER,
-    CleanupResult,
     CleanupStopped,
     Deletions,
 )
@@ -57,11 +55,6 @@ def test_gone_absent_and_failed_are_counted_apart() -> None:
     assert not result.ok
 
 
-def test_a_clean_up_that_took_no_time_has_no_rate() -> None:
-    assert CleanupResult(seconds=0.5).rate(6) == 12
-    assert CleanupResult().rate(6) == 0
-
-
 def test_a_bulk_delete_is_one_request_and_failures_are_deleted_singly() -> None:
     store = filled(bulk_delete_max=10)
     store.refuse("delete_object", "b", status_error(403))
@@ -81,14 +74,6 @@ def test_a_bulk_delete_whose_failures_are_not_ours_deleted_nothing(
     assert found.delete_all([("c", [*"abcdef"])]) == 0
     assert (found.result.objects, found.result.absent) == (6, 0)
     assert sorted(name for call, name in store.calls if call == "delete_object") == [*"abcdef"]
-
-
-def test_examples_are_few() -> None:
-    found = deletions(filled())
-    for number in range(10):
-        found.fail_container(str(number), "no")
-    assert found.result.failed_containers == 10
-    assert len(found.result.examples) == EXAMPLES
 
 
 def test_stopping_ends_the_requests() -> None:
