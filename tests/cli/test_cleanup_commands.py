@@ -27,7 +27,7 @@ from tests.fakes.hostile_swift import HostileSwift
 from tests.fakes.http_server import FakeContainer
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.report import runs
-from tests.runner.test_resume import IN_PARTS, NAMING, RUN, leftovers, row, stored
+from tests.runner.test_resume import IN_PARTS, NAMING, RUN, orphans_by, row, stored
 
 
 class Terminal(io.StringIO):
@@ -268,7 +268,7 @@ def orphaned(
     **options: Any,
 ) -> Command:
     """--resume-cleanup of a run with these results."""
-    found = left or leftovers(*rows)
+    found = left or orphans_by(*rows)
     return Command(
         lambda cleaner: delete_orphans(cleaner, found, use_existing=use_existing),
         storage.store, answer, storage=storage, **options,

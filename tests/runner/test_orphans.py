@@ -34,7 +34,7 @@ from ssbench.statfile.blocks import MAX_BLOCK, BlockBuilder
 from ssbench.statfile.records import encode, encode_results, encode_schema
 from ssbench.storage.base import OpenUpload
 from tests.cli.test_cleanup_commands import Command
-from tests.fakes.memory_storage import MemoryStore, status_error
+from tests.fakes.memory_storage import MemoryStore
 from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
 from tests.fakes.terminal import must_be_line
 from tests.report import runs
@@ -114,27 +114,11 @@ def test_cleanup_lists_containers_and_results(path: Path) -> None:
     assert left_in(store) == NEIGHBOURS
 
 
-def test_a_second_resume_cleanup_finds_nothing(path: Path) -> None:
-    store = filled()
-    resumed(path, store)
-    dry = resumed(path, store, dry_run=True)
-    assert (dry.status, dry.out) == (ExitStatus.OK, f"Nothing is left of run {RUN}.\n")
-    again = resumed(path, store)
-    assert (again.status, again.out) == (ExitStatus.OK, f"Nothing was left of run {RUN}.\n")
-    nothing = resumed(stat_file(path.with_name("y"), created=0), store)
-    assert (nothing.status, nothing.out) == (ExitStatus.OK, f"Nothing is left of run {RUN}.\n")
-
-
 def test_a_run_of_operations_with_keys_of_their_own_is_resumed(path: Path) -> None:
     keys = {"operations": {"list": 1, "no_such_here": 1}, "list_limit": 9, "no_such_key": 5}
     stat_file(path.with_name("y"), scenario={**SCENARIO, **keys})
     assert resumed(path.with_name("y"), store := filled()).status is ExitStatus.OK
     assert left_in(store) == NEIGHBOURS
-
-
-def test_in_another_account_containers_are_reported_missing(path: Path) -> None:
-    done = resumed(stat_file(path.with_name("y"), created=0), MemoryStore())
-    assert "(None of its containers, such as b_000000, is in this account.)" in done.out
 
 
 def test_open_uploads_are_counted_and_those_of_initial_objects_belong_to_a_time(
@@ -155,35 +139,6 @@ def test_open_uploads_are_counted_and_those_of_initial_objects_belong_to_a_time(
     assert done.status is ExitStatus.OK
     assert done.out.startswith(f"Deleted 0 objects and 3 open uploads of run {RUN} in ")
     assert store.containers["b_000001"].uploads == [initial[0], initial[3]]
-
-
-def test_a_dry_run_deletes_nothing(path: Path) -> None:
-    store = filled(3)  # the fourth is in no listing
-    before = left_in(store)
-    store.add("b_000000", NAMING.object(0, 10))
-    before = left_in(store)
-    done = resumed(path, store, dry_run=True, isatty=True)
-    assert done.status is ExitStatus.OK
-    assert done.out == (
-        f"Would delete 3 objects of run {RUN}, in 2 containers (1 of them not in listings):\n"
-        "  b_000000  2 objects\n"
-        "  b_000001  2 objects\n"
-        "Left alone: 1 object named as the run's, without its header (X-Object-Meta-Ssbench-Run):"
-        " uploaded by others, or by a release without it\n"
-    )
-    assert left_in(store) == before
-
-
-@pytest.mark.parametrize(("answer", "status"), [("y\n", ExitStatus.OK), ("\n", ExitStatus.FAILED)])
-def test_cleanup_asks_for_confirmation_on_a_terminal(
-    path: Path, answer: str, status: ExitStatus
-) -> None:
-    store = filled()
-    done = resumed(path, store, answer, isatty=True)
-    assert done.status is status
-    assert "About to delete 4 objects" in done.err
-    assert (left_in(store) == NEIGHBOURS) is (status is ExitStatus.OK)
-    assert resumed(path, filled(), isatty=True, yes=True).status is ExitStatus.OK
 
 
 def test_a_crafted_file_deletes_no_foreign_objects(tmp_path: Path) -> None:
@@ -207,44 +162,6 @@ def test_a_crafted_file_deletes_no_foreign_objects(tmp_path: Path) -> None:
         assert ("Left alone: prod_000000: no mark of ssbench" in done.err) is not use_existing
     assert left_in(store) == before
     assert store.count("delete_object") == 0
-
-
-def test_without_marked_containers_nothing_is_claimed(path: Path) -> None:
-    store = filled()
-    for container in store.containers.values():
-        container.marker = False
-    done = resumed(path, store)
-    assert done.status is ExitStatus.FAILED
-    assert done.out == (
-        f"Nothing of run {RUN} is in containers with ssbench's mark.\n"
-        "Left alone: b_000000, b_000001: no mark of ssbench (X-Container-Meta-Ssbench);"
-        " --use-existing looks there as well\n"
-    )
-    assert resumed(path, store, use_existing=True).status is ExitStatus.OK
-    assert left_in(store) == NEIGHBOURS
-
-
-def test_objects_that_cannot_be_deleted_are_reported(path: Path) -> None:
-    store = filled()
-    store.refuse("delete_object", NAMING.object(0, 5), status_error(403))
-    done = resumed(path, store)
-    assert done.status is ExitStatus.FAILED
-    assert "Failed: 1 object; for example:" in done.err
-    assert NAMING.object(0, 5) in done.err
-
-
-def test_stopping_reports_what_is_left(path: Path) -> None:
-    store = filled()
-    asked = [0]
-
-    def stopping() -> bool:
-        asked[0] += 1
-        return store.count("delete_object") >= 2
-
-    done = resumed(path, store, stopping=stopping, concurrency=1)
-    assert done.status is ExitStatus.INTERRUPTED
-    assert "Ended early, 2 objects left: interrupted" in done.err
-    assert resumed(path, filled(), stopping=lambda: True).status is ExitStatus.INTERRUPTED
 
 
 # What a stat file can't tell ---------------------------------------------------------------
@@ -451,30 +368,16 @@ LOGIN = ["-A", "http://127.0.0.1:9/auth", "-U", "u", "-K", "k"]
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["run-scenario", "--noop"], "leave out --noop"),
-        (["run-scenario", "--embedded-swift"], "leave out --noop and --embedded-swift"),
-        (["run-scenario", "-f", "small"], "not allowed with"),
-        (["cleanup-containers", "-b", "other"], "leave out -b and -p"),
-        (["cleanup-containers", "-p", "gold"], "leave out -b and -p"),
+        (["--noop"], "one of the arguments -f/--filename/--scenario --resume-cleanup"),
+        (["-f", "small", "--resume-cleanup", "f"], "not allowed with"),
     ],
 )
-def test_options_that_resume_cleanup_excludes(
+def test_either_a_scenario_or_a_stat_file_is_given(
     words: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        status = main([*words, "--resume-cleanup", "f", *LOGIN])
-    except SystemExit as stop:
-        status = int(stop.code or 0)
-    assert status == 2
-    assert why in capsys.readouterr().err
-
-
-def test_a_scenario_or_resume_cleanup_is_required(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["run-scenario", "--noop"])
-    assert (
-        "one of the arguments -f/--filename/--scenario --resume-cleanup" in capsys.readouterr().err
-    )
+        main(["run-scenario", *words, *LOGIN])
+    assert why in capsys.readouterr().err
 
 
 def test_the_file_is_read_before_the_confirmation(capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,7 @@ def row(operation: int, number: int, *, size_class: int = 0, error: int = 0, unk
     )  # fmt: skip
 
 
-def orphaned(*rows: Result) -> OrphanedObjects:
+def orphans_by(*rows: Result) -> OrphanedObjects:
     left = OrphanedObjects(SCENARIO, RUN)
     if rows:
         left.add(ResultBatch.of_rows(Phase.RUN, 0, rows))
@@ -144,11 +144,11 @@ FAILED = int(ErrorKind.STATUS)
     ],
 )
 def test_results_are_applied_to_the_objects(rows: Sequence[Result], is_left: bool) -> None:
-    assert known(orphaned(*rows)) == ([(0, 12)] if is_left else [])
+    assert known(orphans_by(*rows)) == ([(0, 12)] if is_left else [])
 
 
 def test_each_number_of_a_damaged_file_costs_a_page_at_most() -> None:
-    left = orphaned(row(CREATE, (1 << 32) - 1), row(CREATE, 1 << 31))
+    left = orphans_by(row(CREATE, (1 << 32) - 1), row(CREATE, 1 << 31))
     assert known(left) == [(0, 1 << 31), (0, (1 << 32) - 1)]
     assert sum(map(len, left._pages[0].values())) == 2048
 
@@ -156,7 +156,7 @@ def test_each_number_of_a_damaged_file_costs_a_page_at_most() -> None:
 @given(st.lists(st.tuples(st.sampled_from([CREATE, DELETE]), st.integers(0, 5000)), max_size=40))
 def test_created_and_not_deleted_objects_are_left(done: list[tuple[Operation, int]]) -> None:
     """Each created number that no DELETE names, in order, and no other."""
-    left = orphaned(*(row(operation, number) for operation, number in done))
+    left = orphans_by(*(row(operation, number) for operation, number in done))
     created = {n for operation, n in done if operation is CREATE and n >= INITIAL}
     deleted = {n for operation, n in done if operation is DELETE}
     assert known(left) == [(0, n) for n in sorted(created - deleted)]
@@ -182,7 +182,7 @@ def test_all_objects_of_the_run_are_deleted_and_no_others(bulk: int | None) -> N
     store.add(elsewhere, misplaced, run=RUN)
     for neighbour in ("b_000003", "b_000000_gold", "b", "bb_000000"):
         store.add(neighbour, NAMING.object(0, 12), marker=True, run=RUN)
-    found, result = clean_up(storage, orphaned(row(CREATE, 10)))
+    found, result = clean_up(storage, orphans_by(row(CREATE, 10)))
     assert (found.listed, found.unlisted, len(found.containers)) == (60, 0, 3)
     assert sum(found.containers.values()) == 60
     assert (result.objects, result.left, result.ok) == (60, 0, True)
@@ -196,7 +196,7 @@ def test_objects_without_the_run_id_stay() -> None:
     storage = stored((0, 10), (0, 13), store=store)
     store.add("b_000000", NAMING.object(0, 12))
     store.add("b_000000", NAMING.object(0, 15), run="aaaaaaaaaa")
-    found, result = clean_up(storage, orphaned(row(CREATE, 12), row(CREATE, 15)))
+    found, result = clean_up(storage, orphans_by(row(CREATE, 12), row(CREATE, 15)))
     assert found.listed == 4
     assert (result.objects, result.foreign, result.left, result.ok) == (2, 2, 0, False)
     assert names(store) == [NAMING.object(0, 12), NAMING.object(0, 15)]
@@ -206,7 +206,7 @@ def test_objects_without_the_run_id_stay() -> None:
 def test_an_unmarked_container_is_skipped() -> None:
     store = stored((0, 10), (0, 11), (0, 12)).store
     store.containers["b_000001"].marker = False
-    left = orphaned(*(row(CREATE, number) for number in (10, 11, 12)))
+    left = orphans_by(*(row(CREATE, number) for number in (10, 11, 12)))
     storage = MemoryStorage(store)
     found = find(client(storage, 10), left)
     assert (found.unmarked, found.total) == (KeptContainers(1, ["b_000001"]), 2)
@@ -220,7 +220,7 @@ def test_an_unmarked_container_is_skipped() -> None:
 def test_a_dry_run_checks_and_deletes_nothing() -> None:
     storage = stored((0, 10), (0, 11))
     storage.store.add("b_000000", NAMING.object(0, 12))
-    left = orphaned(row(CREATE, 13))
+    left = orphans_by(row(CREATE, 13))
     result = delete(client(storage, 10), left, find(client(storage, 10), left), dry_run=True)
     assert (result.objects, result.foreign, result.absent) == (2, 1, 1)
     assert storage.store.count("delete_object") == 0
@@ -229,13 +229,13 @@ def test_a_dry_run_checks_and_deletes_nothing() -> None:
 def test_without_account_listing_each_container_is_checked() -> None:
     storage = stored((0, 10))
     storage.store.refuse("list_containers", "", status_error(403))
-    assert clean_up(storage, orphaned())[1].objects == 1
+    assert clean_up(storage, orphans_by())[1].objects == 1
     before = storage.store.count("container_facts")
-    find(client(storage, 10, stopping=lambda: True), orphaned())
+    find(client(storage, 10, stopping=lambda: True), orphans_by())
     assert storage.store.count("container_facts") == before
     storage.store.refuse("list_containers", "", status_error(500))
     with pytest.raises(StorageError, match="500"):
-        find(client(storage, 10), orphaned())
+        find(client(storage, 10), orphans_by())
 
 
 def test_memory_follows_existing_objects_not_the_file() -> None:
@@ -278,7 +278,7 @@ def test_listed_names_are_not_kept() -> None:
     store.add("b_000000", marker=True)
     tracemalloc.start()
     try:
-        found = find(client(Endless(store), 10), orphaned())
+        found = find(client(Endless(store), 10), orphans_by())
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -288,7 +288,7 @@ def test_listed_names_are_not_kept() -> None:
 
 @given(st.lists(st.integers(0, (1 << 32) - 1), max_size=300))
 def test_memory_of_marks_is_bounded_by_the_results(numbers: list[int]) -> None:
-    left = orphaned(*(row(CREATE, number) for number in numbers))
+    left = orphans_by(*(row(CREATE, number) for number in numbers))
     held = sum(map(len, left._pages[0].values()))
     assert held <= (1 << 20) + 1024 + 4 * len(numbers)
     assert len(known(left)) + left.ignored_results <= len(numbers)
@@ -296,20 +296,20 @@ def test_memory_of_marks_is_bounded_by_the_results(numbers: list[int]) -> None:
 
 def test_unlisted_objects_are_looked_at_and_deleted_by_the_results() -> None:
     store = stored((0, 10), (0, 11)).store
-    left = orphaned(row(CREATE, 10), row(CREATE, 11), row(CREATE, 12))
+    left = orphans_by(row(CREATE, 10), row(CREATE, 11), row(CREATE, 12))
     found, result = clean_up(Lagging(store), left)
     assert (found.listed, found.unlisted) == (0, 3)
     assert (result.objects, result.absent, result.ok) == (2, 1, True)
     assert names(store) == []
     store.add("b_000002", NAMING.object(0, 11))  # not by the run
-    _, result = clean_up(Lagging(store), orphaned(row(CREATE, 11)))
+    _, result = clean_up(Lagging(store), orphans_by(row(CREATE, 11)))
     assert (result.objects, result.foreign, result.ok) == (0, 1, False)
     assert names(store) == [NAMING.object(0, 11)]
 
 
 def test_listed_objects_deleted_in_the_results_are_deleted_again() -> None:
     storage = stored((0, 10))
-    _, result = clean_up(storage, orphaned(row(CREATE, 10), row(DELETE, 10)))
+    _, result = clean_up(storage, orphans_by(row(CREATE, 10), row(DELETE, 10)))
     assert result.objects == 1
 
 
@@ -317,14 +317,14 @@ def test_a_container_that_cannot_be_listed_is_an_error(capfd: pytest.CaptureFixt
     storage = stored((0, 10))
     storage.store.refuse("list_objects", "b_000001", status_error(403))
     with pytest.raises(StorageError, match="403"):
-        find(client(storage, 10), orphaned())
+        find(client(storage, 10), orphans_by())
     assert capfd.readouterr().err == ""
 
 
 def test_a_container_is_listed_from_where_the_runs_names_begin() -> None:
     storage = stored((0, 10))
     storage.store.add("b_000000", *(f"aaa_{n:06d}" for n in range(5000)))
-    find(client(storage, 10), orphaned())
+    find(client(storage, 10), orphans_by())
     assert storage.store.count("list_objects") <= 8
 
 
@@ -333,7 +333,7 @@ def test_a_store_that_rejects_everything_ends_it() -> None:
     storage = stored(*((0, number) for number in numbers))
     for number in numbers:
         storage.store.refuse("delete_object", NAMING.object(0, number), status_error(403))
-    _, result = clean_up(storage, orphaned())
+    _, result = clean_up(storage, orphans_by())
     assert "failures in a row" in result.abort_reason
     assert result.left == 490 - result.failed_objects > 0
     assert storage.store.count("delete_object") <= GIVE_UP_AFTER + 8
@@ -343,7 +343,7 @@ def test_stopping_ends_resume_cleanup() -> None:
     store = MemoryStore(pause=lambda: gevent.sleep(0))
     storage = stored(*((0, number) for number in range(10, 100)), store=store)
     done: list[tuple[int, int]] = []
-    left = orphaned()
+    left = orphans_by()
     found = find(client(storage, 10), left)
     stopped = client(storage, 4, stopping=lambda: len(done) >= 30)
     result = delete(stopped, left, found, lambda gone, total: done.append((gone, total)))
@@ -355,7 +355,7 @@ def test_stopping_ends_resume_cleanup() -> None:
 
 
 def test_ctrl_c_during_the_listing_of_containers() -> None:
-    found = find(client(stored((0, 10)), stopping=lambda: True), orphaned())
+    found = find(client(stored((0, 10)), stopping=lambda: True), orphans_by())
     assert found.listed == 0
 
 
@@ -423,7 +423,7 @@ def test_uploads_stay_in_containers_without_a_mark_and_are_not_looked_for_in_vai
     assert find(client(MemoryStorage(store)), left).total == 0
     assert store.containers["b_000001"].uploads == uploads
     storage = stored()
-    find(client(storage), orphaned())
+    find(client(storage), orphans_by())
     assert storage.store.count("open_uploads") == 0, "objects are stored as one"
 
 
