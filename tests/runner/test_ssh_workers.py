@@ -136,16 +136,17 @@ def test_a_killed_worker_and_a_killed_ssh_are_reported(
         assert workers.all_gone()
 
 
-def test_a_process_that_outlives_ssh_holds_nothing_up(ssh: Callable[..., SshWorkers]) -> None:
+def test_a_process_that_outlives_ssh_holds_nothing_up(
+    ssh: Callable[..., SshWorkers], tmp_path: Path
+) -> None:
     """As the one that ControlPersist starts, which keeps the standard error of ssh."""
-    kept = "sleep 60 <&- >&- & "
+    kept = f"sleep 60 <&- >&- & echo $! >{tmp_path}/pid; "
     with ssh("a", ssh_worker_command=kept + started()) as workers:
         wait(workers)
-        (pid,) = (child.pid for child in psutil.Process().children(recursive=True)
-                  if child.name() == "sleep")  # fmt: skip
         workers.end()  # as it is called before the ports are closed
-        assert psutil.Process(pid).is_running()
-    os.kill(pid, signal.SIGKILL)
+    process = psutil.Process(int((tmp_path / "pid").read_text()))
+    assert process.is_running()
+    process.kill()
 
 
 @pytest.mark.parametrize(
