@@ -82,6 +82,8 @@ def test_work_gives_its_result_unless_it_is_stopped() -> None:
     never = threading.Event()
     stop = Stop()
     assert stop.run_interruptible(lambda: 7) == 7
+    is_daemon = stop.run_interruptible(lambda: threading.current_thread().daemon)
+    assert is_daemon, "one that hangs does not keep the process from ending"
     with pytest.raises(ZeroDivisionError):
         stop.run_interruptible(lambda: 1 // 0)
 
