@@ -112,6 +112,9 @@ def find_limit(
     """
     if not slos:
         raise UsageError("slos: there is none; at least one")
+    for name, instead in (("thresholds", "slos"), ("seconds", "step_seconds")):
+        if settings.get(name) is not None:
+            raise UsageError(f"{name}: a search has {instead} in its place")
     step = {"warmup": warmup, "run_seconds": warmup + step_seconds}
     overrides = {**(settings.get("overrides") or {}), **step}
     settings = {**settings, "overrides": overrides, "thresholds": slos}

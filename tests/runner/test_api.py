@@ -139,12 +139,14 @@ def test_invalid_values_fail_at_once(tmp_path: Path, given: dict[str, Any], text
     ("given", "text"),
     [
         ({"slos": []}, "slos: there is none"),
+        ({"thresholds": ["errors < 1%"]}, "thresholds: a search has slos in its place"),
+        ({"seconds": 5}, "seconds: a search has step_seconds in its place"),
         ({"how": ssbench.SearchConfig(over="usres")}, 'over: .*did you mean "users"'),
         ({"how": ssbench.SearchConfig(precision=0)}, "precision: 0 is not above 0"),
         ({"how": ssbench.SearchConfig(first=3, most=2)}, "--start 3 is above --max-users 2"),
     ],
 )
-def test_a_search_that_can_not_end_fails_at_once(
+def test_a_search_that_can_not_be_made_fails_at_once(
     tmp_path: Path, given: dict[str, Any], text: str
 ) -> None:
     with pytest.raises(ssbench.SsbenchError, match=text) as raised:
