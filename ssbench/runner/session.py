@@ -84,6 +84,7 @@ class Session:
         self._local, self._ssh = workers
         self._store: Store | None = None
         self._master: Master | None = None
+        stop.listen(None)
         stack.callback(tune_garbage_collector())
         stack.enter_context(own_hub())
 

@@ -47,8 +47,9 @@ class Stop:
         """Whether a first call lets the run go on to its end: there is a master to tell."""
         return self._listener is not None
 
-    def listen(self, listener: Callable[[str], None]) -> None:
-        """From now on calls go to ``listener(reason)``; earlier ones at once."""
+    def listen(self, listener: Callable[[str], None] | None) -> None:
+        """From now on calls go to ``listener(reason)``; earlier ones at once. None: another run
+        begins, which has no master yet."""
         self._listener = listener
         self._deliver()
 

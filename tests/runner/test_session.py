@@ -21,6 +21,7 @@ from ssbench.runner.connections import own_hub
 from ssbench.runner.doctor import Doctor, Verdict
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.session import counted_phase
+from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.transport.key import CurveKey
 from tests.fakes.observers import Recorder
@@ -56,6 +57,17 @@ def test_a_run_and_doctor_give_no_password_to_whoever_connects(
         ]
         assert (row.verdict is Verdict.OK) == fits
         assert ("are as good as your password" in row.result) != fits
+
+
+def test_a_stop_of_an_earlier_run_ends_the_next_one_at_its_first_step() -> None:
+    stop, config = Stop(), RunConfig(scenario=ScenarioText(b"", "x"), store=StoreOptions("noop"))
+    stop.listen(print)  # as the master of the run before did
+    with ExitStack() as stack:
+        start_session(config, SessionSettings(most_users=1), stack, stop=stop)
+        assert not stop.graceful
+        stop("enough")
+        with pytest.raises(KeyboardInterrupt, match="enough"):
+            stop.check()
 
 
 def in_a_thread(call: Callable[[], T]) -> T:

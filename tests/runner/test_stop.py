@@ -44,6 +44,11 @@ def test_an_earlier_call_goes_to_the_first_listener() -> None:
     stop("enough")
     stop.listen(heard.append)
     assert heard == ["enough"]
+    stop.listen(None)
+    stop("more")
+    assert heard == ["enough"]
+    with pytest.raises(KeyboardInterrupt, match="enough"):
+        stop.check()
 
 
 def call_within(outer: Callable[[], None], inner: Callable[[], None], line: int) -> bool:
