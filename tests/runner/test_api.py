@@ -21,6 +21,7 @@ import ssbench
 from ssbench.core.model import Phase
 from ssbench.core.operations import CREATE, READ
 from ssbench.runner.api import Settings
+from ssbench.runner.single_run import Run
 from tests.fakes.observers import Recorder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -190,6 +191,29 @@ def test_a_sweep_a_search_and_a_comparison(tmp_path: Path) -> None:
     )  # fmt: skip
     assert found.search is not None
     assert (found.search.kept, found.exit_status) == (2, ssbench.ExitStatus.OK)
+
+
+def test_a_run_that_fails_fails_a_sweep_and_is_an_answer_to_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(Run):
+        def execute(self) -> ssbench.RunResult:
+            result = super().execute()
+            result.reasons[ssbench.ExitStatus.FAILED] = "most operations failed"
+            return result
+
+    monkeypatch.setattr("ssbench.runner.series.Run", Failing)
+    sweep = ssbench.sweep(SCENARIO, over="users", loads=[1], **settings(tmp_path))
+    assert sweep.reasons == {ssbench.ExitStatus.FAILED: "users 1: most operations failed"}
+    observer, scenario = Recorder(), {**SCENARIO, "crud_profile": [0, 1, 0, 0]}
+    del scenario["operation_count"]
+    how = ssbench.SearchConfig(first=2, most=2, confirm=0)
+    found = ssbench.find_limit(
+        scenario, slos="p99 < 10s", step_seconds=0.3, warmup=0.0, how=how,
+        **settings(tmp_path, observers=[observer]),
+    )  # fmt: skip
+    assert found.reasons == {}
+    assert any(" --concurrency 2 " in text for text in observer.infos)
 
 
 def test_a_run_is_stopped_from_another_thread(tmp_path: Path) -> None:

@@ -179,6 +179,17 @@ def test_a_host_that_does_not_answer_in_time_is_named(
     assert children() == []
 
 
+@pytest.mark.parametrize(("hosts", "named"), [("h{1..3}", ""), ("h{1..5}", " and 2 more")])
+def test_the_first_hosts_that_are_waited_for_are_shown(
+    ssh: Callable[..., SshWorkers], hosts: str, named: str
+) -> None:
+    shown: list[str] = []
+    with ssh(hosts, ssh_worker_command="sleep 100; :", worker_wait_s=0.5) as workers:
+        workers.find_faults(Stop(), shown.append)
+    assert shown[0].startswith(f"Waiting for ssbench-worker on h1, h2, h3{named} (")
+    assert shown[-1] == ""
+
+
 def test_all_hosts_that_fail_are_named_and_the_others_end(
     ssh: Callable[..., SshWorkers], children: Children
 ) -> None:
