@@ -11,7 +11,7 @@ import numpy as np
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.histogram import Histogram
-from ssbench.core.stats.results import ResultGroup
+from ssbench.core.stats.results import ResultGroup, exact_sum
 from ssbench.core.stats.series import MAX_SECONDS
 from ssbench.core.stats.tally import possible_statuses
 
@@ -56,18 +56,12 @@ class Breakdown:
                     continue
                 durations_ns = group.column("last_byte_ns")[rows]
                 tally.count += len(durations_ns)
-                tally.bytes_moved += int(group.column("bytes_moved")[rows].sum())
+                tally.bytes_moved += exact_sum(group.column("bytes_moved")[rows])
                 known = durations_ns[durations_ns >= 0]
                 if len(known):
                     tally.service.record_many(known)
         if group.failed:
-            self._add_errors(group)
-
-    def _add_errors(self, group: ResultGroup) -> None:
-        seconds = group.ends_ns // SECOND_NS
-        rows = np.stack([group.column("error"), possible_statuses(group), seconds], axis=1)
-        rows = rows[(seconds >= 0) & (seconds < MAX_SECONDS)].astype(np.int64)
-        if len(rows):
-            found, counts = np.unique(rows, axis=0, return_counts=True)
-            for (kind, status, second), count in zip(found.tolist(), counts.tolist(), strict=True):
-                self.errors[kind, status, second] += count
+            seconds = group.ends_ns // SECOND_NS
+            possible = (seconds >= 0) & (seconds < MAX_SECONDS)
+            columns = (group.column("error"), possible_statuses(group), seconds)
+            self.errors.update(zip(*(each[possible].tolist() for each in columns), strict=True))

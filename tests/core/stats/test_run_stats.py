@@ -351,9 +351,14 @@ def test_any_numbers_are_accepted(rows: list[list[int]]) -> None:
         runs.batch([runs.result(1, READ)._replace(**dict(zip(Result._fields, row, strict=False)))])
         for row in rows
     ]
-    stats = runs.stats_of([runs.header(), *batches])
+    stats = RunStats.of([runs.header(), *batches], in_detail=True)
     assert stats.total().operations == len(rows)
     assert render("text", stats)
+    assert stats.breakdown is not None
+    for source in ("worker", "url"):
+        sums = [each for key, each in stats.breakdown.sources.items() if key[0] == source]
+        assert sum(each.count + each.errors for each in sums) == len(rows)
+        assert sum(each.bytes_moved for each in sums) == stats.total().bytes_moved
 
 
 # Stages, warm-up and cool-down ------------------------------------------------------------
