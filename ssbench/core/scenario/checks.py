@@ -194,10 +194,10 @@ def seconds(raw: object) -> float:
 def duration(
     raw: object, right: str = f"a number of seconds of 0 or more, {_OR_DURATION}"
 ) -> float:
-    """A check for a duration of 0 or more, in seconds."""
+    """A check for a duration from 0 to MAX_SECONDS."""
     value = number(_parsed(raw, parse_duration, right), right)
     if value > MAX_SECONDS:
-        raise ValidationError(f"{preview(raw)} is above {MAX_SECONDS:,} seconds", right)
+        raise ValidationError(f"{preview(raw)} is too long", f"at most {MAX_SECONDS:,} seconds")
     return value
 
 

@@ -27,6 +27,7 @@ MAX_SIGMA = 10.0
 DEFAULT_EXPONENT = 0.99
 #: The part of a log-normal distribution that must be within its bounds.
 _LEAST_SHARE = 1e-6
+_LEAST_WEIGHT = 1e-100  #: of a size, and the reciprocal of the largest: their sums are finite
 
 _BYTES = size(0)
 _SIZE = (
@@ -116,7 +117,11 @@ def _bins(bins: list[tuple[int, int, float]]) -> ReadSize:
 
 
 def _weight(raw: object) -> float:
-    return number(raw, "a weight of 0 or more")
+    weight = number(raw, "a weight of 0 or more")
+    if weight and not _LEAST_WEIGHT <= weight <= 1 / _LEAST_WEIGHT:
+        right = f"0, or a weight from {_LEAST_WEIGHT:g} to {1 / _LEAST_WEIGHT:g}"
+        raise ValidationError(f"{preview(raw)} is out of range", right)
+    return weight
 
 
 def _rows(raw: object, name: str) -> list[tuple[int, object]]:

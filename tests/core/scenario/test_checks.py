@@ -73,6 +73,13 @@ def test_invalid_durations(raw: str) -> None:
         seconds(raw)
 
 
+@pytest.mark.parametrize("raw", [1e10, 1e308, "11575d"])
+def test_durations_have_a_limit(raw: object) -> None:
+    assert duration(1e9) == duration("1000000000s") == 1e9
+    with pytest.raises(ValidationError, match=r" is too long; at most 1,000,000,000 seconds$"):
+        seconds(raw)
+
+
 def test_sizes_may_have_a_unit() -> None:
     assert [size(0)(raw) for raw in (0, 4096, "4k", "10MiB", "1.5GB", "0B")] == [
         0, 4096, 4096, 10 << 20, 1_500_000_000, 0,

@@ -75,6 +75,8 @@ def test_sizes_have_a_distribution(
         ({"size": {"list": [[1, 1]] * 257}}, '"list" is 257 entries'),
         ({"size": {"list": [[1, -1]]}}, "-1 is negative; a weight of 0 or more"),
         ({"size": {"list": [[1, 0]]}}, "all weights are 0"),
+        ({"size": {"list": [[1, 1e308], [2, 1e308]]}}, "1e+308 is out of range; 0, or a weight"),
+        ({"size": {"list": [[1, 5e-324], [2, 1]]}}, "5e-324 is out of range; 0, or a weight"),
         ({"size": {"histogram": [[4, 4, 1]]}}, "histogram[0] ends at 4; above its begin, 4"),
         (
             {"size": {"histogram": [[0, 9, 1], [8, 12, 1]]}},
