@@ -186,25 +186,28 @@ class Scenario(Hiding, frozen=True, eq=False):
         return values
 
     def header_lines(self) -> tuple[tuple[int, str], ...]:
-        """Number and further header lines, each with its CRLF, of each operation that has some."""
-        lines = []
+        """Number and further header lines, each with its CRLF, of each operation that has some.
+
+        A header of one operation replaces that of all operations.
+        """
+        of_all = {name: value for name, value in self.headers.items() if isinstance(value, str)}
+        found = []
         for row in map(row_of, OPERATIONS):
-            headers = {}
-            for name, value in self.headers.items():
-                if isinstance(value, str):
-                    headers[name] = value
-                elif operation_named(name) == row:
-                    headers.update(value)
-            if row.phase is not Phase.RUN:
-                headers.clear()
-            elif self.expect_continue and row.body is Body.SENT:
-                headers["Expect"] = "100-continue"
+            lines: dict[str, str] = {}  # by the header's name in lower case
+            if row.phase is Phase.RUN:
+                own = [
+                    headers for name, headers in self.headers.items()
+                    if not isinstance(headers, str) and operation_named(name) == row
+                ]  # fmt: skip
+                for headers in (of_all, *own):
+                    lines |= {name.lower(): f"{name}: {headers[name]}\r\n" for name in headers}
+                if self.expect_continue and row.body is Body.SENT:
+                    lines["expect"] = "Expect: 100-continue\r\n"
             if not self.keep_alive:
-                headers["Connection"] = "close"
-            if headers:
-                text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-                lines.append((int(row), text))
-        return tuple(lines)
+                lines["connection"] = "Connection: close\r\n"
+            if lines:
+                found.append((int(row), "".join(lines.values())))
+        return tuple(found)
 
     def summary(self) -> str:
         """One line: sizes, initial objects, operations, length, users."""

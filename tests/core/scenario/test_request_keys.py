@@ -28,6 +28,12 @@ def test_headers_are_those_of_all_operations_and_of_one() -> None:
     assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
 
 
+def test_a_header_of_one_operation_replaces_that_of_all_in_any_order_and_case() -> None:
+    scenario = read(headers={"read": {"x-newest": "true"}, "X-Newest": "false"})
+    lines = dict(scenario.header_lines())
+    assert (lines[READ], lines[HEAD]) == ("x-newest: true\r\n", "X-Newest: false\r\n")
+
+
 def test_uploads_of_the_run_expect_and_every_request_closes() -> None:
     lines = dict(read(expect_continue=True, keep_alive=False).header_lines())
     assert lines[CREATE] == lines[UPDATE] == "Expect: 100-continue\r\nConnection: close\r\n"
