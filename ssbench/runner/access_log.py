@@ -222,7 +222,8 @@ def _parameters(requests: Requests, batched: int) -> dict[str, int]:
         row = row_of(operation)
         for each in row.parameters:
             if each.is_size:
-                found[each.key] = min(max(requests.mean_moved(operation), each.low), each.high)
+                moved = requests.mean_moved(operation)
+                found[each.key] = min(moved, each.high) if moved else int(each.default)
             elif each.key == row.set_key and batched:
                 found[each.key] = min(max(round(batched / count), each.low), each.high)
     return found

@@ -115,7 +115,7 @@ class Replay:
 def _parameters(requests: Requests) -> dict[str, int | str]:
     """Those of the requests' operations; of a number of bytes the average of the log."""
     return {
-        each.key: requests.mean_moved(operation) if each.is_size else each.default
+        each.key: (each.is_size and requests.mean_moved(operation)) or each.default
         for operation in requests.counts
         for each in row_of(operation).parameters
     }

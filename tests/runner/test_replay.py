@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from ssbench.core.accesslog.formats import UNKNOWN
 from ssbench.core.accesslog.requests import RequestLog
 from ssbench.core.errors import UsageError
 from ssbench.runner.access_log import read_logs
 from ssbench.runner.config import RunConfig
 from ssbench.runner.replay import Replay, ReplayConfig
 from ssbench.runner.scenarios import ScenarioText
-from tests.core.accesslog.test_formats import combined, s3, swift
+from tests.core.accesslog.test_formats import combined, s3, swift, versitygw
 
 
 def made(tmp_path: Path, *lines: str, **config: float) -> Replay:
@@ -37,6 +38,15 @@ def test_the_scenario_of_a_replay_says_what_is_sent(tmp_path: Path) -> None:
     (size,) = scenario.sizes
     assert (size.size_min, size.size_max, size.initial_files) == (7, 300, 4)
     assert (found.plan.prepared, found.prepared_bytes) == (3, 600)
+
+
+def test_parts_of_unknown_length_have_the_average_or_the_default_length(tmp_path: Path) -> None:
+    lines = [versitygw("PutObject", "k", size=100_000), versitygw("GetObject", "k", "206 -")]
+    assert made(tmp_path, *lines).scenario.parameters == {"range_bytes": 65536}
+    known = s3("REST.GET.OBJECT", "k", 206, sent=300, size=1000)
+    replay = made(tmp_path, *lines, known)
+    assert replay.scenario.parameters == {"range_bytes": 300}
+    assert sorted(replay.plan.lengths) == [UNKNOWN, 300, 100_000]
 
 
 def test_speed_divides_times(tmp_path: Path) -> None:

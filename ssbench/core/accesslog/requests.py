@@ -192,8 +192,9 @@ class Requests(Struct):
         return zip(sizes.tolist(), counts.tolist(), strict=True)
 
     def mean_moved(self, operation: int) -> int:
-        """Bytes of content that a request of this operation sent, on average."""
-        return int(self.moved[self.operations == operation].mean())
+        """Bytes of content that a request of this operation sent, on average; 0: not known."""
+        moved = self.moved[(self.operations == operation) & (self.moved > 0)]
+        return int(moved.mean()) if len(moved) else 0
 
     def zipf_exponent(self) -> float | None:
         """The exponent of Zipf's law by which objects are used; None if that is not well measured:

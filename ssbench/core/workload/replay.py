@@ -27,7 +27,8 @@ class ReplayPlan(Struct, frozen=True):
     operations: Sequence[int]
     slots: Sequence[int]  #: index into ``objects``
     sizes: Sequence[int]  #: bytes of the object
-    lengths: Sequence[int]  #: bytes of the part that is read; ignored for other operations
+    #: Bytes of the part that is read, the row's default if below 1; ignored for other operations.
+    lengths: Sequence[int]
     objects: Sequence[int]  #: number of each object; of an operation on a container any number
     initial: Sequence[int]  #: size of each object before the run, or NOT_PREPARED
     prepared: int  #: how many objects must exist before the run
@@ -104,7 +105,7 @@ class ReplayWorkload(NumberedRun):
         return self.dues.stamp(jobs)
 
     def _arguments(self, row: Operation, size: int, length: int) -> tuple[int | bytes, ...]:
-        given = {each.key: length for each in row.parameters if each.is_size}
+        given = {each.key: length for each in row.parameters if each.is_size and length > 0}
         assert row.draw is not None  # nosec B101 # for the type checker
         return row.draw(self._random, size, **row.parameter_values(given))
 

@@ -106,11 +106,13 @@ def test_objects_that_are_not_made_are_prepared() -> None:
 
 
 def test_arguments_are_those_of_the_log_or_drawn() -> None:
-    part, listing = taken(begun(Row(0.0, RANGE_READ, size=1000, length=10), Row(0.0, LIST)))
+    rows = [Row(0.0, RANGE_READ, size=1000, length=length) for length in (10, -1)]
+    part, unknown, listing = taken(begun(*rows, Row(0.0, LIST)))
     offset, length = part.arguments
     assert isinstance(offset, int)
     assert 0 <= offset <= 990
     assert length == 10
+    assert unknown.arguments == (0, 1000), "65,536 bytes, of so many as there are"
     assert listing.object == OLD % 2, "a container"
     assert listing.arguments == (b"", 1000, b"")
 
