@@ -53,8 +53,9 @@ def _buckets_of(values_ns: Sequence[int]) -> list[int]:
 
 
 def latency_buckets(packed: Sequence[Any]) -> Counter[int]:
-    """Counts of the latencies of packed results, failed operations included, by bucket."""
-    return buckets(unpack_column(packed[_LAST], packed[0]))
+    """Counts of the latencies of the successes of packed results, by bucket."""
+    lasts_ns, errors = (unpack_column(packed[i], packed[0]) for i in (_LAST, _ERROR))
+    return buckets([last for last, error in zip(lasts_ns, errors, strict=True) if not error])
 
 
 def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:

@@ -3,9 +3,9 @@
 Seconds count from the start of the load, by the master's clock. An operation belongs to the second
 in which the master received its result.
 
-A watch of thresholds sees less than a report: latencies are those of all operations, failed ones
-included, within 3 % (core.progress_tracker). So it errs towards going on: a latency must miss its
-limit by more than these 3 %.
+A watch of thresholds sees less than a report: latencies are service times within 3 %
+(core.progress_tracker). So it errs towards going on: a latency must miss its limit by more than
+these 3 %.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Run:
         job = Job(1, int(operation), 0, 0, 0, 1)
         rows = [row(job)] * done + [row(job, error=1, status=500)] * failed
         rows = [
-            each._replace(last_byte_ns=9 * SECOND if number < slow else int(ms * MS))
+            each._replace(last_byte_ns=9 * SECOND if number < slow or each.error else int(ms * MS))
             for number, each in enumerate(rows)
         ]
         if rows:
@@ -74,6 +74,11 @@ def test_a_percentile_must_miss_its_limit_by_more_than_its_error() -> None:
     assert [run.second(100, ms=51) for _ in range(6)] == [""] * 6
     reasons = [run.second(100, ms=80) for _ in range(3)]
     assert "threshold p99 < 50ms missed: about 8" in reasons[-1]
+
+
+def test_the_latencies_of_failures_count_no_more_than_in_a_report() -> None:
+    run = Run("p90 < 50ms", total=100)
+    assert [run.second(15, 15) for _ in range(6)] == [""] * 6
 
 
 def test_a_number_of_errors_ends_the_run_at_once() -> None:
