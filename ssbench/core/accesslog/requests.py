@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from zlib import crc32
 
@@ -20,7 +20,7 @@ from msgspec import Struct
 from ssbench.core.accesslog.formats import UNKNOWN, LeftOut, Parsed
 from ssbench.core.model import SECOND_NS
 from ssbench.core.naming import HASHED_CONTAINERS
-from ssbench.core.operations import LOGGED, Effect, Target, row_of
+from ssbench.core.operations import LOGGED, Effect, Operation, Target, row_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -130,7 +130,7 @@ class RequestLog:
         keep, initial = _decide(operations, slots, sizes, len(objects))
         self.left_out[DELETED_BEFORE] += len(keep) - int(np.count_nonzero(keep))
         if not with_sets:
-            sets = _of_target(operations, Target.OBJECTS)
+            sets = _are(operations, lambda row: row.target is Target.OBJECTS)
             self.left_out[NO_NAMES] += int(np.count_nonzero(sets))
             keep &= ~sets
         self.left_out = +self.left_out
@@ -178,12 +178,11 @@ class Requests(Struct):
     @property
     def without_object(self) -> dict[int, int]:
         """Operation -> requests, of those on a container or a set of objects."""
-        targets = (Target.CONTAINER, Target.OBJECTS)
-        return {each: n for each, n in self.counts.items() if row_of(each).target in targets}
+        return {each: n for each, n in self.counts.items() if _has_no_object(row_of(each))}
 
     def of_sizes(self, low: int, high: int) -> Requests | None:
         """Requests for objects of these sizes, ``high`` excluded; None if there are none."""
-        keep = (self.sizes >= low) & (self.sizes < high) & ~_on_no_object(self.operations)
+        keep = (self.sizes >= low) & (self.sizes < high) & ~_are(self.operations, _has_no_object)
         return self.chosen(keep) if keep.any() else None
 
     def size_counts(self) -> Iterator[tuple[int, int]]:
@@ -200,7 +199,9 @@ class Requests(Struct):
         """The exponent of Zipf's law by which objects are used; None if that is not well measured:
         objects have too few uses, use is near to uniform, or is distributed otherwise.
         """
-        is_use = _of_effect(self.operations, Effect.NONE) & ~_on_no_object(self.operations)
+        is_use = _are(
+            self.operations, lambda row: row.effect is Effect.NONE and not _has_no_object(row)
+        )
         uses = np.sort(np.bincount(self.slots[is_use]))[::-1]
         uses = uses[uses > 0]
         total = int(uses.sum())
@@ -239,8 +240,10 @@ def _decide(
 
     :return: which requests find their object, and the initial size of each object.
     """
-    makes = _of_effect(operations, Effect.CREATES) & ~_of_target(operations, Target.PAIR)
-    removes = _of_effect(operations, Effect.REMOVES)
+    makes = _are(
+        operations, lambda row: row.effect is Effect.CREATES and row.target is not Target.PAIR
+    )
+    removes = _are(operations, lambda row: row.effect is Effect.REMOVES)
     order = np.argsort(slots, kind="stable").astype(np.uint32)  # by object, then by time
     slot = slots[order]
     begins = np.flatnonzero(np.r_[True, slot[1:] != slot[:-1]])
@@ -267,7 +270,7 @@ def _decide(
     lengths = np.diff(np.r_[contents, len(at)])
     sizes[order] = np.repeat(known, lengths)
 
-    no_object = _on_no_object(operations)
+    no_object = _are(operations, _has_no_object)
     keep = no_object.copy()
     keep[order] |= making | is_there
     sizes[no_object] = 0
@@ -277,17 +280,13 @@ def _decide(
     return keep, initial
 
 
-def _of_effect(operations: npt.NDArray[np.uint16], *effects: Effect) -> npt.NDArray[np.bool_]:
-    return np.isin(operations, [int(row) for row in _rows() if row_of(row).effect in effects])
+def _are(
+    operations: npt.NDArray[np.uint16], wanted: Callable[[Operation], bool]
+) -> npt.NDArray[np.bool_]:
+    """Whether each operation's row is one of those wanted."""
+    rows = {row for rows in LOGGED.values() for row in rows}
+    return np.isin(operations, [int(row) for row in rows if wanted(row)])
 
 
-def _on_no_object(operations: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
-    return _of_target(operations, Target.CONTAINER) | _of_target(operations, Target.OBJECTS)
-
-
-def _of_target(operations: npt.NDArray[np.uint16], target: Target) -> npt.NDArray[np.bool_]:
-    return np.isin(operations, [int(row) for row in _rows() if row_of(row).target is target])
-
-
-def _rows() -> set[int]:
-    return {int(row) for rows in LOGGED.values() for row in rows}
+def _has_no_object(row: Operation) -> bool:
+    return row.target in (Target.CONTAINER, Target.OBJECTS)

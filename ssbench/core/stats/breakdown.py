@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 import numpy as np
+from msgspec import Struct, field
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.histogram import Histogram
@@ -19,17 +20,14 @@ from ssbench.core.stats.tally import possible_statuses
 SOURCES = ("worker", "url")
 
 
-class SourceTally:
+class SourceTally(Struct):
     """Sums over the results of one worker, or of one storage URL."""
 
-    def __init__(self) -> None:
-        self.count = 0  #: successes
-        self.errors = 0
-        self.bytes_moved = 0  #: by successes
-        self.service = Histogram()  #: of successes, from start to last byte
-
-    def __repr__(self) -> str:
-        return f"<SourceTally {self.count} done, {self.errors} errors>"
+    count: int = 0  #: successes
+    errors: int = 0
+    bytes_moved: int = 0  #: by successes
+    #: Of successes, from start to last byte.
+    service: Histogram = field(default_factory=Histogram)
 
 
 class Breakdown:

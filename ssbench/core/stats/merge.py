@@ -393,20 +393,20 @@ def _footer(parts: Sequence[Part]) -> RunFooter:
         skipped.update(footer.skipped)
     sent = [footer.sent for footer in footers if footer.sent is not None]
     until_ns = max(part.origin_ns + round(f.run_seconds * SECOND_NS) for part, f in named)
+    sums = {
+        name: sum(getattr(footer, name) for footer in footers)
+        for name in ("lost", "refused", "late", "left_behind", "left_unknown")
+    }
     return RunFooter(
         ended_at=max(footer.ended_at for footer in footers),
         ended=min((footer.ended for footer in footers), key=_gravity),
         reason="; ".join(f"{part.name}: {f.reason}" for part, f in named if f.reason),
         run_seconds=(until_ns - _origin_ns(parts)) / SECOND_NS,
-        lost=sum(footer.lost for footer in footers),
-        refused=sum(footer.refused for footer in footers),
-        late=sum(footer.late for footer in footers),
         skipped=skipped,
         workers_lost=tuple(chain.from_iterable(footer.workers_lost for footer in footers)),
         warnings=tuple(chain.from_iterable(footer.warnings for footer in footers)),
-        left_behind=sum(footer.left_behind for footer in footers),
-        left_unknown=sum(footer.left_unknown for footer in footers),
         sent=sum(sent) if len(sent) == len(footers) else None,
+        **sums,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.histogram import (
@@ -125,20 +126,13 @@ def _coarser(codes: Ints, bits: int) -> Ints:
     return wider
 
 
-class _Cell:
+class _Cell(Struct):
     """The sums of one second."""
 
-    __slots__ = ("bytes_moved", "count", "errors", "started")
-
-    def __init__(self) -> None:
-        self.started = 0
-        self.count = 0
-        self.errors = 0
-        self.bytes_moved = 0
-
-    def merge(self, other: _Cell) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    started: int = 0
+    count: int = 0
+    errors: int = 0
+    bytes_moved: int = 0
 
 
 class _Lane:
@@ -231,9 +225,8 @@ class TimeSeries:
             cells = [
                 (lane, second - shift) for shift, lane in lanes if second - shift in lane.cells
             ]
-            sums = _Cell()
-            for lane, own in cells:
-                sums.merge(lane.cells[own])
+            of_lanes = [astuple(lane.cells[own]) for lane, own in cells]
+            sums = _Cell(*map(sum, zip(*of_lanes, strict=True)))
             in_flight += sums.started - sums.count - sums.errors
             yield Second(
                 second,

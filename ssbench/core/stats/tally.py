@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind
 from ssbench.core.operations import Body, row_of
@@ -63,20 +63,14 @@ class Throughput(NamedTuple):
         return self.items / self.seconds if self.seconds else None
 
 
-class Latency:
+class Latency(Struct):
     """A histogram, and the transaction id of the slowest operation in it."""
 
-    __slots__ = ("histogram", "uncertain", "worst")
-
-    def __init__(self) -> None:
-        self.histogram = Histogram()
-        self.uncertain = 0  #: durations that are unknown, and in no figure
-        #: (nanoseconds, transaction id); None before the first. Of equal ones the greater id, so
-        #: that the order does not matter.
-        self.worst: tuple[int, bytes] | None = None
-
-    def __repr__(self) -> str:
-        return f"<Latency {self.histogram!r}, worst {self.worst}>"
+    histogram: Histogram = field(default_factory=Histogram)
+    uncertain: int = 0  #: durations that are unknown, and in no figure
+    #: (nanoseconds, transaction id); None before the first. Of equal ones the greater id, so that
+    #: the order does not matter.
+    worst: tuple[int, bytes] | None = None
 
     def add(self, durations_ns: Ints, group: ResultGroup) -> None:
         """Record a duration for each row of a group.
@@ -104,34 +98,33 @@ class Latency:
             self.worst = max(self.worst or other.worst, other.worst)
 
 
-class Counts:
+class Counts(Struct):
     """Sums over operations: successes, errors, retries, bytes, and the time that they span.
 
     Times are wall-clock nanoseconds since 1970.
     """
 
-    def __init__(self) -> None:
-        self.count = 0  #: successes
-        self.errors = 0
-        self.retries = 0
-        self.not_found_retries = 0
-        self.rate_limited = 0
-        self.reconnects = 0
-        self.renewals = 0
-        self.bytes_moved = 0  #: by successes
-        self.failed_bytes = 0  #: by failed operations
-        self.items = 0  #: entries that successes listed, or objects that they handled
-        self.has_bytes = True  #: False if no store was involved: bytes mean nothing then
-        self.has_items = False  #: True if any operation of the run has items
-        self.first_start_ns: int | None = None
-        self.last_end_ns: int | None = None
-        self.left_out_ns = 0  #: excluded time in between: warm-ups of later stages
-        self.shares = 0  #: of successes in the window of the rates, in units of 1 / SHARE
-        self.byte_shares = 0  #: of the bytes that they moved, in the same units
-        self.item_shares = 0  #: of their items, in the same units
-        #: Length of that window in ns; None: rates are over ``seconds``. Set on sums of a run's
-        #: tallies, and not merged.
-        self.window_ns: int | None = None
+    count: int = 0  #: successes
+    errors: int = 0
+    retries: int = 0
+    not_found_retries: int = 0
+    rate_limited: int = 0
+    reconnects: int = 0
+    renewals: int = 0
+    bytes_moved: int = 0  #: by successes
+    failed_bytes: int = 0  #: by failed operations
+    items: int = 0  #: entries that successes listed, or objects that they handled
+    has_bytes: bool = True  #: False if no store was involved: bytes mean nothing then
+    has_items: bool = False  #: True if any operation of the run has items
+    first_start_ns: int | None = None
+    last_end_ns: int | None = None
+    left_out_ns: int = 0  #: excluded time in between: warm-ups of later stages
+    shares: int = 0  #: of successes in the window of the rates, in units of 1 / SHARE
+    byte_shares: int = 0  #: of the bytes that they moved, in the same units
+    item_shares: int = 0  #: of their items, in the same units
+    #: Length of that window in ns; None: rates are over ``seconds``. Set on sums of a run's
+    #: tallies, and not merged.
+    window_ns: int | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.count} done, {self.errors} errors>"
@@ -230,12 +223,11 @@ class Counts:
 class Tally(Counts):
     """Counts, and the latencies of the successes."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.headers = Latency()
-        self.first_byte = Latency()
-        self.last_byte = Latency()  #: the service time: from start to last byte
-        self.response = Latency()  #: from due to last byte; empty in a closed loop
+    headers: Latency = field(default_factory=Latency)
+    first_byte: Latency = field(default_factory=Latency)
+    last_byte: Latency = field(default_factory=Latency)  #: service time: from start to last byte
+    #: From due to last byte; empty in a closed loop.
+    response: Latency = field(default_factory=Latency)
 
     def add_latencies(self, group: ResultGroup) -> None:
         """Record the latencies of a group of successes."""
@@ -303,18 +295,14 @@ def _earliest(group: ResultGroup, chosen: Ints, origin_ns: int) -> ErrorExample:
     return ErrorExample(origin_ns + int(first_ns), group.operation, *min(texts))
 
 
-class Verified:
+class Verified(Struct):
     """What --verify found, including warm-up and cool-down."""
 
-    def __init__(self) -> None:
-        self.reads = 0  #: READs whose body was checked, correct or not
-        self.bytes_read = 0
-        self.corrupt = 0  #: READs, and uploads with a wrong ETag
-        self.stale = 0
-        self.example: ErrorExample | None = None  #: the earliest corrupt one
-
-    def __repr__(self) -> str:
-        return f"<Verified {self.reads} READs, {self.corrupt} corrupt, {self.stale} stale>"
+    reads: int = 0  #: READs whose body was checked, correct or not
+    bytes_read: int = 0
+    corrupt: int = 0  #: READs, and uploads with a wrong ETag
+    stale: int = 0
+    example: ErrorExample | None = None  #: the earliest corrupt one
 
     def add(self, group: ResultGroup, origin_ns: int) -> None:
         """Count some rows; offsets count from ``origin_ns`` of the wall clock."""
