@@ -380,7 +380,7 @@ def _seconds(stats: RunStats) -> Section:
 def _merged(parts: Sequence[Part]) -> Section:
     rows = []
     for part in parts:
-        run, header = part.facts, part.header
+        run, header = part.run, part.header
         asked = max(users.asked for users in run.stage_users)
         rows.append([
             fact("file", part.name, WORD, "its stat file"),

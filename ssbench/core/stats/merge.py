@@ -53,7 +53,7 @@ class Part(Struct, frozen=True):
 
     name: str  #: its file
     header: RunHeader
-    facts: RunRecords
+    run: RunRecords
     phases: Mapping[Phase, PhaseRecord]
 
     @classmethod
@@ -62,22 +62,22 @@ class Part(Struct, frozen=True):
 
         :raises UsageError: the run cannot be merged with any other.
         """
-        facts, phases = RunRecords(), dict[Phase, PhaseRecord]()
+        run, phases = RunRecords(), dict[Phase, PhaseRecord]()
         for record in records:
             if isinstance(record, PhaseRecord):
                 phases[record.phase] = record
             elif not isinstance(record, ResultBatch | HostRecord | ClockRecord):
-                facts.add(record)
-        header = facts.header
+                run.add(record)
+        header = run.header
         if header is None:
             raise UsageError(f"{name}: has no header")
         if is_legacy(header):
             raise UsageError(f"{name}: results of ssbench 0.3.9 cannot be merged")
-        if len(facts.headers) > 1:
+        if len(run.headers) > 1:
             raise UsageError(f"{name}: has several runs: only files of one run can be merged")
-        if Phase.RUN not in phases or not facts.stages or facts.end_ns is None:
+        if Phase.RUN not in phases or not run.stages or run.end_ns is None:
             raise UsageError(f"{name}: unknown when its load began and ended")
-        return cls(name, header, facts, phases)
+        return cls(name, header, run, phases)
 
     @property
     def scenario(self) -> dict[str, Any]:
@@ -92,12 +92,12 @@ class Part(Struct, frozen=True):
     @property
     def begins_ns(self) -> list[int]:
         """Wall clock: the beginning of each stage."""
-        return [self.origin_ns + mark.at_ns for mark in self.facts.stages]
+        return [self.origin_ns + mark.at_ns for mark in self.run.stages]
 
     @property
     def end_ns(self) -> int:
         """Wall clock: the end of the load."""
-        return self.origin_ns + (self.facts.end_ns or 0)
+        return self.origin_ns + (self.run.end_ns or 0)
 
 
 def check(parts: Sequence[Part]) -> None:
@@ -159,10 +159,10 @@ def _differences(first: Part, part: Part) -> Iterator[str]:
                 f"{part.name}: {key} is {shown[0]}, and {shown[1]} in {first.name}: runs that are"
                 " merged have the same scenario"
             )
-    if len(part.facts.stages) != len(first.facts.stages):
+    if len(part.run.stages) != len(first.run.stages):
         yield (
-            f"{part.name}: ran {len(part.facts.stages)} stages, and {first.name}"
-            f" {len(first.facts.stages)}"
+            f"{part.name}: ran {len(part.run.stages)} stages, and {first.name}"
+            f" {len(first.run.stages)}"
         )
 
 
@@ -206,7 +206,7 @@ def merged(parts: Sequence[Part], streams: Sequence[Iterable[Record]]) -> Iterat
     first_index, ids = 0, set[str]()
     for number, (part, records) in enumerate(zip(parts, streams, strict=True)):
         open_streams.append(_Stream(part, number, first_index, starts_s, ids, iter(records)))
-        first_index += 1 + max((index for _run, index in part.facts.workers), default=0)
+        first_index += 1 + max((index for _run, index in part.run.workers), default=0)
     for stream in open_streams:
         yield from stream.until_a_phase()
     for phase, started_s in starts_s.items():
@@ -217,7 +217,7 @@ def merged(parts: Sequence[Part], streams: Sequence[Iterable[Record]]) -> Iterat
         for stream in open_streams:
             while stream.phase is not None and stream.phase <= phase:
                 yield from stream.until_a_phase()
-    if all(part.facts.footer for part in parts):
+    if all(part.run.footer for part in parts):
         yield _footer(parts)
 
 
@@ -297,7 +297,7 @@ def _header(parts: Sequence[Part]) -> RunHeader:
     for part in parts:
         initial.update(part.scenario.get("initial_files") or {})
     scenario["initial_files"] = dict(initial)
-    view = parts[0].facts.scenario
+    view = parts[0].run.scenario
     begins = list(zip(*[part.begins_ns for part in parts], strict=True))
     skews_s = [_rounded_up_s(max(of_stage) - min(of_stage)) for of_stage in begins]
     ends = [part.end_ns for part in parts]
@@ -346,8 +346,8 @@ def _rounded_up_s(span_ns: int) -> float:
 
 def _ran_all(part: Part) -> bool:
     """Whether the run ended because all its operations were done."""
-    planned = part.facts.scenario.operation_count
-    return planned is not None and part.facts.sent == planned
+    planned = part.run.scenario.operation_count
+    return planned is not None and part.run.sent == planned
 
 
 def _marks(parts: Sequence[Part]) -> Iterator[MarkRecord]:
@@ -377,7 +377,7 @@ def _stage_marks(part: Part) -> Iterator[list[tuple[int, MarkRecord]]]:
     """(wall clock, mark) of each stage: its beginning, then changes of its users."""
     marks = [
         (part.origin_ns + mark.at_ns, mark)
-        for mark in part.facts.marks[part.header.run_id]
+        for mark in part.run.marks[part.header.run_id]
         if mark.name in ("stage", "users")
     ]
     begins = [at for at, (_ns, mark) in enumerate(marks) if mark.name == "stage"]
@@ -386,7 +386,7 @@ def _stage_marks(part: Part) -> Iterator[list[tuple[int, MarkRecord]]]:
 
 
 def _footer(parts: Sequence[Part]) -> RunFooter:
-    named = [(part, footer) for part in parts if (footer := part.facts.footer)]
+    named = [(part, footer) for part in parts if (footer := part.run.footer)]
     footers = [footer for _part, footer in named]
     skipped: Counter[str] = Counter()
     for footer in footers:

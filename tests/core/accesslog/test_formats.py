@@ -195,6 +195,8 @@ def test_a_query_is_compared_by_whole_parameters() -> None:
             ("GET OBJECT", b"a%20b/c", 100, 100),
         ),
         (s3("REST.GET.OBJECT", "k", 206, sent=10, size=100), ("GET OBJECT 206", b"k", 100, 10)),
+        (s3("REST.GET.OBJECT", "k", 206, sent=10), ("GET OBJECT 206", b"k", UNKNOWN, 10)),
+        (s3("REST.GET.OBJECT", "k", sent=10), ("GET OBJECT", b"k", 10, 10)),
         (s3("WEBSITE.GET.OBJECT", "k", sent=10, size=10), ("GET OBJECT", b"k", 10, 10)),
         (s3("REST.PUT.OBJECT", "k", size=4406583), ("PUT OBJECT", b"k", 4406583, 4406583)),
         (s3("REST.POST.UPLOAD", "k", sent=354, size=9), ("POST UPLOAD", b"k", 9, 9)),
@@ -246,6 +248,18 @@ def test_common_and_combined_lines(line: str) -> None:
         "GET OBJECT", b"", b"apache_pb.gif", 971211336 * SECOND, 2326, 2326, UNKNOWN
     )
     assert request(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("time", "unix_s"),
+    [
+        ("01/Jan/1970:00:00:00 +0000", 0),
+        ("01/Jan/2000:23:59:60 +0530", 946771200 - 19800),
+        ("31/Dec/2100:00:00:00 -0330", 4133894400 + 12600),
+    ],
+)
+def test_times_are_those_of_their_zone(time: str, unix_s: int) -> None:
+    assert request(COMMON.replace("10/Oct/2000:13:55:36 -0700", time)).at_ns == unix_s * SECOND
 
 
 def test_a_line_with_bytes_received_has_the_size_of_an_upload() -> None:

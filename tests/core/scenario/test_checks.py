@@ -37,6 +37,7 @@ def test_whole_takes_whole_numbers_however_written(raw: object, value: int) -> N
         ({}, "{} is an object"),
         (0, "0 is below 1"),
         (1e300, "is above"),
+        (2**53, "9007199254740992 is above 9007199254740991"),
         (10**400, "a very large number is above"),
     ],
 )

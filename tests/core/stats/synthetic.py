@@ -21,7 +21,6 @@ def seconds_of(
     lasting: float = 0.0,
     slower: float = 1.0,
     samples: int | None = None,
-    due: bool = False,
 ) -> list[Second]:
     """Seconds of log-normal latencies around MEDIAN_NS.
 
@@ -29,7 +28,6 @@ def seconds_of(
     :param lasting: correlation of the rates of neighbouring seconds.
     :param slower: what latencies are multiplied by.
     :param samples: latencies a second, None for as many as operations.
-    :param due: response times as well, twice the service times.
     """
     found = []
     state = rng.gauss(0, 1)
@@ -39,6 +37,5 @@ def seconds_of(
         many = count if samples is None else samples
         times = [int(MEDIAN_NS * slower * rng.lognormvariate(0, SIGMA)) for _ in range(many)]
         service = Buckets.of(times) if times else _NOTHING
-        response = Buckets.of([2 * time for time in times]) if due and times else _NOTHING
-        found.append(Second(at, count, 0, 4096 * count, 0, service, response))
+        found.append(Second(at, count, 0, 4096 * count, 0, service, response=_NOTHING))
     return found

@@ -1,4 +1,4 @@
-"""Many batches of one form are decoded as each of them is."""
+"""Many batches of one form are decoded as each of them is; a malformed one is noticed."""
 
 from __future__ import annotations
 
@@ -86,17 +86,21 @@ def test_each_row_is_that_of_its_batch(kinds: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("status", [0, "B", b"12"]),
-        ("status", [0, "H", b"abc"]),
-        ("status", [0, "D", b"abc"]),
-        ("status", None),
+        *(
+            ("status", piece)
+            for piece in (
+                "text", None, True, [0, "B"], [0, "B", b"ab"], [0, "d", b"12345678"],
+                [0, 66, b"abc"], [0, [], b"abc"], [0, "H", b"abc"], [0, "D", b"abc"],
+                [0.0, "B", b"abc"], [True, "B", b"abc"], [0, "B", "abc"],
+            )
+        ),
         ("transaction_id", ["plain", b"", b"a\nb\ncd"]),
         ("transaction_id", ["plain", b"", b"a\nbcd\n"]),
         ("transaction_id", ["other", b"", b"a\nb\nc\n"]),
         ("error", [0, "B", b"123", 4]),
     ],
-)
-def test_one_malformed_batch_is_noticed_among_many(name: str, value: Any) -> None:
+)  # fmt: skip
+def test_one_malformed_batch_is_noticed_among_few_and_among_many(name: str, value: Any) -> None:
     rows = [
         runs.result(n, READ, status=200 + n, transaction_id=b"%d" % n, error=ErrorKind(n))
         for n in range(3)
@@ -105,9 +109,12 @@ def test_one_malformed_batch_is_noticed_among_many(name: str, value: Any) -> Non
     columns = msgpack.unpackb(sound.packed)
     columns[1 + Result._fields.index(name)] = value
     malformed = ResultBatch(Phase.RUN, 0, 3, sound.names, msgpack.packb(columns))
-    for batches in ([malformed, *[sound] * MANY], [*[sound] * MANY, malformed], [malformed] * MANY):
-        with pytest.raises(MessageError):
-            PhaseResults(batches, {})
+    for count in (0, 1, MANY):
+        for batches in ([malformed, *[sound] * count], [*[sound] * count, malformed]):
+            with pytest.raises(MessageError):
+                PhaseResults(batches, {})
+    with pytest.raises(MessageError):
+        PhaseResults([malformed] * MANY, {})
     assert len(PhaseResults([sound] * MANY, {})) == 3 * MANY
 
 

@@ -31,7 +31,8 @@ from tests.golden import legacy
 from tests.report import runs
 
 NOISE, REAL, UNKNOWN = ChangeVerdict.NOISE, ChangeVerdict.REAL, ChangeVerdict.UNKNOWN
-RATE, P50, P99 = Measure("rate"), Measure("service", 50.0), Measure("service", 99.0)
+RATE, THROUGHPUT = Measure("rate"), Measure("throughput")
+P50, P99 = Measure("service", 50.0), Measure("service", 99.0)
 
 
 def rows_of(*sides: list[Second], **options: Any) -> dict[Measure, ComparedFigure]:
@@ -55,7 +56,7 @@ def test_a_difference_of_a_tenth_is_significant() -> None:
     rng = random.Random(4)
     base = seconds_of(rng, 60, samples=100)
     rows = rows_of(base, seconds_of(rng, 60, rate=1100, slower=0.9, samples=100))
-    for measure, ratio in ((RATE, 1.1), (Measure("throughput"), 1.1), (P50, 0.9), (P99, 0.9)):
+    for measure, ratio in ((RATE, 1.1), (THROUGHPUT, 1.1), (P50, 0.9), (P99, 0.9)):
         (change,) = rows[measure].changes
         assert change.verdict is REAL
         assert change.low is not None
@@ -100,17 +101,8 @@ def test_runs_without_a_success_can_be_compared() -> None:
     assert [change.verdict for change in rows[RATE].changes] == [UNKNOWN, UNKNOWN]
     assert rows[P50].estimates[0].value is rows[P50].estimates[2].value is None
     assert {row.measure for row in compare([[], []], random.Random(1))} == {
-        RATE, Measure("throughput"),
+        RATE, THROUGHPUT,
     }  # fmt: skip
-
-
-def test_response_times_are_compared_where_there_are_some() -> None:
-    rng = random.Random(4)
-    rows = rows_of(*(seconds_of(rng, 20, samples=50, due=True) for _ in range(2)))
-    assert rows[Measure("response", 50.0)].estimates[0].value == pytest.approx(
-        2 * MEDIAN_NS, rel=0.1
-    )
-    assert Measure("response", 50.0) not in rows_of(*([seconds_of(rng, 20)] * 2))
 
 
 def test_the_same_seed_gives_the_same_intervals() -> None:
@@ -156,9 +148,6 @@ def test_deeply_nested_scenarios_are_compared_as_a_whole() -> None:
         deep = {"x": deep}
     (found,) = unlike([header({"deep": deep}), header({"deep": {"x": 2}})])[:1]
     assert found.key.startswith("deep.x")
-
-
-RATE, THROUGHPUT, P50 = Measure("rate"), Measure("throughput"), Measure("service", 50.0)
 
 
 def compared(*records: list[Record], operations: tuple[str | None, ...] = ()) -> Comparison:

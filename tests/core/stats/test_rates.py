@@ -24,7 +24,6 @@ from tests.report.runs import render
 
 MS, SECOND = runs.MS, runs.SECOND
 SIZE = 1_000_000
-READ, CREATE = READ, CREATE
 
 
 def row(start_s: float, seconds: float, *, due: bool = False, **changes: Any) -> Result:

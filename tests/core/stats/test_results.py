@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgpack
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.columns import WIDTHS, unpack_column
-from ssbench.core.errors import MessageError
-from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
+from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Result
 from ssbench.core.operations import CREATE, READ, Operation
 from ssbench.core.records import ResultBatch
 from ssbench.core.stats.results import (
@@ -133,23 +130,6 @@ def test_columns_decoded_at_once_are_those_decoded_one_by_one(
     counts = [count for _piece, count in batches]
     wanted = [n for at, count in enumerate(counts) for n in unpack_column(pieces[at], count)]
     assert decoded(pieces, counts).tolist() == wanted
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "text", None, True, [0, "B"], [0, "B", b"ab"], [0, "d", b"12345678"], [0, 66, b"abc"],
-        [0, [], b"abc"], [0, "H", b"abc"], [0.0, "B", b"abc"], [True, "B", b"abc"], [0, "B", "abc"],
-    ],
-)  # fmt: skip
-def test_one_malformed_column_is_noticed_among_many(piece: Any) -> None:
-    sound = runs.batch([runs.result(n, READ) for n in range(3)])
-    columns = msgpack.unpackb(sound.packed)
-    columns[1 + Result._fields.index("status")] = piece
-    malformed = ResultBatch(Phase.RUN, 0, 3, sound.names, msgpack.packb(columns))
-    for batches in ([malformed], [sound, malformed, sound]):
-        with pytest.raises(MessageError):
-            results_of(*batches)
 
 
 half = st.integers(-(1 << 62), (1 << 62) - 1)

@@ -9,7 +9,7 @@ from ssbench.core.stats.run_records import RunRecords
 from tests.report import runs
 
 
-def facts(*records: object) -> RunRecords:
+def run_of(*records: object) -> RunRecords:
     found = RunRecords()
     for record in records:
         found.add(record)  # type: ignore[arg-type]
@@ -17,24 +17,24 @@ def facts(*records: object) -> RunRecords:
 
 
 def test_without_a_footer_it_was_cut_off() -> None:
-    assert facts(runs.header()).ending == "cut off"
-    assert facts(runs.header(), runs.footer(ended="interrupted")).ending == "interrupted"
-    assert facts().ending == "cut off"
+    assert run_of(runs.header()).ending == "cut off"
+    assert run_of(runs.header(), runs.footer(ended="interrupted")).ending == "interrupted"
+    assert run_of().ending == "cut off"
 
 
 def test_a_damaged_file_is_not_complete_whatever_its_footer_says() -> None:
-    run = facts(runs.header(), runs.footer())
+    run = run_of(runs.header(), runs.footer())
     run.damage.append("block 3 is damaged")
     assert (run.complete, run.ending) == (False, "cut off")
 
 
 def test_0_3_9_is_known_by_its_version() -> None:
-    assert facts(runs.header(run_id="", ssbench_version="0.3.9")).legacy
-    assert not facts(runs.header()).legacy
+    assert run_of(runs.header(run_id="", ssbench_version="0.3.9")).legacy
+    assert not run_of(runs.header()).legacy
 
 
 def test_footers_of_several_runs_add_up() -> None:
-    one = facts(
+    one = run_of(
         runs.header(run_id="1"), runs.footer(lost=2, skipped={"READ": 1}, warnings=["a"]),
         runs.header(run_id="2"), runs.footer(late=3, skipped={"READ": 4}, left_behind=1),
     )  # fmt: skip
@@ -45,23 +45,23 @@ def test_footers_of_several_runs_add_up() -> None:
 
 def test_the_number_sent_is_known_if_each_run_records_it() -> None:
     records = [runs.header(run_id="1"), runs.footer(sent=5)]
-    assert facts(*records).sent == 5
+    assert run_of(*records).sent == 5
     records += [runs.header(run_id="2"), runs.footer(sent=2)]
-    assert facts(*records).sent == 7
+    assert run_of(*records).sent == 7
     records += [runs.header(run_id="3"), runs.footer()]
-    assert facts(*records).sent is None
-    assert facts(runs.header()).sent is None
+    assert run_of(*records).sent is None
+    assert run_of(runs.header()).sent is None
 
 
 def test_one_of_two_cut_off_is_incomplete() -> None:
-    one = facts(runs.header(run_id="1"), runs.footer(), runs.header(run_id="2"))
+    one = run_of(runs.header(run_id="1"), runs.footer(), runs.header(run_id="2"))
     assert not one.complete
 
 
 def test_the_measured_part_lies_between_the_marks_without_ramps() -> None:
     stages = [{"seconds": 7.5, "users": 1}, {"seconds": 11, "users": 2, "warmup": 3}]
     scenario = {**runs.SCENARIO, "warmup": 5, "cooldown": 2, "stages": stages}
-    found = facts(
+    found = run_of(
         runs.header(scenario=scenario),
         MarkRecord(1_500_000_000, "stage"),
         MarkRecord(9_000_000_000, "stage", 1),
@@ -75,12 +75,12 @@ def test_the_measured_part_lies_between_the_marks_without_ramps() -> None:
 def test_a_run_that_ended_in_its_warm_up_has_no_measured_part() -> None:
     scenario = {**runs.SCENARIO, "warmup": 5}
     marks = MarkRecord(0, "stage"), MarkRecord(3_000_000_000, "end")
-    assert facts(runs.header(scenario=scenario), *marks).spans_s("5e1f") == []
+    assert run_of(runs.header(scenario=scenario), *marks).spans_s("5e1f") == []
 
 
 def test_users_that_ran_and_users_requested_are_reported() -> None:
     second = 1_000_000_000
-    run = facts(
+    run = run_of(
         runs.header(),
         MarkRecord(second, "stage", 0, 64),
         MarkRecord(second, "users", 0, 4),
@@ -99,5 +99,5 @@ def test_users_that_ran_and_users_requested_are_reported() -> None:
 
 
 def test_users_are_unknown_without_records() -> None:
-    assert facts(runs.header()).users_ran is None
-    assert not facts(runs.header()).short_of_users
+    assert run_of(runs.header()).users_ran is None
+    assert not run_of(runs.header()).short_of_users

@@ -1,4 +1,4 @@
-"""A scenario's facts, whatever version or hand its header is of, and which parts count by them."""
+"""A scenario as reports show it, whatever wrote its header, and which parts of a run count."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from tests.report.runs import SCENARIO
 
 
 def test_shares_and_the_weighted_average() -> None:
-    facts = ScenarioView.of(SCENARIO)
-    assert [round(size.share, 3) for size in facts.sizes] == [0.909, 0.091]
-    assert crud_of(facts.sizes[0].profile) == pytest.approx([0.3, 0.4, 0.2, 0.1])
-    crud = crud_of(facts.profile)
+    view = ScenarioView.of(SCENARIO)
+    assert [round(size.share, 3) for size in view.sizes] == [0.909, 0.091]
+    assert crud_of(view.sizes[0].profile) == pytest.approx([0.3, 0.4, 0.2, 0.1])
+    crud = crud_of(view.profile)
     assert crud == pytest.approx([0.2818, 0.4318, 0.1955, 0.0909], abs=1e-4)
-    assert sum(size.initial_files for size in facts.sizes) == 110
-    assert (facts.policy, facts.block_size, facts.user_count) == ("gold", 65536, 4)
+    assert sum(size.initial_files for size in view.sizes) == 110
+    assert (view.policy, view.block_size, view.user_count) == ("gold", 65536, 4)
 
 
 def test_headers_of_0_3_9_nest_the_users_json() -> None:
     header = {"name": "over", "user_count": 24, "_scenario_data": {**SCENARIO, "user_count": 4}}
-    facts = ScenarioView.of(header)
-    assert (facts.name, facts.user_count, len(facts.sizes)) == ("over", 24, 2)
+    view = ScenarioView.of(header)
+    assert (view.name, view.user_count, len(view.sizes)) == ("over", 24, 2)
 
 
 def test_without_initial_files_there_are_no_shares() -> None:
-    facts = ScenarioView.of({**SCENARIO, "initial_files": {}})
-    assert [size.share for size in facts.sizes] == [0.0, 0.0]
-    assert facts.profile is None
+    view = ScenarioView.of({**SCENARIO, "initial_files": {}})
+    assert [size.share for size in view.sizes] == [0.0, 0.0]
+    assert view.profile is None
 
 
 def test_warm_ups_of_stages() -> None:
     stages = [{"seconds": 9, "warmup": 2}, {"seconds": 9}, "damaged", {"warmup": -3}]
-    facts = ScenarioView.of({**SCENARIO, "stages": stages})
-    assert [facts.stage_warmup_s(stage) for stage in range(5)] == [2, 0, 0, 0, 0]
+    view = ScenarioView.of({**SCENARIO, "stages": stages})
+    assert [view.stage_warmup_s(stage) for stage in range(5)] == [2, 0, 0, 0, 0]
     assert ScenarioView.of({**SCENARIO, "stages": stages[1:]}).stage_warmups_s == ()
 
 
@@ -56,9 +56,9 @@ json_values = scripted(any_of(none, boolean, integer, number, text, key=text), 6
 
 @given(st.dictionaries(st.sampled_from([*SCENARIO, "_scenario_data", "stages"]), json_values))
 def test_any_scenario_is_accepted(scenario: dict[str, Any]) -> None:
-    """Invariant: any mapping has facts; shares are 0 or sum to 1."""
-    facts = ScenarioView.of({**SCENARIO, **scenario})
-    total = sum(size.share for size in facts.sizes)
+    """Invariant: any mapping has a view; shares are 0 or sum to 1."""
+    view = ScenarioView.of({**SCENARIO, **scenario})
+    total = sum(size.share for size in view.sizes)
     assert total == 0 or total == pytest.approx(1)
 
 

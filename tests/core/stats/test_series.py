@@ -17,7 +17,6 @@ from ssbench.core.stats.results import PhaseResults
 from ssbench.core.stats.series import MAX_SECONDS, TimeSeries
 from tests.report import runs
 
-READ, CREATE = READ, CREATE
 S, MS = SECOND_NS, 1_000_000
 
 

@@ -20,10 +20,10 @@ from tests.report import runs
 PERCENTILES = (50.0, 99.0, 100.0)
 
 
-def step(*promises: str, records: list[runs.Record] | None = None) -> Step:
+def step(*thresholds: str, records: list[runs.Record] | None = None) -> Step:
     stats = runs.stats_of(records or runs.lasting(4, 100))
-    thresholds = [Threshold.parse(promise) for promise in promises]
-    return Step.of(stats, 20, "x.stat.gz", PERCENTILES, thresholds)
+    parsed = [Threshold.parse(text) for text in thresholds]
+    return Step.of(stats, 20, "x.stat.gz", PERCENTILES, parsed)
 
 
 def test_the_figures_are_those_of_the_report() -> None:

@@ -72,7 +72,6 @@ def test_retries_without_a_success_have_no_share() -> None:
 
 
 MS, S = 1_000_000, 1_000_000_000
-READ, CREATE = READ, CREATE
 
 
 def stats_of(*rows: Result, **footer: Any) -> RunStats:

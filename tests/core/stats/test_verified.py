@@ -10,8 +10,6 @@ from ssbench.core.stats.tally import Verified
 from tests.report import runs
 from tests.report.runs import render
 
-READ, UPDATE = READ, UPDATE
-
 
 def wrong(number: int, kind: ErrorKind, operation: Operation = READ) -> Result:
     return runs.failure(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from ssbench.core.model import NONE_NS
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, ResultBatch
@@ -32,6 +36,7 @@ def batch(*starts_s: float, due: bool = False) -> ResultBatch:
 
 
 def stages(windows: Windows, given: ResultBatch) -> dict[int, list[int]]:
+    """By stage: the places of its operations in the batch."""
     results = PhaseResults([given], {})
     groups = results.groups(windows.stages(results))
     return {group.stage: group.column("bytes_moved").tolist() for group in groups}
@@ -48,55 +53,51 @@ def test_without_marks_everything_counts() -> None:
     assert stages(windows_of(100, warmup=5, cooldown=5), batch(0, 1, 2)) == {0: [0, 1, 2]}
 
 
-def test_warm_up_and_cool_down_are_left_out() -> None:
-    windows = marked(windows_of(100, warmup=2, cooldown=3), 1)
-    assert stages(windows, batch(1, 2.999, 3, 96.999, 97, 120)) == {
-        LEFT_OUT: [0, 1, 4, 5],
-        0: [2, 3],
-    }
-    assert stages(windows, batch(0, 1)) == {LEFT_OUT: [0, 1]}
-
-
-def test_without_a_warm_up_nothing_is_left_out_at_the_start() -> None:
-    windows = marked(windows_of(), 1, 2)
-    assert stages(windows, batch(0.999, 1, 2)) == {0: [0, 1], 1: [2]}
-
-
-def test_an_operation_belongs_to_the_time_at_which_it_was_due() -> None:
-    windows = marked(windows_of(warmup=2), 0, 10)
-    assert stages(windows, batch(1, 2, 9.5, 10, due=True)) == {LEFT_OUT: [0], 0: [1, 2], 1: [3]}
-
-
-def test_stages_are_split_at_their_starts() -> None:
-    windows = marked(windows_of(), 0, 10, 20)
-    found = stages(windows, batch(20, 9.999, 10, 0, 19, 25))
-    assert found == {0: [1, 3], 1: [2, 4], 2: [0, 5]}
-
-
 def warming(*warmups: float) -> list[dict[str, float]]:
     return [{"seconds": 10, "users": 1, "warmup": warmup} for warmup in warmups]
 
 
-def test_a_stage_has_a_warm_up_of_its_own() -> None:
-    windows = marked(windows_of(stages=warming(0, 4, 1)), 0, 10, 20)
-    found = stages(windows, batch(-0.001, 9, 10, 13.9, 14, 19, 20.9, 21, 300))
-    assert found == {0: [0, 1], LEFT_OUT: [2, 3, 6], 1: [4, 5], 2: [7, 8]}
+RAMPS: dict[str, Any] = {"end_s": 100, "warmup": 2, "cooldown": 3}
 
 
-def test_the_longer_of_two_warm_ups_counts() -> None:
-    windows = marked(windows_of(warmup=5, stages=warming(2, 0)), 0, 10)
-    assert stages(windows, batch(4.9, 5, 10)) == {LEFT_OUT: [0], 0: [1], 1: [2]}
-    windows = marked(windows_of(warmup=2, stages=warming(5, 0)), 0, 10)
-    assert stages(windows, batch(4.9, 5, 10)) == {LEFT_OUT: [0], 0: [1], 1: [2]}
+@pytest.mark.parametrize(
+    ("given", "marks_s", "starts_s", "found"),
+    [
+        (RAMPS, [1], [1, 2.999, 3, 96.999, 97, 120], {LEFT_OUT: [0, 1, 4, 5], 0: [2, 3]}),
+        (RAMPS, [1], [0, 1], {LEFT_OUT: [0, 1]}),
+        (RAMPS, [0], [1, 50, 99], {LEFT_OUT: [0, 2], 0: [1]}),
+        # Without a warm-up nothing is left out at the start.
+        ({}, [1, 2], [0.999, 1, 2], {0: [0, 1], 1: [2]}),
+        ({}, [0, 10, 20], [20, 9.999, 10, 0, 19, 25], {0: [1, 3], 1: [2, 4], 2: [0, 5]}),
+        # A stage has a warm-up of its own.
+        (
+            {"stages": warming(0, 4, 1)}, [0, 10, 20],
+            [-0.001, 9, 10, 13.9, 14, 19, 20.9, 21, 300],
+            {0: [0, 1], LEFT_OUT: [2, 3, 6], 1: [4, 5], 2: [7, 8]},
+        ),
+        # The longer of two warm-ups counts.
+        (
+            {"warmup": 5, "stages": warming(2, 0)}, [0, 10], [4.9, 5, 10],
+            {LEFT_OUT: [0], 0: [1], 1: [2]},
+        ),
+        (
+            {"warmup": 2, "stages": warming(5, 0)}, [0, 10], [4.9, 5, 10],
+            {LEFT_OUT: [0], 0: [1], 1: [2]},
+        ),
+        # Warm-up and cool-down may be longer than stages.
+        ({"warmup": 12}, [0, 10, 20], [9, 11.9, 12, 20], {LEFT_OUT: [0, 1], 1: [2], 2: [3]}),
+        (
+            {"end_s": 30, "cooldown": 15}, [0, 10, 20], [9, 14.9, 15, 20, 29],
+            {0: [0], 1: [1], LEFT_OUT: [2, 3, 4]},
+        ),
+    ],
+)  # fmt: skip
+def test_an_operation_belongs_to_the_stage_in_which_it_began_if_that_part_counts(
+    given: dict[str, Any], marks_s: list[float], starts_s: list[float], found: dict[int, list[int]]
+) -> None:
+    assert stages(marked(windows_of(**given), *marks_s), batch(*starts_s)) == found
 
 
-def test_ramps_may_be_longer_than_stages() -> None:
-    windows = marked(windows_of(warmup=12), 0, 10, 20)
-    assert stages(windows, batch(9, 11.9, 12, 20)) == {LEFT_OUT: [0, 1], 1: [2], 2: [3]}
-    windows = marked(windows_of(30, cooldown=15), 0, 10, 20)
-    assert stages(windows, batch(9, 14.9, 15, 20, 29)) == {0: [0], 1: [1], LEFT_OUT: [2, 3, 4]}
-
-
-def test_a_batch_on_both_sides_of_what_counts_is_left_out_on_both() -> None:
-    windows = marked(windows_of(100, warmup=2, cooldown=2), 0)
-    assert stages(windows, batch(1, 50, 99)) == {LEFT_OUT: [0, 2], 0: [1]}
+def test_an_operation_with_a_due_time_belongs_to_that() -> None:
+    windows = marked(windows_of(warmup=2), 0, 10)
+    assert stages(windows, batch(1, 2, 9.5, 10, due=True)) == {LEFT_OUT: [0], 0: [1, 2], 1: [3]}
