@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from msgspec import Struct
 
 from ssbench.core.errors import UsageError
-from ssbench.core.operations import OPERATIONS, Operation, operation_named
+from ssbench.core.model import Phase
+from ssbench.core.operations import OPERATIONS, Operation, of_phase, operation_named
 from ssbench.core.scenario.checks import preview, suggest
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.text import close_matches
@@ -284,7 +285,7 @@ class Threshold(Struct, frozen=True):
         if that is unknown."""
         sizes = [size for size in scenario.sizes if size_class in (None, size.name)]
         if not sizes or any(size.profile is None for size in sizes):
-            return [row.name for row in OPERATIONS.values()]
+            return [row.name for row in of_phase(Phase.RUN)]
         profiles = [size.profile for size in sizes if size.profile and size.share > 0]
         return [*{name: 0 for each in profiles for name, share in each.items() if share > 0}]
 
@@ -390,7 +391,8 @@ class _Reader:
         classes = [word for index, (word, _quoted) in enumerate(words) if index != first]
         if len(classes) > 1:
             wrong = f"neither {preview(classes[0])} nor {preview(classes[1])} is an operation"
-            names = _like(classes[0], [row.name for row in self._known.values()])
+            run_rows = [row for row in self._known.values() if row.phase is Phase.RUN]
+            names = _like(classes[0], [row.name for row in run_rows])
             self._fail(begin, wrong, f"write (READ, tiny); known are {', '.join(names)}")
         return None if first is None else named[first], classes[0] if classes else None
 

@@ -341,6 +341,14 @@ def test_thresholds_on_other_operations_are_rejected(text: str, words: str) -> N
     Threshold.parse("response_p99 < 1s").check(SCENARIO, open_loop=True)
 
 
+@pytest.mark.parametrize("text", ["p99(ENSURE) < 1s", "p99(ensured, removed) < 1s"])
+def test_operations_of_other_phases_are_not_offered(text: str) -> None:
+    with pytest.raises(UsageError, match=r"READ, .*HEAD, ") as raised:
+        Threshold.parse(text).check(ScenarioView.of({}))
+    assert "ENSURE, " not in str(raised.value)
+    assert "REMOVE, " not in str(raised.value)
+
+
 def test_synonyms_are_shown_by_the_names_of_the_report() -> None:
     assert str(Threshold.parse("avg(GET) < 50ms")) == "mean(READ) < 50ms"
     assert (
