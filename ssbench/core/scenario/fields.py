@@ -233,10 +233,10 @@ def one_of(names: Collection[str], what: str) -> Check[str]:
     """A check for one of these names."""
 
     def check(raw: object) -> str:
-        if raw not in names:
+        if not isinstance(raw, str) or raw not in names:
             right = " or ".join(", ".join(map(preview, names)).rsplit(", ", 1))
             raise ValidationError(f"{preview(raw)} is not {what}", right)
-        return str(raw)
+        return raw
 
     return check
 

@@ -122,6 +122,7 @@ def test_the_command_line_overrides_the_file() -> None:
         ({"run_seconds": 9, "rate": 1e-300}, "rate: 1e-300 is less than one operation in 1,0"),
         ({"run_seconds": 9, "rate": 5, "arrivals": "bursty"}, 'arrivals: "bursty" is not'),
         ({"run_seconds": 9, "arrivals": "poisson"}, "arrivals: arrivals need a rate"),
+        ({"run_seconds": 9, "key_names": ["flat"]}, 'key_names: ["flat"] is not a form of names'),
         ({"run_seconds": 9, "rate": 5, "think_time": 1}, "think_time: an open loop"),
         ({"run_seconds": 9, "think_time": [2, 1]}, "think_time: [2, 1] has the longer one"),
         ({"run_seconds": 9, "think_time": [1]}, "think_time: [1] has 1 entries"),

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.model import SizeClass
-from ssbench.core.scenario.fields import KEYS, OWN_READERS, crud_profile
+from ssbench.core.scenario.fields import KEYS, OWN_READERS, crud_profile, parameter_keys
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.scenario.size_keys import SIZE_KEYS
 from ssbench.core.text import printable
 from tests.fakes.mutations import fuzz, fuzzed
 from tests.fakes.terminal import must_be_line, must_be_lines
+from tests.fakes.values import any_of, boolean, integer, none, number, scripted
+from tests.fakes.values import text as word
 
 PROFILE = crud_profile([3, 4, 2, 2])
 
@@ -391,6 +393,15 @@ def test_any_text_is_a_scenario_or_a_list_of_faults(one: str) -> None:
         assert outcome
         assert all(re.match(r"x\.scenario: .+: .+; .+", line) for line in outcome)
         assert all(printable(line) == line for line in outcome)
+
+
+VALUE = scripted(any_of(none, boolean, integer, number, word, key=word), 20)
+
+
+@given(st.sampled_from([*KEYS, *OWN_READERS, *parameter_keys()]), VALUE)
+def test_any_value_of_any_key_is_read_or_reported(key: str, value: object) -> None:
+    """Invariant: whatever a key has as its value, no other exception is raised."""
+    assert read_or_refuse(text(**{key: value}))
 
 
 CANNED = [path.read_bytes() for path in sorted(Path("scenarios").glob("*.scenario"))]
