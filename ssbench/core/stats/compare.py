@@ -19,7 +19,6 @@ from ssbench.core.records import RunHeader
 from ssbench.core.stats.bootstrap import Latencies, Resampled, interval
 from ssbench.core.stats.findings import counted, whole, whole_seconds
 from ssbench.core.stats.headroom import HostLoad
-from ssbench.core.stats.histogram import Buckets, Histogram
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.tally import Tally
@@ -36,6 +35,13 @@ ENOUGH_SECONDS = 10
 ENOUGH_BEYOND = 10  #: values on either side of a percentile; with fewer it hangs on single ones
 
 _NO_HEADER = RunHeader("", 0.0, "", {}, {}, {}, 0, "")
+#: Measure -> its attribute of Second, and that of Tally.
+_ATTRIBUTES = {
+    "rate": ("count", "rate_per_s"),
+    "throughput": ("bytes_moved", "bytes_per_s"),
+    "service": ("service", "last_byte"),
+    "response": ("response", "response"),
+}
 _DEEPEST = 8  # nested further, parts of a scenario are compared as a whole
 
 
@@ -286,13 +292,13 @@ class _Side:
     def has(self, name: str) -> bool:
         """Whether it has latencies of this kind."""
         if self._tally is not None:
-            return _histogram(self._tally, name).count > 0
-        return any(_buckets(second, name).count for second in self._seconds)
+            return self._reported(Measure(name, 100)) is not None
+        return any(buckets.count for buckets in self._of_seconds(name))
 
     def figure(self, measure: Measure) -> _Figure:
         drawn = self._resampled
         if drawn is None:
-            return _Figure(self._of_whole(measure), (), 0, 1.0, enough=False)
+            return _Figure(self._reported(measure), (), 0, 1.0, enough=False)
         value, draws, enough = (
             self._rate(drawn, measure)
             if measure.percent is None
@@ -301,27 +307,25 @@ class _Side:
         enough = enough and len(self._seconds) >= ENOUGH_SECONDS
         return _Figure(value, draws, drawn.blocks, drawn.widening, enough)
 
-    def _of_whole(self, measure: Measure) -> float | None:
-        if self._tally is None:
-            return None
-        if measure.percent is not None:
-            return _histogram(self._tally, measure.name).quantile(measure.percent)
-        is_rate = measure.name == "rate"
-        return self._tally.rate_per_s if is_rate else self._tally.bytes_per_s
+    def _of_seconds(self, name: str) -> list[Any]:
+        attribute, _of_tally = _ATTRIBUTES[name]
+        return [getattr(second, attribute) for second in self._seconds]
+
+    def _reported(self, measure: Measure) -> float | None:
+        """The figure of the report, over the whole run."""
+        _of_second, attribute = _ATTRIBUTES[measure.name]
+        found = getattr(self._tally, attribute, None)
+        if found is not None and measure.percent is not None:
+            found = found.histogram.quantile(measure.percent)
+        return found
 
     def _rate(
         self, drawn: Resampled, measure: Measure
     ) -> tuple[float | None, Sequence[float], bool]:
         """The value, that of each draw, and whether there are enough."""
-        throughput = self._tally.throughput if self._tally else None
-        if measure.name == "rate":
-            values = [second.count for second in self._seconds]
-            reported = throughput and throughput.rate_per_s
-        else:
-            values = [second.bytes_moved for second in self._seconds]
-            reported = throughput and throughput.bytes_per_s
+        values = self._of_seconds(measure.name)
         mean = sum(values) / len(values)
-        value = reported if self._tally else mean
+        value = self._reported(measure) if self._tally else mean
         if value is None or (value and not mean):
             return value, (), False
         scale = value / mean if mean else 1.0
@@ -331,20 +335,11 @@ class _Side:
         self, drawn: Resampled, name: str, percent: float
     ) -> tuple[float | None, Sequence[float | None], bool]:
         if name not in self._latencies:
-            seconds = [_buckets(second, name) for second in self._seconds]
-            self._latencies[name] = Latencies(drawn, seconds, self._percents)
+            self._latencies[name] = Latencies(drawn, self._of_seconds(name), self._percents)
         latencies = self._latencies[name]
         (value,) = latencies.whole.quantiles((percent,))
         beyond = min(percent, 100 - percent) / 100 * latencies.whole.count
         return value, latencies.quantiles(percent), beyond >= ENOUGH_BEYOND
-
-
-def _buckets(second: Second, name: str) -> Buckets:
-    return second.service if name == "service" else second.response
-
-
-def _histogram(tally: Tally, name: str) -> Histogram:
-    return (tally.last_byte if name == "service" else tally.response).histogram
 
 
 def _change(first: _Figure, other: _Figure) -> Change:

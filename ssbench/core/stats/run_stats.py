@@ -92,9 +92,10 @@ class RunStats:
         self.breakdown = Breakdown() if in_detail else None
         self.left_out = 0  #: operations in warm-ups and the cool-down
         self._tallies = Tallies()
-        self.phases: dict[Phase, Counts] = {}  #: all phases except the run
         self.errors = Errors()  #: of the run phase
-        self._phase_errors: dict[Phase, Errors] = {}  # of all others
+        # Of all phases except the run.
+        self._phases: defaultdict[Phase, Counts] = defaultdict(Counts)
+        self._phase_errors: defaultdict[Phase, Errors] = defaultdict(Errors)
         self._requests: Counter[tuple[str, int]] = Counter()
         self._origins: dict[Phase, int] = {}
         self._end_ns = end_ns
@@ -310,13 +311,13 @@ class RunStats:
 
     def phase(self, phase: Phase) -> Counts:
         """The counts of a phase other than the run."""
-        counts = self.phases.get(phase, Counts())
+        counts = self._phases[phase]
         counts.has_bytes = not self.run.no_store
         return counts
 
     def phase_errors(self, phase: Phase) -> Errors:
         """The errors of a phase other than the run."""
-        return self._phase_errors.get(phase, Errors())
+        return self._phase_errors[phase]
 
     @property
     def started_s(self) -> float | None:
@@ -468,11 +469,10 @@ class RunStats:
         if phase is Phase.RUN:
             self._add_run(results, origin_ns)
             return
-        counts = self.phases.setdefault(phase, Counts())
         for group in results.groups():
-            self._count(counts, group, origin_ns)
+            self._count(self._phases[phase], group, origin_ns)
             if group.failed:
-                self._phase_errors.setdefault(phase, Errors()).add(group, origin_ns)
+                self._phase_errors[phase].add(group, origin_ns)
 
     def _add_run(self, results: PhaseResults, origin_ns: int) -> None:
         """Count results of the run; those of a warm-up only in the time series."""
