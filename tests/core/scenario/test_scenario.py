@@ -12,7 +12,6 @@ from ssbench.core.errors import ScenarioError
 from ssbench.core.model import SizeClass
 from ssbench.core.scenario.fields import KEYS, OWN_READERS, crud_profile, parameter_keys
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.scenario.size_keys import SIZE_KEYS
 from ssbench.core.text import printable
 from tests.fakes.mutations import fuzz, fuzzed
 from tests.fakes.terminal import must_be_line, must_be_lines
@@ -82,12 +81,6 @@ def test_the_minimal_scenario_of_0_3_9_is_read() -> None:
     assert (scenario.policy, scenario.block_size, scenario.seed) == (None, 65536, None)
 
 
-def test_whole_floats_are_whole_numbers() -> None:
-    scenario = Scenario.from_json(text(operation_count=1e3))
-    assert scenario.operation_count == 1000
-    assert type(scenario.operation_count) is int
-
-
 def test_durations_and_sizes_may_have_units_and_the_header_keeps_numbers() -> None:
     given = text(
         sizes=[{"name": "tiny", "size_min": "4k", "size_max": "10MiB"}], initial_files={"tiny": 5},
@@ -109,14 +102,6 @@ def test_durations_and_sizes_may_have_units_and_the_header_keeps_numbers() -> No
     assert Scenario.resolve(staged).to_dict()["stages"] == [
         {"seconds": 60.0, "users": 2, "warmup": 5.0}
     ]
-
-
-def test_an_invalid_duration_is_reported_with_an_example() -> None:
-    with pytest.raises(ScenarioError) as caught:
-        Scenario.from_json(text(run_seconds="2 weeks", block_size="64"))
-    said = "\n".join(caught.value.faults)
-    assert 'run_seconds: "2 weeks" can\'t be read; a number of seconds above 0, or a string' in said
-    assert 'block_size: "64" is a string without a unit; bytes from 1 to 1073741824, or' in said
 
 
 @pytest.mark.parametrize(
@@ -273,12 +258,6 @@ def test_the_summary_is_one_line() -> None:
     )
     timed = Scenario.resolve(text(), run_seconds=1.5, user_count=1)
     assert "; 1.5 s; 1 user" in timed.summary()
-
-
-def test_docs_name_every_key() -> None:
-    reference = Path(__file__).parents[3].joinpath("docs/reference/scenarios.rst").read_text()
-    missing = [key for key in [*KEYS, *SIZE_KEYS, *OWN_READERS] if f"``{key}``" not in reference]
-    assert not missing
 
 
 # --- properties -----------------------------------------------------------------------------

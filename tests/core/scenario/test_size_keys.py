@@ -2,12 +2,11 @@ import pytest
 
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import ObjectNaming
-from ssbench.core.scenario.checks import ValidationError, ValidationErrors, read_keys
+from ssbench.core.scenario.checks import ValidationError, ValidationErrors
 from ssbench.core.scenario.fields import NO_PROFILE, crud_profile
 from ssbench.core.scenario.size_keys import (
     MAX_OBJECT_NAME,
     OBJECT_SUFFIX_LENGTH,
-    SIZE_KEYS,
     read_initial_files,
     read_sizes,
     size_name,
@@ -31,15 +30,6 @@ def test_the_longest_name_still_fits_with_all_that_naming_adds() -> None:
     assert len(naming.object(0, 2**63 - 1)) == MAX_OBJECT_NAME
     with pytest.raises(ValidationError, match="at most 971 bytes"):
         size_name(name + "x")
-
-
-def test_keys_are_read_by_their_table() -> None:
-    faults = ValidationErrors("x")
-    raw = {"name": "tiny", "size_max": None, "sizemin": 1, "crud_profile": None}
-    assert read_keys(raw, SIZE_KEYS, "sizes[0]", faults) == {"name": "tiny"}
-    assert faults.lines == [
-        'x: sizes[0].sizemin: unknown key; did you mean "size_min"?',
-    ]
 
 
 def test_initial_files_of_unknown_sizes_are_reported() -> None:
