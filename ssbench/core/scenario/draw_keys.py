@@ -149,20 +149,21 @@ _SIZES: Mapping[str, Callable[[object], ReadSize]] = {
 def read_size(row: dict[str, Any], place: str, faults: ValidationErrors) -> None:
     """Replaces ``size`` of a class's checked keys by its bounds and ``distribution``."""
     found: ReadSize | None = row.pop("size", None)
-    for key in ("size_min", "size_max"):
-        own = None if found is None else found.low if key == "size_min" else found.high
+    bounds = (None, None) if found is None else (found.low, found.high)
+    for key, own, example in zip(("size_min", "size_max"), bounds, (4096, 65536), strict=True):
         if key not in row:
             row[key] = own
             if own is None:
-                right = f'as in "{key}": {4096 if key == "size_min" else 65536}'
-                faults.add(member(place, key), "missing", right)
+                faults.add(member(place, key), "missing", f'as in "{key}": {example}')
         elif own is not None and row[key] not in (None, own):
             wrong = f"{row[key]} is not the {own} of size"
             faults.add(member(place, key), wrong, "leave it out")
     low, high = row["size_min"], row["size_max"]
-    if low is not None and high is not None and low > high:
+    if low is None or high is None:
+        return
+    if low > high:
         faults.add(member(place, "size_min"), f"{low} is above size_max {high}", f"at most {high}")
-    elif low is not None and high is not None and found is not None:
+    elif found is not None:
         make = found.make
         row["distribution"] = faults.check(member(place, "size"), lambda _: make(low, high), None)
 
