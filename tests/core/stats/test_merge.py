@@ -99,6 +99,8 @@ def test_only_the_time_in_which_all_ran_counts() -> None:
     assert (stats.run.scenario.warmup_s, stats.run.scenario.cooldown_s) == (2, 2)
     counts = [second.count for second in stats.series.seconds()]
     assert (counts[1], counts[4], counts[11]) == (50, 100, 50)
+    assert stats.run.footer is not None
+    assert stats.run.footer.run_seconds == one[-1].run_seconds + 2  # type: ignore[union-attr]
 
 
 def test_the_order_of_files_does_not_matter() -> None:
