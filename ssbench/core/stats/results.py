@@ -341,7 +341,7 @@ def _numbered(columns: Sequence[Ints]) -> npt.NDArray[Any] | None:
         least, most = int(column.min()), int(column.max())
         if least == most:
             continue
-        if most - least >= 1 << 12:  # numbers that no scenario has: number those that there are
+        if most - least >= 1 << 12 or most >= 1 << 63:  # no scenario has these: number those here
             values, column = np.unique(column, return_inverse=True)
             least, most = 0, len(values) - 1
         part = column.astype(np.int64) - least

@@ -52,7 +52,7 @@ def test_a_bounded_range_is_named_completely() -> None:
         integer(1, 10)(11)
 
 
-@pytest.mark.parametrize("raw", [0, 0.0, -1, float("inf"), True, "1", None, 10**400, 1e300])
+@pytest.mark.parametrize("raw", [0, 0.0, -1, float("inf"), True, "1", None, 10**400])
 def test_seconds_are_a_finite_time_above_none(raw: object) -> None:
     with pytest.raises(ValidationError, match=r'a number of seconds above 0, or .* "90s" or "2h"$'):
         seconds(raw)

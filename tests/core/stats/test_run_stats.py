@@ -345,6 +345,7 @@ def test_two_runs_are_aligned_by_wall_clock() -> None:
         st.lists(st.integers(-(2**63), 2**64 - 1), min_size=19, max_size=19), min_size=1, max_size=8
     )
 )
+@example([[2**63 - 1] * 19, [2**63] * 19])  # near each other, and not of one type
 def test_any_numbers_are_accepted(rows: list[list[int]]) -> None:
     """Invariant: whatever the columns hold, each row is counted once and a report is made."""
     batches = [
