@@ -354,6 +354,7 @@ class Master:
             if self.registry.closed_socket:
                 self.registry.work_connections = self._transport.work_connections
             phase.step(now_ns)
+            self._write_records(phase)  # a stage's mark comes before the results that follow it
             if phase.state is PhaseState.OVER:
                 return
             wait_s = min(wait_s, phase.wait_s(now_ns))
@@ -387,13 +388,16 @@ class Master:
         if state is not None:
             self._transport.send_control_state(state)
 
+    def _write_records(self, phase: PhaseMachine) -> None:
+        for record in phase.records:
+            self.recorder.write(record)
+        phase.records.clear()
+
     def _drain_machines(self) -> None:
         """Write the machines' records, and show their warnings."""
         phase, manager = self._phase, self._manager
-        if phase and phase.records:
-            for record in phase.records:
-                self.recorder.write(record)
-            phase.records.clear()
+        if phase:
+            self._write_records(phase)
         for machine in (manager, phase):
             if machine and machine.warnings:
                 for line in machine.warnings:

@@ -291,6 +291,21 @@ def test_a_phase_by_time_ends_with_its_time() -> None:
         assert len(ledger.outcome) == ledger.taken
 
 
+def test_the_mark_of_a_stage_is_recorded_before_its_jobs_are_sent() -> None:
+    with scene() as here:
+        here.thread_worker(concurrency=4)
+        marks: list[int] = []
+        send = here.transport.send_jobs
+
+        def note_marks(message: bytes) -> bool:
+            marks.append(len(here.told(MarkRecord)))
+            return send(message)
+
+        here.transport.send_jobs = note_marks  # type: ignore[method-assign]
+        assert here.run(Ledger(50), users=4).counts.done == 50
+        assert marks[0] == 1
+
+
 def test_another_run_goes_on_with_the_same_workers() -> None:
     with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as rejected:
         here.thread_worker("a")
