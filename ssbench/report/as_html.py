@@ -8,7 +8,6 @@ escapes them, and none gets into the script.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from math import floor, log10
@@ -21,8 +20,7 @@ from markupsafe import Markup
 from ssbench.core.text import printable
 from ssbench.report.charts import Chart, charts_of
 from ssbench.report.model import Report, Row
-from ssbench.report.page_tables import notes_of, shown, tables_of, title_of
-from ssbench.report.text_layout import cell_text
+from ssbench.report.page_tables import facts_of, notes_of, shown, tables_of, title_of
 
 _SPARK_WIDTH, _SPARK_HEIGHT = 320, 40
 
@@ -58,7 +56,7 @@ def render_page(report: Report, script_url: str | None = None) -> str:
             sparks=[_sparks(chart) for chart in charts],
             figures=[_figure(chart) for chart in charts],
             tables=[shown(table) for table in tables_of(report) if table.rows],
-            facts=list(_facts(report)),
+            facts=list(facts_of(report)),
             scenario=_scenario(report),
             script=markup,
             script_url=quote(script_url) if script_url else None,
@@ -73,37 +71,6 @@ def _template() -> Any:
     text = resources.files("ssbench.report").joinpath("page.html.j2").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return environment.from_string(text)
-
-
-def _facts(report: Report) -> Iterator[tuple[str, str]]:
-    """Scenario and environment in words."""
-    if report.kind != "run":
-        return
-    run, settings = report["run"].row, report["settings"].row
-    yield "Storage", printable(str(run["driver"]))
-    yield "Policy", printable(str(settings["policy"] or "default"))
-    yield "Seed", str(run["seed"])
-    yield "Users", str(run["users"])
-    yield "Workers", str(settings["worker_count"])
-    if run["overrides"]:
-        given = (f"{key}={value}" for key, value in run["overrides"].items())
-        yield "Overridden on the command line", printable(", ".join(given))
-    for note in report["settings"].notes or ():
-        topic, _, text = note.sentence.partition(": ")
-        yield (printable(topic), printable(text)) if text else ("Load", printable(topic))
-    for name, facts in (("Versions", run["versions"]), ("Host of the master", run["hosts"])):
-        if facts:
-            yield name, printable(_flat(facts))
-    for fact in report["counters"].facts:
-        yield fact.column.title or fact.column.key, cell_text(fact.value, fact.column, symbol=True)
-
-
-def _flat(facts: Row) -> str:
-    """``python 3.11.7, gevent 26.9``; what is nested as JSON."""
-    return ", ".join(
-        f"{key} {json.dumps(value) if isinstance(value, dict | list) else value}"
-        for key, value in facts.items()
-    )
 
 
 def _scenario(report: Report) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ssbench.core.text import printable
 from ssbench.report.model import Level, Report
-from ssbench.report.page_tables import notes_of, shown, tables_of, title_of
+from ssbench.report.page_tables import facts_of, notes_of, shown, tables_of, title_of
 
 #: What has a meaning anywhere in a line; and only at its beginning.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
@@ -18,7 +18,7 @@ _PREFIXES = {level.name.lower(): prefix for level, prefix in _LEVELS.items()}
 
 
 def render_markdown(report: Report) -> str:
-    """The summary, notes and tables; text from outside is never markup."""
+    """The summary, notes, tables and facts; text from outside is never markup."""
     title, lines = title_of(report)
     blocks = [
         [f"# {_escaped(title)}"],
@@ -33,6 +33,9 @@ def render_markdown(report: Report) -> str:
         blocks.append([_line(table.headings), rule, *map(_line, table.rows)])
         if table.more:
             blocks.append([f"{table.more:,} more rows are left out; `--json` has them."])
+    facts = [f"- **{_escaped(topic)}:** {_escaped(text)}" for topic, text in facts_of(report)]
+    if facts:
+        blocks += [["## Scenario and environment"], facts]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 

@@ -151,10 +151,7 @@ def _more_header(report: Report) -> Iterator[str]:
     yield from note_lines(settings.notes)
     verified = report["verified"]
     if verified["reads"] is not None:
-        yield (
-            f"Verified: {verified['reads']:,} READs, {bytes_text(verified['bytes_read'])}; "
-            f"{verified['corrupt']:,} corrupt, {verified['stale']:,} stale"
-        )
+        yield f"Verified: {verified_text(verified)}"
         if verified["first_corrupt"]:
             yield f"  First corrupt: {_example(verified['first_corrupt'])}"
     populate, cleanup = report["phases"].tables[0].rows
@@ -166,6 +163,14 @@ def _more_header(report: Report) -> Iterator[str]:
             took = "" if row["span_s"] is None else f" in {row['span_s']:.1f} s"
             moved = f", {bytes_text(row['moved_bytes'])} {verb}" if row["moved_bytes"] else ""
             yield f"{title}: {row['count']} done, {plural(row['errors'], 'error')}{moved}{took}"
+
+
+def verified_text(verified: Section) -> str:
+    """``1,234 READs, 5.6 GB; 0 corrupt, 0 stale``."""
+    return (
+        f"{verified['reads']:,} READs, {bytes_text(verified['bytes_read'])};"
+        f" {verified['corrupt']:,} corrupt, {verified['stale']:,} stale"
+    )
 
 
 def _scenario_table(report: Report) -> Iterator[str]:

@@ -167,7 +167,7 @@ def _distribution(report: Report, key: str, title: str, kind: str = "") -> Chart
     ticks = [(_rounded(_place(p)), f"{p:g}") for p in _NAMED_PERCENTS]
     return Chart(
         title, "percentile", f"{kind} time, ms" if kind else "ms", lines, y_log=True, ticks=ticks,
-        note="A line ends at the percentile that the number of its operations still tells.",
+        note="Each line ends at the highest percentile that its number of operations supports.",
     )  # fmt: skip
 
 

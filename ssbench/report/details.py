@@ -63,8 +63,8 @@ _HOST_CHARTS: dict[str, tuple[Unit, Mapping[str, str]]] = {
 }
 #: The same of a master's or worker's process.
 _PROCESS_CHARTS = {
-    "CPU of each process' event loop": "loop_cpu_percent",
-    "Time in which it waited for a core": "loop_waiting_percent",
+    "CPU of each process's event loop": "loop_cpu_percent",
+    "Time that each event loop waited for a core": "loop_waiting_percent",
 }
 
 
@@ -237,7 +237,7 @@ def _sources(stats: RunStats, breakdown: Breakdown, source: str) -> Section:
             fact("name", name, WORD, "which", title="Name"),
             fact("count", tally.count, COUNT, "successes", title="Count"),
             fact("errors", tally.errors, COUNT, "failures", title="Errors"),
-            fact("moved_bytes", tally.bytes_moved, BYTES, "by successes", title="Bytes"),
+            fact("moved_bytes", tally.bytes_moved, BYTES, "by successes", title="Data"),
             fact("p50", p50, LATENCY, "median service time", title="p50"),
             fact("p99", p99, LATENCY, "its 99th percentile", title="p99"),
             fact("max", worst, LATENCY, "the slowest", title="max"),

@@ -28,12 +28,14 @@ from ssbench.report.model import (
     Fact,
     Section,
     Table,
+    Unit,
     fact,
     plain_note,
     section_of,
 )
 
 _DATA = "csv json"
+_MILLISECONDS = Unit("ms", 1e-3, 3)  #: of seconds
 #: Cause -> what a sentence says of those seconds, and what helps.
 _CAUSES: dict[Cause, tuple[str, str]] = {
     Cause.CORE: ("used {value:.0f} % of a core", "add workers"),
@@ -143,11 +145,14 @@ def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:
     """A sentence for each host whose cores other processes took."""
     for host in hosts:
         if host.taken:
+            waited = f"{host.waiting_percent:.0f} %"
+            delay = (
+                f"ssbench waited for a core {waited} of the time, which adds to the latencies, and "
+            )
             yield (
                 f"Other processes used {host.other_percent:.0f} % of all cores of"
-                f" {printable(host.host) or 'a host'}: ssbench waited for a core"
-                f" {host.waiting_percent:.0f} % of the time, which adds to the latencies, and a"
-                " store on that host had less CPU; give the load generator a host of its own"
+                f" {printable(host.host) or 'a host'}: {'' if waited == '0 %' else delay}a store on"
+                " that host had less CPU; give the load generator a host of its own"
             )
 
 
@@ -210,11 +215,11 @@ def clocks_section(stats: RunStats) -> Section:
         rows.append([
             fact("worker_id", stats.run.worker_id(run_id, index), WORD, "its id", title="Worker"),
             fact("host", worker and worker.host, WORD, "its host", title="Host"),
-            fact("corrected_by_s", clock.shift_ns / 1e9, SECONDS, "added to its times",
+            fact("corrected_by_s", clock.shift_ns / 1e9, _MILLISECONDS, "added to its times",
                  title="Corrected"),
-            fact("uncertainty_s", clock.uncertainty_ns / 1e9, SECONDS, "of that",
+            fact("uncertainty_s", clock.uncertainty_ns / 1e9, _MILLISECONDS, "of that",
                  title="Uncertainty"),
-            fact("wall_clock_ahead_s", ahead_s, SECONDS, "of the master's",
+            fact("wall_clock_ahead_s", ahead_s, _MILLISECONDS, "of the master's",
                  title="Wall clock ahead"),
         ])  # fmt: skip
     return section_of(Table.of("clocks", rows, formats="json"))

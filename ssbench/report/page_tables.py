@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.core.stats.compare import ChangeVerdict
+from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
 from ssbench.core.text import printable
+from ssbench.report.as_text import judged_text, verified_text
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -19,15 +21,14 @@ from ssbench.report.model import (
     WORD,
     Column,
     Distribution,
-    Fact,
     Report,
     Row,
     Table,
     Unit,
-    fact,
     percent_label,
     time_text,
 )
+from ssbench.report.text_comparison import compared_figures
 from ssbench.report.text_layout import cell_text, heading
 
 _CHANGE = Unit("%", digits=1)
@@ -65,12 +66,52 @@ def notes_of(report: Report) -> Iterator[tuple[str, str]]:
     """(class, sentence) of what a reader should know beside the figures."""
     keys = (
         "ending", "changes", "", "steadiness", "notes", "load_generator", "warnings", "counters",
+        "remarks",
     )  # fmt: skip
     named = [section for key in keys for section in report.sections if section.key == key]
     titled = [section for section in report.sections if section.title and section.key]
     for note in chain.from_iterable(section.notes or () for section in [*named, *titled]):
         if "text" in note.formats:
             yield note.level.name.lower(), printable(note.sentence)
+    if report.kind == "run":
+        for each in report["counters"].facts:
+            yield "plain", f"{each.column.key}: {each.value}"
+    elif report.kind == "comparison":
+        for number, run in enumerate(report["runs"].tables[0].rows, 1):
+            for note in run["notes"]:
+                yield note.level.name.lower(), f"Run {number}: {printable(note.sentence)}"
+        yield "plain", " ".join(note.sentence for note in report["closing"].notes or ())
+
+
+def facts_of(report: Report) -> Iterator[tuple[str, str]]:
+    """(topic, text) of a run's scenario, load and environment."""
+    if report.kind != "run":
+        return
+    run, settings = report["run"].row, report["settings"].row
+    yield "Storage", printable(str(run["driver"]))
+    yield "Policy", printable(str(settings["policy"] or "default"))
+    yield "Seed", str(run["seed"])
+    yield "Users", str(run["users"])
+    yield "Workers", str(settings["worker_count"])
+    if run["overrides"]:
+        given = (f"{key}={value}" for key, value in run["overrides"].items())
+        yield "Overridden on the command line", printable(", ".join(given))
+    for note in report["settings"].notes or ():
+        topic, _, text = note.sentence.partition(": ")
+        yield printable(topic), printable(text)
+    if report["verified"]["reads"] is not None:
+        yield "Verified", verified_text(report["verified"])
+    for name, facts in (("Versions", run["versions"]), ("Host of the master", run["hosts"])):
+        if facts:
+            yield name, printable(_flat(facts))
+
+
+def _flat(facts: Row) -> str:
+    """``python 3.11.7, gevent 26.9``; what is nested as JSON."""
+    return ", ".join(
+        f"{key} {json.dumps(value) if isinstance(value, dict | list) else value}"
+        for key, value in facts.items()
+    )
 
 
 def tables_of(report: Report) -> Iterator[Table]:
@@ -108,10 +149,11 @@ def _heading(column: Column) -> str:
 
 
 def _run(report: Report) -> Iterator[Table]:
-    thresholds = report["thresholds"].tables[0]
-    keys = ("threshold", "passed", "actual", "unit", "latency", "why")
-    columns = [replace(c, title=c.key, formats="text") for c in thresholds.columns if c.key in keys]
-    yield replace(thresholds, columns=columns, title="Thresholds")
+    judged = [{**row, "measured": judged_text(row)} for row in report["thresholds"].tables[0].rows]
+    yield _table(
+        "Thresholds", judged,
+        ("threshold", WORD, "Threshold"), ("passed", WORD, "Met"), ("measured", WORD, "Measured"),
+    )  # fmt: skip
     operations = report.operations
     yield _figures("Operations", [(row["operation"], row) for row in operations])
     classes = [
@@ -151,21 +193,18 @@ def _run(report: Report) -> Iterator[Table]:
 def _figures(title: str, named: Sequence[tuple[str, Row]]) -> Table:
     """Counts, rates and latencies, which are response times where there are any."""
     kind = "response" if any(row["response_time"] for _name, row in named) else "service"
-    rows = []
+    rows, latencies = [], dict[str, float | None]()
     for name, row in named:
         found: Distribution = row["response_time"] or row["last_byte_latency"]
-        rows.append([
-            fact("name", name, WORD, "which", title="Name"),
-            fact("count", row["count"], COUNT, "successes", title="Count"),
-            fact("errors", row["errors"], COUNT, "failures", title="Errors"),
-            fact("retries", row["retries"], COUNT, "repeated attempts", title="Retries"),
-            fact("rate", row["requests_per_s"], RATE, "successes per second", title="Rate"),
-            fact("moved", row["moved_bytes_per_s"], THROUGHPUT, "by these", title="Data"),
-            fact("mean", found.mean, LATENCY, "average", title="mean"),
-            *(fact(label := percent_label(percent), value, LATENCY, "percentile", title=label)
-              for percent, value in found.percentiles.items()),
-        ])  # fmt: skip
-    return Table.of(title, rows, title=f"{title} (latencies: {kind} time)")
+        percentiles = {percent_label(each): value for each, value in found.percentiles.items()}
+        latencies = {"mean": found.mean, **percentiles}
+        rows.append({**row, "name": name, **latencies})
+    return _table(
+        f"{title} (latencies: {kind} time)", rows, ("name", WORD, "Name"),
+        ("count", COUNT, "Count"), ("errors", COUNT, "Errors"), ("retries", COUNT, "Retries"),
+        ("requests_per_s", RATE, "Rate"), ("moved_bytes_per_s", THROUGHPUT, "Data"),
+        *((label, LATENCY, label) for label in latencies),
+    )  # fmt: skip
 
 
 def _table(title: str, rows: Sequence[Row], *columns: tuple[str, Unit, str]) -> Table:
@@ -192,33 +231,41 @@ def _profile(profile: Row | None) -> str:
 
 
 def _comparison(report: Report) -> Iterator[Table]:
-    settings = report["differing_settings"].tables[0]
-    shown = [
-        [fact("key", row["key"], WORD, "a setting", title="Setting"),
-         *(fact(f"run_{at}", value, WORD, "its value", title=f"Run {at}")
-           for at, value in enumerate(row["values"], 1))]
-        for row in settings.rows
-    ]  # fmt: skip
-    yield Table.of("settings", shown, title="Settings that differ")
+    runs = range(1, len(report["runs"].tables[0].rows) + 1)
+    settings = [
+        {"key": row["key"], **{f"run_{run}": row["values"][run - 1] for run in runs}}
+        for row in report["differing_settings"].tables[0].rows
+    ]
+    named = [(f"run_{run}", WORD, f"Run {run}") for run in runs]
+    yield _table("Settings that differ", settings, ("key", WORD, "Setting"), *named)
+    columns = [("figure", WORD, "Figure"), ("run_1", COUNT, "Run 1")]
+    for run in runs[1:]:
+        columns += [
+            (f"run_{run}", COUNT, f"Run {run}"),
+            (f"ratio_{run}", _CHANGE, f"Change of run {run}"),
+            (f"low_{run}", _CHANGE, f"{CONFIDENCE:.0%} interval from"),
+            (f"high_{run}", _CHANGE, "to"),
+            (f"verdict_{run}", WORD, "Verdict"),
+        ]
     for part in report.operations:
-        rows = [list(_change(row)) for row in part["figures"].rows]
-        yield Table.of(part["operation"], rows, title=part["operation"])
+        errors: dict[str, object] = {key: "" for key, _unit, _name in columns}
+        errors["figure"] = "Errors"
+        for run, failed, operations in zip(runs, part["errors"], part["operations"], strict=True):
+            errors[f"run_{run}"] = f"{failed} of {operations}"
+        rows = [_figure(row) for row in compared_figures(part)]
+        yield _table(part["operation"], [*rows, errors], *columns)
 
 
-def _change(row: Row) -> Iterator[Fact]:
-    yield fact("figure", row["title"], WORD, "what is compared", title="Figure")
-    for at, found in enumerate(row["runs"], 1):
-        unit, value = found.unit, found.value
-        shown = None if value is None else round(value / unit.divisor, unit.digits)
-        yield fact(f"run_{at}", shown, COUNT, "of the run", title=f"Run {at}")
-        if at > 1:
-            change = row["changes_against_first"][at - 2]
-            percents = [
-                None if change[key] is None else 100 * (change[key] - 1)
-                for key in ("ratio", "low", "high")
-            ]
-            titles = (f"Change {at}", f"{at}: least", f"{at}: most")
-            for title, percent in zip(titles, percents, strict=True):
-                yield fact(title, percent, _CHANGE, "against the first run", title=title)
-            verdict = ChangeVerdict[change["verdict"].upper()].value
-            yield fact(f"verdict_{at}", verdict, WORD, "on the change", title=f"Verdict {at}")
+def _figure(row: Row) -> Row:
+    """A figure of each run, and its changes against the first in per cent."""
+    found: dict[str, object] = {"figure": row["title"]}
+    for run, each in enumerate(row["runs"], 1):
+        value, unit = each.value, each.unit
+        shown = None if value is None else f"{value / unit.divisor:.{unit.digits}f}"
+        found[f"run_{run}"] = shown
+    for run, change in enumerate(row["changes_against_first"], 2):
+        for key in ("ratio", "low", "high"):
+            ratio = change[key]
+            found[f"{key}_{run}"] = None if ratio is None else 100 * (ratio - 1)
+        found[f"verdict_{run}"] = ChangeVerdict[change["verdict"].upper()].value
+    return found

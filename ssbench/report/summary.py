@@ -93,7 +93,7 @@ def _section(
     rows = [(topic, shortened(printable(text), _TEXT_WIDTH)) for topic, text in lines]
     if results is not None:
         if results.startswith("/tmp/") and len(rows) < _MOST - 1:  # nosec B108 # only a message
-            rows.append(("Kept", "until a reboot, which empties /tmp; --results-dir sets another"))
+            rows.append(("Kept", "until a reboot empties /tmp; --results-dir sets another folder"))
         rows.append(("Results", printable(results)))  # a path that is cut is of no use
     table = [
         [
@@ -106,12 +106,16 @@ def _section(
     return Section("summary", facts=figures, tables=[Table.of("lines", table)], formats="text json")
 
 
-def _listed(parts: Sequence[str], width: int) -> str:
-    """As many of the parts as fit, and how many more there are."""
+def _listed(parts: Sequence[str], width: int, of: str = "") -> str:
+    """As many of the parts as fit, and how many more there are.
+
+    :param of: what they are, where "1 more" alone would be ambiguous.
+    """
     shown = ""
     for at, part in enumerate(parts):
         longer = f"{shown}, {part}" if shown else part
-        more = f" and {len(parts) - at} more"
+        left = len(parts) - at
+        more = f" and {left} more" + (f" {of}{'s' * (left > 1)}" if of else "")
         if at and len(longer) > width - (len(more) if at + 1 < len(parts) else 0):
             return f"{shown}{more}"
         shown = longer
@@ -192,7 +196,7 @@ def _failures(run: Row, total: Row, errors: Sequence[Row], is_cut_off: bool = Fa
     rest = f"; {', '.join(others)}" if others else ""
     if counts:
         causes = [f"{count:,} {printable(cause)}" for cause, count in counts.most_common()]
-        text = f"{text}: {_listed(causes, _TEXT_WIDTH - len(text) - len(rest) - 2)}"
+        text = f"{text}: {_listed(causes, _TEXT_WIDTH - len(text) - len(rest) - 2, 'cause')}"
     return text + rest
 
 
@@ -301,7 +305,8 @@ def of_series(
         kind = "service" if best.get("response_p50_s") is None else "response"
         p50, p99, worst = (best.get(f"{kind}_{name}_s") for name in ("p50", "p99", "max"))
         rate = _throughput(best["operations_per_s"], best["bytes_per_s"])
-        throughput = f"{rate}, with {_loads([best[over]], over)}"
+        load = _loads([best[over]], over)
+        throughput = f"{rate}, {f'at {load} due' if over == 'rate' else f'with {load}'}"
         latency = _latency(p50, p99, worst)
     least, most = min(row[over] for row in rows), max(row[over] for row in rows)
     short = len(rows) - len(counted)
@@ -405,8 +410,10 @@ def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int)
     figures = {row["figure"]: row for row in total["figures"].rows} if total else {}
     due = figures.get("response_p50_s")
     kind = "response" if due and all(each.value is not None for each in due["runs"]) else "service"
-    rates = {"operations/s": "operations_per_s", "MB/s": "moved_bytes_per_s"}
-    latencies = {f"{kind} p50": f"{kind}_p50_s", "p99": f"{kind}_p99_s"}
+    rates, latencies = {"operations/s": "operations_per_s"}, {f"{kind} p99": f"{kind}_p99_s"}
+    if len(runs) == 2:
+        rates["MB/s"] = "moved_bytes_per_s"
+        latencies = {f"{kind} p50": f"{kind}_p50_s", "p99": f"{kind}_p99_s"}
     steady = {True: "steady", False: "not steady"}
     unknown = {True: "too short to tell", False: "unknown"}  # without a finding nothing succeeded
     steadiness = [steady.get(run["steady"]) or unknown[bool(run["steadiness"])] for run in runs]
@@ -460,7 +467,7 @@ def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], runs: int) -> 
             text = _listed(parts, _TEXT_WIDTH)
         prefix = f"run {other + 2}: " if runs > 2 else ""
         of_runs.append(prefix + (text or "not compared"))
-    return _listed(of_runs, _TEXT_WIDTH)
+    return _listed(of_runs, _TEXT_WIDTH, "run")
 
 
 def _of_runs(texts: Iterable[str]) -> str:
@@ -468,4 +475,4 @@ def _of_runs(texts: Iterable[str]) -> str:
     texts = list(texts)
     if len(set(texts)) == 1:
         return f"{texts[0]}, in each run"
-    return _listed([f"run {at}: {text}" for at, text in enumerate(texts, 1)], _TEXT_WIDTH)
+    return _listed([f"run {at}: {text}" for at, text in enumerate(texts, 1)], _TEXT_WIDTH, "run")

@@ -68,9 +68,7 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
     sure = f"{CONFIDENCE:.0%} interval"
     own = [sure] if wide else []
     yield _columns(part["operation"], "Run 1", *own, f"Run {other + 1}", *own, "Change", sure)
-    for row in part["figures"].rows:
-        if row["figure"] == "moved_bytes_per_s" and not any(each.value for each in row["runs"]):
-            continue  # nothing was moved
+    for row in compared_figures(part):
         cells = []
         for found in (row["runs"][0], row["runs"][other]):
             value, low, high = (
@@ -85,6 +83,13 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
     first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
     blank = [""] if wide else []
     yield _columns("Errors", first, *blank, second, *blank, "", "")
+
+
+def compared_figures(part: Row) -> Iterator[Row]:
+    """The figures of an operation; none of bytes where no run moved any."""
+    for row in part["figures"].rows:
+        if row["figure"] != "moved_bytes_per_s" or any(each.value for each in row["runs"]):
+            yield row
 
 
 def _columns(*cells: str) -> str:

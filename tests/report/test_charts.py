@@ -90,8 +90,8 @@ def points(chart: Chart) -> dict[str, Points]:
         ("Operations in flight", "operations", {"in flight": [(0, 0), (1, 0), (2, 1), (3, 0)]}),
         ("CPU of the hosts, all cores", "%", {"bench-01": [(0.5, 60), (1.5, 70)]}),
         ("Disks of the hosts", "MB/s", {"bench-01 read": [(0.5, 2)]}),
-        ("CPU of each process' event loop", "%", {"alpha": [(0.5, 34), (1.5, 34)]}),
-        ("Time in which it waited for a core", "%", {"alpha": [(0.5, 0.5), (1.5, 0.5)]}),
+        ("CPU of each process's event loop", "%", {"alpha": [(0.5, 34), (1.5, 34)]}),
+        ("Time that each event loop waited for a core", "%", {"alpha": [(0.5, 0.5), (1.5, 0.5)]}),
     ],
 )  # fmt: skip
 def test_a_run_is_drawn_by_seconds(title: str, unit: str, lines: dict[str, Points]) -> None:

@@ -103,5 +103,5 @@ def test_of_many_processes_the_busiest_have_a_line() -> None:
     hosts = [runs.host(index, 0, loop_cpu_percent=10.0 + index) for index in range(20)]
     lines = host_lines(*workers, *hosts, runs.host(MASTER, 0, loop_cpu_percent=99.0))
     expected = ["master", *(f"w{index:02}" for index in range(19, 8, -1))]
-    assert list(lines["CPU of each process' event loop"]) == expected
-    assert list(lines["Time in which it waited for a core"]) == expected
+    assert list(lines["CPU of each process's event loop"]) == expected
+    assert list(lines["Time that each event loop waited for a core"]) == expected

@@ -63,6 +63,12 @@ def parts() -> Report:
     return of_records([header, *workers, *runs.normal()[5:7], *batches, runs.footer()])
 
 
+def brief() -> Report:
+    """One whole second, and a part of the next."""
+    rows = runs.batch(runs.some_rows(120, 7))
+    return of_records([runs.header(), runs.worker(0, "alpha"), rows, runs.footer()])
+
+
 def series() -> Report:
     stats = runs.stats_of(runs.lasting(12, 50))
     search = Search(1, 100)
@@ -84,6 +90,7 @@ def compared() -> Report:
 REPORTS = {
     "run": cache(lambda: of_records(lasting(), "p99(READ) < 50ms")),
     "parts": cache(parts),
+    "brief run": cache(brief),
     "plain run": cache(lambda: of_run(runs.stats_of(runs.normal()))),
     "no results": cache(lambda: of_records(runs.no_results())),
     "series": cache(series),
@@ -360,11 +367,17 @@ def overlaps(boxes: Sequence[Any]) -> list[str]:
     return found
 
 
+#: Charts with a point or bar, or a line between points.
+DRAWN = """
+return [...document.querySelectorAll(".plot")].filter((plot) =>
+  plot.querySelector(".trace .point, .trace .js-line[d*=L]")).length;
+"""
+
+
 def check_looks(chromium: Browser, charts: int) -> None:
     """No script error, every chart drawn, nothing on top of each other, nothing too wide."""
     assert chromium.errors() == []
-    drawn = "[...document.querySelectorAll('.plot')].filter(plot => plot.querySelector('.trace'))"
-    assert chromium.run(f"return {drawn}.length") == charts
+    assert chromium.run(DRAWN) == charts
     assert overlaps(chromium.run(BOXES)) == []
     wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert chromium.run(wide) == 0
@@ -373,7 +386,7 @@ def check_looks(chromium: Browser, charts: int) -> None:
 
 @pytest.mark.program("chromium")
 @pytest.mark.program("chromedriver")
-@pytest.mark.parametrize("name", ["run", "series", "comparison"])
+@pytest.mark.parametrize("name", ["run", "brief run", "series", "comparison"])
 def test_a_browser_draws_every_chart(name: str, chromium: Browser, pages: Path) -> None:
     html = page_of(name) if name == "run" else render_html(REPORTS[name](), BESIDE)
     page = pages / "page.html"

@@ -107,17 +107,25 @@ def test_headroom_is_shown_with_figures() -> None:
 
 
 def test_other_processes_on_the_cores_are_named_with_their_effect() -> None:
-    hosts = (HostLoad("bench-01", 92.4, 89.0, 12.0), HostLoad("bench-02", 92.0, 40.0, 1.0))
+    hosts = (
+        HostLoad("bench-01", 92.4, 89.0, 12.0),
+        HostLoad("bench-02", 92.0, 40.0, 1.0),
+        HostLoad("bench-03", 92.0, 88.0, 0.4),
+    )
     verdict = HeadroomVerdict(Headroom.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts)
-    first, second = verdict_lines(verdict)
+    first, second, third = verdict_lines(verdict)
     assert first.endswith("used at most 7 % of a core (host: 92 % busy)")
     assert second == (
         "Other processes used 89 % of all cores of bench-01: ssbench waited for a core 12 % of the"
         " time, which adds to the latencies, and a store on that host had less CPU; give the load"
         " generator a host of its own"
     )
+    assert third == (
+        "Other processes used 88 % of all cores of bench-03: a store on that host had less CPU;"
+        " give the load generator a host of its own"
+    )
     found = verdict_map(verdict)["hosts"]
-    assert [row["taken_by_others"] for row in found] == [True, False]
+    assert [row["taken_by_others"] for row in found] == [True, False, True]
     assert found[0]["other_work_percent"] == 89
 
 

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
+from ssbench.core.stats.compare import comparison
 from ssbench.report import render, render_html
+from ssbench.report.comparison import of_comparison
 from ssbench.report.series import SeriesSettings, of_series
 from tests.golden import compare
 from tests.report import runs
@@ -35,6 +37,14 @@ def test_each_table_has_as_many_cells_in_each_line(name: str) -> None:
         lines = table.splitlines()
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
         assert re.fullmatch(r"\|(-+:?\|)+", lines[1])
+
+
+def test_what_is_wrong_with_a_compared_run_is_said() -> None:
+    records = runs.lasting(14, 40)
+    named = [("a", runs.stats_of(records)), ("b", runs.stats_of(records[:-1]))]
+    text = render(of_comparison(comparison(named, seed=1)), "markdown")
+    assert "\n- **Warning:** Run 2: some of its results are missing\n" in text
+    assert "Run 1: " not in text.partition("\n- ")[2]
 
 
 def test_of_a_long_table_the_first_rows_are_shown_and_the_others_counted() -> None:

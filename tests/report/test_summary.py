@@ -56,7 +56,7 @@ def test_a_run_is_summed_up_in_eight_lines() -> None:
         "Throughput": "90.3 operations/s, 0.42 MB/s",
         "Latency": "p50 4.951 ms, p99 34.169 ms, worst 45.755 ms (service time)",
         "Steadiness": "unknown: run for 12 s or more to tell",
-        "Failures": "20 of 200 operations (10 %): 10 status 503 and 1 more; 3 lost",
+        "Failures": "20 of 200 operations (10 %): 10 status 503 and 1 more cause; 3 lost",
         "Bottleneck": "the load generator: worker alpha used 98 % of a core",
         "Run": "4 users on 2 workers, 2.0 s: Small test scenario",
         "Thresholds": "missed 1 of 2: p99(READ) < 1ms",
@@ -67,7 +67,7 @@ def test_a_run_is_summed_up_in_eight_lines() -> None:
 def test_it_ends_the_text_and_a_long_path_has_its_own_line() -> None:
     report = of_run(runs.stats_of(runs.normal()), stats_file=PATH)
     text = render(report, "text")
-    kept = "Kept        until a reboot, which empties /tmp; --results-dir sets another"
+    kept = "Kept        until a reboot empties /tmp; --results-dir sets another folder"
     assert text.endswith(f": Small test scenario\n{kept}\n{PATH}\n")
     short = of_run(runs.stats_of(runs.normal()), stats_file="a.stat.gz")
     assert render(short, "wide").endswith("\nResults     a.stat.gz\n")
@@ -480,11 +480,9 @@ def test_of_three_runs_each_change_has_the_number_of_its_run() -> None:
         for at, rate, slower in ((1, 50, 1.0), (2, 60, 2.0), (3, 50, 1.0))
     ]
     found = summary(of_comparison(comparison(named, seed=1)))
-    assert found["Throughput"] == (
-        "run 2: operations/s +20.0%, MB/s +20.0%: more than noise and 1 more"
-    )
-    assert found["Latency"].startswith("run 2: service p50 +")
-    assert found["Failures"] == "run 1: none of 700 operations and 2 more"
+    assert found["Throughput"] == "run 2: operations/s +20.0%: more than noise and 1 more run"
+    assert found["Latency"].startswith("run 2: service p99 +")
+    assert found["Failures"] == "run 1: none of 700 operations and 2 more runs"
     assert found["Run"] == "3 runs, same settings: Small test scenario"
     reads = summary(of_comparison(comparison(named, seed=1, operations=("READ",))))
     assert reads["Failures"] == "see the operations"
