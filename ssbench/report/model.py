@@ -292,7 +292,9 @@ def change_text(ratio: float | None) -> str:
     """``+20.0%``, or ``x 11.9`` where a per cent would be hard to read; N/A for None."""
     if ratio is None:
         return "N/A"
-    return f"{ratio - 1:+.1%}" if ratio < MANY_TIMES else f"x {ratio:,.1f}"
+    if ratio >= MANY_TIMES:
+        return f"x {ratio:,.1f}"
+    return f"{round(ratio - 1, 3) + 0.0:+.1%}"  # -0.0 + 0.0 is 0.0
 
 
 def time_text(seconds: float | None) -> str:

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import IO, Any
 
 from ssbench.core.errors import MessageError
-from ssbench.core.model import Phase, SizeClass, error_label
+from ssbench.core.model import SECOND_NS, Phase, SizeClass, error_label
 from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import Operation, Target, row_of, rows_of
 from ssbench.core.records import (
@@ -27,6 +27,7 @@ from ssbench.core.records import (
 )
 from ssbench.core.scenario.fields import MAX_CONTAINERS
 from ssbench.core.settings import StorageSettings
+from ssbench.core.stats.findings import LONGEST_RUN
 from ssbench.core.stats.run_records import is_legacy
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.text import printable
@@ -43,7 +44,10 @@ _TEXTS = ("method", "object_name", "transaction_id", "error")
 _ROW_GROUP = 1 << 16  #: rows of Parquet that are in memory at a time, and that a reader can skip
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
-_MINUTE_NS = 60_000_000_000
+_MINUTE_NS = 60 * SECOND_NS
+_LONGEST_NS = (
+    LONGEST_RUN * SECOND_NS
+)  #: that has a line for each minute: what is later is in the last
 _TIMES = ("operation", "start_ns", "last_byte_ns", "error")
 _FIELDS = (
     "operation", "size_class", "object", "start_ns", "last_byte_ns", "status", "headers_ns",
@@ -114,14 +118,14 @@ def over_time_rows(records: Iterable[Record], methods: Sequence[str] = ()) -> It
             start_ns = run.origin_ns if start_ns is None else start_ns
             since_ns = run.origin_of(record) - start_ns
             for operation, begin_ns, took_ns, error in run.columns(record, _TIMES):
-                at_ns = max(since_ns + begin_ns + took_ns, 0)
+                at_ns = min(max(since_ns + begin_ns + took_ns, 0), _LONGEST_NS)
                 latest_ns = max(latest_ns, at_ns)
                 if not error:
                     counts[at_ns // _MINUTE_NS, operation] += 1
     yield _lines([["time_unix_nano", *(methods or ["count_since_last_time"])]])
     if start_ns is None:
         return
-    end_ns = max(end_ns or 0, start_ns + latest_ns)
+    end_ns = min(max(end_ns or 0, start_ns + latest_ns), start_ns + _LONGEST_NS)
     totals: Counter[int] = Counter()
     by_method: Counter[tuple[int, str]] = Counter()
     for (minute, operation), count in counts.items():

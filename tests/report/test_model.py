@@ -21,6 +21,7 @@ from ssbench.report.model import (
     Section,
     Series,
     Table,
+    change_text,
     fact,
 )
 from ssbench.report.series import SeriesSettings, of_series
@@ -93,6 +94,14 @@ def test_every_column_says_what_it_means() -> None:
     columns += [y for section in report.sections for series in section.series for y in series.y]
     assert len(columns) > 100
     assert all(column.meaning and column.unit for column in columns)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(None, "N/A"), (0.99996, "+0.0%"), (0.9994, "-0.1%"), (4.999, "+399.9%"), (5, "x 5.0")],
+)
+def test_a_change_is_a_per_cent_or_a_factor(ratio: float | None, text: str) -> None:
+    assert change_text(ratio) == text
 
 
 def test_the_usual_percentiles_are_always_there() -> None:

@@ -239,5 +239,13 @@ def test_methods_are_counted_apart() -> None:
     ]
 
 
+def test_a_damaged_time_adds_no_millions_of_lines() -> None:
+    begin, end = MarkRecord(0, "stage", 0, 4), MarkRecord(1 << 62, "end", 0, 4)
+    times = over_time([HEADER, RUN, begin, batch(result(1, 0, 1), result(2, 1 << 61, 1)), end])
+    assert len(times) == 2 + 1_000_000 // 60 + 1
+    assert times[2].endswith(",1")
+    assert times[-1] == f"{START_NS + 1_000_000 * SECOND},1"
+
+
 def test_a_run_without_a_load_has_no_rows() -> None:
     assert over_time([HEADER]) == ["time_unix_nano,count_since_last_time"]
