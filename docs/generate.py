@@ -404,12 +404,9 @@ def json_keys(name: str) -> str:
     """The keys of one kind of JSON report, or of a part of one, with types and meanings."""
     schema = json.loads((HERE / "report-1.schema.json").read_text(encoding="utf-8"))["$defs"]
     if "enum" in schema[name]:
-        values = ", ".join(map(literal, schema[name]["enum"]))
-        text = f"{sentence(schema[name]['description'])}: {values}."
-        return textwrap.fill(text, WIDTH, break_on_hyphens=False)
+        return textwrap.fill(f"{_meaning_of(schema[name])}.", WIDTH, break_on_hyphens=False)
     rows = [
-        (literal(key), _type_of(value), sentence(value.get("description", "")))
-        for key, value in _keys(schema[name])
+        (literal(key), _type_of(value), _meaning_of(value)) for key, value in _keys(schema[name])
     ]
     text = table(("Key", "Type", "Value"), rows)
     if "$ref" in schema[name]:
@@ -429,6 +426,12 @@ def _keys(schema: dict[str, Any], before: str = "") -> Iterator[tuple[str, dict[
             yield from _keys(others, f"{before}{key}.NAME.")
 
 
+def _meaning_of(schema: dict[str, Any]) -> str:
+    """With the values that it can have, where they are known."""
+    values = ", ".join(literal(each) for each in schema.get("enum", ()) if each is not None)
+    return sentence(schema.get("description", "")) + (f": {values}" if values else "")
+
+
 def _type_of(schema: dict[str, Any]) -> str:
     """Such as ``integer or null``, ``array of error``."""
     if "$ref" in schema:
@@ -438,7 +441,7 @@ def _type_of(schema: dict[str, Any]) -> str:
     if "const" in schema:
         return json.dumps(schema["const"])
     if "enum" in schema:
-        return "string" if len(schema["enum"]) > 1 else json.dumps(schema["enum"][0])
+        return "string or null" if None in schema["enum"] else "string"
     types = schema.get("type", "any")
     text = types if isinstance(types, str) else " or ".join(types)
     inside = schema.get("items") or schema.get("additionalProperties")

@@ -457,7 +457,3 @@ def _counters(stats: RunStats) -> Section:
 
 def _plain(lines: Iterable[str]) -> list[Note]:
     return [plain_note(line) for line in lines]
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)

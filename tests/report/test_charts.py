@@ -117,10 +117,13 @@ def test_what_a_run_has_none_of_is_not_drawn() -> None:
 
 
 def test_size_classes_are_drawn_where_there_are_several() -> None:
-    name = "Latency distribution by size class"
-    assert name not in of_exact()
-    several = of_records(runs.normal())[name]
-    assert [line.name for line in several.lines] == ["tiny", "small"]
+    names = [f"{what} by size class" for what in ("Latency distribution", "Throughput", "Latency")]
+    assert not {*names} & of_exact().keys()
+    several = of_records(runs.normal())
+    distribution, rates, latencies = (several[name] for name in names)
+    assert [line.name for line in distribution.lines] == ["tiny", "small"]
+    assert [name for _at, name in rates.ticks] == ["tiny", "small"]
+    assert (rates.kind, latencies.y_title) == ("bars", "service time, ms")
 
 
 def test_a_distribution_ends_where_too_few_operations_tell_it() -> None:

@@ -19,7 +19,7 @@ from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import dstat_head, dstat_rows, host_columns, host_rows, hosts_of
 from tests.golden import compare, legacy
 from tests.report import runs
-from tests.report.runs import as_csv, render
+from tests.report.runs import SECOND, as_csv, render
 
 
 @pytest.mark.parametrize("name", runs.RUNS)
@@ -77,8 +77,6 @@ def test_the_manual_has_every_column() -> None:
 
 # --rps-histogram and --time-series
 
-SECOND_NS = 1_000_000_000
-
 
 def rps(stats: RunStats) -> str:
     return report.rps_csv(report.of_run(stats))
@@ -96,9 +94,9 @@ def test_files_of_0_3_9_give_its_own_histogram(name: str) -> None:
 
 def test_seconds_count_from_the_start_and_leave_no_gap() -> None:
     rows = [
-        runs.result(1, READ, start_ns=SECOND_NS),
-        runs.result(2, READ, start_ns=3 * SECOND_NS - 1),
-        runs.failure(3, READ, start_ns=4 * SECOND_NS),
+        runs.result(1, READ, start_ns=SECOND),
+        runs.result(2, READ, start_ns=3 * SECOND - 1),
+        runs.failure(3, READ, start_ns=4 * SECOND),
     ]
     assert rps(runs.stats_of([runs.header(), runs.batch(rows)])).splitlines()[1:] == [
         "1,0", "2,1", "3,0", "4,1",
@@ -114,9 +112,9 @@ def of(*rows: object) -> RunStats:
 
 
 def test_a_row_for_each_second_and_none_left_out() -> None:
-    first = runs.result(1, READ, start_ns=0, last_byte_ns=SECOND_NS // 4, bytes_moved=10)
-    long = runs.result(2, READ, start_ns=0, last_byte_ns=2 * SECOND_NS + 5, due_ns=0)
-    failed = runs.failure(3, READ, start_ns=2 * SECOND_NS, last_byte_ns=7)
+    first = runs.result(1, READ, start_ns=0, last_byte_ns=SECOND // 4, bytes_moved=10)
+    long = runs.result(2, READ, start_ns=0, last_byte_ns=2 * SECOND + 5, due_ns=0)
+    failed = runs.failure(3, READ, start_ns=2 * SECOND, last_byte_ns=7)
     rows = runs.as_json(of(first, long, failed))["seconds"]
     assert [row["second"] for row in rows] == [1, 2, 3]
     assert [row["operations"] for row in rows] == [1, 0, 1]
@@ -129,7 +127,7 @@ def test_a_row_for_each_second_and_none_left_out() -> None:
 
 
 def test_csv_has_the_same() -> None:
-    stats = of(runs.result(1, READ, start_ns=0, last_byte_ns=SECOND_NS // 4))
+    stats = of(runs.result(1, READ, start_ns=0, last_byte_ns=SECOND // 4))
     (row,) = csv.DictReader(io.StringIO(time_series(stats)))
     assert (row["second"], row["operations"], row["in_flight"]) == ("1", "1", "0")
     assert abs(float(row["service_p50_s"]) - 0.25) < 0.00025

@@ -152,7 +152,7 @@ def test_a_run_has_its_charts_and_tables() -> None:
         "Latency distribution by operation", "Errors by cause (errors/s)",
         "CPU of the hosts, all cores (%)", "Operations ", "Operations by size class", "Stages",
         "Workers", "Storage URLs", "Errors", "Thresholds", "Size classes of the scenario",
-        "Scenario and environment",
+        "Scenario and environment", "Each line ends at the highest percentile",
     ):  # fmt: skip
         assert title in shown, title
     of_classes = text_of(render_html(of_records(runs.normal())))
@@ -160,15 +160,6 @@ def test_a_run_has_its_charts_and_tables() -> None:
     assert "stage 2: 4 users (at 10.2 s)" in shown
     assert "warm-up, not counted (10.2 to 13.2 s)" in shown
     assert "alpha (bench-01)" in shown
-
-
-def test_size_classes_workers_and_urls_have_bars_where_there_are_several() -> None:
-    shown, alone = (text_of(page_of(name)) for name in ("parts", "run"))
-    for what in ("size class", "worker", "storage URL"):
-        assert f"Throughput by {what} (operations/s)" in shown
-        assert f"Latency by {what} (service time, ms)" in shown
-        assert f"Throughput by {what} (" not in alone
-    assert "In the order of the table by worker below." in shown
 
 
 def test_a_page_asks_for_nothing_from_a_network() -> None:

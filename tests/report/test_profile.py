@@ -6,9 +6,8 @@ from ssbench.core.operations import READ
 from ssbench.core.records import MASTER, ProfileRecord, Record
 from ssbench.report import collapsed_stacks
 from tests.report import runs
-from tests.report.runs import render
+from tests.report.runs import MS, render
 
-MS = 1_000_000
 MAIN = "main (m.py:1)"
 MASTER_PROFILE = ProfileRecord(
     MASTER, {f"{MAIN};poll (m.py:9)": 30 * MS, f"{MAIN};send (m.py:5)": 10 * MS}, 4, MS

@@ -14,8 +14,8 @@ from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 from ssbench.report import render, series_head, series_row
 from ssbench.report.series import SeriesSettings, of_series
+from tests.report.runs import MS
 
-MS = 1_000_000
 PERCENTILES = (50.0, 99.9, 100.0)
 SLO = Threshold.parse("p99 < 50ms")
 NOTHING: dict[float, float | None] = dict.fromkeys(PERCENTILES)
