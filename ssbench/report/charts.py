@@ -95,10 +95,10 @@ def _run(report: Report) -> Iterator[Chart]:
     latencies = [f"{name}_{p}_s" for name in dict.fromkeys((kind, "service"))
                  for p in ("p50", "p99")]  # fmt: skip
     yield over_time("Latency", "ms", *latencies, y_log=True)
-    yield _distribution(report, "distribution", "Latency distribution by operation", kind)
+    yield _distribution(report, "distribution", "Latency distribution by operation")
     if len(report["size_class_distribution"].series[0].y) > 1:
         title = "Latency distribution by size class"
-        yield _distribution(report, "size_class_distribution", title, kind)
+        yield _distribution(report, "size_class_distribution", title)
     yield from _by_part(report, kind)
     (errors,) = report["errors_over_time"].series
     lines = [_line(errors, list(errors.rows), column.key) for column in errors.y]
@@ -156,8 +156,9 @@ def _bars(what: str, rows: Sequence[Row], kind: str) -> Iterator[Chart]:
     )
 
 
-def _distribution(report: Report, key: str, title: str, kind: str = "") -> Chart:
-    (series,) = report[key].series
+def _distribution(report: Report, key: str, title: str) -> Chart:
+    section = report[key]
+    (series,) = section.series
     rows = list(series.rows)
     x = [_rounded(_place(row[series.x.key])) for row in rows]
     lines = []
@@ -166,7 +167,7 @@ def _distribution(report: Report, key: str, title: str, kind: str = "") -> Chart
         lines.append(Line(line.name, x, line.y))
     ticks = [(_rounded(_place(p)), f"{p:g}") for p in _NAMED_PERCENTS]
     return Chart(
-        title, "percentile", f"{kind} time, ms" if kind else "ms", lines, y_log=True, ticks=ticks,
+        title, "percentile", f"{section['latency']} time, ms", lines, y_log=True, ticks=ticks,
         note="Each line ends at the highest percentile that its number of operations supports.",
     )  # fmt: skip
 
@@ -230,12 +231,12 @@ def _load(load: float, over: str) -> str:
 
 
 def _comparison(report: Report) -> Iterator[Chart]:
-    yield _distribution(report, "distributions", "Latency distribution by run")
+    yield _distribution(report, "distributions", "Latency distribution by run, all operations")
     figures = report["total"].row.get("figures")
     if not figures:
         return
     found = {row["figure"]: row for row in figures.rows}
-    kind = "response" if "response_p50_s" in found else "service"
+    kind = report["distributions"]["latency"]
     rows = [row for key, row in found.items() if key.startswith(f"{kind}_")]
     names = [row["title"].removesuffix(" ms").rpartition(" ")[2] for row in rows]
     lines = []

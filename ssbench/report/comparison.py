@@ -18,7 +18,7 @@ from ssbench.core.stats.compare import (
 )
 from ssbench.core.stats.findings import bottleneck, steady
 from ssbench.report import summary
-from ssbench.report.details import distribution_section, latencies
+from ssbench.report.details import distribution_section
 from ssbench.report.load_generator import host_table
 from ssbench.report.model import (
     COUNT,
@@ -104,13 +104,13 @@ def of_comparison(found: Comparison) -> Report:
         Section("remarks", notes=_remarks(found), formats="text"),
         distribution_section(
             "distributions",
-            [(f"run {at}", latencies(run.stats)) for at, run in enumerate(found.runs, 1)],
+            [(f"run {at}", run.stats.total()) for at, run in enumerate(found.runs, 1)],
         ),
         Section("closing", notes=[plain_note(line) for line in _CLOSING], formats="text"),
     ]
     by_key = {section.key: section for section in sections}
-    rows = by_key["runs"].tables[0].rows
-    sections.append(summary.of_comparison(rows, by_key["total"].row, len(settings)))
+    rows, kind = by_key["runs"].tables[0].rows, by_key["distributions"]["latency"]
+    sections.append(summary.of_comparison(rows, by_key["total"].row, len(settings), kind))
     lines = [line for part in found.sections for line in _lines(found, part, parts)]
     return Report("comparison", sections, rows=Table.of("figures", lines))
 

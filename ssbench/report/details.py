@@ -14,9 +14,10 @@ from math import isnan
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.breakdown import Breakdown
 from ssbench.core.stats.headroom import ProcessSeries
-from ssbench.core.stats.histogram import Buckets, Histogram
+from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import NEVER_NS
+from ssbench.core.stats.tally import Tally
 from ssbench.core.text import plural
 from ssbench.report.model import (
     BYTES,
@@ -79,11 +80,11 @@ def detail_sections(stats: RunStats) -> list[Section]:
         section_of(Table.of("marks", list(_marks(stats))), formats=_HTML),
         _errors_over_time(stats, stats.breakdown),
         distribution_section("distribution", [
-            (stats.operation_name(each), latencies(stats, operation=each))
+            (stats.operation_name(each), stats.total(each))
             for each in stats.operations
         ]),
         distribution_section("size_class_distribution", [
-            (stats.class_name(each), latencies(stats, size_class=each)) for each in stats.classes()
+            (stats.class_name(each), stats.total(size_class=each)) for each in stats.classes()
         ]),
         _sources(stats, stats.breakdown, "worker"),
         _sources(stats, stats.breakdown, "url"),
@@ -197,15 +198,15 @@ def _errors_over_time(stats: RunStats, breakdown: Breakdown) -> Section:
     return section_of(Series("errors_over_time", _SINCE_START, columns, rows), formats=_HTML)
 
 
-def latencies(stats: RunStats, **group: int) -> Histogram:
-    """The response time where there is one, else the service time."""
-    tally = stats.total(**group)
-    return tally.response.histogram if tally.response.histogram.count else tally.last_byte.histogram
-
-
-def distribution_section(key: str, named: Iterable[tuple[str, Histogram]]) -> Section:
-    """Latency by percentile, as far as the number of values tells it."""
-    lines = [(name, histogram) for name, histogram in named if histogram.count]
+def distribution_section(key: str, named: Sequence[tuple[str, Tally]]) -> Section:
+    """Latency by percentile, as far as the number of values tells it: the response time where all
+    have one, else the service time."""
+    due = all(
+        tally.response.histogram.count or not tally.last_byte.histogram.count
+        for _name, tally in named
+    )
+    latencies = [(name, tally.response if due else tally.last_byte) for name, tally in named]
+    lines = [(name, each.histogram) for name, each in latencies if each.histogram.count]
     quantiles = [histogram.quantiles(_PERCENTS) for _name, histogram in lines]
     columns = [
         Column(str(at), LATENCY, "latency at that percentile", name)
@@ -219,7 +220,8 @@ def distribution_section(key: str, named: Iterable[tuple[str, Histogram]]) -> Se
         for at, percent in enumerate(_PERCENTS)
     ]  # fmt: skip
     x = Column("percentile", PERCENT, "share of the operations that took no longer")
-    return section_of(Series(key, x, columns, rows), formats=_HTML)
+    kind = fact("latency", "response" if due else "service", WORD, "which one it is")
+    return Section(key, facts=[kind], series=[Series(key, x, columns, rows)], formats=_HTML)
 
 
 def _sources(stats: RunStats, breakdown: Breakdown, source: str) -> Section:

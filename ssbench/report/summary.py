@@ -401,15 +401,16 @@ def _limit(search: Row, over: str, slo: str) -> str:
 # A comparison
 
 
-def of_comparison(runs: Sequence[Row], total: Mapping[str, Any], differing: int) -> Section:
+def of_comparison(
+    runs: Sequence[Row], total: Mapping[str, Any], differing: int, kind: str
+) -> Section:
     """The summary of a comparison: what changed, over all operations, against the first run.
 
     :param total: the figures of all operations; empty where only some operations are compared.
     :param differing: settings in which the runs differ.
+    :param kind: which latency all runs have: response or service.
     """
     figures = {row["figure"]: row for row in total["figures"].rows} if total else {}
-    due = figures.get("response_p50_s")
-    kind = "response" if due and all(each.value is not None for each in due["runs"]) else "service"
     rates, latencies = {"operations/s": "operations_per_s"}, {f"{kind} p99": f"{kind}_p99_s"}
     if len(runs) == 2:
         rates["MB/s"] = "moved_bytes_per_s"

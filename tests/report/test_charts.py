@@ -291,7 +291,10 @@ def test_runs_are_compared_by_distribution_and_percentiles() -> None:
     stats = [RunStats.of(runs.lasting(14, 50, slower=slower)) for slower in (1.0, 2.0)]
     named = [(f"{at}.gz", each) for at, each in enumerate(stats)]
     found = charts(of_comparison(comparison(named, seed=1)))
-    assert list(found) == ["Latency distribution by run", "Latency percentiles by run"]
+    assert list(found) == [
+        "Latency distribution by run, all operations",
+        "Latency percentiles by run",
+    ]
     for chart in found.values():
         assert [line.name for line in chart.lines] == ["run 1", "run 2"]
         (first, second), *_ = zip(*(line.y for line in chart.lines), strict=True)
@@ -304,4 +307,13 @@ def test_runs_are_compared_by_distribution_and_percentiles() -> None:
     assert percentiles.ticks[:3] == [(0, "p50"), (1, "p90"), (2, "p95")]
     assert percentiles.y_title == "service time, ms"
     reads = of_comparison(comparison(named, seed=1, operations=("READ",)))
-    assert list(charts(reads)) == ["Latency distribution by run"]
+    assert list(charts(reads)) == ["Latency distribution by run, all operations"]
+
+
+def test_a_closed_and_an_open_loop_are_drawn_by_service_time() -> None:
+    due = RunStats.of(runs.lasting(14, 50, due=True, rate=50))
+    for other, kind in ((RunStats.of(runs.lasting(14, 50)), "service"), (due, "response")):
+        found = charts(of_comparison(comparison([("a", due), ("b", other)], seed=1)))
+        for chart in found.values():
+            assert chart.y_title == f"{kind} time, ms"
+            assert all(None not in line.y[:3] for line in chart.lines)
