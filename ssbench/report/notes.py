@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 
 from msgspec import structs
 
@@ -221,9 +222,12 @@ _MOST_LINES = 2
 def steadiness_notes(stats: RunStats) -> list[Note]:
     """What speaks against quoting an average of the run: every finding for JSON, a line for each
     sentence, with its stages and two at most, for people."""
+    view = stats.run.scenario
+    warmups_s = [view.stage_warmup_s(stage) for stage in range(stats.stage_count)]
+    excluded_s = max(view.warmup_s, *warmups_s) + view.cooldown_s
     found, by_sentence = [], defaultdict[tuple[Level, str], list[str]](list)
     for stage, finding in steadiness(stats):
-        sentence = _sentence(finding, stats.total(stage=stage).seconds)
+        sentence = _sentence(finding, stats.total(stage=stage).seconds, excluded_s)
         number = None if stage is None else stage + 1
         figures = {"finding": _FINDINGS[type(finding)], "stage": number, **structs.asdict(finding)}
         level = Level.NOTE if isinstance(finding, TooShort) else Level.WARNING
@@ -247,8 +251,10 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
     return found + lines
 
 
-def _sentence(finding: SteadinessFinding, span_s: float | None) -> str:
-    """:param span_s: of the run, or of the stage that the finding is about."""
+def _sentence(finding: SteadinessFinding, span_s: float | None, excluded_s: float) -> str:
+    """:param span_s: of the run, or of the stage that the finding is about.
+    :param excluded_s: the longest warm-up, and the cool-down.
+    """
     if isinstance(finding, TooShort):
         what = f"only {plural(finding.seconds, 'whole second')} completed"
         if not finding.seconds:
@@ -256,7 +262,7 @@ def _sentence(finding: SteadinessFinding, span_s: float | None) -> str:
             what = "shorter than one second" if brief else "no whole second completed"
         return (
             f"Too short to tell whether the rate was steady ({what}): run for"
-            f" {finding.wanted + 2} s or more."
+            f" {ceil(finding.wanted + 2 + excluded_s)} s or more."
         )
     if isinstance(finding, Stalled):
         return (

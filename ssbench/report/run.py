@@ -329,9 +329,9 @@ def _example(stats: RunStats, example: ErrorExample) -> Row:
 
 
 def _workers(stats: RunStats) -> Section:
-    spread = stats.worker_spread
+    spread, counts = stats.worker_spread, stats.requests_per_worker()
     facts = [
-        fact("requests_by_worker_id", stats.requests_per_worker(), COUNT, "operations", "json"),
+        fact("requests_by_worker_id", counts, COUNT, "of the whole run phase", "json"),
         fact("requests_min", spread and spread.min, COUNT, "the fewest of a worker", "json"),
         fact("requests_max", spread and spread.max, COUNT, "the most of a worker", "json"),
         fact("requests_mean", spread and spread.mean, COUNT, "per worker", "json"),

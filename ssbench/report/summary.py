@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from ssbench.core.stats.headroom import Bottleneck
@@ -53,13 +54,21 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
     name = "response time" if is_open else "service time"
     p50, p99, worst = (latency.percentiles[percent] for percent in (50, 99, 100))
     findings = [note.figures for note in sections["steadiness"].notes or ()]
+    warmup_s = max([run["warmup_s"], *(stage["warmup_s"] for stage in stages)])
     missed = [row for row in thresholds if not row["passed"]]
     rates = {stage["rate_per_s"] for stage in stages if stage["rate_per_s"]}
     target = f" ({_due(rates.pop())} due)" if len(rates) == 1 else ""
     lines = [
         ("Throughput", _throughput(total["requests_per_s"], total["moved_bytes_per_s"], target)),
         ("Latency", f"{_latency(p50, p99, worst)} ({name})" if latency.count else _NO_LATENCY),
-        ("Steadiness", _steadiness(steady, [each for each in findings if "finding" in each])),
+        (
+            "Steadiness",
+            _steadiness(
+                steady,
+                [each for each in findings if "finding" in each],
+                warmup_s + run["cooldown_s"],
+            ),
+        ),
         ("Failures", _failures(run, total, errors, run["ended"] == "cut off")),
         ("Bottleneck", _bottleneck(run, generator)),
         ("Run", _run(run, sections["settings"].row, total, stages)),
@@ -146,16 +155,20 @@ def _in_seconds(p50: float | None, p99: float | None, worst: float | None) -> It
         yield fact(key, None if value is None else value / 1e9, SECONDS, f"its {meaning}", "json")
 
 
-def _steadiness(steady: bool | None, found: Sequence[Row]) -> str:
-    """Whether the rate was steady, and the gravest finding in words."""
+def _steadiness(steady: bool | None, found: Sequence[Row], excluded_s: float) -> str:
+    """Whether the rate was steady, and the gravest finding in words.
+
+    :param excluded_s: the longest warm-up, and the cool-down.
+    """
     if steady:
         return "steady: no stall, drift or jump of the rate"
     if not found:
         return "unknown: no operation succeeded"
     grave = [each for each in found if each["finding"] != "too_short"]
     first = (grave or found)[0]
-    if not grave and first["stage"] is not None:
-        return f"unknown: run each stage for {first['wanted'] + 2} s or more to tell"
+    if not grave:
+        what = "run" if first["stage"] is None else "run each stage"
+        return f"unknown: {what} for {ceil(first['wanted'] + 2 + excluded_s)} s or more to tell"
     of_stage = "" if first["stage"] is None else f"stage {first['stage']}: "
     more = f" (and {len(grave) - 1} more)" if len(grave) > 1 else ""
     return f"{of_stage}{_finding(first)}{more}"
@@ -163,8 +176,6 @@ def _steadiness(steady: bool | None, found: Sequence[Row]) -> str:
 
 def _finding(finding: Row) -> str:
     kind = finding["finding"]
-    if kind == "too_short":
-        return f"unknown: run for {finding['wanted'] + 2} s or more to tell"
     if kind == "stalled":
         return (
             f"stalled in {finding['stalled']} of {finding['seconds']} s"

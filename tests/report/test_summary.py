@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -138,6 +139,28 @@ def test_stages_are_named_with_their_users(
 )
 def test_steadiness(rate: object, text: str) -> None:
     assert of_records(runs.lasting(20, rate))["Steadiness"].startswith(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "begins", "what", "needed"),
+    [
+        ({"warmup": 3, "cooldown": 1.5}, (0,), "run", "17 s"),
+        ({"stages": [{"warmup": 3}]}, (0,), "run", "15 s"),
+        (
+            {"warmup": 1, "cooldown": 2, "stages": [{}, {"warmup": 3}, {}]},
+            (0, 5, 10),
+            "run each stage",
+            "17 s",
+        ),
+    ],
+)
+def test_the_length_that_a_run_needs_includes_its_warm_up(
+    scenario: dict[str, Any], begins: tuple[int, ...], what: str, needed: str
+) -> None:
+    records = runs.lasting(12, 50, begins=begins, **scenario)
+    assert of_records(records)["Steadiness"] == f"unknown: {what} for {needed} or more to tell"
+    text = render(of_run(runs.stats_of(records)), "text")
+    assert set(re.findall(r"completed\): run for (\d+ s) or more", text)) == {needed}
 
 
 def test_a_run_without_a_success_has_no_latency_and_no_steadiness() -> None:
