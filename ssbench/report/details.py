@@ -224,6 +224,17 @@ def distribution_section(key: str, named: Sequence[tuple[str, Tally]]) -> Sectio
     return Section(key, facts=[kind], series=[Series(key, x, columns, rows)], formats=_HTML)
 
 
+_OF_SOURCE = (
+    Column("name", WORD, "which", "Name"),
+    Column("count", COUNT, "successes", "Count"),
+    Column("errors", COUNT, "failures", "Errors"),
+    Column("moved_bytes", BYTES, "by successes", "Data"),
+    Column("p50", LATENCY, "median service time"),
+    Column("p99", LATENCY, "its 99th percentile"),
+    Column("max", LATENCY, "the slowest"),
+)
+
+
 def _sources(stats: RunStats, breakdown: Breakdown, source: str) -> Section:
     """A row for each worker, or storage URL, with results."""
     rows = []
@@ -235,16 +246,9 @@ def _sources(stats: RunStats, breakdown: Breakdown, source: str) -> Section:
             worker = stats.run.workers.get((run_id, number))
             name = f"{worker.worker_id} ({worker.host})" if worker else f"#{number}"
         p50, p99, worst = tally.service.quantiles((50.0, 99.0, 100.0))
-        rows.append([
-            fact("name", name, WORD, "which", title="Name"),
-            fact("count", tally.count, COUNT, "successes", title="Count"),
-            fact("errors", tally.errors, COUNT, "failures", title="Errors"),
-            fact("moved_bytes", tally.bytes_moved, BYTES, "by successes", title="Data"),
-            fact("p50", p50, LATENCY, "median service time", title="p50"),
-            fact("p99", p99, LATENCY, "its 99th percentile", title="p99"),
-            fact("max", worst, LATENCY, "the slowest", title="max"),
-        ])  # fmt: skip
-    return section_of(Table.of(f"by_{source}", rows), formats=_HTML)
+        counts = {"count": tally.count, "errors": tally.errors, "moved_bytes": tally.bytes_moved}
+        rows.append({"name": name, **counts, "p50": p50, "p99": p99, "max": worst})
+    return section_of(Table(f"by_{source}", _OF_SOURCE, rows), formats=_HTML)
 
 
 def _host_metrics(stats: RunStats) -> Section:
