@@ -110,12 +110,13 @@ _OVER_TIME = (
 
 def seconds(stats: RunStats) -> Iterator[Row]:
     """A row for each second, warm-up and cool-down included."""
+    has_bytes = stats.total().has_bytes
     for second in stats.series.seconds():
         yield {
             "second": second.second + 1,
             "operations": second.count,
             "errors": second.errors,
-            "moved_bytes": None if stats.run.no_store else second.bytes_moved,
+            "moved_bytes": second.bytes_moved if has_bytes else None,
             **_quantiles("service", second.service),
             **_quantiles("response", second.response),
             "in_flight": second.in_flight,
@@ -132,7 +133,7 @@ def _points(stats: RunStats) -> Iterator[Row]:
     merged, never averaged."""
     width = -(-len(stats.series.span) // _MOST_POINTS) or 1
     seconds = iter(stats.series.seconds())
-    has_bytes = not stats.run.no_store
+    has_bytes = stats.total().has_bytes
     while some := list(islice(seconds, width)):
         moved = sum(second.bytes_moved for second in some)
         # The last second is no whole one: its rate would be a drop that was none.

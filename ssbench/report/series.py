@@ -146,7 +146,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("judged", judged, WORD, "the thresholds, one by one", "json"),
         *_shown_latencies(step, percentiles),
         *_of_thresholds(judged.rows, percentiles, thresholds),
-        fact("remarks", remarks, WORD, "what its figures do not say", "text"),
+        fact("remarks", remarks, WORD, "what its figures do not say", "text", title="Remarks"),
     ]
 
 

@@ -15,6 +15,7 @@ from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ, REMOVE
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.thresholds import Threshold
 from ssbench.report.model import (
     BYTES,
     COUNT,
@@ -47,6 +48,17 @@ def test_output_equals_the_golden_file(name: str) -> None:
 def test_files_of_0_3_9_give_its_own_report(name: str) -> None:
     theirs = (legacy.FOLDER / f"{name}.report.txt").read_text()
     assert render("classic", legacy.stats_of(name)) == theirs
+
+
+def test_what_was_read_in_a_run_of_0_3_9_is_unknown() -> None:
+    stats, threshold = legacy.stats_of("real"), Threshold.parse("throughput > 1B/s")
+    assert "MB/s" not in render("text", stats)
+    found = runs.as_json(stats, thresholds=[threshold])
+    parts = [found["total"], found["operations"]["READ"], found["summary"], *found["seconds"]]
+    assert {part.get("moved_bytes", part.get("moved_bytes_per_s")) for part in parts} == {None}
+    assert found["operations"]["CREATE"]["moved_bytes"] > 0
+    (judged,) = found["thresholds"]
+    assert judged["why"] == "files of ssbench 0.3.9 do not record bytes read"
 
 
 def test_the_first_percentile_is_the_column_and_all_are_in_the_line() -> None:

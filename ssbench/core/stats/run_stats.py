@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Phase
-from ssbench.core.operations import CRUD, row_of
+from ssbench.core.operations import CRUD, Body, row_of
 from ssbench.core.records import (
     ClockRecord,
     HostRecord,
@@ -220,7 +220,7 @@ class RunStats:
     ) -> Tally:
         """The sum over the groups; None: all. Read-only."""
         total = self._tallies.total(operation, size_class, stage)
-        total.has_bytes = not self.run.no_store
+        total.has_bytes = self._knows_bytes(operation)
         total.has_items = self._tallies.total().items > 0
         if stage is None and total.first_start_ns is not None and total.last_end_ns is not None:
             origin_ns = self._origin_ns
@@ -232,6 +232,14 @@ class RunStats:
             of = windows if stage is None else windows[stage : stage + 1]
             total.window_ns = sum(window.high_ns - window.low_ns for window in of)
         return total
+
+    def _knows_bytes(self, operation: int | None) -> bool:
+        """Whether it is known how many bytes this operation moved; None: all together."""
+        if self.run.no_store or not self.run.legacy:
+            return not self.run.no_store
+        # ssbench 0.3.9 does not record the size of what was read.
+        rows = self.run.operations
+        return operation is not None and row_of(operation, rows).body is not Body.RECEIVED
 
     @property
     def rate_basis(self) -> Basis:

@@ -114,7 +114,7 @@ class Counts(Struct):
     bytes_moved: int = 0  #: by successes
     failed_bytes: int = 0  #: by failed operations
     items: int = 0  #: entries that successes listed, or objects that they handled
-    has_bytes: bool = True  #: False if no store was involved: bytes mean nothing then
+    has_bytes: bool = True  #: False if the bytes are not known, or there was no store
     has_items: bool = False  #: True if any operation of the run has items
     first_start_ns: int | None = None
     last_end_ns: int | None = None

@@ -292,6 +292,8 @@ class Threshold(Struct, frozen=True):
     def _nothing(self, stats: RunStats) -> str:
         if self.metric == "throughput" and stats.run.no_store:
             return "no store was involved (--noop), so nothing was moved"
+        if self.metric == "throughput" and stats.run.legacy:
+            return "files of ssbench 0.3.9 do not record bytes read"
         due = any(mark.rate for mark in stats.run.stages)
         if self.metric == "late" and not due and stats.total().operations:
             return "no operation had a due time: a closed loop"
