@@ -280,6 +280,11 @@ def test_the_steps_of_a_series_are_points_in_the_order_of_their_loads(
         assert chart.lines[0].labels == [first, f"4 {unit}", f"8 {unit}"]
 
 
+def test_a_series_without_a_step_that_counts_has_no_charts() -> None:
+    settings = SeriesSettings("own", "users", (50.0, 99.9, 100.0))
+    assert charts(of_series(settings, [replace(step(9), users_asked=9, users_ran=4)])) == {}
+
+
 def test_the_highest_load_that_met_the_slo_is_marked() -> None:
     against, rates, latencies = of_steps("users", 8, 2, 4, best=4).values()
     assert against.marks == [Mark("limit", 40, None, "4 users: highest load that met the SLO")]

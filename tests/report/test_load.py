@@ -193,6 +193,16 @@ def test_rates_of_a_closed_loop_begin_with_its_first_operation() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("after_ms", "shown"), [(1500, "1.5 s"), (999, "999 ms"), (10, "10 ms"), (9.94, "9.9 ms")]
+)
+def test_it_says_how_long_after_the_load_operations_completed(after_ms: float, shown: str) -> None:
+    last_ns = SECOND + round(after_ms * runs.MS)
+    row = runs.result(1, READ, start_ns=29 * SECOND, last_byte_ns=last_ns)
+    lines = report([runs.header(), PhaseRecord(Phase.RUN, 0.0, 4), *CLOSED, runs.batch([row])])
+    assert f"1 operation completed in the {shown} after the load ended" in lines
+
+
 def test_a_plain_run_has_no_such_lines() -> None:
     text = "\n".join(report(run([], [1, 2], due=False)))
     for word in ("Load:", "Left out", "STAGES", "Response time"):
