@@ -158,8 +158,8 @@ MESSAGES: dict[str, dict[str, str]] = {
         "is closed; nothing more is written": "an earlier message says why",
         "and on are in use": "delete old logs of workers in the folder",
         "this command needs the package numpy": "",
-        "cannot print the report": "what reads the output has ended, or the terminal's encoding "
-        "lacks a character",
+        "cannot write to standard output": "free space where it goes; files and results were "
+        "written",
         "--html-assets: is for": "",
         "--html-assets: plotly is not installed": "",
         "too many open files|: raise the limit": "",

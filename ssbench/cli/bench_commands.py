@@ -10,7 +10,7 @@ from functools import partial
 
 from ssbench import report, statfile
 from ssbench.cli.config import command_config
-from ssbench.cli.console import check_writable, tell, tell_status, write_result
+from ssbench.cli.console import check_writable, say, tell, tell_status, write_result
 from ssbench.cli.options import BENCH_PREFIX
 from ssbench.cli.progress import make_progress
 from ssbench.cli.report_files import check_report_files, write_report_files
@@ -124,11 +124,10 @@ class MinuteLines(Observer):
             work += f", {config.iterations} times"
         if config.method.is_mixed:
             work = f"objects for {config.seconds:g}s"
-        print(
+        say(
             f"Bench-{config.method.name.upper()} of {work}, in"
             f" {plural(config.containers, 'container')}, at {config.users} concurrency"
-            f"{' for each operation' if config.method.is_mixed else ''}...",
-            flush=True,
+            f"{' for each operation' if config.method.is_mixed else ''}..."
         )
 
     def update(self, progress: RunProgress) -> None:
@@ -137,10 +136,9 @@ class MinuteLines(Observer):
         self._due_s += _MINUTE_S
         done, elapsed_s = progress.done - progress.errors, progress.elapsed_s
         unit = _unit(self.config)
-        print(
-            f"{elapsed_s:.5f}s for {done} {unit} so far, {done / elapsed_s:.5f} {unit} per"
-            " second...",
-            flush=True,
+        say(
+            f"{elapsed_s:.5f}s for {done} {unit} so far,"
+            f" {done / elapsed_s:.5f} {unit} per second..."
         )
 
     def end_phase(self) -> None:
@@ -243,7 +241,7 @@ def _unit(config: BenchConfig) -> str:
 
 def tell_outcome(config: BenchConfig, result: RunResult, emptied: EmptiedContainers | None) -> None:
     """Print the rate, failures, and what became of the containers."""
-    print(last_line(config, result), flush=True)
+    say(last_line(config, result))
     counts = result.outcome.counts
     if counts.failed or counts.lost:
         sent = counts.done + counts.failed + counts.lost
@@ -255,7 +253,7 @@ def tell_outcome(config: BenchConfig, result: RunResult, emptied: EmptiedContain
         for reason, kept in emptied.kept.items():
             tell(f"Left alone: {plural(kept, 'container')}: {reason}")
         if not config.run.is_noop:
-            print(f"Deleted {plural(emptied.deleted, 'emptied container')}.", flush=True)
+            say(f"Deleted {plural(emptied.deleted, 'emptied container')}.")
 
 
 def write_outputs(

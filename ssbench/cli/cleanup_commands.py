@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.cli.console import tell
+from ssbench.cli.console import say, tell
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.signals import Signals
 from ssbench.cli.store_options import store_options
@@ -58,10 +57,10 @@ class Cleaner(Struct, frozen=True):
         """Ask for confirmation if wanted; True, and reported, if the user declines."""
         if not self.asks:
             return False
-        print("Delete them? [y/N] ", end="", file=sys.stderr, flush=True)
+        print("Delete them? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 # no new line
         if sys.stdin.readline().strip().casefold() in ("y", "yes"):
             return False
-        print("Nothing was deleted.", file=sys.stderr)
+        tell("Nothing was deleted.")
         return True
 
 
@@ -120,15 +119,15 @@ def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) ->
     if cleaner.client.stopping():
         return ExitStatus.INTERRUPTED
     if not entries:
-        print(f"No containers to delete ({_pattern(base, policy)}).")
-        _report_skipped(planned, sys.stdout)
+        say(f"No containers to delete ({_pattern(base, policy)}).")
+        _report_skipped(planned, say)
         return ExitStatus.OK
     if cleaner.dry_run:
-        _announce_containers(counted, "Would delete", len(entries), sys.stdout)
-        _report_skipped(planned, sys.stdout)
+        _announce_containers(counted, "Would delete", len(entries), say)
+        _report_skipped(planned, say)
         return ExitStatus.OK
-    _announce_containers(counted, cleaner.verb, NAMED, sys.stderr)
-    _report_skipped(planned, sys.stderr)
+    _announce_containers(counted, cleaner.verb, NAMED, tell)
+    _report_skipped(planned, tell)
     if cleaner.declined():
         return ExitStatus.FAILED
     entries = [replace(one.entry, object_count=_expected(one)) for one in counted]
@@ -139,7 +138,7 @@ def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) ->
         f"{result.rate(result.objects):,.1f} objects/s,"
         f" {result.rate(result.containers):,.1f} containers/s"
     )
-    print(
+    say(
         f"Deleted {plural(result.objects, 'object')} and"
         f" {plural(result.containers, 'container')} in {result.seconds:.1f} s ({rates})."
     )
@@ -183,12 +182,12 @@ def delete_orphans(
         return ExitStatus.INTERRUPTED
     searched_all = ExitStatus.FAILED if found.unmarked.count else ExitStatus.OK
     if not found.total:
-        print(_nothing(orphans, found))
-        _report_unmarked(found, sys.stdout)
+        say(_nothing(orphans, found))
+        _report_unmarked(found, say)
         return searched_all
     if not cleaner.dry_run:
-        _announce_objects(cleaner.verb, orphans, found, NAMED, sys.stderr)
-        _report_unmarked(found, sys.stderr)
+        _announce_objects(cleaner.verb, orphans, found, NAMED, tell)
+        _report_unmarked(found, tell)
         if cleaner.declined():
             return ExitStatus.FAILED
     title = "Looking at objects" if cleaner.dry_run else "Deleting objects"
@@ -196,23 +195,23 @@ def delete_orphans(
         result = resume.delete(cleaner.client, orphans, found, progress, dry_run=cleaner.dry_run)
     done = result.objects or result.uploads
     if cleaner.dry_run and result.ok and not (done or result.interrupted):
-        print(f"Nothing is left of run {orphans.run_id}.")
-        _report_unmarked(found, sys.stdout)
+        say(f"Nothing is left of run {orphans.run_id}.")
+        _report_unmarked(found, say)
         return searched_all
     if cleaner.dry_run:
         named = len(found.containers)
-        _announce_objects("Would delete", orphans, found, named, sys.stdout, result)
-        _report_unmarked(found, sys.stdout)
-        _report_foreign(result, sys.stdout)
+        _announce_objects("Would delete", orphans, found, named, say, result)
+        _report_unmarked(found, say)
+        _report_foreign(result, say)
         _report_failures(result, "object")
         return ExitStatus.INTERRUPTED if result.interrupted else searched_all
-    _report_foreign(result, sys.stderr)
+    _report_foreign(result, tell)
     if result.ok and not done:
-        print(f"Nothing was left of run {orphans.run_id}.")
+        say(f"Nothing was left of run {orphans.run_id}.")
     else:
         were = "was" if result.absent == 1 else "were"
         absent = f"; {result.absent:,} {were} gone before" if result.absent else ""
-        print(
+        say(
             f"Deleted {_what(result.objects, result.uploads)} of run {orphans.run_id} in"
             f" {result.seconds:.1f} s ({result.rate(result.objects):,.1f} objects/s){absent}."
         )
@@ -233,29 +232,28 @@ def _pattern(base: str, policy: str | None) -> str:
 
 
 def _announce_containers(
-    counted: Sequence[ContainerCount], verb: str, most: int, file: TextIO
+    counted: Sequence[ContainerCount], verb: str, most: int, show: Callable[[str], None]
 ) -> None:
     objects, size = sum(one.objects for one in counted), sum(one.bytes_used for one in counted)
     complete = all(one.complete for one in counted)
     held = f"{_least(complete)}{plural(objects, 'object')} ({_least(complete)}{bytes_text(size)})"
-    print(f"{verb} {plural(len(counted), 'container')} with {held}:", file=file)
-    _list([(one.entry.name, _held(one)) for one in counted], most, file)
+    show(f"{verb} {plural(len(counted), 'container')} with {held}:")
+    _list([(one.entry.name, _held(one)) for one in counted], most, show)
     if not complete:
         said = plural(sum(one.entry.object_count for one in counted), "object")
         used = bytes_text(sum(one.entry.bytes_used for one in counted))
-        print(
+        show(
             f"Large containers were counted only in part. The account reports {said} ({used}) in"
-            " total; its counters lag behind.",
-            file=file,
+            " total; its counters lag behind."
         )
 
 
-def _list(containers: Sequence[tuple[str, str]], most: int, file: TextIO) -> None:
+def _list(containers: Sequence[tuple[str, str]], most: int, show: Callable[[str], None]) -> None:
     for name, content in containers[:most]:
-        print(f"  {printable(name)}  {content}", file=file)
+        show(f"  {printable(name)}  {content}")
     if len(containers) > most:
         more = plural(len(containers) - most, "more container")
-        print(f"  ... and {more}, up to {printable(containers[-1][0])}", file=file)
+        show(f"  ... and {more}, up to {printable(containers[-1][0])}")
 
 
 def _held(one: ContainerCount) -> str:
@@ -275,14 +273,14 @@ def _expected(one: ContainerCount) -> int:
     return one.objects if one.complete else max(one.objects, one.entry.object_count)
 
 
-def _report_skipped(planned: CleanupPlan, file: TextIO) -> None:
+def _report_skipped(planned: CleanupPlan, show: Callable[[str], None]) -> None:
     for reason, kept in planned.kept.items():
-        _report_kept(kept, reason.value, file)
+        _report_kept(kept, reason.value, show)
 
 
-def _report_kept(kept: KeptContainers, why: str, file: TextIO) -> None:
+def _report_kept(kept: KeptContainers, why: str, show: Callable[[str], None]) -> None:
     names, more = ", ".join(map(printable, kept.examples)), kept.count - len(kept.examples)
-    print(f"Left alone: {names}{f' and {more:,} more' if more else ''}: {why}", file=file)
+    show(f"Left alone: {names}{f' and {more:,} more' if more else ''}: {why}")
 
 
 def _nothing(orphans: OrphanedObjects, found: SearchResult) -> str:
@@ -300,7 +298,7 @@ def _announce_objects(
     orphans: OrphanedObjects,
     found: SearchResult,
     most: int,
-    file: TextIO,
+    show: Callable[[str], None],
     result: CleanupResult | None = None,
 ) -> None:
     """Print ``Deleting 30 objects of run 1f2e3d4c5b, in 3 containers:``, and their names.
@@ -315,11 +313,11 @@ def _announce_objects(
         total = _what(result.objects, result.uploads)
     elif unlisted:  # they may be gone, as after an earlier clean-up
         total = f"what is left of {total}"
-    print(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}:", file=file)
+    show(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}:")
     holding = sorted((name, count) for name, count in found.containers.items() if count)
-    _list([(name, plural(count, "object")) for name, count in holding], most, file)
+    _list([(name, plural(count, "object")) for name, count in holding], most, show)
     if result is None:
-        print(f"Objects without the run's header ({RUN_HEADER}) stay.", file=file)
+        show(f"Objects without the run's header ({RUN_HEADER}) stay.")
 
 
 def _what(objects: int, uploads: int) -> str:
@@ -328,18 +326,17 @@ def _what(objects: int, uploads: int) -> str:
     return f"{said} and {plural(uploads, 'open upload')}" if uploads else said
 
 
-def _report_unmarked(found: SearchResult, file: TextIO) -> None:
+def _report_unmarked(found: SearchResult, show: Callable[[str], None]) -> None:
     if found.unmarked.count:
         why = f"no mark of ssbench ({MARKER_HEADER}); --use-existing looks there as well"
-        _report_kept(found.unmarked, why, file)
+        _report_kept(found.unmarked, why, show)
 
 
-def _report_foreign(result: CleanupResult, file: TextIO) -> None:
+def _report_foreign(result: CleanupResult, show: Callable[[str], None]) -> None:
     if result.foreign:
-        print(
+        show(
             f"Left alone: {plural(result.foreign, 'object')} named as the run's, without its"
-            f" header ({RUN_HEADER}): uploaded by others, or by a release without it",
-            file=file,
+            f" header ({RUN_HEADER}): uploaded by others, or by a release without it"
         )
 
 
@@ -349,9 +346,9 @@ def _report_failures(result: CleanupResult, unit: str) -> None:
         failed = [plural(result.failed_objects, "object")]
         if unit == "container" or result.failed_containers:
             failed.append(plural(result.failed_containers, "container"))
-        print(f"Failed: {', '.join(failed)}; for example:", file=sys.stderr)
+        tell(f"Failed: {', '.join(failed)}; for example:")
         for example in result.examples:
-            print(f"  {example}", file=sys.stderr)
+            tell(f"  {example}")
     if result.left:
         why = "interrupted" if result.interrupted else printable(result.abort_reason)
-        print(f"Ended early, {plural(result.left, unit)} left: {why}", file=sys.stderr)
+        tell(f"Ended early, {plural(result.left, unit)} left: {why}")

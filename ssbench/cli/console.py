@@ -6,6 +6,7 @@ Names, reasons and error texts come from workers, stores and files, and are not 
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import os
 import sys
@@ -23,30 +24,50 @@ if TYPE_CHECKING:
 
 MASK = "********"  #: in place of a secret
 _GZIP = b"\x1f\x8b"  #: the first bytes of every stat file
+_output_faults: list[str] = []  #: why standard output could not be written
 
 
-def tell(text: object, file: TextIO | None = None) -> None:
-    """Print lines without control characters, on standard error by default."""
-    print(printable_lines(str(text)), file=sys.stderr if file is None else file, flush=True)
+def tell(text: object) -> None:
+    """Print lines without control characters on standard error. If that fails, they are lost."""
+    _write(sys.stderr, [f"{printable_lines(str(text))}\n"])
 
 
 def say(text: object) -> None:
-    """Print lines without control characters on standard output.
+    """Print lines without control characters on standard output, or, if that can't be written, on
+    standard error."""
+    write_output([f"{printable_lines(str(text))}\n"])
+    if _output_faults:
+        tell(text)
 
-    :raises SsbenchError: it can't be written.
+
+def write_output(parts: Iterable[str]) -> None:
+    """Write to standard output, piece by piece.
+
+    Nothing ends if that fails, as a run that has begun is worth more than its output: the rest is
+    dropped, and ``check_output`` reports it at the end.
     """
+    error = _write(sys.stdout, parts)
+    if error is not None and not isinstance(error, BrokenPipeError):  # the reader has seen enough
+        _output_faults.append(f"cannot write to standard output: {error.strerror}")
+
+
+def check_output() -> None:
+    """:raises SsbenchError: something could not be written to standard output since last time."""
+    faults = _output_faults.copy()
+    _output_faults.clear()
+    if faults:
+        raise SsbenchError(faults[0])
+
+
+def _write(stream: TextIO, parts: Iterable[str]) -> OSError | None:
+    """Write, and return the error that ended it, if any."""
     try:
-        tell(text, sys.stdout)
-    except BrokenPipeError:
-        raise  # the reader has seen enough
+        stream.writelines(parts)
+        stream.flush()
     except OSError as error:
-        raise unprintable(error) from error
-
-
-def unprintable(error: OSError) -> SsbenchError:
-    """The error for a user of standard output that can't be written; nothing is, from now on."""
-    discard(sys.stdout)
-    return SsbenchError(f"cannot write to standard output: {error.strerror}")
+        discard(stream)
+        return error
+    return None
 
 
 def tell_status(reasons: Mapping[ExitStatus, str]) -> ExitStatus:
@@ -109,16 +130,10 @@ def write_result(parts: Iterable[str], path: str | None = None) -> None:
     """Write a report, piece by piece, to a file; None and ``-`` are standard output.
 
     :raises UsageError: the file is a stat file: a typing error must not cost a run.
-    :raises SsbenchError: it can't be written.
+    :raises SsbenchError: the file can't be written.
     """
     if path is None or path == "-":
-        try:
-            sys.stdout.writelines(parts)
-            sys.stdout.flush()
-        except OSError as error:
-            discard(sys.stdout)
-            if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
-                raise SsbenchError(f"cannot print the report: {error.strerror}") from error
+        write_output(parts)
         return
     with _new_file(path, "w", encoding="utf-8") as file:
         file.writelines(parts)
@@ -243,9 +258,13 @@ def discard(stream: TextIO) -> None:
         os.close(null)
 
 
-def open_closed_streams() -> None:
-    """Open standard streams that are closed (``2>&-``), so that no file takes their place."""
+def prepare_streams() -> None:
+    """Open standard streams that are closed (``2>&-``), so that no file takes their place, and
+    escape characters that the encoding of standard output lacks (LC_ALL=C)."""
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_RDWR), fd)
             setattr(sys, name, os.fdopen(fd, "w" if fd else "r", closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        with suppress(OSError):  # its descriptor is closed; the first output will show it
+            sys.stdout.reconfigure(errors="backslashreplace")

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 
 from ssbench.cli.config import base_config, run_config
-from ssbench.cli.console import printable_lines, tell
+from ssbench.cli.console import printable_lines, say, tell
 from ssbench.cli.progress import make_progress
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, UsageError
@@ -41,10 +41,10 @@ def doctor(ns: argparse.Namespace) -> ExitStatus:
         for each in Doctor(config, scenario, [progress], stop).findings():
             found.append(each)
             for line in _lines(each):
-                print(line, flush=True)
+                say(line)
     wrong = [each for each in found if each.verdict in (Verdict.WARNING, Verdict.FAILED)]
     if not wrong:
-        print("All is well.")
+        say("All is well.")
         return ExitStatus.OK
     failed = sum(each.verdict is Verdict.FAILED for each in wrong)
     tell(f"ssbench-master: {plural(len(wrong) - failed, 'warning')}, {failed} failed")

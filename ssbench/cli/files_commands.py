@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from ssbench.cli.console import tell
+from ssbench.cli.console import say, tell
 from ssbench.cli.progress import make_progress
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, UsageError
@@ -20,7 +20,7 @@ _READ_BUFFER, _BUFFER = 8 << 10, 4 << 20  #: as in the tables that this command 
 
 def gen_files(ns: argparse.Namespace) -> ExitStatus:
     generate(ns.folder, ns.count, ns.total)
-    print(f"{printable(ns.folder)}: {plural(ns.count, 'file')}, {_size(ns.total)}")
+    say(f"{printable(ns.folder)}: {plural(ns.count, 'file')}, {_size(ns.total)}")
     return ExitStatus.OK
 
 
@@ -28,7 +28,7 @@ def diff_dirs(ns: argparse.Namespace) -> ExitStatus:
     """Compare two folders; FAILED if they differ."""
     found = first_difference(ns.first, ns.second)
     if found:
-        print(found)
+        say(found)
     return ExitStatus.FAILED if found else ExitStatus.OK
 
 
@@ -44,14 +44,15 @@ def bench_files(ns: argparse.Namespace) -> ExitStatus:
         for step in measure(config, [progress], stop):
             cells = _cells(config, step)
             if not has_head:
-                print(_line(cells), _line(["-"] * len(cells)), sep="\n")
+                say(_line(cells))
+                say(_line(["-"] * len(cells)))
             has_head = True
-            print(_line(cells.values()), flush=True)
+            say(_line(cells.values()))
             if step.failed:
                 has_failed = True
                 tell(f"WARNING: {plural(step.failed, 'operation')} failed: {step.example}")
     if step and not step.failed:
-        print(f"Disk usage (du): {_size(step.disk_bytes)} for {_size(step.bytes)} of content.")
+        say(f"Disk usage (du): {_size(step.disk_bytes)} for {_size(step.bytes)} of content.")
     return ExitStatus.FAILED if has_failed else ExitStatus.OK
 
 

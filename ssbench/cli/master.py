@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import io
 import logging
 import os
 import sys
@@ -19,21 +18,17 @@ from pathlib import Path
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.console import (
     check_files,
-    discard,
+    check_output,
     log_to_stderr,
-    open_closed_streams,
+    prepare_streams,
     say,
     tell,
-    unprintable,
 )
 from ssbench.cli.worker_options import WORKER
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.text import printable
 
-_FREE_SPACE = (
-    "free space where results and temporary files are put (-s, TMPDIR), or where standard output"
-    " goes"
-)
+_FREE_SPACE = "free space where results and temporary files are put (-s, TMPDIR)"
 #: System errors that are neither a user's mistake nor a defect (too few descriptors or processes,
 #: too little memory, a full disk) -> what to do about them.
 _SHORTAGES = {
@@ -48,31 +43,20 @@ _SHORTAGES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
-    open_closed_streams()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A name that the encoding lacks (LC_ALL=C) must not cost the whole report.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    prepare_streams()
     try:
         status = _command(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
+        check_output()
     except SsbenchError as error:
         tell(f"ssbench-master: {error}")
         return int(error.exit_status)
     except KeyboardInterrupt as error:
         tell(f"ssbench-master: {str(error) or 'interrupted'}")
         return int(ExitStatus.INTERRUPTED)
-    except BrokenPipeError:
-        discard(sys.stdout)  # the reader has seen enough
-        return int(ExitStatus.OK)
     except OSError as error:
         if error.errno not in _SHORTAGES:
             raise
-        why = f"system error: {error.strerror}: {_SHORTAGES[error.errno]}"
-        try:
-            sys.stdout.flush()
-        except OSError:  # again: it still has what it could not write
-            why = str(unprintable(error))
-        tell(f"ssbench-master: {why}")
+        tell(f"ssbench-master: system error: {error.strerror}: {_SHORTAGES[error.errno]}")
         return int(ExitStatus.FAILED)
     return int(status)
 
@@ -165,11 +149,11 @@ def kill_workers(namespace: argparse.Namespace) -> ExitStatus:
         config = transport_config(namespace, os.environ)
         ended, left = kill(config, namespace.worker_wait_s, [progress], stop)
     for name in ended:
-        print(f"Ended worker {printable(name)}")
+        say(f"Ended worker {printable(name)}")
     for name in left:
-        tell(f"Still running: worker {name}")
+        tell(f"Still running: worker {printable(name)}")
     if not ended and not left:
-        print("No workers were found.", file=sys.stderr)
+        tell("No workers were found.")
     return ExitStatus.OK if ended and not left else ExitStatus.FAILED
 
 
@@ -178,12 +162,7 @@ def make_key(namespace: argparse.Namespace) -> ExitStatus:
 
     CurveKey.generate().save(namespace.new_key_file)
     name = printable(namespace.new_key_file)
-    said = f"Wrote {name}; copy it to all worker hosts over a secure channel"
-    try:
-        say(said)
-    except SsbenchError:
-        tell(said)  # it is true all the same
-        raise
+    say(f"Wrote {name}; copy it to all worker hosts over a secure channel")
     return ExitStatus.OK
 
 

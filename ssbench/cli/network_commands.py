@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from ssbench.cli.config import transport_config
-from ssbench.cli.console import tell
+from ssbench.cli.console import say, tell
 from ssbench.cli.progress import make_progress
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus
@@ -41,9 +41,9 @@ def check(ns: argparse.Namespace) -> ExitStatus:
         for link in check_network(config, [progress], stop):
             links.append(link)
             for line in _tables(link, 2 * len(links) - 1):
-                print(printable(line), flush=True)
+                say(printable(line))
     for line in _summary(links):
-        print(printable(line))
+        say(printable(line))
     failed = [link for link in links if link.fault]
     if failed:
         tell(f"ssbench-master: {plural(len(failed), 'connection')} could not be measured")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from ssbench.cli.console import discard, tell
+from ssbench.cli.console import check_output, tell, write_output
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
@@ -160,16 +160,12 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, str(error)) from error
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        stream = file or sys.stdout
-        try:
-            stream.write(message)
-            stream.flush()
-        except BrokenPipeError:
-            discard(stream)  # the reader of a help has seen enough
+        if message and file is not sys.stderr:
+            write_output([message])
+            check_output()
 
     def error(self, message: str) -> NoReturn:
-        tell(f"{self.prog}: {message}")
-        print(f"(see {self.prog} -h)", file=sys.stderr)
+        tell(f"{self.prog}: {message}\n(see {self.prog} -h)")
         sys.exit(2)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from ssbench.cli.config import command_config
-from ssbench.cli.console import tell, tell_status
+from ssbench.cli.console import say, tell, tell_status
 from ssbench.cli.progress import NoProgress
 from ssbench.cli.screen import Screen
 from ssbench.cli.signals import Signals
@@ -62,23 +62,22 @@ def upload(ns: argparse.Namespace) -> ExitStatus:
         policy=ns.policy,
         **common,
     )
-    say = _say_as_profiler if ns.as_profiler else _say
     stop = Stop()
-    with _Runs(ns, stop) as runs, ExitStack() as stack:
+    with _Runs(ns, stop, _say_as_profiler if ns.as_profiler else say) as runs, ExitStack() as stack:
         upload = FolderUpload(config, stack, [runs.progress], stop)
         runs.show(upload)
         for line in _container_lines(upload, driver):
-            say(line)
+            runs.say(line)
         for line in _skipped_lines(upload):
             tell(line)
         for users in config.users:
             for checksum in config.checksums:
-                say(_DOING[checksum].format(_title(driver)))
-                say(f"Spawning {users} users to run")
-                say(f"Copying {len(upload.names)} files concurrently")
-                if not runs.add(upload.run(users, checksum), say):
-                    return runs.end(say)
-        return runs.end(say)
+                runs.say(_DOING[checksum].format(_title(driver)))
+                runs.say(f"Spawning {users} users to run")
+                runs.say(f"Copying {len(upload.names)} files concurrently")
+                if not runs.add(upload.run(users, checksum)):
+                    return runs.end()
+        return runs.end()
 
 
 def download(ns: argparse.Namespace) -> ExitStatus:
@@ -93,13 +92,13 @@ def download(ns: argparse.Namespace) -> ExitStatus:
         runs.show(download)
         used = len(download.names)
         more = f", of which {used:,} are read" if used < download.listed else ""
-        _say(f"Container {printable(config.container)}: {plural(download.listed, 'object')}{more}")
+        say(f"Container {printable(config.container)}: {plural(download.listed, 'object')}{more}")
         for line in _unmatched_lines(download):
             tell(line)
         for users in config.users:
-            _say(f"Spawning {users} users to run")
-            _say(f"Reading {plural(used, 'object')} concurrently")
-            if not runs.add(download.run(users), _say):
+            say(f"Spawning {users} users to run")
+            say(f"Reading {plural(used, 'object')} concurrently")
+            if not runs.add(download.run(users)):
                 break
         for names, why in (
             (download.missing, "not in the container"),
@@ -108,13 +107,19 @@ def download(ns: argparse.Namespace) -> ExitStatus:
             if names:
                 text = f"{plural(len(names), 'file')} of {ns.folder}: {why}"
                 runs.reasons.setdefault(ExitStatus.FAILED, text)
-        return runs.end(_say)
+        return runs.end()
 
 
 class _Runs:
-    """The runs of one command: prints what each did, and collects the reasons of the status."""
+    """The runs of one command: prints what each did, and collects the reasons of the status.
 
-    def __init__(self, ns: argparse.Namespace, stop: Stop) -> None:
+    :param say: prints a line that Swift Profiler prints, too.
+    """
+
+    def __init__(
+        self, ns: argparse.Namespace, stop: Stop, say: Callable[[str], None] = say
+    ) -> None:
+        self.say = say
         shows = not ns.quiet and ns.progress != "none"
         kind = TransferProgress if shows else NoProgress
         self.progress = kind(Screen(sys.stderr), quiet=ns.quiet)
@@ -138,13 +143,13 @@ class _Runs:
         if isinstance(self.progress, TransferProgress):
             self.progress.transfer = transfer
 
-    def add(self, step: TransferStep, say: Callable[[str], None]) -> bool:
+    def add(self, step: TransferStep) -> bool:
         """A run has ended; returns whether another may follow."""
         self._steps.append(step)
         for line in step_lines(step):
-            say(line)
+            self.say(line)
         for line in cpu_lines(step):
-            _say(line)
+            say(line)
         for line in failure_lines(step):
             tell(line)
         result = step.result
@@ -159,11 +164,11 @@ class _Runs:
             ExitStatus.FAILED not in result.reasons
         )
 
-    def end(self, say: Callable[[str], None]) -> ExitStatus:
+    def end(self) -> ExitStatus:
         """Print the table of several runs, and why the status is not 0."""
         if len(self._steps) > 1:
             for line in table(self._steps):
-                say(line)
+                self.say(line)
         return tell_status(self.reasons)
 
     def _tell_where(self, path: str, has_results: bool) -> None:
@@ -184,13 +189,9 @@ def _common(ns: argparse.Namespace) -> dict[str, Any]:
 # Lines ------------------------------------------------------------------------------------
 
 
-def _say(line: str) -> None:
-    print(printable(line), flush=True)
-
-
 def _say_as_profiler(line: str) -> None:
     """With the date, as Go's log package writes it."""
-    _say(f"{time.strftime('%Y/%m/%d %H:%M:%S')} {line}")
+    say(f"{time.strftime('%Y/%m/%d %H:%M:%S')} {line}")
 
 
 def _title(driver: str) -> str:

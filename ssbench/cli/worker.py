@@ -16,7 +16,7 @@ import gevent
 from gevent import get_hub
 from msgspec.structs import replace
 
-from ssbench.cli.console import log_to_stderr, tell
+from ssbench.cli.console import check_output, log_to_stderr, prepare_streams, say, tell
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import handle_signals, wanted_signals
 from ssbench.cli.site import WORKER_TABLE, SiteDefaults, describe
@@ -50,6 +50,7 @@ log = logging.getLogger("ssbench")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
+    prepare_streams()
     words = sys.argv[1:] if arguments is None else arguments
     try:
         # Workers that a master starts get from it all that they need.
@@ -58,18 +59,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         site = SiteDefaults() if is_child or is_help else SiteDefaults.read(os.environ)
         site.check({WORKER_TABLE: WORKER}, WORKER_TABLE)
         namespace = worker_parser(site.values(WORKER_TABLE, WORKER)).parse_args(words)
-    except UsageError as error:
-        tell(f"ssbench-worker: {error}")
-        return int(error.exit_status)
-    if namespace.show_config:
-        for line in describe(namespace, WORKER, os.environ):
-            tell(line, sys.stdout)
-        return int(ExitStatus.OK)
-    level = logging.DEBUG if namespace.verbose else logging.INFO
-    # Several may log to one stream.
-    name = "" if namespace.parent_pipe is None else f"{namespace.worker_id} ".replace("%", "%%")
-    log_to_stderr(level, f"%(asctime)s {name}%(levelname)s:%(message)s")
-    try:
+        if namespace.show_config:
+            for line in describe(namespace, WORKER, os.environ):
+                say(line)
+            check_output()
+            return int(ExitStatus.OK)
+        level = logging.DEBUG if namespace.verbose else logging.INFO
+        # Several may log to one stream.
+        name = "" if namespace.parent_pipe is None else f"{namespace.worker_id} ".replace("%", "%%")
+        log_to_stderr(level, f"%(asctime)s {name}%(levelname)s:%(message)s")
         return int(_run(namespace))
     except SsbenchError as error:
         tell(f"ssbench-worker: {error}")

@@ -11,13 +11,11 @@ import logging
 import os
 import select
 import signal
-import sys
 import time
-from contextlib import suppress
 from types import FrameType
 
 from ssbench import __version__
-from ssbench.cli.console import tell
+from ssbench.cli.console import tell, write_output
 from ssbench.cli.signals import handle_signals
 from ssbench.cli.worker_options import worker_id
 from ssbench.core.errors import ExitStatus, UsageError, gravest
@@ -139,8 +137,7 @@ class _Group:
 
     def _report(self, report: GroupStarted | WorkerExit) -> None:
         if self._parent is not None:
-            with suppress(OSError):  # it is gone, which the pipe says, too
-                print(to_line(report), file=sys.stdout, flush=True)
+            write_output([f"{to_line(report)}\n"])  # if it is gone, the pipe says so, too
 
     def _status(self) -> ExitStatus:
         if not self._failed:

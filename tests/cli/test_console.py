@@ -15,6 +15,7 @@ import pytest
 
 from ssbench.cli.console import (
     PlainFormatter,
+    check_output,
     discard,
     log_to_stderr,
     printable_lines,
@@ -110,13 +111,24 @@ def test_results_go_to_standard_output_or_a_file(
     assert path.read_bytes() == b"\xff"
 
 
-def test_a_report_that_cannot_be_printed_is_an_error(
+def test_output_that_cannot_be_written_is_an_error_at_the_end(
     full: TextIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdout", full)
-    with pytest.raises(SsbenchError, match="cannot print the report: No space left on device"):
-        write_result(["x" * 100_000])
-    print("what is printed later is dropped", flush=True)
+    write_result(["x" * 100_000])
+    write_result(["what is printed later is dropped"])
+    with pytest.raises(SsbenchError, match="write to standard output: No space left on device"):
+        check_output()
+    check_output()  # it is told once
+
+
+def test_messages_that_cannot_be_written_end_nothing(
+    full: TextIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", full)
+    tell("one")
+    tell("two")
+    check_output()
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +136,10 @@ def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPat
     os.close(reader)
     with open(writer, "w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
-        write_result(["x" * 100_000])
+        taken = iter(["x" * 100_000] * 3)
+        write_result(taken)
+        check_output()
+    assert list(taken), "the rest is not even made"
 
 
 def test_results_overwrite_no_stat_file_and_name_a_place_that_takes_none(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.ports import held_port
 from tests.report import runs
 
 ROOT = Path(__file__).resolve().parents[2]
+BENCH = ["bench", "put", "c", "--count", "20", "--noop", "--workers", "1"]
 LOGIN = ["-A", "http://127.0.0.1:1/auth/v1.0", "-U", "test:tester", "-K", "s3cret-key"]
 
 
@@ -356,28 +358,68 @@ def test_a_truncated_file_is_reported_as_far_as_it_goes(
         assert "TOTAL" in said.out
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["list-scenarios"],
-        ["report-scenario", "-s"],
-        ["--version"],
-        ["run-scenario", "-h"],
-        ["run-scenario", "--help-all"],
-    ],
-)
-def test_a_reader_that_closes_the_pipe_is_no_error(done: Path, words: list[str]) -> None:
-    more = [str(done)] if words[-1] == "-s" else []
+def with_output(
+    output: IO[str] | int, *words: object, program: str = "master", unbuffered: str = ""
+) -> tuple[int, str]:
+    """Status and standard error of a command whose standard output is this."""
+    ended = subprocess.run(
+        [sys.executable, "-m", f"ssbench.cli.{program}", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered},
+        stdout=output, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    return ended.returncode, ended.stderr
+
+
+@pytest.fixture
+def closed_pipe() -> Iterator[int]:
+    """A pipe whose reader has ended."""
     read_end, write_end = os.pipe()
     os.close(read_end)
-    process = subprocess.run(
-        [sys.executable, "-m", "ssbench.cli.master", *words, *more],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""},
-        stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    yield write_end
     os.close(write_end)
-    assert process.stderr == ""
-    assert process.returncode == 0
+
+
+@pytest.fixture
+def full() -> Iterator[IO[str]]:
+    with open("/dev/full", "w") as stream:
+        yield stream
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("master", ["list-scenarios"]),
+        ("master", ["report-scenario", "-s"]),
+        ("master", ["--version"]),
+        ("master", ["run-scenario", "-h"]),
+        ("master", ["run-scenario", "--help-all"]),
+        ("worker", ["-h"]),
+        ("worker", ["--show-config"]),
+    ],
+)
+def test_a_reader_that_closes_the_pipe_is_no_error(
+    done: Path, closed_pipe: int, program: str, words: list[str]
+) -> None:
+    more = [str(done)] if words[-1] == "-s" else []
+    assert with_output(closed_pipe, *words, *more, program=program) == (0, "")
+
+
+def test_a_run_goes_on_without_a_reader_of_its_output(closed_pipe: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.stat.gz"
+    status, said = with_output(closed_pipe, *BENCH, *free_ports(), "-s", path)
+    assert (status, said.splitlines()[-1]) == (0, f"INFO:Results saved to {path}")
+
+
+def test_statuses_count_without_a_reader_of_messages(done: Path, closed_pipe: int) -> None:
+    ended = subprocess.run(
+        [
+            sys.executable, "-m", "ssbench.cli.master", "report-scenario", done,
+            "--threshold", "rate > 1000000000/s",
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=closed_pipe, stderr=closed_pipe, timeout=60, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 3
 
 
 def test_names_that_stdout_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,40 +456,34 @@ def test_a_scenario_from_standard_input(
     assert "stdin" in said.err
 
 
-def _onto_a_full_disk(*words: object, **environ: str) -> subprocess.CompletedProcess[str]:
-    with open("/dev/full", "w") as full:
-        return subprocess.run(
-            [sys.executable, "-m", "ssbench.cli.master", *map(str, words)],
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
-            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
-        )  # fmt: skip
-
-
-CANNOT_WRITE = "ssbench-master: cannot write to standard output: No space left on device\n"
+CANNOT_WRITE = "cannot write to standard output: No space left on device\n"
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_disk_for_standard_output_is_one_line(unbuffered: str) -> None:
-    ended = _onto_a_full_disk("list-scenarios", PYTHONUNBUFFERED=unbuffered)
-    assert (ended.returncode, ended.stderr) == (1, CANNOT_WRITE)
-
-
-def test_a_full_disk_for_a_help_is_one_line() -> None:
-    ended = _onto_a_full_disk("make-key", "-h", PYTHONUNBUFFERED="")
-    assert (ended.returncode, ended.stderr) == (1, CANNOT_WRITE)
-    ended = _onto_a_full_disk("make-key", "-h", PYTHONUNBUFFERED="1")  # nothing says what is full
-    assert ended.stderr.endswith("(-s, TMPDIR), or where standard output goes\n")
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+@pytest.mark.parametrize("program", ["master", "worker"])
+def test_a_full_disk_for_a_help_is_one_line(program: str, unbuffered: str, full: IO[str]) -> None:
+    ended = with_output(full, "-h", program=program, unbuffered=unbuffered)
+    assert ended == (1, f"ssbench-{program}: {CANNOT_WRITE}")
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_make_key_says_what_it_wrote_also_if_standard_output_is_full(
-    unbuffered: str, tmp_path: Path
+def test_what_standard_output_does_not_take_goes_to_standard_error(
+    unbuffered: str, full: IO[str], tmp_path: Path
 ) -> None:
-    ended = _onto_a_full_disk("make-key", tmp_path / "key", PYTHONUNBUFFERED=unbuffered)
+    ended = with_output(full, "make-key", tmp_path / "key", unbuffered=unbuffered)
     said = f"Wrote {tmp_path}/key; copy it to all worker hosts over a secure channel\n"
-    assert (ended.returncode, ended.stderr) == (1, said + CANNOT_WRITE)
+    assert ended == (1, f"{said}ssbench-master: {CANNOT_WRITE}")
     assert CurveKey.load(str(tmp_path / "key"))
+    status, err = with_output(full, "--show-config", program="worker", unbuffered=unbuffered)
+    assert (status, err.splitlines()[-1]) == (1, f"ssbench-worker: {CANNOT_WRITE.rstrip()}")
+
+
+def test_a_run_goes_on_though_its_output_cannot_be_written(full: IO[str], tmp_path: Path) -> None:
+    path = tmp_path / "x.stat.gz"
+    status, said = with_output(full, *BENCH, *free_ports(), "-s", path)
+    assert (status, said.splitlines()[-1]) == (1, f"ssbench-master: {CANNOT_WRITE.rstrip()}")
+    assert f"Results saved to {path}" in said
+    assert "PUTs per second." in said
 
 
 def test_running_out_of_descriptors_is_one_line(
@@ -457,7 +493,6 @@ def test_running_out_of_descriptors_is_one_line(
         raise OSError(errno.EMFILE, "Too many open files", "/dev/null")
 
     monkeypatch.setattr("ssbench.cli.report_commands.read_stats", used_up)
-    monkeypatch.setattr("ssbench.cli.master.discard", lambda stream: None)
     said = shell("report-scenario", "-s", "x")
     assert said == (
         1,

@@ -161,7 +161,8 @@ def test_a_report_on_a_full_disk(commands: Commands, row: Row) -> None:
     done = shell(commands, '"$@" >/dev/full; echo $?', *noop_run(commands))
     assert done.stdout == "1\n"
     last = done.stderr.splitlines()[-1]
-    assert last == "ssbench-master: cannot print the report: No space left on device"
+    assert last == "ssbench-master: cannot write to standard output: No space left on device"
+    assert "Scenario run results saved to" in done.stderr
     row.accounted(stats_of(commands.place / "x.stat.gz"))
     row.saw("status 1, one line, results kept")
 
