@@ -43,12 +43,8 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
             with _running(ns, stop, config, servers) as (progress, observers):
                 sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, observers, stop)
                 return _run_series(ns, sweep, progress, page)
-        try:
-            with _running(ns, stop, config, servers) as (progress, observers):
-                result = runner.run(config, observers, stop)
-        except KeyboardInterrupt as interrupt:
-            _tell_aborted(ns, config, interrupt)
-            raise
+        with _running(ns, stop, config, servers) as (progress, observers):
+            result = runner.run(config, observers, stop)
         _report(ns, config, result, page)
         return tell_status(result.reasons)
 
@@ -86,21 +82,17 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
     stop = Stop()
     with _serving(ns, stop, config.run) as (page, servers):
-        try:
-            with _running(ns, stop, config.run, servers) as (progress, observers):
-                found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
-                made = Replay(config, requests)
-                if not ns.quiet:
-                    tell_log(found)
-                    tell(
-                        f"Replaying {plural(len(made.plan), 'request')} in {made.seconds:.3f} s;"
-                        f" {plural(made.plan.prepared, 'object')} must exist before"
-                        f" ({bytes_text(made.prepared_bytes)})"
-                    )
-                result = made.run(observers, stop)
-        except KeyboardInterrupt as interrupt:
-            _tell_aborted(ns, config.run, interrupt)
-            raise
+        with _running(ns, stop, config.run, servers) as (progress, observers):
+            found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
+            made = Replay(config, requests)
+            if not ns.quiet:
+                tell_log(found)
+                tell(
+                    f"Replaying {plural(len(made.plan), 'request')} in {made.seconds:.3f} s;"
+                    f" {plural(made.plan.prepared, 'object')} must exist before"
+                    f" ({bytes_text(made.prepared_bytes)})"
+                )
+            result = made.run(observers, stop)
         _report(ns, config.run, result, page)
         counts = result.outcome.counts
         never = len(made.plan) - (counts.sent - counts.withdrawn)
@@ -165,22 +157,37 @@ def _live_page(ns: argparse.Namespace, stop: Stop) -> Iterator[LivePage | None]:
 def _running(
     ns: argparse.Namespace, stop: Stop, config: RunConfig, servers: Sequence[Observer]
 ) -> Iterator[tuple[NoProgress, Sequence[Observer]]]:
-    """Signals, the progress display, and all observers."""
-    with ExitStack() as stack:
-        stack.enter_context(Signals(stop, hold=True))
-        progress = stack.enter_context(make_progress(ns.progress, quiet=ns.quiet))
-        observers: list[Observer] = [progress, *servers]
-        if ns.live_json:
-            from ssbench.cli.live_json import LiveJson  # few runs need it
+    """Signals, the progress display, and all observers.
 
-            observers.append(stack.enter_context(LiveJson(ns.live_json)))
-        if ns.influx:
-            from ssbench.cli.live_influx import Influx
+    If the run in the block is aborted, prints where its results are, and how to delete its objects.
+    """
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(Signals(stop, hold=True))
+            progress = stack.enter_context(make_progress(ns.progress, quiet=ns.quiet))
+            observers: list[Observer] = [progress, *servers]
+            if ns.live_json:
+                from ssbench.cli.live_json import LiveJson  # few runs need it
 
-            token = os.environ.pop("INFLUX_TOKEN", None)  # which no worker must see
-            name = Path(config.scenario.source).stem
-            observers.append(stack.enter_context(Influx(ns.influx, name, token, tell)))
-        yield progress, observers
+                observers.append(stack.enter_context(LiveJson(ns.live_json)))
+            if ns.influx:
+                from ssbench.cli.live_influx import Influx
+
+                token = os.environ.pop("INFLUX_TOKEN", None)  # which no worker must see
+                name = Path(config.scenario.source).stem
+                observers.append(stack.enter_context(Influx(ns.influx, name, token, tell)))
+            yield progress, observers
+    except KeyboardInterrupt as interrupt:
+        result: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
+        if result is not None and result.has_results and not ns.quiet:
+            _tell_where(result)
+            if config.store is not None and not config.is_noop:  # an embedded Swift is gone
+                tell(
+                    "Objects of this run may remain in the store; to delete them (add the options "
+                    "of the store):\n"
+                    f"  {sys.argv[0]} cleanup-containers --resume-cleanup {result.path}"
+                )
+        raise
 
 
 def _report(
@@ -210,18 +217,6 @@ def _report(
         write_report_files(ns, made)
     if page:
         page.finish(report.render_html(made))
-
-
-def _tell_aborted(ns: argparse.Namespace, config: RunConfig, interrupt: KeyboardInterrupt) -> None:
-    """Print where the results of an aborted run are, and how its objects are deleted."""
-    aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
-    if aborted is not None and aborted.has_results and not ns.quiet:
-        _tell_where(aborted)
-        if not config.is_noop:
-            tell(
-                "Objects of this run may remain in the store; to delete them:\n"
-                f"  {sys.argv[0]} cleanup-containers --resume-cleanup {aborted.path}"
-            )
 
 
 def _tell_where(result: RunResult) -> None:

@@ -52,7 +52,7 @@ class Run:
         return result
 
     def __call__(self, *words: str) -> int:
-        store = [] if "--storage" in words else ["--noop"]
+        store = [] if {"--storage", "--embedded-swift"} & {*words} else ["--noop"]
         return main(["run-scenario", "-f", str(scenario(self.folder)), *store, *words])
 
     @property
@@ -133,7 +133,7 @@ def test_damage_of_the_results_is_told(run: Run, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "is_told", "may_remain"),
     [("", True, False), ("--storage file --path /tmp", True, True), ("-q", False, False),
-     ("-q --storage file --path /tmp", False, False)],
+     ("-q --storage file --path /tmp", False, False), ("--embedded-swift", True, False)],
 )  # fmt: skip
 def test_an_aborted_run_says_how_its_objects_are_deleted(
     words: str, is_told: bool, may_remain: bool, run: Run, capsys: Capture
@@ -143,7 +143,7 @@ def test_an_aborted_run_says_how_its_objects_are_deleted(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(run.saved) is is_told
-    delete = rf"to delete them:\n  .+ cleanup-containers --resume-cleanup {run.path}\n"
+    delete = rf"to delete them .+:\n  .+ cleanup-containers --resume-cleanup {run.path}\n"
     assert bool(re.search(delete, err)) is may_remain
     assert err.endswith("ssbench-master: interrupted by SIGINT\n")
     run.result["has_results"] = False

@@ -13,7 +13,7 @@ import pytest
 
 from ssbench.cli.master import main
 from ssbench.core.errors import ExitStatus, UsageError
-from ssbench.core.messages import ControlState
+from ssbench.core.messages import ControlState, Jobs, decode
 from ssbench.core.model import Phase
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.run_stats import RunStats
@@ -199,6 +199,23 @@ def test_an_error_after_the_first_step_still_prints_the_table(
     assert [step["users"] for step in json.loads(out)["steps"]] == [1]
     assert "WARNING: " in err
     assert f"{tmp_path}/x.users2.stat.gz" in err.splitlines()[-1]
+
+
+def test_a_step_that_is_aborted_says_where_its_results_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    send_jobs = MasterTransport.send_jobs
+
+    def send_or_end(self: MasterTransport, data: bytes) -> bool:
+        message = decode(data)
+        if isinstance(message, Jobs) and message.phase == Phase.CLEANUP:
+            raise KeyboardInterrupt("interrupted by SIGINT")
+        return send_jobs(self, data)
+
+    monkeypatch.setattr(MasterTransport, "send_jobs", send_or_end)
+    assert sweep(tmp_path, "users=1,2", crud_profile=[1, 0, 0, 0]) is ExitStatus.INTERRUPTED
+    err = capsys.readouterr().err
+    assert f"INFO:Scenario run results saved to {tmp_path}/x.users1.stat.gz\n" in err
 
 
 def test_an_error_of_the_first_step_prints_no_table(
