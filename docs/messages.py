@@ -108,7 +108,7 @@ MESSAGES: dict[str, dict[str, str]] = {
     "workers": {
         "can't listen there: ... (--zmq-bind-ip": "end the other ssbench-master, or give other "
         "ports; --zmq-bind-ip has to be an address of this host",
-        "--web ...: can't listen there": "",
+        "--web ...: can't listen there": "name another port, or an address of this host",
         "--metrics-port ...: can't listen there": "give another port",
         "no worker joined within": "the message ends with what to open and to give: workers need "
         "the three ports, and the same key file",

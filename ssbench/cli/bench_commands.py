@@ -10,10 +10,10 @@ from functools import partial
 
 from ssbench import report, statfile
 from ssbench.cli.config import command_config
-from ssbench.cli.console import check_writable, say, tell, tell_status, write_result
+from ssbench.cli.console import check_writable, say, tell, tell_results, tell_status, write_result
 from ssbench.cli.options import BENCH_PREFIX
 from ssbench.cli.progress import make_progress
-from ssbench.cli.report_files import check_report_files, write_report_files
+from ssbench.cli.report_files import check_run_files, write_report_files
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.live import Observer, RunProgress
@@ -44,7 +44,7 @@ def bench(ns: argparse.Namespace) -> ExitStatus:
     :raises SsbenchError: what ended it before there were results.
     """
     config = bench_config(ns, os.environ)
-    _check_outputs(ns, config.run.stats_file)
+    check_run_files(ns)
     stop = Stop()
     try:
         with (
@@ -55,22 +55,16 @@ def bench(ns: argparse.Namespace) -> ExitStatus:
             lines.config = config
             result, emptied = run_bench(config, [lines, progress], stop)
     except Aborted as aborted:
-        _tell_where(ns, aborted.result)
+        tell_results(aborted.result, quiet=ns.quiet)
         raise
     tell_outcome(config, result, emptied)
     write_outputs(ns.csv, ns.csv_over_time, config, result)
-    _tell_where(ns, result)
+    tell_results(result, quiet=ns.quiet)
     if ns.html:
         run = config.run
         made = report.of_run(result.stats, run.percentiles, run.thresholds, stats_file=result.path)
         write_report_files(ns, made)
     return tell_status(result.reasons)
-
-
-def _tell_where(ns: argparse.Namespace, result: RunResult) -> None:
-    if not ns.quiet and result.has_results:
-        which = "Some results" if result.in_part else "Results"
-        tell(f"INFO:{which} saved to {result.path}")
 
 
 def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchConfig:
@@ -93,16 +87,6 @@ def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchCon
         run=command_config(ns, environ, ns.users),
         **{name: getattr(ns, name) for name in names if name in ns},
     )
-
-
-def _check_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
-    """:raises UsageError: there is nothing that the CSV files or the page could be made of."""
-    keeps_none = stats_file and os.path.exists(stats_file) and not os.path.isfile(stats_file)
-    outputs = {"--csv": ns.csv, "--csv-over-time": ns.csv_over_time, "--html": ns.html}
-    for option, path in outputs.items():
-        if path and keeps_none:
-            raise UsageError(f"{option} needs stored results: {stats_file} keeps none")
-    check_report_files(ns)
 
 
 class MinuteLines(Observer):
@@ -189,7 +173,7 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
                 for status, why in result.reasons.items():
                     reasons.setdefault(status, f"{step.name}: {why}")
     except Aborted as aborted:
-        _tell_where(ns, aborted.result)
+        tell_results(aborted.result, quiet=ns.quiet)
         raise
     finally:
         if rates:

@@ -21,6 +21,7 @@ from ssbench.core.text import plural, printable
 
 if TYPE_CHECKING:
     from ssbench.runner.access_log import LogFiles
+    from ssbench.runner.single_run import RunResult
 
 MASK = "********"  #: in place of a secret
 _GZIP = b"\x1f\x8b"  #: the first bytes of every stat file
@@ -76,6 +77,13 @@ def tell_status(reasons: Mapping[ExitStatus, str]) -> ExitStatus:
     if status is not ExitStatus.OK:
         tell(f"ssbench-master: {reasons[status]} (exit status {int(status)})")
     return status
+
+
+def tell_results(result: RunResult, *, quiet: bool) -> None:
+    """Print where the results of a run are, if there are any."""
+    if result.has_results and not quiet:
+        which = "Some results" if result.in_part else "Results"
+        tell(f"INFO:{which} saved to {result.path}")
 
 
 def tell_log(found: LogFiles) -> None:

@@ -15,10 +15,28 @@ if TYPE_CHECKING:
 _SCRIPT = "plotly.min.js"
 
 
+#: Options of commands that run: files that are made of the stat file.
+_OF_RESULTS = ("csv", "csv_over_time", "html", "junit")
+
+
 def check_report_files(ns: argparse.Namespace) -> None:
     """:raises UsageError: there is no page for --html-assets."""
     if ns.html_assets and not ns.html:
         raise UsageError("--html-assets: is for the pages of --html FILE; give both")
+
+
+def check_run_files(ns: argparse.Namespace) -> None:
+    """The same of a command that runs.
+
+    :raises UsageError: also if no results are kept that a file could be made of.
+    """
+    check_report_files(ns)
+    path = ns.stats_file
+    if path and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        for name in _OF_RESULTS:
+            if getattr(ns, name, None):
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{option} needs stored results: {path} keeps none")
 
 
 def junit_file(ns: argparse.Namespace) -> str | None:

@@ -15,7 +15,7 @@ from ssbench import runner
 from ssbench.cli.config import command_config, run_config, search_config
 from ssbench.cli.console import tell, tell_log, tell_status, write_result
 from ssbench.cli.progress import NoProgress, make_progress
-from ssbench.cli.report_files import check_report_files, junit_file, write_report_files
+from ssbench.cli.report_files import check_run_files, junit_file, write_report_files
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus
 from ssbench.core.text import bytes_text, plural
@@ -75,6 +75,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     from ssbench.runner.access_log import read_logs
     from ssbench.runner.replay import Replay, ReplayConfig
 
+    check_run_files(ns)
     config = ReplayConfig(
         run=command_config(ns, os.environ, ns.users),
         **{name: getattr(ns, name) for name in ReplayConfig.__struct_fields__ if name != "run"},
@@ -105,7 +106,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
 
 
 def _config(ns: argparse.Namespace) -> RunConfig:
-    check_report_files(ns)
+    check_run_files(ns)
     config = run_config(ns, os.environ)
     if config.scenario.note:
         tell(config.scenario.note)

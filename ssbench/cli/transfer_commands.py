@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from ssbench.cli.config import command_config
-from ssbench.cli.console import say, tell, tell_status
+from ssbench.cli.console import say, tell, tell_results, tell_status
 from ssbench.cli.progress import NoProgress
 from ssbench.cli.screen import Screen
 from ssbench.cli.signals import Signals
@@ -137,7 +137,7 @@ class _Runs:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._stack.close()
         if isinstance(error, Aborted):
-            self._tell_where(error.result.path, error.result.has_results)
+            tell_results(error.result, quiet=self._quiet)
 
     def show(self, transfer: Transfer) -> None:
         if isinstance(self.progress, TransferProgress):
@@ -159,7 +159,7 @@ class _Runs:
         if counts.failed > counts.corrupt:
             text = f"{plural(counts.failed, 'file')} failed; the first error: "
             self.reasons.setdefault(ExitStatus.FAILED, text + result.outcome.example)
-        self._tell_where(result.path, result.has_results)
+        tell_results(result, quiet=self._quiet)
         return ExitStatus.INTERRUPTED not in result.reasons and (
             ExitStatus.FAILED not in result.reasons
         )
@@ -170,10 +170,6 @@ class _Runs:
             for line in table(self._steps):
                 self.say(line)
         return tell_status(self.reasons)
-
-    def _tell_where(self, path: str, has_results: bool) -> None:
-        if has_results and not self._quiet:
-            tell(f"INFO:Results saved to {path}")
 
 
 def _common(ns: argparse.Namespace) -> dict[str, Any]:

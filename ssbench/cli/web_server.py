@@ -7,6 +7,7 @@ another Origin.
 
 from __future__ import annotations
 
+import errno
 import hmac
 import re
 import secrets
@@ -61,9 +62,11 @@ class WebServer:
         try:
             self._server = _Server((str(ip), port), self)
         except OSError as error:
+            hint = "name another port, or none for a free one"
+            if error.errno == errno.EADDRNOTAVAIL:
+                hint = "name an address of this host"
             raise SsbenchError(
-                f"--web {name}:{port}: can't listen there: {error.strerror}; name another port, or "
-                "none for a free one"
+                f"--web {name}:{port}: can't listen there: {error.strerror}; {hint}"
             ) from error
         self.site = site
         self.streams = BoundedSemaphore(_MAX_STREAMS)
