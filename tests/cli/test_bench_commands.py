@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ import pytest
 
 from ssbench.cli import bench_commands
 from ssbench.cli.console import check_writable
-from ssbench.cli.master import main
 from ssbench.cli.options import BENCH_PREFIX
 from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import UsageError
@@ -35,8 +34,7 @@ from ssbench.runner.methods import METHODS
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Aborted, RunResult
 from ssbench.runner.stop import Stop
-from ssbench.statfile import StatFileWriter
-from tests.ports import held_port
+from tests.cli.shell import Said, Shell, free_ports, stat_file
 from tests.report import runs
 
 
@@ -46,73 +44,62 @@ def _two_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_commands, "suite_steps", lambda config: suite_steps(config)[:2])
 
 
-def command(tmp_path: Path, *words: str) -> int:
-    ports = [f"--zmq-{name}-port={held_port()}" for name in ("work", "results", "control")]
-    stats_file = tmp_path / "x.stat.gz"
-    return main(["bench", *words, "--noop", "-s", str(stats_file), "--force", *ports])
+@pytest.fixture
+def command(shell: Shell) -> Callable[..., Said]:
+    """``bench`` that sends nothing to a store."""
+    more = ["--noop", "-s", shell.results, "--force", *free_ports()]
+    return lambda *words: shell("bench", *words, *more)
 
 
-def suite(tmp_path: Path, *more: str) -> int:
-    return command(
-        tmp_path, "suite", "--count", "5", "--containers", "1", "-u", "1", "--pause", "0",
-        "--csv-dir", str(tmp_path), *more,
-    )  # fmt: skip
+@pytest.fixture
+def suite(shell: Shell, command: Callable[..., Said]) -> Callable[..., Said]:
+    words = ["--count", 5, "--containers", 1, "-u", 1, "--pause", 0, "--csv-dir", shell.folder]
+    return lambda *more: command("suite", *words, *more)
 
 
-def test_each_step_of_the_suite_is_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert suite(tmp_path, "--threshold", "rate > 1000000000/s", "--progress", "live") == 3
-    printed = capsys.readouterr().err
-    assert "4KBput1: missed rate" in printed
-    assert "Benchmark run (2: 4KBput2)" in printed
+def test_each_step_of_the_suite_is_judged(suite: Callable[..., Said], tmp_path: Path) -> None:
+    said = suite("--threshold", "rate > 1000000000/s", "--progress", "live")
+    assert said.status == 3
+    assert "4KBput1: missed rate" in said.err
+    assert "Benchmark run (2: 4KBput2)" in said.err
     assert len((tmp_path / "bench4KBput2.csv").read_text().splitlines()) == 6
-    assert suite(tmp_path, "--threshold", "errors < 1%") == 0
+    assert suite("--threshold", "errors < 1%").status == 0
 
 
 def test_an_interrupt_between_two_steps_is_status_5(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    suite: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def pause(session: Session, seconds: float) -> None:
         if (tmp_path / "bench4KBput1.csv").exists():
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(bench_commands, "pause", pause)
-    assert suite(tmp_path) == 5
-    said = capsys.readouterr()
+    said = suite()
+    assert said.status == 5
     assert "interrupted by SIGINT" in said.err
-    assert "4 KiB" in said.out or "4KB" in said.out  # the table of the finished step
+    assert "\n4KBput1 " in said.out  # the table of the finished step
     assert not (tmp_path / "bench4KBput2.csv").exists()
 
 
 def test_a_threshold_that_a_step_cannot_meet_is_rejected_before_the_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    suite: Callable[..., Said], tmp_path: Path
 ) -> None:
-    assert suite(tmp_path, "--threshold", "p99(READ) < 1s") == 2
-    assert "4KBput1: " in capsys.readouterr().err
+    said = suite("--threshold", "p99(READ) < 1s")
+    assert said.status == 2
+    assert "4KBput1: " in said.err
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_page_that_cannot_be_written_costs_no_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "none" / "run.html"
-    assert main(["bench", "put", "c", "--noop", "--html", str(page)]) in (1, 2)
-    assert str(page) in capsys.readouterr().err
-    assert main(["bench", "put", "c", "--noop", "--html-assets", str(tmp_path)]) == 2
-    assert "--html FILE; give both" in capsys.readouterr().err
-
-
-def test_a_run_that_fails_before_it_has_results_leaves_earlier_files(tmp_path: Path) -> None:
+def test_a_run_that_fails_before_it_has_results_leaves_earlier_files(shell: Shell) -> None:
+    place = shell.folder
     for name in ("ops.csv", "over.csv", "bench4KBput1.csv", "bench4KBput2.csv"):
-        (tmp_path / name).write_text("precious")
-    nowhere = ["--storage", "file", "--path", str(tmp_path / "nowhere")]
-    ports = [f"--zmq-{name}-port={held_port()}" for name in ("work", "results", "control")]
-    outputs = ["--csv", str(tmp_path / "ops.csv"), "--csv-over-time", str(tmp_path / "new.csv")]
-    assert main(["bench", "put", "c", *outputs, *nowhere, *ports]) in (1, 2)
-    assert main(["bench", "suite", "--csv-dir", str(tmp_path), "-u1", *nowhere, *ports]) in (1, 2)
-    assert {path.read_text() for path in tmp_path.glob("*.csv")} == {"precious"}
-    assert not (tmp_path / "new.csv").exists()
+        (place / name).write_text("precious")
+    more = ["--storage", "file", "--path", place / "nowhere", *free_ports()]
+    outputs = ["--csv", place / "ops.csv", "--csv-over-time", place / "new.csv"]
+    assert shell("bench", "put", "c", *outputs, *more).status in (1, 2)
+    assert shell("bench", "suite", "--csv-dir", place, "-u1", *more).status in (1, 2)
+    assert {path.read_text() for path in place.glob("*.csv")} == {"precious"}
+    assert not (place / "new.csv").exists()
 
 
 def test_a_pipe_is_not_opened_before_there_are_results(tmp_path: Path) -> None:
@@ -124,22 +111,22 @@ def test_a_pipe_is_not_opened_before_there_are_results(tmp_path: Path) -> None:
 
 
 def test_an_aborted_run_says_where_its_results_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: Callable[..., Said], shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def aborted(config: BenchConfig, *rest: Any) -> None:
         raise Aborted("interrupted by SIGINT", run_bench(config, *rest)[0])
 
     monkeypatch.setattr(bench_commands, "run_bench", aborted)
-    assert command(tmp_path, "put", "c", "--count", "5") == 5
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[-2:] == [
-        f"INFO:Results saved to {tmp_path / 'x.stat.gz'}",
+    said = command("put", "c", "--count", 5)
+    assert said.status == 5
+    assert said.err.splitlines()[-2:] == [
+        f"INFO:Results saved to {shell.results}",
         "ssbench-master: interrupted by SIGINT",
     ]
 
 
 def test_each_minute_has_a_line_of_what_succeeded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def told(config: BenchConfig, observers: Sequence[Observer], stop: Stop) -> Any:
         lines = observers[0]
@@ -151,9 +138,9 @@ def test_each_minute_has_a_line_of_what_succeeded(
         return run_bench(config, observers[1:], stop)
 
     monkeypatch.setattr(bench_commands, "run_bench", told)
-    assert command(tmp_path, "put", "c", "--count", "5") == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if " so far, " in line]
-    assert lines == [
+    said = command("put", "c", "--count", 5)
+    assert said.status == 0
+    assert [line for line in said.out.splitlines() if " so far, " in line] == [
         "60.00000s for 600 PUTs so far, 10.00000 PUTs per second...",
         "120.00000s for 600 PUTs so far, 5.00000 PUTs per second...",
     ]
@@ -163,15 +150,13 @@ class Bench:
     """bench against a folder as store, whose run has already been: with a stat file of 200
     operations."""
 
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         self.config: BenchConfig | None = None
         self.counts = JobCounts(sent=20, done=20)
         self.emptied: EmptiedContainers | None = None
         self.in_part = False
-        self.path = str(tmp_path / "x.stat.gz")
-        with StatFileWriter.create(self.path) as writer:
-            for record in runs.normal():
-                writer.write(record)
+        self.path = stat_file(shell.results, runs.normal())
+        self._shell = shell
         monkeypatch.setattr(bench_commands, "run_bench", self.ended)
 
     def ended(self, config: BenchConfig, observers: Sequence[Observer], stop: Stop) -> Any:
@@ -179,16 +164,16 @@ class Bench:
         for phase in (Phase.POPULATE, Phase.RUN):
             observers[0].start_phase(phase)
         outcome = PhaseOutcome(self.counts, 2.5, "complete", example="503\x1b")
-        result = RunResult("1", self.path, {}, True, True, self.in_part, outcome)
+        result = RunResult("1", str(self.path), {}, True, True, self.in_part, outcome)
         return result, self.emptied
 
-    def __call__(self, *words: str) -> int:
-        return main(["bench", *words, "--storage", "file", "--path", "/tmp"])
+    def __call__(self, *words: object) -> Said:
+        return self._shell("bench", *words, "--storage", "file", "--path", "/tmp")
 
 
 @pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    return Bench(tmp_path, monkeypatch)
+def fake(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(shell, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -205,17 +190,13 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     ],
 )  # fmt: skip
 def test_a_run_begins_and_ends_with_the_lines_of_nectar(
-    words: str, begin: str, end: str, fake: Bench, capsys: pytest.CaptureFixture[str]
+    words: str, begin: str, end: str, fake: Bench
 ) -> None:
-    assert fake(*words.split()) == 0
-    out, err = capsys.readouterr()
-    assert out.splitlines() == [begin, end]
-    assert err == f"INFO:Results saved to {fake.path}\n"
+    out = f"{begin}\n{end}\n"
+    assert fake(*words.split()) == (0, out, f"INFO:Results saved to {fake.path}\n")
     fake.in_part = True
-    assert fake(*words.split()) == 0
-    assert capsys.readouterr().err == f"INFO:Some results saved to {fake.path}\n"
-    assert fake(*words.split(), "-q") == 0
-    assert capsys.readouterr().err == ""
+    assert fake(*words.split()) == (0, out, f"INFO:Some results saved to {fake.path}\n")
+    assert fake(*words.split(), "-q") == (0, out, "")
 
 
 @pytest.mark.parametrize(
@@ -232,22 +213,17 @@ def test_a_run_begins_and_ends_with_the_lines_of_nectar(
         ),
     ],
 )
-def test_failures_of_a_run_are_told(
-    counts: JobCounts, told: str, fake: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failures_of_a_run_are_told(counts: JobCounts, told: str, fake: Bench) -> None:
     fake.counts = counts
-    fake("put", "c", "-q")
-    assert capsys.readouterr().err == told
+    assert fake("put", "c", "-q").err == told
 
 
-def test_what_became_of_emptied_containers_is_told(
-    fake: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_became_of_emptied_containers_is_told(fake: Bench) -> None:
     fake.emptied = EmptiedContainers(3, Counter({"not empty": 1, "not made by ssbench": 2}))
-    assert fake("delete", "c", "-q") == 0
-    out, err = capsys.readouterr()
-    assert out.splitlines()[-1] == "Deleted 3 emptied containers."
-    assert err.splitlines() == [
+    said = fake("delete", "c", "-q")
+    assert said.status == 0
+    assert said.out.splitlines()[-1] == "Deleted 3 emptied containers."
+    assert said.err.splitlines() == [
         "Left alone: 1 container: not empty",
         "Left alone: 2 containers: not made by ssbench",
     ]
@@ -267,7 +243,7 @@ def test_csv_files_have_the_columns_of_the_method(
     method: str, columns: Sequence[str], over_time: Sequence[str], fake: Bench, tmp_path: Path
 ) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
-    assert fake(method, "c", "--csv", str(one), "--csv-over-time", str(other)) == 0
+    assert fake(method, "c", "--csv", one, "--csv-over-time", other).status == 0
     lines = one.read_text().splitlines()
     assert lines[0] == ",".join(columns)
     assert len(lines) == 201
@@ -283,28 +259,25 @@ def test_csv_files_have_the_columns_of_the_method(
     ],
 )
 def test_a_container_may_have_a_prefix(words: str, place: tuple[str, str], fake: Bench) -> None:
-    assert fake(*words.split()) == 0
+    assert fake(*words.split()).status == 0
     assert fake.config is not None
     assert (fake.config.container, fake.config.prefix) == place
 
 
 def test_a_page_and_headers_are_for_any_method(fake: Bench, tmp_path: Path) -> None:
     page = tmp_path / "a.html"
-    words = ["--header", "X-A: 1", "--header", "X-B: 2", "--html", str(page)]
-    assert fake("put", "c", *words) == 0
+    words = ["--header", "X-A: 1", "--header", "X-B: 2", "--html", page]
+    assert fake("put", "c", *words).status == 0
     assert fake.config is not None
     assert fake.config.headers == {"X-A": "1", "X-B": "2"}
     assert page.read_text().startswith("<!DOCTYPE html>")
-    page.unlink()
-    assert fake("put", "c", "-s", "/dev/null", "--html", str(page)) == 2
-    assert not page.exists()
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError])
 def test_the_suite_prints_its_finished_steps_however_it_ends(
-    tmp_path: Path,
+    suite: Callable[..., Said],
+    shell: Shell,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     failure: type[BaseException],
 ) -> None:
     finished: list[str] = []
@@ -319,16 +292,16 @@ def test_the_suite_prints_its_finished_steps_however_it_ends(
         return result, emptied
 
     monkeypatch.setattr(bench_commands, "run_in", run_once)
-    assert suite(tmp_path) == (5 if failure is KeyboardInterrupt else 1)
-    out, err = capsys.readouterr()
+    status, out, err = suite()
+    assert status == (5 if failure is KeyboardInterrupt else 1)
     rows = [line.split() for line in out.split("Successes per second")[1].splitlines()[2:4]]
     assert [(row[0], len(row)) for row in rows] == [("4KBput1", 4), ("4KBput2", 3)]
-    path = tmp_path / "x.4KBput2.stat.gz"
+    path = shell.folder / "x.4KBput2.stat.gz"
     assert (f"INFO:Results saved to {path}" in err) is (failure is KeyboardInterrupt)
 
 
 def test_workers_stay_while_the_csv_file_of_a_step_is_written_slowly(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    suite: Callable[..., Said], tmp_path: Path
 ) -> None:
     pipe = tmp_path / "bench4KBput1.csv"
     os.mkfifo(pipe)
@@ -340,10 +313,11 @@ def test_workers_stay_while_the_csv_file_of_a_step_is_written_slowly(
 
     reader = threading.Thread(target=read_late)
     reader.start()
-    assert suite(tmp_path, "--worker-timeout", "1") == 0
+    said = suite("--worker-timeout", "1")
     reader.join()
+    assert said.status == 0
     assert read[0].count("\n") == 6
-    assert "Lost worker" not in capsys.readouterr().err
+    assert "Lost worker" not in said.err
 
 
 @pytest.mark.parametrize(
@@ -361,15 +335,8 @@ def test_workers_stay_while_the_csv_file_of_a_step_is_written_slowly(
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_sent(
-    capsys: pytest.CaptureFixture[str], words: list[str], reason: str
+    shell: Shell, words: list[str], reason: str
 ) -> None:
-    assert status(["bench", *words, "--noop"]) in (1, 2)
-    assert reason in capsys.readouterr().err
-
-
-def status(words: list[str]) -> int | str | None:
-    """Of a command line, which argparse may end."""
-    try:
-        return main(words)
-    except SystemExit as ended:
-        return ended.code
+    said = shell("bench", *words, "--noop")
+    assert said.status in (1, 2)
+    assert reason in said.err

@@ -22,6 +22,7 @@ from ssbench.cli.master import main
 from ssbench.cli.web_server import WebServer
 from ssbench.core.text import printable
 from ssbench.runner.browse import ResultsFolder
+from tests.cli.shell import Shell
 from tests.e2e.commands import until
 from tests.servers.browser import browser
 
@@ -193,15 +194,18 @@ def test_elsewhere_than_on_loopback_links_have_the_token(folder: Path) -> None:
         server.close()
 
 
-def test_a_folder_that_is_none_is_a_usage_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["browse", str(tmp_path / "none")]) == 2
-    assert "No such file or directory: name a folder of stat files" in capsys.readouterr().err
+def test_a_folder_or_an_address_that_is_none_is_an_error(shell: Shell) -> None:
+    said = shell("browse", shell.folder / "none")
+    assert said.status == 2
+    assert "No such file or directory: name a folder of stat files" in said.err
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert main(["browse", str(tmp_path), "--web", str(port)]) == 1
-    assert f"--web 127.0.0.1:{port}: can't listen there" in capsys.readouterr().err
+        said = shell("browse", shell.folder, "--web", port)
+    why = "Address already in use; name another port, or none for a free one\n"
+    assert (said.status, said.err.endswith(f"{port}: can't listen there: {why}")) == (1, True)
+    said = shell("browse", shell.folder, "--web", "192.0.2.1:80")
+    assert said.status == 1
+    assert said.err.endswith("Cannot assign requested address; name an address of this host\n")
 
 
 def test_a_browser_opens_a_report_and_compares_ticked_runs(

@@ -4,14 +4,12 @@ import io
 import re
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from ssbench.cli.cleanup_commands import Cleaner, delete_containers, delete_orphans
-from ssbench.cli.master import main
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.model import Result
@@ -19,10 +17,10 @@ from ssbench.core.naming import RUN_HEADER, container_name
 from ssbench.core.operations import CREATE
 from ssbench.runner import cleanup
 from ssbench.runner.resume import OrphanedObjects
-from ssbench.statfile import StatFileWriter
 from ssbench.storage.base import ContainerEntry, OpenUpload
 from ssbench.storage.retrying_client import RetryingClient
-from tests.cli.test_run_scenario import run_against, scenario
+from tests.cli.shell import Shell, stat_file
+from tests.cli.test_run_scenario import run_against
 from tests.fakes.hostile_swift import HostileSwift
 from tests.fakes.http_server import FakeContainer
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
@@ -398,15 +396,11 @@ def test_an_interrupted_search_or_deletion_of_orphans_says_so(after: str) -> Non
         ("cleanup-containers --storage noop", "its run used another store: give --storage swift"),
     ],
 )
-def test_the_stat_file_says_where_orphaned_objects_are(
-    words: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = str(tmp_path / "x.stat.gz")
-    with StatFileWriter.create(path) as writer:
-        for record in [runs.header(run_id=RUN), *runs.normal()[1:]]:
-            writer.write(record)
-    assert main([*words.split(), "--resume-cleanup", path]) == 2
-    assert says in capsys.readouterr().err
+def test_the_stat_file_says_where_orphaned_objects_are(words: str, says: str, shell: Shell) -> None:
+    path = stat_file(shell.results, [runs.header(run_id=RUN), *runs.normal()[1:]])
+    said = shell(*words.split(), "--resume-cleanup", path)
+    assert said.status == 2
+    assert says in said.err
 
 
 # Options ----------------------------------------------------------------------------------
@@ -416,39 +410,41 @@ def login(swift: HostileSwift) -> list[str]:
     return ["-A", swift.auth_url, "-U", "a:b", "-K", "secret"]
 
 
-def test_an_empty_policy_is_none() -> None:
+def test_an_empty_policy_is_none(shell: Shell) -> None:
     """Scripts give it when their variable is empty."""
     with HostileSwift({}) as swift:
         for name in ("ssbench_000000", "ssbench_000000_gold"):
             swift.containers[name] = FakeContainer("gold", {})
-        assert main(["cleanup-containers", "-p", "", "--yes", *login(swift)]) == 0
+        assert shell("cleanup-containers", "-p", "", "--yes", *login(swift)).status == 0
         assert list(swift.containers) == ["ssbench_000000_gold"]
 
 
-def test_unmarked_containers_are_searched_on_request(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_unmarked_containers_are_searched_on_request(shell: Shell) -> None:
     with HostileSwift({}) as swift:
-        path = scenario(tmp_path, crud_profile=[1, 0, 0, 0])
-        assert run_against(swift, path, tmp_path, "--keep-objects", "-q", "-R") == 0
+        words = ["--keep-objects", "-q", "-R"]
+        assert run_against(swift, shell, *words, crud_profile=[1, 0, 0, 0]).status == 0
         for container in swift.containers.values():
             container.headers.clear()
-        words = ["--resume-cleanup", str(tmp_path / "x.stat.gz"), *login(swift)]
-        assert main(["cleanup-containers", *words]) == 1
-        assert "--use-existing looks there as well" in capsys.readouterr().out
-        assert main(["cleanup-containers", "--dry-run", "--use-existing", *words]) == 0
-        assert "Would delete 50 objects" in capsys.readouterr().out
-        assert main(["run-scenario", "--use-existing", *words]) == 0
+        words = ["--resume-cleanup", str(shell.results), *login(swift)]
+        said = shell("cleanup-containers", *words)
+        assert said.status == 1
+        assert "--use-existing looks there as well" in said.out
+        said = shell("cleanup-containers", "--dry-run", "--use-existing", *words)
+        assert said.status == 0
+        assert "Would delete 50 objects" in said.out
+        assert shell("run-scenario", "--use-existing", *words).status == 0
         assert sum(len(container.objects) for container in swift.containers.values()) == 5
-        assert main(["cleanup-containers", "--use-existing", *login(swift)]) == 2
-    assert "--use-existing requires --resume-cleanup" in capsys.readouterr().err
+        said = shell("cleanup-containers", "--use-existing", *login(swift))
+    assert said.status == 2
+    assert "--use-existing requires --resume-cleanup" in said.err
 
 
-def test_no_note_on_measurements_is_printed_where_none_are_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store = ["--storage", "file", "--path", str(tmp_path)]
-    assert main(["cleanup-containers", *store]) == 0
-    assert main(["make-scenario", "--from-container", "c", *store]) == 1
-    assert "data that the kernel" not in capsys.readouterr().err
+def test_no_note_on_measurements_is_printed_where_none_are_made(shell: Shell) -> None:
+    store = ["--storage", "file", "--path", shell.folder]
+    for words, status in (
+        (["cleanup-containers"], 0),
+        (["make-scenario", "--from-container", "c"], 1),
+    ):
+        said = shell(*words, *store)
+        assert said.status == status
+        assert "data that the kernel" not in said.err

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ssbench.cli import files_commands
-from ssbench.cli.master import main
 from ssbench.runner.files import FilesConfig, FilesStep
+from tests.cli.shell import Shell
 
-Capture = pytest.CaptureFixture[str]
 GOOD = FilesStep(4, 20, 1_000_000, 1_638_400, 0.25, 3, 0)
 BAD = FilesStep(8, 20, 1_000_000, 1_638_400, 0.25, 3, 1, "file_3.txt: gone\x1b")
 
@@ -53,19 +51,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[FilesConfig]:
     ],
 )
 def test_options_come_to_the_measurement(
-    words: str, settings: dict[str, Any], asked: list[FilesConfig]
+    words: str, settings: dict[str, Any], asked: list[FilesConfig], shell: Shell
 ) -> None:
-    assert main(["bench", "files", *words.split()]) == 0
+    assert shell("bench", "files", *words.split()).status == 0
     assert {name: getattr(asked[0], name) for name in settings} == settings
 
 
 @pytest.mark.parametrize(
     ("words", "cells"),
     [
-        (
-            "read d",
-            {"users": "4", "buffer": "8 KiB", "files": "20"},
-        ),
+        ("read d", {"users": "4", "buffer": "8 KiB", "files": "20"}),
         ("write d", {"users": "4", "files": "20"}),
         ("copy d", {"users": "4", "buffer": "4 MiB", "queue": "auto", "files": "20"}),
         (
@@ -75,49 +70,45 @@ def test_options_come_to_the_measurement(
     ],
 )
 def test_a_table_has_the_columns_of_its_method(
-    words: str, cells: dict[str, str], asked: list[FilesConfig], capsys: Capture
+    words: str, cells: dict[str, str], asked: list[FilesConfig], shell: Shell
 ) -> None:
-    assert main(["bench", "files", *words.split()]) == 0
-    out, err = capsys.readouterr()
+    status, out, err = shell("bench", "files", *words.split())
     heads, rule, row, rest = out.splitlines()
     found = [[cell.strip() for cell in line.split("|")[1:-1]] for line in (heads, row)]
     wanted = {**cells, "total size": "976.6 KiB", "cost": "0.25s", "speed": "4 MiB/s"}
     assert dict(zip(*found, strict=True)) == wanted
     assert len(heads) == len(rule) == len(row) == 13 * len(wanted) + 1
     assert rest == "Disk usage (du): 1.562 MiB for 976.6 KiB of content."
-    assert err == ""
+    assert (status, err) == (0, "")
 
 
 def test_failures_are_in_the_table_and_in_the_status(
-    asked: list[FilesConfig], capsys: Capture
+    asked: list[FilesConfig], shell: Shell
 ) -> None:
-    assert main(["bench", "files", "read", "bad"]) == 1
-    out, err = capsys.readouterr()
+    status, out, err = shell("bench", "files", "read", "bad")
     assert [cell.strip() for cell in out.splitlines()[-1].split("|")[-4:-1]] == [
         "-", "failed", "-",
     ]  # fmt: skip
     assert out.count("users") == 1, "one head"
-    assert err == "WARNING: 1 operation failed: file_3.txt: gone\\x1b\n"
+    assert (status, err) == (1, "WARNING: 1 operation failed: file_3.txt: gone\\x1b\n")
 
 
-def test_an_early_end_prints_no_table(asked: list[FilesConfig], capsys: Capture) -> None:
-    assert main(["bench", "files", "read", "none"]) == 0
-    assert capsys.readouterr() == ("", "")
+def test_an_early_end_prints_no_table(asked: list[FilesConfig], shell: Shell) -> None:
+    assert shell("bench", "files", "read", "none") == (0, "", "")
 
 
-def test_reads_have_no_target(asked: list[FilesConfig], capsys: Capture) -> None:
-    assert main(["bench", "files", "read", "d", "--to", "e"]) == 2
-    assert capsys.readouterr().err == "ssbench-master: --to: read writes nothing\n"
+def test_reads_have_no_target(asked: list[FilesConfig], shell: Shell) -> None:
+    said = shell("bench", "files", "read", "d", "--to", "e")
+    assert said == (2, "", "ssbench-master: --to: read writes nothing\n")
     assert asked == []
 
 
-def test_folders_are_made_and_compared(tmp_path: Path, capsys: Capture) -> None:
-    first, second = str(tmp_path / "a"), str(tmp_path / "b")
+def test_folders_are_made_and_compared(shell: Shell) -> None:
+    first, second = shell.folder / "a", shell.folder / "b"
     for folder in (first, second):
-        assert main(["gen-files", folder, "1", "3k"]) == 0
-    assert capsys.readouterr().out == f"{first}: 1 file, 3 KiB\n{second}: 1 file, 3 KiB\n"
-    assert main(["diff-dirs", first, first]) == 0
-    assert capsys.readouterr().out == ""
-    (tmp_path / "b" / "more").touch()
-    assert main(["diff-dirs", first, second]) == 1
-    assert f"only in {second}: more\n" in capsys.readouterr().out
+        assert shell("gen-files", folder, "1", "3k") == (0, f"{folder}: 1 file, 3 KiB\n", "")
+    assert shell("diff-dirs", first, first) == (0, "", "")
+    (second / "more").touch()
+    said = shell("diff-dirs", first, second)
+    assert said.status == 1
+    assert f"only in {second}: more\n" in said.out

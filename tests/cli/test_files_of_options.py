@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.commands import COMMANDS
-from ssbench.cli.master import main
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core.errors import UsageError
 from ssbench.core.option import path as folder
 from ssbench.statfile import check_new
+from tests.cli.shell import Shell
 from tests.golden import compare
 
 STORE = ["--storage", "file", "--path"]
@@ -39,19 +39,22 @@ def test_each_option_with_a_file_says_what_becomes_of_it() -> None:
         "upload DIR --container c --sweep users=1,2 -s BAD",
         "download --container c -s BAD",
         "bench put c --csv BAD",
+        "bench put c --html BAD",
         "bench mixed c --csv-over-time BAD",
         "bench suite --csv-dir BAD",
         "replay LOG --html BAD",
         "replay LOG --junit BAD",
         "replay LOG -s BAD",
         "find-limit -f very_small --slo errors<1% -s BAD",
+        "run-scenario -f very_small --html BAD",
+        "run-scenario -f very_small --junit BAD",
         "run-scenario -f very_small --sweep users=1,2 -s BAD",
         "make-scenario --from-container c --output BAD",
         "make-scenario --from-access-log LOG --output BAD",
     ],
 )
 def test_a_file_that_cannot_be_written_is_a_usage_error_before_all_else(
-    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, shell: Shell, tmp_path: Path
 ) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "file").touch()
@@ -59,12 +62,10 @@ def test_a_file_that_cannot_be_written_is_a_usage_error_before_all_else(
     places = {"DIR": tmp_path / "d", "BAD": bad, "LOG": tmp_path / "no-log"}
     given = [str(places.get(word, word)) for word in words.split()]
     option = given[given.index(str(bad)) - 1]
-    assert main([*given, *STORE, str(tmp_path / "no-store")]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(f"ssbench-master: {option}")
-    assert err.endswith("can't be written: No such file or directory; make the folder first\n")
-    assert err.count("\n") == 1
+    said = shell(*given, *STORE, tmp_path / "no-store")
+    assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
+    assert said.err.startswith(f"ssbench-master: {option}")
+    assert said.err.endswith("written: No such file or directory; make the folder first\n")
 
 
 @pytest.mark.parametrize(
@@ -85,11 +86,7 @@ def test_a_file_that_cannot_be_written_is_a_usage_error_before_all_else(
     ],
 )
 def test_one_file_for_two_outputs_is_a_usage_error_before_all_else(
-    words: str,
-    first: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: str, first: str, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("STATS", "STATS.gz"):
@@ -98,52 +95,54 @@ def test_one_file_for_two_outputs_is_a_usage_error_before_all_else(
     Path("OLD").write_text("precious")
     os.link("OLD", "HARD")
     before = sorted(os.listdir())
-    assert main(words.split()) == 2
     *_, option, path = words.split()
     told = f"ssbench-master: {option} {path}: this is the file of {first}, too; name another\n"
-    assert capsys.readouterr() == ("", told)
+    assert shell(*words.split()) == (2, "", told)
     assert sorted(os.listdir()) == before
     assert Path("OLD").read_text() == "precious"
 
 
-def test_a_stream_or_a_device_takes_several_outputs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stream_or_a_device_takes_several_outputs(shell: Shell) -> None:
     reader, writer = os.pipe()  # what a shell makes of >(...)
     for path in ("-", "/dev/null", f"/dev/fd/{writer}"):
-        words = ["-f", path, "--junit", path]
-        assert main(["report-scenario", "-s", str(STATS), *words]) == 0
+        said = shell("report-scenario", "-s", STATS, "-f", path, "--junit", path)
+        assert said.status == 0
+        if path == "-":
+            printed = said.out
     os.close(writer)
     with open(reader, encoding="utf-8") as pipe:
-        assert pipe.read() == capsys.readouterr().out
+        assert pipe.read() == printed
 
 
-def test_make_key_has_the_same_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["make-key", str(tmp_path / "none" / "key")]) == 2
-    assert "can't be written: No such file" in capsys.readouterr().err
+def test_make_key_has_the_same_status(shell: Shell, tmp_path: Path) -> None:
+    said = shell("make-key", tmp_path / "none" / "key")
+    assert said.status == 2
+    assert "can't be written: No such file" in said.err
 
 
-def test_the_check_leaves_all_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-    old = tmp_path / "old"
-    old.write_text("precious")
+def test_the_check_leaves_all_as_it_is(shell: Shell, tmp_path: Path) -> None:
+    place = tmp_path / "files"
+    place.mkdir()
+    (place / "link").symlink_to(place / "target")
+    (place / "old").write_text("precious")
     for name in ("link", "new", "old"):
-        words = ["bench", "put", "c", "--csv", str(tmp_path / name), *STORE, str(tmp_path / "no")]
-        assert main(words) != 0
-    assert {path.name for path in tmp_path.iterdir()} == {"link", "old"}
-    assert old.read_text() == "precious"
+        words = ["--csv", place / name, *STORE, place / "no"]
+        assert shell("bench", "put", "c", *words).status != 0
+    assert {path.name for path in place.iterdir()} == {"link", "old"}
+    assert (place / "old").read_text() == "precious"
 
 
 def test_the_stat_file_of_a_later_step_is_reported_before_the_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shell: Shell, tmp_path: Path
 ) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "file").touch()
     (tmp_path / "x.store-2.stat.gz").write_text("precious")
-    words = ["--container", "c", "--sweep", "users=1,2", "-s", str(tmp_path / "x.stat.gz")]
-    words += ["--checksum", "store", *STORE, str(tmp_path / "no-store")]
-    assert main(["upload", str(tmp_path / "d"), *words]) == 2
-    assert "x.store-2.stat.gz: is there already" in capsys.readouterr().err
+    words = ["--container", "c", "--sweep", "users=1,2", "-s", tmp_path / "x.stat.gz"]
+    words += ["--checksum", "store", *STORE, tmp_path / "no-store"]
+    said = shell("upload", tmp_path / "d", *words)
+    assert said.status == 2
+    assert "x.store-2.stat.gz: is there already" in said.err
 
 
 def test_a_check_does_not_open_a_pipe(tmp_path: Path) -> None:
@@ -172,23 +171,22 @@ def test_a_check_does_not_open_a_pipe(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_are_empty_or_not_utf8_are_usage_errors(
-    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], says: str, shell: Shell
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == 2
-    assert says in capsys.readouterr().err
+    said = shell(*words)
+    assert said.status == 2
+    assert says in said.err
 
 
-def test_files_of_this_host_may_have_any_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_of_this_host_may_have_any_name(shell: Shell, tmp_path: Path) -> None:
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/g\xff\x1b[31m")
-    assert main(["gen-files", odd, "2", "10k"]) == 0
-    assert main(["diff-dirs", odd, odd]) == 0
-    assert main(["make-key", f"{odd}.key"]) == 0
-    assert main(["report-scenario", "-s", f"{odd}/none"]) == 1
-    out, err = capsys.readouterr()
-    assert "\x1b" not in out + err
-    assert "g\\udcff\\x1b[31m" in out
-    assert "g\\udcff\\x1b[31m" in err
+    for words, status, names in (
+        (["gen-files", odd, "2", "10k"], 0, True),
+        (["diff-dirs", odd, odd], 0, False),
+        (["make-key", f"{odd}.key"], 0, True),
+        (["report-scenario", "-s", f"{odd}/none"], 1, True),
+    ):
+        said = shell(*words)
+        assert said.status == status
+        assert "\x1b" not in said.out + said.err
+        assert ("g\\udcff\\x1b[31m" in said.out + said.err) is names

@@ -6,19 +6,16 @@ import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ssbench.cli.live_influx import Influx
-from ssbench.cli.master import main
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.option import influx_url
+from tests.cli.shell import Shell
 from tests.cli.test_live_json import STATE, Clock
-from tests.cli.test_master import free_ports
-from tests.cli.test_run_scenario import scenario
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -166,33 +163,25 @@ def test_refused_states_are_told_without_the_token(server: Server) -> None:
 
 
 def test_a_server_that_refuses_the_first_points_ends_the_run_before_it_begins(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setenv("INFLUX_TOKEN", TOKEN)
+    server: Server, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INFLUX_TOKEN", TOKEN)  # no output has it: see Shell
     server.status = 401
-    words = ["--noop", "--workers", "1", "-q", "-R", "-s", str(tmp_path / "x"), *free_ports()]
-    words += ["--influx", server.url]
-    assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 1
-    out, err = capsys.readouterr()
-    assert "HTTP 401 Unauthorized" in err
-    assert TOKEN not in out + err
-    assert not (tmp_path / "x").exists()
+    said = shell.run("-q", "-R", "--influx", server.url)
+    assert (said.status, said.out) == (1, "")
+    assert "HTTP 401 Unauthorized" in said.err
+    assert not shell.results.exists()
 
 
 def test_a_run_writes_its_phases_and_hides_the_token_from_workers(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    server: Server, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("INFLUX_TOKEN", TOKEN)
-    words = ["--noop", "--workers", "1", "-q", "-R", "-s", str(tmp_path / "x"), *free_ports()]
-    path = scenario(tmp_path)
-    assert main(["run-scenario", "-f", str(path), *words, "--influx", server.url]) == 0
+    assert shell.run("-q", "-R", "--influx", server.url) == (0, "", "")
     found = [line.split(" ")[0] for line in server.lines if line.startswith("ssbench,")]
-    assert f"ssbench,scenario={path.stem},phase=run" in found
+    assert "ssbench,scenario=own,phase=run" in found
     assert {token for _path, token, _lines in server.requests} == {f"Token {TOKEN}"}
     assert "INFLUX_TOKEN" not in os.environ
-    assert capsys.readouterr() == ("", "")
 
 
 def test_no_server_is_an_error() -> None:

@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.live_json import LiveJson, state_of
-from ssbench.cli.master import main
 from ssbench.core.errors import SsbenchError
 from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import READ
-from tests.cli.test_master import free_ports
-from tests.cli.test_run_scenario import scenario
+from tests.cli.shell import Shell
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -143,12 +141,9 @@ def test_a_pipe_without_a_reader_is_an_error(tmp_path: Path) -> None:
         LiveJson(str(tmp_path / "pipe"))
 
 
-def test_a_run_writes_its_phases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    live = tmp_path / "live"
-    words = ["--noop", "--workers", "1", "-q", "-R", "-s", str(tmp_path / "x"), *free_ports()]
-    words += ["--live-json", str(live)]
-    assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 0
+def test_a_run_writes_its_phases(shell: Shell) -> None:
+    live = shell.folder / "live"
+    assert shell.run("-q", "-R", "--live-json", live) == (0, "", "")
     lines = [json.loads(line) for line in live.read_text().splitlines()]
     last = {line["phase"]: line for line in lines if line["over"]}
     assert last["run"]["done"] == sum(each["count"] for each in last["run"]["operations"].values())
-    assert capsys.readouterr() == ("", "")

@@ -12,64 +12,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import pytest
 
 from ssbench.cli.master import main
 from ssbench.runner.scenarios import CANNED
 from ssbench.transport.key import CurveKey
-from tests.ports import held_port
+from tests.cli.shell import Shell, free_ports
 from tests.report import runs
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = ["bench", "put", "c", "--count", "20", "--noop", "--workers", "1"]
 LOGIN = ["-A", "http://127.0.0.1:1/auth/v1.0", "-U", "test:tester", "-K", "s3cret-key"]
-
-
-class Said(NamedTuple):
-    """What a command came to."""
-
-    status: int
-    out: str
-    err: str
-
-
-class Shell:
-    """Runs commands in this process, with free ports."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *words: object) -> Said:
-        self._capsys.readouterr()
-        try:
-            status = main([str(word) for word in words])
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-        out, err = self._capsys.readouterr()
-        assert "Traceback" not in err
-        assert "s3cret" not in out + err
-        return Said(status, out, err)
-
-
-@pytest.fixture
-def shell(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Shell:
-    for name in list(os.environ):
-        if name.startswith(("ST_", "OS_", "SSBENCH_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("SSBENCH_CONFIG", "")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    return Shell(capsys)
-
-
-def free_ports() -> list[str]:
-    """Options with three ports that nobody listens on."""
-    names = ("--zmq-work-port", "--zmq-results-port", "--zmq-control-port")
-    return [word for name in names for word in (name, str(held_port()))]
 
 
 # The command line -------------------------------------------------------------------------
@@ -139,38 +94,30 @@ def test_missing_credentials_list_the_ways_to_give_them(shell: Shell) -> None:
         assert word in said.err
 
 
-def test_an_unreachable_store(shell: Shell, tmp_path: Path) -> None:
-    said = shell(
-        "run-scenario", "-f", "very_small", "--workers", 1, *free_ports(), *LOGIN,
-        "-s", tmp_path / "x.stat.gz",
-    )  # fmt: skip
+def test_an_unreachable_store(shell: Shell) -> None:
+    words = ["-f", "very_small", "--workers", 1, *free_ports(), "-s", shell.results]
+    said = shell("run-scenario", *words, *LOGIN)
     assert said.status == 1
     assert "127.0.0.1:1" in said.err
 
 
-def test_a_port_in_use(shell: Shell, tmp_path: Path) -> None:
+def test_a_port_in_use(shell: Shell) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        said = shell(
-            "run-scenario", "-f", "very_small", "--noop", "--zmq-work-port", port,
-            "-s", tmp_path / "x.stat.gz",
-        )  # fmt: skip
+        said = shell.run("--zmq-work-port", port)
     assert said.status == 1
     assert f"127.0.0.1:{port}: can't listen there: Address already in use" in said.err
 
 
 def test_a_stat_file_that_cannot_be_written(shell: Shell, tmp_path: Path) -> None:
     path = tmp_path / "none" / "x.stat.gz"
-    said = shell("run-scenario", "-f", "very_small", "--noop", "-s", path)
+    said = shell.run("-s", path)
     assert said.status == 2
     assert f"-s {path}: can't be written: No such file" in said.err
 
 
-def test_no_worker_joins(shell: Shell, tmp_path: Path) -> None:
-    said = shell(
-        "run-scenario", "-f", "very_small", "--noop", *free_ports(), "--worker-wait", 0.1,
-        "-s", tmp_path / "x.stat.gz", "-q",
-    )  # fmt: skip
+def test_no_worker_joins(shell: Shell) -> None:
+    said = shell.run("--worker-wait", 0.1, "-q", workers=0)
     assert said.status == 1
     assert "no worker joined within 0.1 s" in said.err
 
@@ -323,12 +270,11 @@ def test_files_other_than_stat_files(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_the_gz_suffix_is_optional(shell: Shell, tmp_path: Path) -> None:
-    words = ["run-scenario", "-f", "very_small", "--noop", "-o", 20, "--workers", 1, *free_ports()]
-    said = shell(*words, "-s", tmp_path / "a.stat")
+    said = shell.run("-s", tmp_path / "a.stat")
     assert said.status == 0
     assert [path.name for path in tmp_path.glob("a*")] == ["a.stat.gz"]
     assert str(tmp_path / "a.stat.gz") in said.err
-    assert "is there already" in shell(*words, "-s", tmp_path / "a.stat").err
+    assert "is there already" in shell.run("-s", tmp_path / "a.stat").err
     report = shell("report-scenario", "-s", tmp_path / "a.stat", "--csv")
     assert report == shell("report-scenario", "-s", tmp_path / "a.stat.gz", "--csv")
     over = shell("report-scenario", "-s", tmp_path / "a.stat", "-f", tmp_path / "a.stat.gz")

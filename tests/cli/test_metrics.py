@@ -6,7 +6,6 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +13,14 @@ from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from ssbench import __version__
-from ssbench.cli.master import main
 from ssbench.cli.metrics import RunMetrics, WorkerMetrics, metrics_server
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import OperationProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ
 from ssbench.worker.worker import WorkerLoad
+from tests.cli.shell import Shell
 from tests.cli.test_live_json import STATE
-from tests.cli.test_master import free_ports
-from tests.cli.test_run_scenario import scenario
 from tests.ports import held_port
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -133,13 +130,9 @@ def test_counts_never_fall_while_a_run_goes_on(
     assert scrape()[READS] == 300 * 19
 
 
-def test_a_run_serves_its_metrics_and_frees_the_port(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_serves_its_metrics_and_frees_the_port(shell: Shell) -> None:
     port = held_port()
     found: list[dict[Any, float]] = []
-    words = ["--noop", "--workers", "1", "-q", "-R", "-s", str(tmp_path / "x"), *free_ports()]
-    words += ["--metrics-port", str(port), "-r", "2"]
 
     def watch() -> None:
         while not any(each.get(("ssbench_phase", ("run",))) for each in found):
@@ -151,11 +144,10 @@ def test_a_run_serves_its_metrics_and_frees_the_port(
     done = threading.Event()
     thread = threading.Thread(target=watch)
     thread.start()
-    assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 0
+    assert shell.run("-q", "-R", "--metrics-port", port, "-r", "2") == (0, "", "")
     done.set()
     thread.join()
     assert found[-1]["ssbench_info", ("", "", "own", __version__)] == 1
-    assert capsys.readouterr() == ("", "")
     with metrics_server(("", port), RunMetrics("next")):
         pass
 

@@ -14,7 +14,7 @@ from ssbench.cli.commands import master_parser
 from ssbench.cli.master import main
 from ssbench.cli.nectar import bench_words
 from ssbench.core.errors import ExitStatus, UsageError
-from tests.cli.test_bench_commands import status
+from tests.cli.shell import Shell
 
 V3 = ["-V", "3", "-A", "http://h:5000/v3/", "-U", "u", "-K", "p", "--os-project-name", "t",
       "--os-user-domain-name", "Default", "--os-project-domain-name", "Default"]  # fmt: skip
@@ -117,10 +117,8 @@ def test_no_message_repeats_a_password() -> None:
         (["-C", "x", "bench-put", "c"], "nectar: -C: 'x' is not a whole number"),
     ],
 )
-def test_a_wrong_command_line_is_reported(
-    capsys: pytest.CaptureFixture[str], words: list[str], reason: str
-) -> None:
-    assert status(["nectar", *words]) == 2
-    said = capsys.readouterr()
+def test_a_wrong_command_line_is_reported(shell: Shell, words: list[str], reason: str) -> None:
+    said = shell("nectar", *words)
+    assert said.status == 2
     assert reason in said.err
     assert "secret" not in said.out + said.err

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from ssbench.cli import network_commands
-from ssbench.cli.master import main
 from ssbench.core.messages import NetworkInterval, NetworkResult
 from ssbench.runner.network import Link
+from tests.cli.shell import Said, Shell
 
 MIB = 1 << 20
 #: 1 GiB in 2.1 s, as a published run of iperf had it.
@@ -22,21 +22,22 @@ GOOD = Link("master (a)", "store:13583", NetworkResult([0.0001, 0.0003], INTERVA
 BAD = Link("worker w\x1b[2J (b)", "store:13583", None, "h, port 1: Connection refused\n\x07")
 
 
-def printed(
-    links: list[Link], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> tuple[int, str, str]:
-    def found(*arguments: object) -> Iterator[Link]:
-        return iter(links)
-
-    monkeypatch.setattr(network_commands, "check_network", found)
-    status = main(["check-network", "store"])
-    return status, *capsys.readouterr()
+Printed = Callable[..., Said]
 
 
-def test_the_table_is_that_of_iperf(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, out, err = printed([GOOD], monkeypatch, capsys)
+@pytest.fixture
+def printed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Printed:
+    """What check-network comes to when it measures this."""
+
+    def call(*links: Link) -> Said:
+        monkeypatch.setattr(network_commands, "check_network", lambda *_: iter(links))
+        return shell("check-network", "store")
+
+    return call
+
+
+def test_the_table_is_that_of_iperf(printed: Printed) -> None:
+    status, out, err = printed(GOOD)
     assert (status, err) == (0, "")
     assert out.splitlines() == [
         "-" * 60,
@@ -53,20 +54,16 @@ def test_the_table_is_that_of_iperf(
     ]
 
 
-def test_a_worker_may_have_measured_no_round_trip(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_worker_may_have_measured_no_round_trip(printed: Printed) -> None:
     silent = Link("worker w (b)", "store:13583", NetworkResult([], INTERVALS[:1], INTERVALS[:1]))
-    status, out, _ = printed([GOOD, silent], monkeypatch, capsys)
+    status, out, _ = printed(GOOD, silent)
     assert status == 0
     assert out.count("Round trip while idle") == 1
     assert out.splitlines()[-1].split()[-3:] == ["3.22", "Gbits/sec", "-"]
 
 
-def test_a_connection_that_failed_is_in_the_tables_and_in_the_status(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, out, err = printed([GOOD, BAD], monkeypatch, capsys)
+def test_a_connection_that_failed_is_in_the_tables_and_in_the_status(printed: Printed) -> None:
+    status, out, err = printed(GOOD, BAD)
     assert status == 1
     assert out.replace("\n", "").isprintable()
     lines = out.splitlines()
@@ -87,12 +84,10 @@ def test_a_connection_that_failed_is_in_the_tables_and_in_the_status(
         (["h", "--bytes", "0"], "is not a size"),
     ],
 )
-def test_bad_options_are_rejected(
-    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit, match=r"^2$"):
-        main(["check-network", *words])
-    assert why in capsys.readouterr().err
+def test_bad_options_are_rejected(words: list[str], why: str, shell: Shell) -> None:
+    said = shell("check-network", *words)
+    assert said.status == 2
+    assert why in said.err
 
 
 @pytest.mark.parametrize(
@@ -107,7 +102,7 @@ def test_bad_options_are_rejected(
     ],
 )
 def test_a_server_is_a_host_with_or_without_a_port(
-    text: str, host: str, port: int, monkeypatch: pytest.MonkeyPatch
+    text: str, host: str, port: int, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[network_commands.NetworkConfig] = []
 
@@ -116,5 +111,5 @@ def test_a_server_is_a_host_with_or_without_a_port(
         return iter(())
 
     monkeypatch.setattr(network_commands, "check_network", keep)
-    assert main(["check-network", text]) == 0
+    assert shell("check-network", text).status == 0
     assert asked[0].servers == [(host, port)]

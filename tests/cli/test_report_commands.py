@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ssbench.cli.master import main
 from ssbench.core.records import MASTER, ProfileRecord
-from ssbench.statfile import StatFileWriter
+from tests.cli.shell import Said, Shell, stat_file
 from tests.report import runs
-
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
 def stats(tmp_path: Path) -> Path:
     """A run of 200 operations and 3 lost ones, with metrics of a host and a profile."""
-    path = tmp_path / "a.stat.gz"
     profile = ProfileRecord(MASTER, {"run (a.py:1)": 90_000_000}, 9)
     *records, footer = runs.normal()
-    with StatFileWriter.create(path) as writer:
-        for record in (*records, profile, footer):
-            writer.write(record)
-    return path
+    return stat_file(tmp_path / "a.stat.gz", (*records, profile, footer))
 
 
-def report(stats: Path, *words: object) -> int:
-    return main(["report-scenario", "-s", str(stats), *map(str, words)])
+@pytest.fixture
+def report(shell: Shell, stats: Path) -> Callable[..., Said]:
+    """What report-scenario comes to on this run."""
+    return partial(shell, "report-scenario", "-s", stats)
 
 
 #: Option -> the first line of what it gives, and the number of lines.
@@ -44,17 +41,17 @@ FILES = {
 
 @pytest.mark.parametrize("option", FILES)
 def test_a_file_gets_no_more_than_what_its_option_says(
-    option: str, stats: Path, tmp_path: Path, capsys: Capture
+    option: str, report: Callable[..., Said], tmp_path: Path
 ) -> None:
     path, text = tmp_path / "x", tmp_path / "text"
-    assert report(stats, option, path) == 0
+    said = report(option, path)
+    assert said.status == 0
+    assert "\nTOTAL\n" in said.out
     first, count = FILES[option]
     lines = path.read_text().splitlines()
     assert lines[0].startswith(first)
     assert len(lines) == count
-    assert "\nTOTAL\n" in capsys.readouterr().out
-    assert report(stats, "-f", text, option, "-") == 0
-    assert capsys.readouterr().out == path.read_text()
+    assert report("-f", text, option, "-") == (0, path.read_text(), "")
     assert "\nTOTAL\n" in text.read_text()
 
 
@@ -64,37 +61,31 @@ def test_a_file_gets_no_more_than_what_its_option_says(
      ("--html", "<!DOCTYPE html>"), ("--junit", "<?xml ")],
 )  # fmt: skip
 def test_what_other_programs_read_replaces_the_report_on_standard_output(
-    option: str, first: str, stats: Path, capsys: Capture
+    option: str, first: str, report: Callable[..., Said]
 ) -> None:
-    assert report(stats, option, "-") == 0
-    out = capsys.readouterr().out
-    assert out.startswith(first)
-    assert "\nTOTAL\n" not in out
+    said = report(option, "-")
+    assert said.status == 0
+    assert said.out.startswith(first)
+    assert "\nTOTAL\n" not in said.out
 
 
 def test_the_histogram_of_rates_follows_the_report_on_standard_output(
-    stats: Path, capsys: Capture
+    report: Callable[..., Said],
 ) -> None:
-    assert report(stats, "-r", "-") == 0
-    text, _, lines = capsys.readouterr().out.partition(FILES["-r"][0])
+    text, _, lines = report("-r", "-").out.partition(FILES["-r"][0])
     assert "\nTOTAL\n" in text
     assert len(lines.splitlines()) == 3
 
 
-def test_of_several_runs_the_metrics_follow_each_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_several_runs_the_metrics_follow_each_other(shell: Shell) -> None:
     paths = []
     for seed in (1, 2):
-        path = tmp_path / f"{seed}.stat.gz"
         records = runs.lasting(12, 50, seed=seed, run_seconds=12, operation_count=None)
-        with StatFileWriter.create(path) as writer:
-            for record in [*records[:-1], runs.host(0, 0), runs.host(0, 1), records[-1]]:
-                writer.write(record)
-        paths.append(str(path))
-    sheet = tmp_path / "x"
+        records[-1:-1] = [runs.host(0, 0), runs.host(0, 1)]
+        paths.append(stat_file(shell.folder / f"{seed}.stat.gz", records))
+    sheet = shell.folder / "x"
     for option in ("--dstat", "--host-stats"):
-        assert main(["report-scenario", *paths, option, str(sheet)]) == 0
+        assert shell("report-scenario", *paths, option, sheet).status == 0
         assert len(sheet.read_text().splitlines()) == 1 + 2 * 2
 
 
@@ -108,27 +99,27 @@ def test_of_several_runs_the_metrics_follow_each_other(
     ],
 )
 def test_thresholds_set_the_status(
-    threshold: str, status: int, says: str, stats: Path, capsys: Capture
+    threshold: str, status: int, says: str, report: Callable[..., Said]
 ) -> None:
-    assert report(stats, "--threshold", threshold) == status
-    out, err = capsys.readouterr()
-    assert says in err
-    assert bool(out) == (status != 2)
+    said = report("--threshold", threshold)
+    assert said.status == status
+    assert says in said.err
+    assert bool(said.out) == (status != 2)
 
 
-def test_a_malformed_threshold_is_reported_before_the_file_is_read(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    rubbish = tmp_path / "rubbish"
-    rubbish.write_text("x")
-    assert report(rubbish, "--threshold", "p99 < fast") == 2
-    assert "rubbish" not in capsys.readouterr().err
+def test_a_malformed_threshold_is_reported_before_the_file_is_read(shell: Shell) -> None:
+    said = shell("report-scenario", "-s", "rubbish", "--threshold", "p99 < fast")
+    assert said.status == 2
+    assert "rubbish" not in said.err
 
 
 def test_compare_needs_two_files_and_reads_one_from_standard_input(
-    stats: Path, capsys: Capture
+    stats: Path, shell: Shell
 ) -> None:
-    assert main(["compare", str(stats)]) == 2
-    assert f"{stats}: only one stat file; name two or more" in capsys.readouterr().err
-    assert main(["compare", str(stats), "-", "-"]) == 2
-    assert "-: standard input can be only one stat file" in capsys.readouterr().err
+    for words, says in (
+        ([], f"{stats}: only one stat file; name two or more"),
+        (["-", "-"], "-: standard input can be only one stat file"),
+    ):
+        said = shell("compare", stats, *words)
+        assert said.status == 2
+        assert says in said.err

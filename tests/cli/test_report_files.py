@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.master import main
-from ssbench.statfile import StatFileWriter
-from tests.cli.test_master import free_ports
-from tests.cli.test_run_scenario import scenario
+from tests.cli.shell import Shell, stat_file
 from tests.golden import compare
 from tests.report import runs
 
@@ -29,96 +26,66 @@ def stats(tmp_path: Path) -> Path:
     return Path(shutil.copy(STATS, tmp_path / "a.stat.gz"))
 
 
-def test_report_scenario_writes_a_page_beside_the_report(
-    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "a.html"
-    assert main(["report-scenario", "-s", str(stats), "--html", str(page)]) == 0
+def test_report_scenario_writes_a_page_beside_the_report(stats: Path, shell: Shell) -> None:
+    page = shell.folder / "a.html"
+    said = shell("report-scenario", "-s", stats, "--html", page)
     text = page.read_text()
     assert text.startswith("<!DOCTYPE html>")
     assert "<dt>Throughput</dt><dd>92.9 operations/s</dd>" in text
-    out, err = capsys.readouterr()
-    assert "\nTOTAL\n" in out
-    assert f"INFO:Report as a page: {page}" in err
+    assert said.status == 0
+    assert "\nTOTAL\n" in said.out
+    assert f"INFO:Report as a page: {page}" in said.err
 
 
-def test_the_script_of_the_charts_can_lie_beside_the_pages(stats: Path, tmp_path: Path) -> None:
-    (tmp_path / "pages").mkdir()
-    page, assets = tmp_path / "pages" / "a.html", tmp_path / "a & b"
-    words = ["--html", str(page), "--html-assets", str(assets), "-f", str(tmp_path / "a.txt")]
-    assert main(["report-scenario", "-s", str(stats), *words]) == 0
+def test_the_script_of_the_charts_can_lie_beside_the_pages(stats: Path, shell: Shell) -> None:
+    (shell.folder / "pages").mkdir()
+    page, assets = shell.folder / "pages" / "a.html", shell.folder / "a & b"
+    words = ["--html", page, "--html-assets", assets, "-f", shell.folder / "a.txt"]
+    assert shell("report-scenario", "-s", stats, *words).status == 0
     assert '<script src="../a%20%26%20b/plotly.min.js"></script>' in page.read_text()
     assert len(page.read_text()) < 200_000 < (assets / "plotly.min.js").stat().st_size
 
 
-def test_compare_writes_a_page(stats: Path, tmp_path: Path) -> None:
-    page = tmp_path / "a.html"
-    assert main(["compare", str(stats), str(OTHER), "--html", str(page)]) == 0
+def test_compare_writes_a_page(stats: Path, shell: Shell) -> None:
+    page = shell.folder / "a.html"
+    assert shell("compare", stats, OTHER, "--html", page).status == 0
     assert "<h1>Comparison of 2 runs</h1>" in page.read_text()
 
 
-def test_report_scenario_writes_thresholds_as_test_cases(
-    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    junit = tmp_path / "a.xml"
-    words = ["--threshold", "errors < 50%", "--threshold", "p50 < 1us", "--junit", str(junit)]
-    assert main(["report-scenario", "-s", str(stats), *words]) == 3
+def test_report_scenario_writes_thresholds_as_test_cases(stats: Path, shell: Shell) -> None:
+    junit = shell.folder / "a.xml"
+    words = ["--threshold", "errors < 50%", "--threshold", "p50 < 1us", "--junit", junit]
+    said = shell("report-scenario", "-s", stats, *words)
+    assert said.status == 3
+    assert "\nTOTAL\n" in said.out
     suite = ET.parse(junit).getroot()[0]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
-    assert "\nTOTAL\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("series", "suites"), [([], 1), (["--sweep", "users=1,2"], 2)])
-def test_a_run_and_a_sweep_write_test_cases_also_without_a_report(
-    series: list[str], suites: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_run_and_a_sweep_write_files_also_without_a_report(
+    series: list[str], suites: int, shell: Shell
 ) -> None:
-    junit = tmp_path / "a.xml"
-    words = ["--noop", "--workers", "1", "-q", "-R", "-s", str(tmp_path / "x"), *free_ports()]
-    words += ["--junit", str(junit), *series]
-    assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 0
-    found = ET.parse(junit).getroot()
-    assert [suite.get("errors") for suite in found] == ["0"] * suites
-    assert capsys.readouterr() == ("", "")
+    junit, page = shell.folder / "a.xml", shell.folder / "a.html"
+    said = shell.run("-q", "-R", "--junit", junit, "--html", page, *series)
+    assert said == (0, "", "")
+    assert [suite.get("errors") for suite in ET.parse(junit).getroot()] == ["0"] * suites
+    assert "<h1>own</h1>" in page.read_text()
 
 
 @pytest.mark.parametrize("command", ["report-scenario", "compare"])
-def test_markdown_is_a_format_of_reports(
-    command: str, stats: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = [str(stats), str(OTHER)] if command == "compare" else ["-s", str(stats)]
-    assert main([command, *files, "--markdown"]) == 0
-    assert capsys.readouterr().out.startswith("# ")
+def test_markdown_is_a_format_of_reports(command: str, stats: Path, shell: Shell) -> None:
+    files = [stats, OTHER] if command == "compare" else ["-s", stats]
+    said = shell(command, *files, "--markdown")
+    assert said.status == 0
+    assert said.out.startswith("# ")
 
 
-@pytest.mark.parametrize("series", [[], ["--sweep", "users=1,2"]])
-def test_a_run_and_a_sweep_write_a_page_also_without_a_report(
-    series: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "a.html"
-    words = ["--noop", "--workers", "1", "-q", "-R", "-s", str(tmp_path / "x"), *free_ports()]
-    words += ["--html", str(page), *series]
-    assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 0
-    assert "<h1>own</h1>" in page.read_text()
-    assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("option", ["--html", "--junit"])
-def test_a_file_that_cannot_be_written_is_reported_before_the_run(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--noop", "--workers", "1", "-s", str(tmp_path / "x"), option, "/nowhere/a.html"]
-    assert main(["run-scenario", "-f", str(scenario(tmp_path)), *words]) == 2
-    assert f"{option} /nowhere/a.html: can't be written" in capsys.readouterr().err
-    assert not (tmp_path / "x.gz").exists()
-
-
-def test_operations_are_written_as_json_lines_and_parquet(
-    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = tmp_path / "a.parquet"
-    words = ["--jsonl", "-", "--parquet", str(table)]
-    assert main(["report-scenario", "-s", str(stats), *words]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+def test_operations_are_written_as_json_lines_and_parquet(stats: Path, shell: Shell) -> None:
+    table = shell.folder / "a.parquet"
+    said = shell("report-scenario", "-s", stats, "--jsonl", "-", "--parquet", table)
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    assert said.status == 0
     assert len(lines) > 100
     from pyarrow import parquet  # has a thread of its own
 
@@ -126,76 +93,95 @@ def test_operations_are_written_as_json_lines_and_parquet(
 
 
 @pytest.fixture
-def two_masters(tmp_path: Path) -> list[str]:
+def two_masters(tmp_path: Path) -> list[Path]:
     """The stat files of two runs at the same time."""
-    found = []
-    for seed in (1, 2):
-        path = tmp_path / f"{seed}.stat.gz"
-        with StatFileWriter.create(path) as writer:
-            for record in runs.lasting(12, 50, seed=seed, run_seconds=12, operation_count=None):
-                writer.write(record)
-        found.append(str(path))
-    return found
+    keys = {"run_seconds": 12, "operation_count": None}
+    return [
+        stat_file(tmp_path / f"{seed}.stat.gz", runs.lasting(12, 50, seed=seed, **keys))
+        for seed in (1, 2)
+    ]
 
 
-def test_several_stat_files_are_merged(
-    two_masters: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = tmp_path / "a.jsonl"
-    assert main(["report-scenario", *two_masters, "--jsonl", str(lines)]) == 0
-    out = capsys.readouterr().out
-    assert "MERGED: the runs of 2 masters as one" in out
-    assert "\nMERGED RUNS OF 2 MASTERS\n" in out
-    assert "Throughput  100.0 operations/s" in out
-    assert out.endswith(f"{two_masters[0]}, {two_masters[1]}\n")
+def test_several_stat_files_are_merged(two_masters: list[Path], shell: Shell) -> None:
+    lines = shell.folder / "a.jsonl"
+    said = shell("report-scenario", *two_masters, "--jsonl", lines)
+    assert said.status == 0
+    assert "MERGED: the runs of 2 masters as one" in said.out
+    assert "\nMERGED RUNS OF 2 MASTERS\n" in said.out
+    assert "Throughput  100.0 operations/s" in said.out
+    assert said.out.endswith(f"{two_masters[0]}, {two_masters[1]}\n")
     assert len(lines.read_text().splitlines()) == 1200
-    assert main(["report-scenario", two_masters[0]]) == 0
-    assert "MERGED" not in capsys.readouterr().out
+    assert "MERGED" not in shell("report-scenario", two_masters[0]).out
 
 
 def test_stat_files_that_do_not_go_together_are_a_usage_error(
-    two_masters: list[str], stats: Path, capsys: pytest.CaptureFixture[str]
+    two_masters: list[Path], stats: Path, shell: Shell
 ) -> None:
-    assert main(["report-scenario", *two_masters, two_masters[0]]) == 2
-    assert f"{two_masters[0]}: is the same run as" in capsys.readouterr().err
-    assert main(["report-scenario", two_masters[0], str(stats)]) == 2
-    assert "runs that are merged have the same scenario" in capsys.readouterr().err
-    assert main(["report-scenario", two_masters[0], "-"]) == 2
-    assert "-: standard input cannot be merged" in capsys.readouterr().err
-
-
-def test_no_stat_file_of_several_is_overwritten(
-    two_masters: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report-scenario", *two_masters, "-f", two_masters[1]]) == 2
-    assert f"-f {two_masters[1]}: this is the file of STATS_FILE itself" in capsys.readouterr().err
+    first, second = two_masters
+    for words, says in (
+        ([first, second, first], f"{first}: is the same run as"),
+        ([first, stats], "runs that are merged have the same scenario"),
+        ([first, "-"], "-: standard input cannot be merged"),
+        ([first, second, "-f", second], f"-f {second}: this is the file of STATS_FILE itself"),
+    ):
+        said = shell("report-scenario", *words)
+        assert said.status == 2
+        assert says in said.err
 
 
 def test_parquet_without_its_extra_is_a_usage_error_that_names_it(
-    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    stats: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    table = tmp_path / "a.parquet"
-    assert main(["report-scenario", "-s", str(stats), "--parquet", str(table)]) == 2
-    out, err = capsys.readouterr()
-    assert "pyarrow is not installed" in err
-    assert "pip install '.[parquet]'" in err
-    assert (out, table.exists()) == ("", False)
+    table = shell.folder / "a.parquet"
+    said = shell("report-scenario", "-s", stats, "--parquet", table)
+    assert "pyarrow is not installed" in said.err
+    assert "pip install '.[parquet]'" in said.err
+    assert (said.status, said.out, table.exists()) == (2, "", False)
 
 
-def test_parquet_is_not_for_standard_output(
-    stats: Path, capsys: pytest.CaptureFixture[str]
+def test_parquet_is_not_for_standard_output(stats: Path, shell: Shell) -> None:
+    said = shell("report-scenario", "-s", stats, "--parquet", "-")
+    assert (said.status, said.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report-scenario", STATS],
+        ["compare", STATS, OTHER],
+        ["run-scenario", "-f", "very_small", "--noop"],
+        ["find-limit", "-f", "very_small", "--noop", "--slo", "errors < 1%"],
+        ["replay", "log", "--noop"],
+        ["bench", "put", "c", "--noop"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_assets_without_a_page_are_a_usage_error(words: list[object], shell: Shell) -> None:
+    said = shell(*words, "--html-assets", shell.folder)
+    assert said.status == 2
+    assert "--html-assets: is for the pages of --html FILE; give both" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["run-scenario", "-f", "very_small"], "--html"),
+        (["run-scenario", "-f", "very_small"], "--junit"),
+        (["replay", "log"], "--html"),
+        (["bench", "put", "c"], "--html"),
+        (["bench", "put", "c"], "--csv"),
+        (["bench", "put", "c"], "--csv-over-time"),
+    ],
+)
+def test_a_file_of_results_that_are_not_kept_is_a_usage_error(
+    words: list[str], option: str, shell: Shell
 ) -> None:
-    assert main(["report-scenario", "-s", str(stats), "--parquet", "-"]) == 2
-    assert capsys.readouterr().out == ""
-
-
-def test_assets_without_a_page_are_a_usage_error(
-    stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["report-scenario", "-s", str(stats), "--html-assets", str(tmp_path)]
-    assert main(words) == 2
-    assert "--html-assets: is for the pages of --html FILE" in capsys.readouterr().err
+    path = shell.folder / "x"
+    said = shell(*words, "--noop", "-s", "/dev/null", option, path)
+    told = f"ssbench-master: {option} needs stored results: /dev/null keeps none\n"
+    assert said == (2, "", told)
+    assert not path.exists()
 
 
 def test_a_report_as_text_loads_no_other_format(stats: Path) -> None:

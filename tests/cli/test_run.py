@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gevent
@@ -23,12 +22,10 @@ from ssbench.statfile import StatFileWriter
 from ssbench.storage.base import ContainerInfo, StoreLimits
 from ssbench.storage.noop import NoopStorage
 from ssbench.transport.master_transport import MasterTransport
-from tests.cli.test_run_scenario import _own_folder, run, scenario
+from tests.cli.shell import Shell
 from tests.fakes.full_disk import fill_disk
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
-
-__all__ = ["_own_folder"]
 
 
 def _full_disk_at(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
@@ -43,28 +40,24 @@ def _full_disk_at(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
     monkeypatch.setattr(StatFileWriter, "write", write)
 
 
-def test_a_full_disk_at_the_footer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_at_the_footer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     _full_disk_at(monkeypatch, RunFooter)
-    status, results = run(scenario(tmp_path), tmp_path, "--workers", "1")
-    out, err = capsys.readouterr()
+    status, out, err = shell.run()
     assert status is ExitStatus.FAILED
     assert "No space left on device; the first " in err
     assert "are kept and can be read" in err
     assert "Count:" in out
-    where = f"INFO:Some of the scenario run's results saved to {results}\n"
+    where = f"INFO:Some of the scenario run's results saved to {shell.results}\n"
     assert f"{where}INFO:You may generate a report with:\n" in err
-    assert read_stats(str(results)).run.footer is None
+    assert read_stats(str(shell.results)).run.footer is None
 
 
-def test_a_full_disk_at_the_header(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_at_the_header(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     _full_disk_at(monkeypatch, RunHeader)
-    assert run(scenario(tmp_path), tmp_path, "--workers", "1")[0] is ExitStatus.FAILED
-    assert "No space left on device; nothing was kept" in capsys.readouterr().err
-    assert not (tmp_path / "x.stat.gz").exists()
+    said = shell.run()
+    assert said.status is ExitStatus.FAILED
+    assert "No space left on device; nothing was kept" in said.err
+    assert not shell.results.exists()
 
 
 # A start that fails leaves no stat file, as long as nothing was changed ----------------------
@@ -78,13 +71,13 @@ def refused_container(self: Any, name: str, changing: Callable[[], None]) -> Con
     return ContainerInfo(None, marked=False, object_count=7)
 
 
-FAILED_STARTS: dict[str, tuple[tuple[str, ...], type, str, object, ExitStatus]] = {
-    "no worker": (("--worker-wait", "0.1"), Master, "", None, ExitStatus.FAILED),
+FAILED_STARTS: dict[str, tuple[int, type, str, object, ExitStatus]] = {
+    "no worker": (0, Master, "wait_for_workers", None, ExitStatus.FAILED),
     "Ctrl-C while it waits": (
-        (), Master, "wait_for_workers", interrupt_at_once, ExitStatus.INTERRUPTED,
+        0, Master, "wait_for_workers", interrupt_at_once, ExitStatus.INTERRUPTED,
     ),
     "somebody's container": (
-        ("--workers", "1"), NoopStorage, "make_container", refused_container, ExitStatus.FAILED,
+        1, NoopStorage, "make_container", refused_container, ExitStatus.FAILED,
     ),
 }  # fmt: skip
 
@@ -92,28 +85,28 @@ FAILED_STARTS: dict[str, tuple[tuple[str, ...], type, str, object, ExitStatus]] 
 @pytest.mark.parametrize("older", [False, True], ids=["new", "older file"])
 @pytest.mark.parametrize("start", FAILED_STARTS.values(), ids=FAILED_STARTS)
 def test_a_start_that_changes_nothing_leaves_no_stat_file(
-    start: tuple[tuple[str, ...], type, str, object, ExitStatus],
+    start: tuple[int, type, str, object, ExitStatus],
     older: bool,
-    tmp_path: Path,
+    shell: Shell,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words, owner, method, fake, status = start
-    results = tmp_path / "x.stat.gz"
+    workers, owner, method, fake, status = start
     if older:
-        run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")
-    before = results.read_bytes() if older else b""
+        shell.run("-q", "-R")
+    before = shell.results.read_bytes() if older else b""
     if fake is not None:
         monkeypatch.setattr(owner, method, fake)
-    assert run(scenario(tmp_path), tmp_path, *words)[0] is status
-    assert results.exists() is older
+    wait = [] if workers else ["--worker-wait", "0.1"]
+    said = shell.run("--force", *wait, workers=workers)
+    assert said.status is status
+    assert shell.results.exists() is older
     if older:
-        assert results.read_bytes() == before
-    assert "Results are in" not in capsys.readouterr().err.rpartition("Starting scenario")[2]
+        assert shell.results.read_bytes() == before
+    assert "results saved to" not in said.err
 
 
 def test_the_stat_file_stays_once_a_container_is_created(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail_at_the_second(self: Any, name: str, changing: Callable[[], None]) -> None:
         if name.endswith("1"):
@@ -121,15 +114,14 @@ def test_the_stat_file_stays_once_a_container_is_created(
         changing()
 
     monkeypatch.setattr(NoopStorage, "make_container", fail_at_the_second)
-    path = scenario(tmp_path, container_concurrency=1)
-    assert run(path, tmp_path, "--workers", "1")[0] is ExitStatus.FAILED
-    stats = read_stats(str(tmp_path / "x.stat.gz"))
+    assert shell.run(container_concurrency=1).status is ExitStatus.FAILED
+    stats = read_stats(str(shell.results))
     assert stats.run.header.run_id
     assert stats.run.footer is None
 
 
 def test_containers_are_created_after_workers_have_joined(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
     gather, make = Master.wait_for_workers, NoopStorage.make_container
@@ -144,32 +136,32 @@ def test_containers_are_created_after_workers_have_joined(
 
     monkeypatch.setattr(Master, "wait_for_workers", gathered)
     monkeypatch.setattr(NoopStorage, "make_container", made)
-    run(scenario(tmp_path), tmp_path, "--workers", "2", "-q", "-R")
+    shell.run("-q", "-R", workers=2)
     assert done == ["2 workers", "container", "container"]
 
 
 def test_no_worker_is_lost_during_the_creation_of_a_thousand_containers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slowly(self: Any, name: str, changing: Callable[[], None]) -> None:
         gevent.sleep(0.05)
         changing()
 
     monkeypatch.setattr(NoopStorage, "make_container", slowly)
-    path = scenario(tmp_path, container_count=1000, container_concurrency=10)
+    keys = {"container_count": 1000, "container_concurrency": 10}
     began_s = time.monotonic()
-    status, results = run(path, tmp_path, "--workers", "2", "--worker-timeout", "1")
+    said = shell.run("--worker-timeout", "1", workers=2, **keys)
     assert time.monotonic() - began_s > 5
-    assert status is ExitStatus.OK
-    assert "Lost worker" not in capsys.readouterr().err
-    assert len(read_stats(str(results)).run.workers) == 2, "nobody had to come again"
+    assert said.status is ExitStatus.OK
+    assert "Lost worker" not in said.err
+    assert len(read_stats(str(shell.results)).run.workers) == 2, "nobody had to come again"
 
 
 # What options give to the master, the workers and the store ---------------------------------
 
 
 def test_options_reach_the_master_and_the_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     masters: list[Master] = []
     states: list[ControlState] = []
@@ -186,20 +178,20 @@ def test_options_reach_the_master_and_the_workers(
     monkeypatch.setattr(Master, "wait_for_workers", gather_and_record)
     monkeypatch.setattr(MasterTransport, "send_control_state", send_and_record)
     words = (
-        "--workers 1 --operation-timeout 9 --retries 7 --drain-timeout 5 --batch-size 8"
+        "--operation-timeout 9 --retries 7 --drain-timeout 5 --batch-size 8"
         " --max-consecutive-errors 3 --worker-timeout 8 --think-time 0.001 --connect-timeout 4"
         " --compressible -p gold -R"
     )
-    status, results = run(scenario(tmp_path), tmp_path, *words.split())
-    assert status is ExitStatus.OK
+    said = shell.run(*words.split())
+    assert said.status is ExitStatus.OK
     limits = masters[0].limits
     assert (limits.drain_timeout_s, limits.max_consecutive_errors, limits.max_batch) == (5, 3, 8)
     assert (limits.worker_timeout_s, limits.connect_timeout_s) == (8, 4)
-    assert "--concurrency 4 --retries 7 local-0-" in capsys.readouterr().err
+    assert "--concurrency 4 --retries 7 local-0-" in said.err
     state = next(state for state in states if state.phase == Phase.RUN)
     assert (state.operation_timeout_s, state.think_min_s, state.timeout_s) == (9, 0.001, 8)
     settings = StorageSettings.from_map(state.settings)
-    header = read_stats(str(results)).run.header
+    header = read_stats(str(shell.results)).run.header
     assert header is not None
     assert (settings.driver, settings.run_id) == ("noop", header.run_id)
     assert (settings.placement, settings.compressible, settings.container_count) == (
@@ -210,7 +202,7 @@ def test_options_reach_the_master_and_the_workers(
 
 
 def test_a_scenario_beyond_the_limits_of_the_store_is_rejected_before_any_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = StoreLimits(max_object_size=50, policies=("gold",))
     changed: list[str] = []
@@ -218,29 +210,25 @@ def test_a_scenario_beyond_the_limits_of_the_store_is_rejected_before_any_change
     monkeypatch.setattr(
         NoopStorage, "make_container", lambda self, name, changing: changed.append(name)
     )
-    path = scenario(tmp_path)
-    status, results = run(path, tmp_path, "--workers", "1", "-p", "silver")
-    assert status is ExitStatus.USAGE
-    err = capsys.readouterr().err
-    assert '\n--policy: the store has no storage policy "silver"; those it has: gold' in err
-    assert f'{path}: sizes[0] "tiny": size_max 99 is more than the 50 bytes' in err
+    said = shell.run("-p", "silver")
+    assert said.status is ExitStatus.USAGE
+    assert '\n--policy: the store has no storage policy "silver"; those it has: gold' in said.err
+    assert 'own.scenario: sizes[0] "tiny": size_max 99 is more than the 50 bytes' in said.err
     assert changed == []
-    assert not results.exists()
+    assert not shell.results.exists()
 
 
-def test_a_warning_is_shown_and_recorded_even_if_quiet(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, results = run(scenario(tmp_path), tmp_path, "--workers", "1", "-p", "gold", "-q", "-R")
-    footer = read_stats(str(results)).run.footer
+def test_a_warning_is_shown_and_recorded_even_if_quiet(shell: Shell) -> None:
+    said = shell.run("-p", "gold", "-q", "-R")
+    footer = read_stats(str(shell.results)).run.footer
     assert footer is not None
     (warning,) = footer.warnings
     assert 'whether it has "gold" is known once the first container is made' in warning
-    assert capsys.readouterr() == ("", f"WARNING: {warning}\n")
+    assert said == (0, "", f"WARNING: {warning}\n")
 
 
 def test_local_workers_get_a_fresh_key_and_end_before_the_transport_closes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[str] = []
     send, end, close = LocalWorkers.send_address, LocalWorkers.end, MasterTransport.__exit__
@@ -263,7 +251,7 @@ def test_local_workers_get_a_fresh_key_and_end_before_the_transport_closes(
     keys = []
     for _ in range(2):
         events.clear()
-        assert run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")[0] is ExitStatus.OK
+        assert shell.run("--force", "-q", "-R").status is ExitStatus.OK
         assert events[1:3] == ["workers end", "transport closes"]
         host, _, _, _, form, *key = events[0].split()
         assert (host, form) == ("127.0.0.1", "ssbench-key-1")
@@ -272,15 +260,14 @@ def test_local_workers_get_a_fresh_key_and_end_before_the_transport_closes(
 
 
 def test_local_workers_connect_over_loopback_to_a_master_on_all_interfaces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines: list[str] = []
     send = LocalWorkers.send_address
     monkeypatch.setattr(
         LocalWorkers, "send_address", lambda self, line: (lines.append(line), send(self, line))
     )
-    words = ("--workers", "1", "--zmq-bind-ip", "0.0.0.0", "-q", "-R")
-    assert run(scenario(tmp_path), tmp_path, *words)[0] is ExitStatus.OK
+    assert shell.run("--zmq-bind-ip", "0.0.0.0", "-q", "-R").status is ExitStatus.OK
     (line,) = lines
     assert len(line.split()) == 4
     assert line.startswith("127.0.0.1 ")

@@ -8,14 +8,12 @@ import signal
 from collections.abc import Sequence
 from contextlib import closing
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from ssbench.cli import run_commands
-from ssbench.cli.master import main
 from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import ExitStatus
 from ssbench.core.live import Observer
@@ -23,24 +21,19 @@ from ssbench.master.phases import PhaseOutcome
 from ssbench.runner.config import RunConfig
 from ssbench.runner.single_run import Aborted, RunResult
 from ssbench.runner.stop import Stop
-from ssbench.statfile import StatFileWriter
-from tests.cli.test_run_scenario import scenario
+from tests.cli.shell import Said, Shell, scenario, stat_file
 from tests.report import runs
-
-Capture = pytest.CaptureFixture[str]
 
 
 class Run:
     """run-scenario, whose run gives the stat file of 200 operations."""
 
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.path = tmp_path / "x.stat.gz"
-        self.folder = tmp_path
+    def __init__(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = stat_file(shell.results, runs.normal())
+        self.folder = shell.folder
         self.is_aborted = False
         self.result: dict[str, Any] = {}
-        with StatFileWriter.create(str(self.path)) as writer:
-            for record in runs.normal():
-                writer.write(record)
+        self._shell = shell
         monkeypatch.setattr(run_commands.runner, "run", self.ended)
 
     def ended(self, config: RunConfig, observers: Sequence[Observer], stop: Stop) -> RunResult:
@@ -51,9 +44,9 @@ class Run:
             raise Aborted("interrupted by SIGINT", result)
         return result
 
-    def __call__(self, *words: str) -> int:
+    def __call__(self, *words: object) -> Said:
         store = [] if {"--storage", "--embedded-swift"} & {*words} else ["--noop"]
-        return main(["run-scenario", "-f", str(scenario(self.folder)), *store, *words])
+        return self._shell("run-scenario", "-f", scenario(self.folder), *store, *words)
 
     @property
     def saved(self) -> str:
@@ -62,8 +55,8 @@ class Run:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return Run(tmp_path, monkeypatch)
+def run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(shell, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +64,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     [("", True, True), ("-R", False, True), ("-q", True, False), ("-R -q", False, False)],
 )
 def test_the_report_and_its_place_can_be_left_out(
-    words: str, has_report: bool, is_told: bool, run: Run, capsys: Capture
+    words: str, has_report: bool, is_told: bool, run: Run
 ) -> None:
-    assert run(*words.split()) == 0
-    out, err = capsys.readouterr()
+    status, out, err = run(*words.split())
+    assert status == 0
     assert out.endswith(f"\n{run.path}\n") if has_report else out == ""
     if is_told:
         assert err.startswith(run.saved)
@@ -83,22 +76,22 @@ def test_the_report_and_its_place_can_be_left_out(
         assert err == ""
 
 
-def test_without_a_report_thresholds_are_told(run: Run, capsys: Capture) -> None:
-    assert run("-R", "-q", "--threshold", "errors < 5%") == 0, "the run's reasons set the status"
-    assert capsys.readouterr() == ("", "THRESHOLDS\n  FAIL  errors < 5%  10%\n")
+def test_without_a_report_thresholds_are_told(run: Run) -> None:
+    said = run("-R", "-q", "--threshold", "errors < 5%")
+    told = "THRESHOLDS\n  FAIL  errors < 5%  10%\n"
+    assert said == (0, "", told), "the run's reasons set the status"
     run.result["reasons"] = {ExitStatus.THRESHOLD_MISSED: "missed errors < 5%"}
-    assert run("-q", "--threshold", "errors < 5%") == 3
-    out, err = capsys.readouterr()
-    assert "\nTHRESHOLDS\n  FAIL  errors < 5%  10%\n" in out
-    assert err == "ssbench-master: missed errors < 5% (exit status 3)\n"
+    said = run("-q", "--threshold", "errors < 5%")
+    assert said.status == 3
+    assert f"\n{told}" in said.out
+    assert said.err == "ssbench-master: missed errors < 5% (exit status 3)\n"
 
 
-def test_without_a_report_files_are_written(run: Run, capsys: Capture) -> None:
+def test_without_a_report_files_are_written(run: Run) -> None:
     page, junit = run.folder / "a.html", run.folder / "a.xml"
-    assert run("-R", "-q", "--html", str(page), "--junit", str(junit)) == 0
+    assert run("-R", "-q", "--html", page, "--junit", junit) == (0, "", "")
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert junit.read_text().startswith("<?xml ")
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -109,23 +102,20 @@ def test_without_a_report_files_are_written(run: Run, capsys: Capture) -> None:
         ({"has_results": False}, ""),
     ],
 )
-def test_it_is_told_which_results_there_are(
-    result: dict[str, bool], told: str, run: Run, capsys: Capture
-) -> None:
+def test_it_is_told_which_results_there_are(result: dict[str, bool], told: str, run: Run) -> None:
     run.result |= result
-    assert run() == 0
-    out, err = capsys.readouterr()
+    status, out, err = run()
+    assert status == 0
     assert err.startswith(told.format(path=run.path))
     assert bool(err) == bool(told)
     assert bool(out) == result.get("readable", True)
-    assert run("-q") == 0
-    assert capsys.readouterr().err == ""
+    assert run("-q").err == ""
 
 
-def test_damage_of_the_results_is_told(run: Run, capsys: Capture) -> None:
+def test_damage_of_the_results_is_told(run: Run) -> None:
     run.path.write_bytes(run.path.read_bytes()[:-30])
-    assert run("-q") == 0
-    out, err = capsys.readouterr()
+    status, out, err = run("-q")
+    assert status == 0
     assert re.fullmatch(rf"(?:{run.path}: .+\n)+", err)
     assert "\nINCOMPLETE: some results of the run are missing" in out
 
@@ -136,23 +126,21 @@ def test_damage_of_the_results_is_told(run: Run, capsys: Capture) -> None:
      ("-q --storage file --path /tmp", False, False), ("--embedded-swift", True, False)],
 )  # fmt: skip
 def test_an_aborted_run_says_how_its_objects_are_deleted(
-    words: str, is_told: bool, may_remain: bool, run: Run, capsys: Capture
+    words: str, is_told: bool, may_remain: bool, run: Run
 ) -> None:
     run.is_aborted = True
-    assert run(*words.split()) == 5
-    out, err = capsys.readouterr()
-    assert out == ""
+    status, out, err = run(*words.split())
+    assert (status, out) == (5, "")
     assert err.startswith(run.saved) is is_told
     delete = rf"to delete them .+:\n  .+ cleanup-containers --resume-cleanup {run.path}\n"
     assert bool(re.search(delete, err)) is may_remain
     assert err.endswith("ssbench-master: interrupted by SIGINT\n")
     run.result["has_results"] = False
-    assert run(*words.split()) == 5
-    assert capsys.readouterr().err == "ssbench-master: interrupted by SIGINT\n"
+    assert run(*words.split()) == (5, "", "ssbench-master: interrupted by SIGINT\n")
 
 
 def test_the_page_of_a_run_is_served_until_ctrl_c(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     statuses: list[int] = []
 
@@ -170,13 +158,13 @@ def test_the_page_of_a_run_is_served_until_ctrl_c(
 
     monkeypatch.setattr(run_commands, "sleep", look)
     run.result["reasons"] = {ExitStatus.THRESHOLD_MISSED: "missed"}
-    assert run("--web", "127.0.0.1:0", "-R") == 3, "the status is the run's"
+    assert run("--web", "127.0.0.1:0", "-R").status == 3, "the status is the run's"
     assert statuses == [200, 200]
 
 
-def test_a_run_that_is_aborted_leaves_no_page(run: Run, capsys: Capture) -> None:
+def test_a_run_that_is_aborted_leaves_no_page(run: Run) -> None:
     run.is_aborted = True
-    assert run("--web", "127.0.0.1:0", "-q") == 5
-    err = capsys.readouterr().err
-    assert "INFO:The run is shown at " in err
-    assert "Its report" not in err
+    said = run("--web", "127.0.0.1:0", "-q")
+    assert said.status == 5
+    assert "INFO:The run is shown at " in said.err
+    assert "Its report" not in said.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import signal
@@ -13,93 +12,62 @@ from typing import Any
 
 import pytest
 
-from ssbench.cli.master import main
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Jobs, decode
 from ssbench.core.model import Phase
 from ssbench.core.operations import CRUD
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.local_workers import LocalWorkers
 from ssbench.runner.results import read_stats
 from ssbench.transport.master_transport import MasterTransport
-from tests.cli.test_master import free_ports
+from tests.cli.shell import Said, Shell, free_ports, scenario
 from tests.fakes.hostile_swift import Behaviour, HostileSwift, of_objects, of_the_run
 from tests.fakes.server_behaviours import saying
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
-@pytest.fixture(autouse=True)
-def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_a_run_ends_with_its_report(shell: Shell) -> None:
+    said = shell.run("--seed", "7")
+    assert said.status is ExitStatus.OK
+    assert "TOTAL" in said.out
+    assert "seed 7" in said.err
+    assert f"INFO:Scenario run results saved to {shell.results}\n" in said.err
+    assert f" report-scenario -s {shell.results}\n" in said.err
+    assert ("INFO:/tmp is emptied at a reboot;" in said.err) == (shell.folder.parts[1] == "tmp")
+    assert stats_of(shell).total().operations == 50
+    assert stats_of(shell).total().errors == 0
 
 
-def scenario(tmp_path: Path, **keys: Any) -> Path:
-    path = tmp_path / "own.scenario"
-    given = {
-        "name": "own", "sizes": [{"name": "tiny", "size_min": 1, "size_max": 99}],
-        "initial_files": {"tiny": 5}, "operation_count": 50, "user_count": 4,
-        "crud_profile": [4, 3, 2, 1], "container_count": 2, **keys,
-    }  # fmt: skip
-    path.write_text(json.dumps(given))
-    return path
+def stats_of(shell: Shell) -> RunStats:
+    return read_stats(str(shell.results))
 
 
-def run(path: object, tmp_path: Path, *words: str) -> tuple[ExitStatus, Path]:
-    """The status and the stat file."""
-    results = tmp_path / "x.stat.gz"
-    command = [
-        "run-scenario", "-f", str(path), "--noop", "-s", str(results), "--force", *free_ports(),
-        *words,
-    ]  # fmt: skip
-    return ExitStatus(main(command)), results
+def test_quiet_prints_no_progress(shell: Shell) -> None:
+    assert shell.run("-q", "-R") == (0, "", "")
 
 
-def test_a_run_ends_with_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, results = run(scenario(tmp_path), tmp_path, "--workers", "1", "--seed", "7")
-    out, err = capsys.readouterr()
-    assert status is ExitStatus.OK
-    assert "TOTAL" in out
-    assert "seed 7" in err
-    assert f"INFO:Scenario run results saved to {results}\n" in err
-    assert f" report-scenario -s {results}\n" in err
-    assert ("INFO:/tmp is emptied at a reboot;" in err) == str(results).startswith("/tmp/")
-    stats = read_stats(str(results))
-    assert stats.total().operations == 50
-    assert stats.total().errors == 0
+def test_csv_replaces_the_text_report(shell: Shell) -> None:
+    assert shell.run("--csv", "-q").out.count("\n") == 2
 
 
-def test_quiet_prints_no_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, _ = run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")
-    assert status is ExitStatus.OK
-    assert capsys.readouterr() == ("", "")
-
-
-def test_csv_replaces_the_text_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(scenario(tmp_path), tmp_path, "--workers", "1", "--csv", "-q")
-    assert capsys.readouterr().out.count("\n") == 2
-
-
-def test_the_same_seed_gives_the_same_operations(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_operations(shell: Shell) -> None:
     counts = []
     for _ in range(2):
-        _, results = run(scenario(tmp_path), tmp_path, "--workers", "2", "-q", "-R", "--seed", "3")
-        stats = read_stats(str(results))
-        counts.append([stats.total(operation).operations for operation in CRUD])
+        shell.run("--force", "-q", "-R", "--seed", "3", workers=2)
+        counts.append([stats_of(shell).total(operation).operations for operation in CRUD])
     assert counts[0] == counts[1]
 
 
-def test_a_run_out_of_objects_reports_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = scenario(tmp_path, crud_profile=[0, 0, 0, 1])
-    status, results = run(path, tmp_path, "--workers", "1")
-    assert status is ExitStatus.OK
-    assert read_stats(str(results)).total().operations == 5
-    assert "no object is left" in capsys.readouterr().err
+def test_a_run_out_of_objects_reports_it(shell: Shell) -> None:
+    said = shell.run(crud_profile=[0, 0, 0, 1])
+    assert said.status is ExitStatus.OK
+    assert stats_of(shell).total().operations == 5
+    assert "no object is left" in said.err
 
 
 def test_an_interrupted_run_keeps_its_results(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = threading.Event()
     send_jobs = MasterTransport.send_jobs
@@ -116,31 +84,18 @@ def test_an_interrupted_run_keeps_its_results(
 
     batches: list[int] = []
     monkeypatch.setattr(MasterTransport, "send_jobs", send_and_interrupt)
-    path = scenario(tmp_path, crud_profile=[1, 5, 0, 0])
-    status, results = run(path, tmp_path, "--workers", "1", "-r", "60")
-    assert status is ExitStatus.INTERRUPTED
-    assert read_stats(str(results)).total().operations > 0
-    out, err = capsys.readouterr()
-    assert "TOTAL" in out
-    assert "SIGINT" in out + err
+    said = shell.run("-r", "60", crud_profile=[1, 5, 0, 0])
+    assert said.status is ExitStatus.INTERRUPTED
+    assert stats_of(shell).total().operations > 0
+    assert "TOTAL" in said.out
+    assert "SIGINT" in said.out + said.err
 
 
-def test_a_second_interrupt_during_cleanup_reports_remaining_objects(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send_jobs = MasterTransport.send_jobs
-
-    def send_or_end(self: MasterTransport, data: bytes) -> bool:
-        message = decode(data)
-        if isinstance(message, Jobs) and message.phase == Phase.CLEANUP:
-            raise KeyboardInterrupt("interrupted by SIGINT")
-        return send_jobs(self, data)
-
-    monkeypatch.setattr(MasterTransport, "send_jobs", send_or_end)
-    path = scenario(tmp_path, crud_profile=[1, 0, 0, 0])
-    assert run(path, tmp_path, "--workers", "1", "-o", "20")[0] is ExitStatus.INTERRUPTED
-    (results,) = tmp_path.glob("*.gz")
-    stats = read_stats(str(results))
+@pytest.mark.usefixtures("interrupted_cleanup")
+def test_a_second_interrupt_during_cleanup_reports_remaining_objects(shell: Shell) -> None:
+    assert shell.run("-o", "20", crud_profile=[1, 0, 0, 0]).status is ExitStatus.INTERRUPTED
+    assert [*shell.folder.glob("*.gz")] == [shell.results]
+    stats = stats_of(shell)
     assert stats.run.footer is not None
     assert stats.total().operations == stats.run.footer.left_behind == 20
     assert stats.run.left_behind == 0, "without a store nothing is"
@@ -160,7 +115,7 @@ def noted_workers(monkeypatch: pytest.MonkeyPatch) -> list[LocalWorkers]:
 
 
 def test_a_failed_cleanup_of_noop_reports_no_remaining_objects(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = noted_workers(monkeypatch)
     send_jobs = MasterTransport.send_jobs
@@ -172,50 +127,41 @@ def test_a_failed_cleanup_of_noop_reports_no_remaining_objects(
         return send_jobs(self, data)
 
     monkeypatch.setattr(MasterTransport, "send_jobs", send_and_kill)
-    path = scenario(tmp_path, crud_profile=[1, 0, 0, 0])
-    status, results = run(path, tmp_path, "--workers", "1", "-o", "20")
-    footer = read_stats(str(results)).run.footer
+    said = shell.run("-o", "20", crud_profile=[1, 0, 0, 0])
+    footer = stats_of(shell).run.footer
     assert footer is not None
-    assert (status, footer.left_behind) == (ExitStatus.WORKERS_LOST, 20)
-    err = capsys.readouterr().err
-    assert "Lost worker" in err
-    assert "could not be deleted" not in err
-    assert "--resume-cleanup" not in err
+    assert (said.status, footer.left_behind) == (ExitStatus.WORKERS_LOST, 20)
+    assert "Lost worker" in said.err
+    assert "could not be deleted" not in said.err
+    assert "--resume-cleanup" not in said.err
 
 
-def test_a_scenario_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = scenario(tmp_path).read_text()
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    assert run("-", tmp_path, "--workers", "1", "-q", "-R")[0] is ExitStatus.OK
-    monkeypatch.setattr("sys.stdin", io.StringIO(text[:-1]))
-    assert run("-", tmp_path, "--noop")[0] is ExitStatus.USAGE
+def test_a_scenario_from_standard_input(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = scenario(shell.folder).read_text()
+    for content, status in ((text, ExitStatus.OK), (text[:-1], ExitStatus.USAGE)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(content))
+        said = shell(*shell.noop("run-scenario", "-"), "--force", "-q", "-R")
+        assert said.status is status
+    assert "stdin" in said.err
 
 
-def test_log_paths_of_local_workers_are_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(scenario(tmp_path), tmp_path, "--workers", "2", "-R")
-    logs = re.findall(r"logging to ([^\s)]+)", capsys.readouterr().err)
+def test_log_paths_of_local_workers_are_printed(shell: Shell) -> None:
+    logs = re.findall(r"logging to ([^\s)]+)", shell.run("-R", workers=2).err)
     assert len(logs) == 2
     for log in logs:
         assert "Worker local-" in Path(log).read_text()
 
 
-def test_a_profile_of_master_and_workers_is_in_the_report_and_the_stat_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = scenario(tmp_path, operation_count=40_000)
-    status, results = run(path, tmp_path, "--workers", "2", "--profile", "-q")
-    text = capsys.readouterr().out
+def test_a_profile_of_master_and_workers_is_in_the_report_and_the_stat_file(shell: Shell) -> None:
+    status, text, _ = shell.run("--profile", "-q", workers=2, operation_count=40_000)
     assert status is ExitStatus.OK
     section = text[text.index("PROFILE") :]
     assert "Calls of the master" in section
     assert "Calls of the workers" in section
     assert "reported no profile" not in section
-    stacks = tmp_path / "run.stacks"
-    command = ["report-scenario", "-s", str(results), "--profile-file", str(stacks)]
-    assert main(command) == 0
-    assert capsys.readouterr().out == text
+    stacks = shell.folder / "run.stacks"
+    said = shell("report-scenario", "-s", shell.results, "--profile-file", stacks)
+    assert (said.status, said.out) == (0, text)
     lines = stacks.read_text().splitlines()
     for line in lines:
         stack, _, count = line.rpartition(" ")
@@ -224,29 +170,21 @@ def test_a_profile_of_master_and_workers_is_in_the_report_and_the_stat_file(
     assert any(line.startswith("workers;") and "(ssbench/" in line for line in lines)
 
 
-def test_an_existing_file_is_overwritten_only_with_force(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results = tmp_path / "precious.gz"
-    results.write_bytes(b"")
-    command = ["run-scenario", "-f", "very_small", "--noop", "-s", str(results)]
-    assert main(command) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        f"ssbench-master: {results}: is there already; --force overwrites it"
-    )
-    status, results = run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")
-    before = results.read_bytes()
-    assert run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")[0] is status
-    assert results.read_bytes() != before
+def test_an_existing_file_is_overwritten_only_with_force(shell: Shell) -> None:
+    shell.results.write_bytes(b"")
+    said = shell.run()
+    told = f"ssbench-master: {shell.results}: is there already; --force overwrites it"
+    assert (said.status, said.last) == (2, told)
+    before = b""
+    for _ in range(2):
+        assert shell.run("--force", "-q", "-R").status is ExitStatus.OK
+        assert shell.results.read_bytes() != before
+        before = shell.results.read_bytes()
 
 
-def test_discarded_results_have_no_report(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["run-scenario", "-f", str(scenario(tmp_path)), "--noop", "--workers", "1"]
-    assert main([*command, *free_ports(), "-s", "/dev/null"]) == 0
-    out, err = capsys.readouterr()
-    assert out == ""
+def test_discarded_results_have_no_report(shell: Shell) -> None:
+    status, out, err = shell.run("-s", "/dev/null")
+    assert (status, out) == (0, "")
     assert "No report: the results went to /dev/null" in err
     assert "results saved to" not in err
 
@@ -259,14 +197,13 @@ def refused_deed(status: int) -> Behaviour:
     return saying(b"HTTP/1.1 %d No\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n" % status)
 
 
-def run_against(swift: HostileSwift, path: Path, tmp_path: Path, *words: str) -> int:
-    """The exit status of the command; the stat file is x.stat.gz."""
-    command = [
-        "run-scenario", "-f", str(path), "-s", str(tmp_path / "x.stat.gz"), "--workers", "1",
-        "--retries", "0", "-A", swift.auth_url, "-U", "a:b", "-K", "secret", "--progress", "none",
+def run_against(swift: HostileSwift, shell: Shell, *words: str, **keys: Any) -> Said:
+    """What run-scenario comes to; the keys are those of the scenario."""
+    return shell(
+        "run-scenario", "-f", scenario(shell.folder, **keys), "-s", shell.results, "--workers", 1,
+        "--retries", 0, "-A", swift.auth_url, "-U", "a:b", "-K", "secret", "--progress", "none",
         *free_ports(), *words,
-    ]  # fmt: skip
-    return main(command)
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -283,16 +220,12 @@ def run_against(swift: HostileSwift, path: Path, tmp_path: Path, *words: str) ->
     ids=["all", "two of three", "half"],
 )
 def test_a_run_with_more_than_half_failed_operations_failed(
-    behaviours: dict[str, Behaviour | None],
-    status: int,
-    last: str | None,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    behaviours: dict[str, Behaviour | None], status: int, last: str | None, shell: Shell
 ) -> None:
-    path = scenario(tmp_path, crud_profile=[1, 0, 0, 0], user_count=1)
     with HostileSwift(behaviours, of_the_run("PUT")) as swift:
-        assert run_against(swift, path, tmp_path) == status
-    line = capsys.readouterr().err.splitlines()[-1]
+        said = run_against(swift, shell, crud_profile=[1, 0, 0, 0], user_count=1)
+    assert said.status == status
+    line = said.last
     if last is None:
         assert "ssbench-master: " not in line
     else:
@@ -301,38 +234,30 @@ def test_a_run_with_more_than_half_failed_operations_failed(
         assert line.endswith(" (exit status 1)")
 
 
-def test_an_underfilled_run_ends_with_the_reason(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_underfilled_run_ends_with_the_reason(shell: Shell) -> None:
     with HostileSwift({"no": refused_deed(403)}, of_objects("PUT")) as swift:
-        assert run_against(swift, scenario(tmp_path), tmp_path, "-q", "-R") == 1
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("ssbench-master: no initial object could be uploaded: ")
+        said = run_against(swift, shell, "-q", "-R")
+    assert said.status == 1
+    assert said.last.startswith("ssbench-master: no initial object could be uploaded: ")
 
 
-def test_a_missed_threshold_is_the_last_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ("--workers", "1", "--threshold", "rate > 1000000000/s")
-    assert run(scenario(tmp_path), tmp_path, *words)[0] is ExitStatus.THRESHOLD_MISSED
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line == "ssbench-master: missed rate > 1000000000/s (exit status 3)"
+def test_a_missed_threshold_is_the_last_line(shell: Shell) -> None:
+    said = shell.run("--threshold", "rate > 1000000000/s")
+    assert said.status is ExitStatus.THRESHOLD_MISSED
+    assert said.last == "ssbench-master: missed rate > 1000000000/s (exit status 3)"
 
 
-def test_with_fewer_workers_than_expected_the_run_does_not_start(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--workers", "1", "--expect-workers", "2", "--worker-wait", "2"]
-    assert run(scenario(tmp_path), tmp_path, *words)[0] is ExitStatus.WORKERS_LOST
-    capsys.readouterr()
-    status, results = run(scenario(tmp_path), tmp_path, *words, "--fewer-workers-ok")
-    assert status is ExitStatus.OK
-    assert read_stats(str(results)).total().operations == 50
-    assert "Only 1 of 2 workers joined; continuing with 1" in capsys.readouterr().err
+def test_with_fewer_workers_than_expected_the_run_does_not_start(shell: Shell) -> None:
+    words = ["--expect-workers", "2", "--worker-wait", "2"]
+    assert shell.run(*words).status is ExitStatus.WORKERS_LOST
+    said = shell.run(*words, "--fewer-workers-ok")
+    assert said.status is ExitStatus.OK
+    assert stats_of(shell).total().operations == 50
+    assert "Only 1 of 2 workers joined; continuing with 1" in said.err
 
 
 def test_a_worker_that_leaves_before_the_end_is_reported_missing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = threading.Event()
     workers = noted_workers(monkeypatch)
@@ -346,14 +271,11 @@ def test_a_worker_that_leaves_before_the_end_is_reported_missing(
         return send_jobs(self, data)
 
     monkeypatch.setattr(MasterTransport, "send_jobs", send_and_end_one)
-    path = scenario(tmp_path, crud_profile=[1, 5, 0, 0])
-    status, results = run(path, tmp_path, "--workers", "2", "-r", "2")
-    assert status is ExitStatus.WORKERS_LOST
-    out, err = capsys.readouterr()
-    assert re.search(r"\nWarning: Worker \S+ \(\S+, pid \d+\) left before the end: SIGTERM\n", out)
-    last = err.splitlines()[-1]
-    assert re.fullmatch(
-        r"ssbench-master: workers lost before the run ended: .* \(exit status 6\)", last
-    )
-    stats = read_stats(str(results))
+    said = shell.run("-r", "2", workers=2, crud_profile=[1, 5, 0, 0])
+    assert said.status is ExitStatus.WORKERS_LOST
+    missing = r"\nWarning: Worker \S+ \(\S+, pid \d+\) left before the end: SIGTERM\n"
+    assert re.search(missing, said.out)
+    lost = r"ssbench-master: workers lost before the run ended: .* \(exit status 6\)"
+    assert re.fullmatch(lost, said.last)
+    stats = stats_of(shell)
     assert (len(stats.run.workers_lost), stats.run.lost) == (1, 0)

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.master import main
 from ssbench.core.scenario.scenario import Scenario
+from tests.cli.shell import Shell
 
 
 @pytest.mark.parametrize(
     ("name", "why"), [("x" * 300, "File name too long"), ("there", "it exists; name a new file")]
 )
 def test_an_output_that_cannot_be_written_is_a_usage_error(
-    tmp_path: Path, name: str, why: str, capsys: pytest.CaptureFixture[str]
+    shell: Shell, name: str, why: str
 ) -> None:
-    (tmp_path / "there").touch()
-    words = ["make-scenario", "--from-container", "c", "--output", str(tmp_path / name)]
-    assert main([*words, "--storage", "file", "--path", str(tmp_path)]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("ssbench-master: --output ")
-    assert error.endswith(f"{why}\n")
+    (shell.folder / "there").touch()
+    words = ["--from-container", "c", "--output", shell.folder / name]
+    said = shell("make-scenario", *words, "--storage", "file", "--path", shell.folder)
+    assert said.status == 2
+    assert said.err.startswith("ssbench-master: --output ")
+    assert said.err.endswith(f"{why}\n")
 
 
 @pytest.fixture
@@ -35,38 +35,34 @@ def store(tmp_path: Path) -> list[str]:
     return ["--storage", "file", "--path", str(tmp_path)]
 
 
-def test_a_scenario_of_containers_has_their_sizes(
-    store: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_scenario_of_containers_has_their_sizes(store: list[str], shell: Shell) -> None:
     words = ["--from-container", "c", "--from-container", "d", *store]
-    assert main(["make-scenario", *words]) == 0
-    out, err = capsys.readouterr()
-    made = json.loads(out)
+    said = shell("make-scenario", *words)
+    made = json.loads(said.out)
     assert made["name"] == "Objects like those of c, d"
     assert made["initial_files"] == {"object": 4}
-    assert "Wrote" not in err
-    assert main(["make-scenario", *words, "--objects", "9"]) == 0
-    assert json.loads(capsys.readouterr().out)["initial_files"] == {"object": 9}
+    assert said.status == 0
+    assert "Wrote" not in said.err
+    said = shell("make-scenario", *words, "--objects", 9)
+    assert json.loads(said.out)["initial_files"] == {"object": 9}
 
 
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_new_file_gets_the_scenario_and_its_place_is_told(
-    quiet: bool, store: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quiet: bool, store: list[str], shell: Shell, tmp_path: Path
 ) -> None:
     path, log = tmp_path / "own.scenario", tmp_path / "log"
-    words = ["--output", str(path), *(["-q"] if quiet else [])]
-    assert main(["make-scenario", "--from-container", "c", *store, *words]) == 0
+    words = ["--output", path, *(["-q"] if quiet else [])]
+    status, out, err = shell("make-scenario", "--from-container", "c", *store, *words)
     assert Scenario.from_json(path.read_text()).name == "Objects like those of c"
-    out, err = capsys.readouterr()
-    assert out == ""
+    assert (status, out) == (0, "")
     assert err.endswith("" if quiet else f"Wrote {path}, with the sizes of 3 objects of c\n")
     assert bool(err) is not quiet
     path.unlink()
     log.write_text(LINE % ("08:00:00", "PUT", 900) + LINE % ("08:00:09", "GET", 900))
-    assert main(["make-scenario", "--from-access-log", str(log), *words]) == 0
+    status, out, err = shell("make-scenario", "--from-access-log", log, *words)
     assert Scenario.from_json(path.read_text()).name == "Requests like those of an access log"
-    out, err = capsys.readouterr()
-    assert out == ""
+    assert (status, out) == (0, "")
     if quiet:
         assert err == ""
     else:
@@ -84,16 +80,19 @@ def test_a_new_file_gets_the_scenario_and_its_place_is_told(
 LINE = '- - - [20/Nov/2026:%s +0000] "%s /c/o HTTP/1.1" 200 %d\n'
 
 
-def test_options_that_do_not_go_together_are_usage_errors(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["make-scenario", "--from-container", "c", "--log-format", "s3"]) == 2
-    assert "--log-format: containers have none; leave it out" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["make-scenario"])
-    assert "one of the arguments --from-container --from-access-log is required" in (
-        capsys.readouterr().err
-    )
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("make-scenario --from-container c --log-format s3", "--log-format: containers have none"),
+        ("make-scenario", "one of the arguments --from-container --from-access-log is required"),
+        ("replay log --noop --start yesterday", "--start: 'yesterday' is not a time: give one as"),
+        ("replay log --noop --speed 1e9", "--speed: 1e9 is out of range: give a factor"),
+    ],
+)
+def test_wrong_options_are_usage_errors(words: str, says: str, shell: Shell) -> None:
+    said = shell(*words.split())
+    assert said.status == 2
+    assert says in said.err
 
 
 @pytest.mark.parametrize("command", [["make-scenario", "--from-access-log"], ["replay", "--noop"]])
@@ -107,42 +106,33 @@ def test_options_that_do_not_go_together_are_usage_errors(
     ],
 )
 def test_logs_that_cannot_be_used_are_errors_of_one_line(
-    tmp_path: Path, command: list[str], content: bytes | None, says: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    log = tmp_path / "log"
+    shell: Shell, command: list[str], content: bytes | None, says: str
+) -> None:
+    log = shell.folder / "log"
     if content is not None:
         log.write_bytes(content)
-    assert main([*command, str(log)]) in (1, 2)
-    error = capsys.readouterr().err
-    assert says in error
-    assert error.count("\n") == 1
+    said = shell(*command, log)
+    assert said.status in (1, 2)
+    assert says in said.err
+    assert said.err.count("\n") == 1
 
 
-def test_times_of_a_replay_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["replay", "log", "--noop", "--start", "yesterday"])
-    assert "--start: 'yesterday' is not a time: give one as in" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["replay", "log", "--noop", "--speed", "1e9"])
-    assert "--speed: 1e9 is out of range: give a factor" in capsys.readouterr().err
-    log = tmp_path / "log"
+def test_a_replay_without_a_request_in_its_times_is_a_usage_error(shell: Shell) -> None:
+    log = shell.folder / "log"
     log.write_text('h - - [10/Oct/2000:13:55:36 +0000] "GET /x HTTP/1.1" 200 10\n')
     for option in ("--start=2001-01-01T00:00Z", "--end=2000-10-10T13:55:36"):
-        assert main(["replay", str(log), "--noop", option]) == 2
-        says = "no operation among them: outside --start and --end (1)\n"
-        assert capsys.readouterr().err.endswith(says)
+        said = shell("replay", log, "--noop", option)
+        assert said.status == 2
+        assert said.err.endswith("no operation among them: outside --start and --end (1)\n")
 
 
-def test_the_requests_used_and_left_out_add_up_to_the_lines(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = tmp_path / "log"
+def test_the_requests_used_and_left_out_add_up_to_the_lines(shell: Shell) -> None:
+    log = shell.folder / "log"
     requests = ["PUT /c/o", "DELETE /c/o", "GET /c/o", "GET /c/p"]
     lines = [f'- - - [20/Nov/2026:08:00:00 +0000] "{each} HTTP/1.1" 200 9\n' for each in requests]
     log.write_text("".join([*lines, "x\n"]))
-    assert main(["make-scenario", "--from-access-log", str(log)]) == 0
-    told = capsys.readouterr().err
+    status, _, told = shell("make-scenario", "--from-access-log", log)
+    assert status == 0
     assert "Read 5 lines: 3 requests used\n" in told
     assert "left out 1: of objects that the log deleted before\n" in told
     assert "not understood 1;" in told

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from ssbench.cli.master import main
 from ssbench.core.errors import ExitStatus, UsageError
-from ssbench.core.messages import ControlState, Jobs, decode
+from ssbench.core.messages import ControlState
 from ssbench.core.model import Phase
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.run_stats import RunStats
@@ -21,31 +20,17 @@ from ssbench.runner.results import read_stats
 from ssbench.runner.series import check_paths, path_of_load
 from ssbench.storage.noop import NoopStorage
 from ssbench.transport.master_transport import MasterTransport
-from tests.cli.test_master import free_ports
-from tests.cli.test_run_scenario import scenario
+from tests.cli.shell import Said, Shell, scenario
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
-@pytest.fixture(autouse=True)
-def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def sweep(shell: Shell, loads: str, *words: str, **keys: Any) -> Said:
+    return shell.run("--sweep", loads, *words, workers=2, **keys)
 
 
-def sweep(tmp_path: Path, loads: str, *words: str, **keys: Any) -> ExitStatus:
-    path = scenario(tmp_path, **keys)
-    command = [
-        "run-scenario", "-f", str(path), "--noop", "--workers", "2", "--sweep", loads, "-s",
-        str(tmp_path / "x.stat.gz"), *free_ports(), *words,
-    ]  # fmt: skip
-    return ExitStatus(main(command))
-
-
-def test_a_run_for_each_load_with_the_same_workers_and_objects(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status = sweep(tmp_path, "users=3,1,8", crud_profile=[1, 4, 0, 0])
-    out, err = capsys.readouterr()
+def test_a_run_for_each_load_with_the_same_workers_and_objects(shell: Shell) -> None:
+    status, out, err = sweep(shell, "users=3,1,8", crud_profile=[1, 4, 0, 0])
     assert status is ExitStatus.OK
     table, _, note = out.partition("\nNote: ")
     assert [line.split()[0] for line in table.splitlines()[2:]] == ["Users", "3", "1", "8"]
@@ -53,7 +38,7 @@ def test_a_run_for_each_load_with_the_same_workers_and_objects(
     assert all(line in err.splitlines() for line in table.splitlines()), "also while it grew"
     assert err.count("INFO:Spawning local ssbench-worker (logging to ") == 2
     assert err.count("Making containers") <= 1
-    stats = [read_stats(str(tmp_path / f"x.users{n}.stat.gz")) for n in (3, 1, 8)]
+    stats = [read_stats(str(shell.folder / f"x.users{n}.stat.gz")) for n in (3, 1, 8)]
     for users, each in zip((3, 1, 8), stats, strict=True):
         assert each.run.complete
         assert each.total().operations == 50
@@ -65,20 +50,15 @@ def test_a_run_for_each_load_with_the_same_workers_and_objects(
     assert len({each.run.run_id for each in stats}) == 3
 
 
-def test_objects_changed_by_a_step_are_restored_before_the_next(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert sweep(tmp_path, "users=2,4", "-R", "-q") is ExitStatus.OK
-    assert capsys.readouterr() == ("", "")
+def test_objects_changed_by_a_step_are_restored_before_the_next(shell: Shell) -> None:
+    assert sweep(shell, "users=2,4", "-R", "-q") == (ExitStatus.OK, "", "")
     for users in (2, 4):
-        assert Phase.POPULATE in read_stats(str(tmp_path / f"x.users{users}.stat.gz")).phases
+        assert Phase.POPULATE in read_stats(str(shell.folder / f"x.users{users}.stat.gz")).phases
 
 
-def test_the_csv_table_agrees_with_the_stat_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sweep(tmp_path, "users=1,4", "--csv", "--pctile", "75")
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+def test_the_csv_table_agrees_with_the_stat_files(shell: Shell) -> None:
+    said = sweep(shell, "users=1,4", "--csv", "--pctile", "75")
+    rows = list(csv.DictReader(io.StringIO(said.out)))
     assert [row["users"] for row in rows] == ["1", "4"]
     for row in rows:
         total = read_stats(row["stats_file"]).total()
@@ -89,14 +69,12 @@ def test_the_csv_table_agrees_with_the_stat_files(
         assert float(row["service_p75_s"]) == pytest.approx(quantile / 1e9)
 
 
-def test_rates_and_thresholds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status = sweep(
-        tmp_path, "rate=100,300", "-r", "0.6", "--json", "--threshold", "rate > 200/s"
-    )  # fmt: skip
-    out, err = capsys.readouterr()
-    made = json.loads(out)
-    assert status is ExitStatus.THRESHOLD_MISSED
-    assert err.splitlines()[-1] == ("ssbench-master: rate 100: missed rate > 200/s (exit status 3)")
+def test_rates_and_thresholds(shell: Shell) -> None:
+    words = ["-r", "0.6", "--json", "--threshold", "rate > 200/s"]
+    said = sweep(shell, "rate=100,300", *words)
+    made = json.loads(said.out)
+    assert said.status is ExitStatus.THRESHOLD_MISSED
+    assert said.last == "ssbench-master: rate 100: missed rate > 200/s (exit status 3)"
     assert [step["rate"] for step in made["steps"]] == [100, 300]
     assert [step["missed"] for step in made["steps"]] == [["rate > 200/s"], []]
     assert all(step["response_p50_s"] > 0 for step in made["steps"])
@@ -112,58 +90,51 @@ def test_rates_and_thresholds(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_errors_are_reported_before_the_first_step(
-    loads: str, words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    loads: str, words: list[str], says: str, shell: Shell
 ) -> None:
-    (tmp_path / "x.users2.stat.gz").touch()
-    assert sweep(tmp_path, loads, *words) is ExitStatus.USAGE
-    err = capsys.readouterr().err
-    assert says in err
-    assert "Spawning" not in err
+    (shell.folder / "x.users2.stat.gz").touch()
+    said = sweep(shell, loads, *words)
+    assert said.status is ExitStatus.USAGE
+    assert says in said.err
+    assert "Spawning" not in said.err
 
 
-def find(tmp_path: Path, slo: str, *words: str, **keys: Any) -> ExitStatus:
+def find(shell: Shell, slo: str, *words: str, **keys: Any) -> Said:
     keys = {"operation_count": None, "crud_profile": [0, 1, 0, 0], **keys}
-    command = [
-        "find-limit", "-f", str(scenario(tmp_path, **keys)), "--noop", "--workers", "1",
-        "--slo", slo, "--step-seconds", "0.4", "--warmup", "0.1",
-        "-s", str(tmp_path / "x.stat.gz"), "-q", *free_ports(), *words,
-    ]  # fmt: skip
-    return ExitStatus(main(command))
+    return shell(
+        *shell.noop("find-limit", scenario(shell.folder, **keys), workers=1),
+        "--slo", slo, "--step-seconds", "0.4", "--warmup", "0.1", "-q", *words,
+    )  # fmt: skip
 
 
-def test_the_highest_load_is_tried_and_marked_as_a_lower_bound(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert find(tmp_path, "p99 < 10s", "--max-users", "3") is ExitStatus.OK
-    lines = capsys.readouterr().out.splitlines()
+def test_the_highest_load_is_tried_and_marked_as_a_lower_bound(shell: Shell) -> None:
+    said = find(shell, "p99 < 10s", "--max-users", "3")
+    assert said.status is ExitStatus.OK
+    lines = said.out.splitlines()
     assert [line.split()[0] for line in lines[4:8]] == ["1", "2", "3", "3"]
     assert all(line.endswith("  met") for line in lines[4:8])
     assert lines[-11:-9] == [
         "Highest load that met p99 < 10s and errors < 1%: 3 users (in 2 of 2 runs)",
         "The limit may be higher: nothing above 3 users was tried (--max-users)",
     ]
-    assert (tmp_path / "x.users3.stat.gz").exists()
-    assert (tmp_path / "x.users3-2.stat.gz").exists()
+    assert (shell.folder / "x.users3.stat.gz").exists()
+    assert (shell.folder / "x.users3-2.stat.gz").exists()
 
 
-def test_an_objective_that_no_load_meets(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status = find(tmp_path, "p50 < 0.001us", "--over", "rate", "--start", "64", "--json")
-    made = json.loads(capsys.readouterr().out)
-    assert status is ExitStatus.THRESHOLD_MISSED
+def test_an_objective_that_no_load_meets(shell: Shell) -> None:
+    said = find(shell, "p50 < 0.001us", "--over", "rate", "--start", "64", "--json")
+    made = json.loads(said.out)
+    assert said.status is ExitStatus.THRESHOLD_MISSED
     assert (made["largest_kept"], made["smallest_broken"]) == (None, 1)
     assert [step["rate"] for step in made["steps"]] == [64, 32, 16, 8, 4, 2, 1, 1]
     assert made["complete"]
 
 
-def test_users_are_limited_by_the_workers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_users_are_limited_by_the_workers(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ssbench.runner.session.Session.concurrency", 5)
-    assert find(tmp_path, "p99 < 10s", "--json", "--confirm", "0") is ExitStatus.OK
-    made = json.loads(capsys.readouterr().out)
-    assert [step["users"] for step in made["steps"]] == [1, 2, 4, 5]
+    said = find(shell, "p99 < 10s", "--json", "--confirm", "0")
+    assert said.status is ExitStatus.OK
+    assert [step["users"] for step in json.loads(said.out)["steps"]] == [1, 2, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -179,55 +150,43 @@ def test_users_are_limited_by_the_workers(
     ],
 )
 def test_scenarios_that_find_limit_rejects(
-    slo: str, keys: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    slo: str, keys: dict[str, Any], says: str, shell: Shell
 ) -> None:
-    assert find(tmp_path, slo, **keys) is ExitStatus.USAGE
-    assert says in capsys.readouterr().err
+    said = find(shell, slo, **keys)
+    assert said.status is ExitStatus.USAGE
+    assert says in said.err
 
 
 @pytest.mark.parametrize("command", ["sweep", "find-limit"])
-def test_an_error_after_the_first_step_still_prints_the_table(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "x.users2.stat.gz").mkdir()
+def test_an_error_after_the_first_step_still_prints_the_table(command: str, shell: Shell) -> None:
+    path = shell.folder / "x.users2.stat.gz"
+    path.mkdir()
     if command == "sweep":
-        status = sweep(tmp_path, "users=1,2,3", "--force", "--json")
+        said = sweep(shell, "users=1,2,3", "--force", "--json")
     else:
-        status = find(tmp_path, "p99 < 10s", "--force", "--json")
-    out, err = capsys.readouterr()
-    assert status is ExitStatus.FAILED
-    assert [step["users"] for step in json.loads(out)["steps"]] == [1]
-    assert "WARNING: " in err
-    assert f"{tmp_path}/x.users2.stat.gz" in err.splitlines()[-1]
+        said = find(shell, "p99 < 10s", "--force", "--json")
+    assert said.status is ExitStatus.FAILED
+    assert [step["users"] for step in json.loads(said.out)["steps"]] == [1]
+    assert "WARNING: " in said.err
+    assert str(path) in said.last
 
 
-def test_a_step_that_is_aborted_says_where_its_results_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    send_jobs = MasterTransport.send_jobs
-
-    def send_or_end(self: MasterTransport, data: bytes) -> bool:
-        message = decode(data)
-        if isinstance(message, Jobs) and message.phase == Phase.CLEANUP:
-            raise KeyboardInterrupt("interrupted by SIGINT")
-        return send_jobs(self, data)
-
-    monkeypatch.setattr(MasterTransport, "send_jobs", send_or_end)
-    assert sweep(tmp_path, "users=1,2", crud_profile=[1, 0, 0, 0]) is ExitStatus.INTERRUPTED
-    err = capsys.readouterr().err
-    assert f"INFO:Scenario run results saved to {tmp_path}/x.users1.stat.gz\n" in err
+@pytest.mark.usefixtures("interrupted_cleanup")
+def test_a_step_that_is_aborted_says_where_its_results_are(shell: Shell) -> None:
+    said = sweep(shell, "users=1,2", crud_profile=[1, 0, 0, 0])
+    assert said.status is ExitStatus.INTERRUPTED
+    path = shell.folder / "x.users1.stat.gz"
+    assert f"INFO:Scenario run results saved to {path}\n" in said.err
 
 
-def test_an_error_of_the_first_step_prints_no_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "x.users1.stat.gz").mkdir()
-    assert sweep(tmp_path, "users=1,2", "--force") is ExitStatus.FAILED
-    assert capsys.readouterr().out == ""
+def test_an_error_of_the_first_step_prints_no_table(shell: Shell) -> None:
+    (shell.folder / "x.users1.stat.gz").mkdir()
+    said = sweep(shell, "users=1,2", "--force")
+    assert (said.status, said.out) == (ExitStatus.FAILED, "")
 
 
 def test_a_series_creates_containers_once_and_releases_workers_at_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states: list[ControlState] = []
     made: list[str] = []
@@ -241,7 +200,7 @@ def test_a_series_creates_containers_once_and_releases_workers_at_the_end(
     monkeypatch.setattr(
         NoopStorage, "make_container", lambda self, name, changing: made.append(name)
     )
-    assert sweep(tmp_path, "users=1,2", "-q", "-R") is ExitStatus.OK
+    assert sweep(shell, "users=1,2", "-q", "-R").status is ExitStatus.OK
     assert sorted(made) == ["ssbench_000000", "ssbench_000001"]
     assert states[-1].is_goodbye
     assert len({state.run for state in states if state.run}) == 2
@@ -250,22 +209,22 @@ def test_a_series_creates_containers_once_and_releases_workers_at_the_end(
 
 
 def test_no_worker_is_lost_while_the_results_of_a_step_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slowly(path: str) -> RunStats:
         time.sleep(2)
         return read_stats(path)
 
     monkeypatch.setattr("ssbench.runner.series.read_stats", slowly)
-    assert sweep(tmp_path, "users=1,2", "--worker-timeout", "1") is ExitStatus.OK
-    assert "Lost worker" not in capsys.readouterr().err
+    said = sweep(shell, "users=1,2", "--worker-timeout", "1")
+    assert said.status is ExitStatus.OK
+    assert "Lost worker" not in said.err
 
 
-def test_a_first_load_above_the_highest_is_rejected(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert find(tmp_path, "p99<1s", "--start", "9", "--max-users", "8") is ExitStatus.USAGE
-    assert "--start 9 is above --max-users 8" in capsys.readouterr().err
+def test_a_first_load_above_the_highest_is_rejected(shell: Shell) -> None:
+    said = find(shell, "p99<1s", "--start", "9", "--max-users", "8")
+    assert said.status is ExitStatus.USAGE
+    assert "--start 9 is above --max-users 8" in said.err
 
 
 TEXT = json.dumps(

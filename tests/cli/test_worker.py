@@ -22,6 +22,7 @@ from ssbench.host.process import WORKER_DESCRIPTORS, HostLimits
 from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import MasterAddress, address_line
 from ssbench.transport.sockets import Ports
+from tests.cli.shell import Shell
 from tests.fakes.scripted_master import ScriptedMaster, byes, jobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,17 +74,10 @@ class Process:
         (["a b"], 2, "worker's ID"),
     ],
 )
-def test_usage_errors_are_one_line(
-    capsys: pytest.CaptureFixture[str], words: list[str], status: int, why: str
-) -> None:
-    try:
-        found = main(words)
-    except SystemExit as stop:
-        found = int(stop.code or 0)
-    err = capsys.readouterr().err
-    assert found == status
-    assert why in err
-    assert "Traceback" not in err
+def test_usage_errors_are_one_line(shell: Shell, words: list[str], status: int, why: str) -> None:
+    said = shell.worker(*words)
+    assert said.status == status
+    assert why in said.err
 
 
 class Group:

@@ -24,6 +24,8 @@ from ssbench.core.model import WorkerExit
 from ssbench.host.process import HostLimits, usable_cores
 from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import GroupStarted, address_line, from_line
+from tests.cli.shell import Shell
+from tests.cli.test_worker import ports_of
 from tests.fakes.scripted_master import ScriptedMaster, byes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,14 +44,6 @@ def group(*words: str, **more: object) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
-
-
-def ports_of(master: ScriptedMaster) -> list[str]:
-    ports = master.transport.ports
-    return [
-        "--zmq-work-port", str(ports.work), "--zmq-results-port", str(ports.results),
-        "--zmq-control-port", str(ports.control),
-    ]  # fmt: skip
 
 
 def hellos(master: ScriptedMaster, count: int) -> dict[str, Hello]:
@@ -71,7 +65,7 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str]:
 def test_each_has_a_name_of_its_own_and_a_signal_ends_all(number: signal.Signals) -> None:
     with (
         ScriptedMaster() as master,
-        group(*ports_of(master), "--processes", "3", "-c", "7", "me") as process,
+        group(*ports_of(master.transport.ports), "--processes", "3", "-c", "7", "me") as process,
     ):
         found = hellos(master, 3)
         assert sorted(found) == ["me-0", "me-1", "me-2"]
@@ -88,7 +82,7 @@ def test_each_has_a_name_of_its_own_and_a_signal_ends_all(number: signal.Signals
 def test_a_killed_worker_is_reported_at_once_and_not_started_again() -> None:
     with (
         ScriptedMaster() as master,
-        group(*ports_of(master), "--processes", "2", "me") as process,
+        group(*ports_of(master.transport.ports), "--processes", "2", "me") as process,
     ):
         found = hellos(master, 2)
         os.kill(found["me-1"].pid, signal.SIGKILL)
@@ -108,7 +102,7 @@ def test_a_killed_worker_is_reported_at_once_and_not_started_again() -> None:
 def test_workers_end_when_the_group_is_killed() -> None:
     with (
         ScriptedMaster() as master,
-        group(*ports_of(master), "--processes", "2", "me") as process,
+        group(*ports_of(master.transport.ports), "--processes", "2", "me") as process,
     ):
         pids = [hello.pid for hello in hellos(master, 2).values()]
         workers = []
@@ -166,17 +160,13 @@ def test_a_group_whose_parent_ends_before_it_had_an_address_ends() -> None:
         (["--processes", "2", "--metrics-only"], "leave out the other option"),
         (["--processes", "2", "--network-server"], "leave out the other option"),
         (["--processes", "2", "x" * 63], "a worker's ID has 1 to 64"),
+        (["--processes", "3", "--metrics-port", "65534"], "65534: the workers need the ports up"),
     ],
 )
-def test_mistakes_are_one_line(
-    capsys: pytest.CaptureFixture[str], words: list[str], why: str
-) -> None:
-    try:
-        status = main(words)
-    except SystemExit as stop:
-        status = int(stop.code or 0)
-    assert status == 2
-    assert why in capsys.readouterr().err
+def test_mistakes_are_usage_errors(shell: Shell, words: list[str], why: str) -> None:
+    said = shell.worker(*words)
+    assert said.status == 2
+    assert why in said.err
 
 
 @pytest.mark.parametrize(
@@ -229,8 +219,15 @@ def test_auto_is_one_for_each_core() -> None:
 def test_each_worker_of_a_group_serves_metrics_on_a_port_of_its_own() -> None:
     with ScriptedMaster() as master:
         first = next(port for port in range(21_000, 60_000, 2) if both_are_free(port))
-        words = ["--processes", "2", "--metrics-port", str(first), *ports_of(master), "far"]
-        with group(*words) as process:
+        words = [
+            "--processes",
+            "2",
+            "--metrics-port",
+            str(first),
+            *ports_of(master.transport.ports),
+            "far",
+        ]
+        with group(*words, "--metrics-port", str(first)) as process:
             hellos(master, 2)
             for index in (0, 1):
                 with urlopen(f"http://127.0.0.1:{first + index}/metrics", timeout=30) as found:
@@ -245,10 +242,3 @@ def both_are_free(port: int) -> bool:
             if sock.connect_ex(("127.0.0.1", number)) == 0:
                 return False
     return True
-
-
-def test_a_group_with_too_few_ports_for_metrics_does_not_start(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["--processes", "3", "--metrics-port", "65534"]) == 2
-    assert "--metrics-port 65534: the workers need the ports up to 65536" in capsys.readouterr().err
