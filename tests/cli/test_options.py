@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from ssbench.cli.nectar import bench_words
 from ssbench.cli.profiler import upload_words
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.scenario.fields import ARRIVALS
+from tests.cli.shell import Shell
 
 
 def master(text: str) -> argparse.Namespace:
@@ -255,6 +255,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("run-scenario -f s --use 20", "it could be --user-count or --use-existing or --user"),
         ("run-scenario -f s --os-p=s3cret", "--os-p is ambiguous: it could be --os-password or "),
         ("run-scenario --scenario-fle s", "did you mean --scenario-file"),
+        ("run-scenario -f s --bogus", "unknown option: --bogus\n"),
         ("report-scenario --csv", "STATS_FILE -s/--stats-file is required"),
         ("report-scenario -s f g", "not allowed with argument"),
         ("run --csv", "did you mean run-scenario?"),
@@ -270,22 +271,11 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ),
     ],
 )
-def test_wrong_usage_has_status_2_and_names_the_fault(
-    line: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        master(line)
-    assert caught.value.code == 2
-    error = capsys.readouterr().err
-    assert says in error
-    assert "s3cret" not in error
-    assert len(error.splitlines()) == 2
-
-
-def test_only_options_that_are_near_are_suggested(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        master("run-scenario -f s --bogus")
-    assert "unknown option: --bogus\n" in capsys.readouterr().err
+def test_wrong_usage_has_status_2_and_names_the_fault(line: str, says: str, shell: Shell) -> None:
+    said = shell(*line.split())
+    assert said.status == 2
+    assert says in said.err
+    assert len(said.err.splitlines()) == 2
 
 
 @pytest.mark.parametrize(
@@ -307,12 +297,8 @@ def test_only_options_that_are_near_are_suggested(capsys: pytest.CaptureFixture[
         ("profiler", "ARGS"),
     ],
 )
-def test_arguments_that_a_command_needs_are_named(
-    command: str, missing: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        master(command)
-    said = capsys.readouterr().err.splitlines()[0]
+def test_arguments_that_a_command_needs_are_named(command: str, missing: str, shell: Shell) -> None:
+    said = shell(*command.split()).err.splitlines()[0]
     assert said.endswith(f": the following arguments are required: {missing}")
 
 
@@ -343,12 +329,9 @@ def test_arguments_that_a_command_needs_are_named(
         ),
     ],
 )
-def test_an_invalid_value_is_named_with_the_valid_ones(
-    words: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        master(f"run-scenario -f s {words}")
-    assert f"argument {says}" in capsys.readouterr().err.splitlines()[0]
+def test_an_invalid_value_is_named_with_the_valid_ones(words: str, says: str, shell: Shell) -> None:
+    said = shell("run-scenario", "-f", "s", *words.split())
+    assert f"argument {says}" in said.err.splitlines()[0]
 
 
 def remote(*words: str) -> argparse.Namespace:
@@ -356,10 +339,8 @@ def remote(*words: str) -> argparse.Namespace:
     return master_parser(line).parse_args(line)
 
 
-def test_hosts_of_workers_may_be_in_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hosts = tmp_path / "hosts.txt"
+def test_hosts_of_workers_may_be_in_a_file(shell: Shell) -> None:
+    hosts = shell.folder / "hosts.txt"
     hosts.write_text("# our hosts\nbench-{1..2}:4\nme@other\n")
     listed = remote("--ssh-workers", f"@{hosts}").ssh_workers
     assert listed == remote("--ssh-workers", "bench-1:4,bench-2:4,me@other").ssh_workers
@@ -371,20 +352,17 @@ def test_hosts_of_workers_may_be_in_a_file(
         hosts.unlink()
         if content is not None:
             hosts.write_bytes(content)
-        with pytest.raises(SystemExit):
-            remote("--ssh-workers", f"@{hosts}")
-        said = capsys.readouterr().err
+        said = shell("run-scenario", "-f", "s", "--ssh-workers", f"@{hosts}").err
         assert said.startswith(f"ssbench-master run-scenario: argument --ssh-workers: {hosts}: ")
         assert why in said
 
 
-def test_a_command_for_ssh_has_the_quotes_of_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_for_ssh_has_the_quotes_of_a_shell(shell: Shell) -> None:
     words = remote("--ssh-command", "ssh -i '~/my keys/bench'").ssh_command
     assert words == ("ssh", "-i", "~/my keys/bench")
     for text in ("", " ", "ssh '"):
-        with pytest.raises(SystemExit):
-            remote("--ssh-command", text)
-        assert f"{text!r}: give a command, as in 'ssh -i" in capsys.readouterr().err
+        said = shell("run-scenario", "-f", "s", "--ssh-command", text)
+        assert f"{text!r}: give a command, as in 'ssh -i" in said.err
 
 
 def test_existing_objects_are_for_scenarios_only() -> None:
@@ -432,11 +410,8 @@ def test_command_lines_of_the_worker(line: str, values: dict[str, object]) -> No
     assert {name: ns[name] for name in values} == values
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        master("--version")
-    assert caught.value.code == 0
-    assert capsys.readouterr().out == f"ssbench {__version__}\n"
+def test_version(shell: Shell) -> None:
+    assert shell("--version") == shell.worker("--version") == (0, f"ssbench {__version__}\n", "")
 
 
 ALL_PARSERS = {
@@ -470,11 +445,9 @@ def test_short_help_fits_one_screen(program: str, capsys: pytest.CaptureFixture[
     ],
 )
 def test_short_help_has_what_must_be_given_and_the_options_used_most(
-    command: str, needs: str, line: str, capsys: pytest.CaptureFixture[str]
+    command: str, needs: str, line: str, shell: Shell
 ) -> None:
-    with pytest.raises(SystemExit):
-        master(f"{command} -h")
-    usage, *others = capsys.readouterr().out.splitlines()
+    usage, *others = shell(*command.split(), "-h").out.splitlines()
     assert usage == f"usage: ssbench-master {command} {needs} [options]"
     assert any(other.startswith(f"  {line}") for other in others)
 
@@ -524,11 +497,8 @@ def test_alias_of_the_worker() -> None:
     assert parser.parse_args(["--master", "h"]) == parser.parse_args(["--zmq-host", "h"])
 
 
-def test_full_help_of_run_scenario_is_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        master("run-scenario --help-all")
-    assert caught.value.code == 0
-    text = capsys.readouterr().out
+def test_full_help_of_run_scenario_is_in_groups(shell: Shell) -> None:
+    text = shell("run-scenario", "--help-all").out
     titles = ["what to run:", "execution:", "results:", "workers:", "store:",
               "authentication, version 1 (tempauth, swauth):", "authentication, Keystone:",
               "authentication with a token:", "TLS:"]  # fmt: skip
@@ -555,11 +525,6 @@ def test_options_of_unused_commands_are_not_built() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_a_command_has_the_same_help_alone_as_among_all(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = [*command.split(), "-h"]
-    with pytest.raises(SystemExit):
-        master_parser(words).parse_args(words)
+def test_a_command_has_the_same_help_alone_as_among_all(command: str, shell: Shell) -> None:
     among_all = ALL_PARSERS[f"ssbench-master {command}"]
-    assert capsys.readouterr().out == among_all.format_short_help()
+    assert shell(*command.split(), "-h") == (0, among_all.format_short_help(), "")

@@ -33,6 +33,16 @@ END_S = 60
 
 
 @contextmanager
+def joined(*words: str) -> Iterator[tuple[ScriptedMaster, subprocess.Popen[str]]]:
+    """A master, and a group that connects to it."""
+    with (
+        ScriptedMaster() as master,
+        group(*ports_of(master.transport.ports), *words) as process,
+    ):
+        yield master, process
+
+
+@contextmanager
 def group(*words: str, **more: object) -> Iterator[subprocess.Popen[str]]:
     """A process with these options; it and its workers are gone with the block."""
     with subprocess.Popen(
@@ -63,10 +73,7 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_each_has_a_name_of_its_own_and_a_signal_ends_all(number: signal.Signals) -> None:
-    with (
-        ScriptedMaster() as master,
-        group(*ports_of(master.transport.ports), "--processes", "3", "-c", "7", "me") as process,
-    ):
+    with joined("--processes", "3", "-c", "7", "me") as (master, process):
         found = hellos(master, 3)
         assert sorted(found) == ["me-0", "me-1", "me-2"]
         assert {hello.concurrency for hello in found.values()} == {7}
@@ -80,10 +87,7 @@ def test_each_has_a_name_of_its_own_and_a_signal_ends_all(number: signal.Signals
 
 
 def test_a_killed_worker_is_reported_at_once_and_not_started_again() -> None:
-    with (
-        ScriptedMaster() as master,
-        group(*ports_of(master.transport.ports), "--processes", "2", "me") as process,
-    ):
+    with joined("--processes", "2", "me") as (master, process):
         found = hellos(master, 2)
         os.kill(found["me-1"].pid, signal.SIGKILL)
         assert process.stderr is not None
@@ -100,10 +104,7 @@ def test_a_killed_worker_is_reported_at_once_and_not_started_again() -> None:
 
 
 def test_workers_end_when_the_group_is_killed() -> None:
-    with (
-        ScriptedMaster() as master,
-        group(*ports_of(master.transport.ports), "--processes", "2", "me") as process,
-    ):
+    with joined("--processes", "2", "me") as (master, process):
         pids = [hello.pid for hello in hellos(master, 2).values()]
         workers = []
         for pid in pids:
@@ -217,23 +218,15 @@ def test_auto_is_one_for_each_core() -> None:
 
 
 def test_each_worker_of_a_group_serves_metrics_on_a_port_of_its_own() -> None:
-    with ScriptedMaster() as master:
-        first = next(port for port in range(21_000, 60_000, 2) if both_are_free(port))
-        words = [
-            "--processes",
-            "2",
-            "--metrics-port",
-            str(first),
-            *ports_of(master.transport.ports),
-            "far",
-        ]
-        with group(*words, "--metrics-port", str(first)) as process:
-            hellos(master, 2)
-            for index in (0, 1):
-                with urlopen(f"http://127.0.0.1:{first + index}/metrics", timeout=30) as found:
-                    assert f'worker="far-{index}"' in found.read().decode()
-            process.send_signal(signal.SIGTERM)
-            end(process)
+    first = next(port for port in range(21_000, 60_000, 2) if both_are_free(port))
+    words = ["--processes", "2", "--metrics-port", str(first), "far"]
+    with joined(*words) as (master, process):
+        hellos(master, 2)
+        for index in (0, 1):
+            with urlopen(f"http://127.0.0.1:{first + index}/metrics", timeout=30) as found:
+                assert f'worker="far-{index}"' in found.read().decode()
+        process.send_signal(signal.SIGTERM)
+        end(process)
 
 
 def both_are_free(port: int) -> bool:
