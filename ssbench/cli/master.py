@@ -23,6 +23,7 @@ from ssbench.cli.console import (
     prepare_streams,
     say,
     tell,
+    tell_status,
 )
 from ssbench.cli.worker_options import WORKER
 from ssbench.core.errors import ExitStatus, SsbenchError
@@ -152,6 +153,8 @@ def kill_workers(namespace: argparse.Namespace) -> ExitStatus:
         say(f"Ended worker {printable(name)}")
     for name in left:
         tell(f"Still running: worker {printable(name)}")
+    if stop.requested:
+        return tell_status({ExitStatus.INTERRUPTED: stop.reason})
     if not ended and not left:
         tell("No workers were found.")
     return ExitStatus.OK if ended and not left else ExitStatus.FAILED

@@ -165,6 +165,7 @@ class Parser(argparse.ArgumentParser):
             check_output()
 
     def error(self, message: str) -> NoReturn:
+        message = _VALUE_OF_SWITCH.sub("takes no value", message)
         tell(f"{self.prog}: {message}\n(see {self.prog} -h)")
         sys.exit(2)
 
@@ -356,3 +357,5 @@ def _add_option(target: argparse._ActionsContainer, row: Option, *, is_set: bool
 
 
 _NUMBER = re.compile(r"-\d")
+#: argparse's text for ``--noop=VALUE`` and ``-vVALUE``.
+_VALUE_OF_SWITCH = re.compile(r"ignored explicit argument .*", re.DOTALL)

@@ -6,13 +6,14 @@ import errno
 import io
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -157,6 +158,20 @@ def test_kill_workers_without_workers(shell: Shell) -> None:
     said = shell("kill-workers", "--worker-wait", 0.1, *free_ports())
     assert (said.status, said.out) == (1, "")
     assert "No workers were found." in said.err
+
+
+def test_kill_workers_says_that_it_was_interrupted(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: Any) -> tuple[list[str], list[str]]:
+        *_, stop = given
+        stop.listen(lambda reason: None)
+        os.kill(os.getpid(), signal.SIGINT)
+        return [], ["a\x1b"]
+
+    monkeypatch.setattr("ssbench.runner.connections.kill_workers", interrupted)
+    said = "Still running: worker a\\x1b\nssbench-master: interrupted by SIGINT (exit status 5)\n"
+    assert shell("kill-workers") == (5, "", said)
 
 
 # A whole run, and its report --------------------------------------------------------------

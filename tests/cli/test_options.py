@@ -248,6 +248,8 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("report-scenario", "-s/--stats-file"),
         ("report-scenario -s f --csv --json", "not allowed with"),
         ("report-scenario -s f -K s3cret", "unknown option: -K"),
+        ("run-scenario -f s --noop=s3cret", "argument --noop: takes no value\n"),
+        ("run-scenario -f s -vPs3cret", "argument -v/--verbose: takes no value\n"),
         ("run-scenario -f s -U 5 s3cret", "1 unexpected argument; give the scenario with -f"),
         ("download d --container c", "1 unexpected argument; it saves nothing; --verify DIR comp"),
         ("run-scenario -f s --user 20", "for concurrent users give -u 20 or --user-count 20"),
