@@ -66,7 +66,8 @@ def _write(stream: TextIO, parts: Iterable[str]) -> OSError | None:
         stream.writelines(parts)
         stream.flush()
     except OSError as error:
-        discard(stream)
+        if not isinstance(error, BlockingIOError):  # a full pipe; it may take the next lines
+            discard(stream)
         return error
     return None
 
@@ -168,7 +169,7 @@ def _new_file(path: str, mode: str, encoding: str | None = None) -> Iterator[IO[
             with suppress(OSError):  # it could not be made
                 _remove(path)
         if isinstance(error, OSError):
-            raise _unwritable(path, error) from error
+            raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error
         raise
 
 
@@ -252,10 +253,6 @@ def _spare_stat_file(path: str) -> None:
             with open(path, "rb") as old:
                 if old.read(len(_GZIP)) == _GZIP:
                     raise UsageError(f"{path}: is a stat file and is not overwritten")
-
-
-def _unwritable(path: str, error: OSError) -> SsbenchError:
-    return SsbenchError(f"{path}: can't be written: {error.strerror}")
 
 
 def discard(stream: TextIO) -> None:

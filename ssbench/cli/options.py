@@ -336,7 +336,8 @@ _RESULT_FILES = (
         "print no report", default=False),
     row("--csv", "format", bool, _RESULTS, "print the report as CSV", const="csv",
         exclusive="format"),
-    row("--json", "format", bool, _RESULTS, "print it as JSON", const="json", exclusive="format"),
+    row("--json", "format", bool, _RESULTS, "print the report as JSON", const="json",
+        exclusive="format"),
     *(replace(option, group=_RESULTS) for option in (*_LAYOUTS, *_PAGE)),
     _PERCENTILE,
     row("--progress", "progress", str, _RESULTS,
@@ -368,7 +369,7 @@ _WORKER_COUNTS = (
            "on each of 20, or @FILE for a file with such words; without :COUNT, one for each core",
            metavar="HOSTS"),
     row("--ssh-command", "ssh_command", command_words, WORKERS,
-        "with --ssh-workers: the ssh client, with options of yours", default="ssh",
+        "with --ssh-workers: the ssh client and its options", default="ssh",
         metavar="COMMAND"),
     _field("--ssh-worker-command", "ssh_worker_command", str, WORKERS,
            "with --ssh-workers: ssbench-worker on those hosts, such as "

@@ -131,6 +131,19 @@ def test_messages_that_cannot_be_written_end_nothing(
     check_output()
 
 
+def test_messages_go_on_once_a_full_pipe_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with open(writer, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        for _ in range(100):
+            tell("x" * 4096)
+        os.read(reader, 1 << 20)
+        tell("the last")
+    assert os.read(reader, 1 << 20).endswith(b"the last\n")
+    os.close(reader)
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     os.close(reader)
