@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ssbench.cli.console import tell
 from ssbench.core.errors import SsbenchError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase, error_label
@@ -71,7 +72,8 @@ class StateObserver(Observer, ABC):
 
 class LiveJson(StateObserver):
     """Writes to a file or a named pipe, and never waits for its reader: a line that a full pipe
-    does not take is dropped, and ``dropped`` of the next says so.
+    does not take is dropped, and ``dropped`` of the next says so. Where nothing more can be
+    written, the run goes on, and a message at its end says why.
 
     :raises SsbenchError: the file can't be opened; a named pipe needs a reader.
     """
@@ -83,6 +85,7 @@ class LiveJson(StateObserver):
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(clock, wall_clock)
+        self._path = path
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             self._file = os.open(path, flags, 0o666)
@@ -90,16 +93,18 @@ class LiveJson(StateObserver):
             raise SsbenchError(f"--live-json {path}: can't be written: {error.strerror}") from error
         self._rest = b""  # of a line that was written in part
         self._dropped = 0
-        self._failed = False
+        self._fault: OSError | None = None
 
     def __enter__(self) -> LiveJson:
         return self
 
     def __exit__(self, *exc: object) -> None:
         os.close(self._file)
+        if self._fault and not isinstance(self._fault, BrokenPipeError):  # the reader has ended
+            tell(f"--live-json {self._path}: is incomplete: {self._fault.strerror}")
 
     def write(self, state: Mapping[str, Any]) -> None:
-        if self._failed:
+        if self._fault is not None:
             return
         try:
             if self._rest:
@@ -111,8 +116,8 @@ class LiveJson(StateObserver):
             self._rest = line[os.write(self._file, line) :]
         except BlockingIOError:
             self._dropped += 1
-        except OSError:  # no reader any more, or no space: the run goes on
-            self._failed = True
+        except OSError as error:
+            self._fault = error
 
 
 def state_of(

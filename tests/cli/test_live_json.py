@@ -122,7 +122,20 @@ def _read(reader: int) -> bytes:
         return b""
 
 
-def test_a_reader_that_leaves_does_not_end_the_run(tmp_path: Path) -> None:
+def test_a_full_disk_does_not_end_the_run_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with LiveJson("/dev/full", Clock()) as live:
+        for _ in range(3):
+            live.start_phase(Phase.RUN)
+            live.update(STATE)
+            live.end_phase()
+        assert capsys.readouterr().err == ""
+    told = "--live-json /dev/full: is incomplete: No space left on device\n"
+    assert capsys.readouterr().err == told
+
+
+def test_a_reader_that_leaves_does_not_end_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -133,6 +146,7 @@ def test_a_reader_that_leaves_does_not_end_the_run(tmp_path: Path) -> None:
         for _ in range(3):
             clock.now_s += 1
             live.update(STATE)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_pipe_without_a_reader_is_an_error(tmp_path: Path) -> None:
