@@ -24,17 +24,9 @@ from tests.cli.test_run_scenario import run_against
 from tests.fakes.hostile_swift import HostileSwift
 from tests.fakes.http_server import FakeContainer
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+from tests.fakes.terminal import FakeTerminal
 from tests.report import runs
 from tests.runner.test_resume import IN_PARTS, NAMING, RUN, orphans_by, row, stored
-
-
-class Terminal(io.StringIO):
-    def __init__(self, text: str = "", *, isatty: bool = True) -> None:
-        super().__init__(text)
-        self._isatty = isatty
-
-    def isatty(self) -> bool:
-        return self._isatty
 
 
 class Command:
@@ -56,12 +48,12 @@ class Command:
         dry_run: bool = False,
         yes: bool = False,
     ) -> None:
-        out, err = io.StringIO(), Terminal(isatty=isatty)
+        out, err = io.StringIO(), FakeTerminal(isatty=isatty)
         client = RetryingClient(storage or MemoryStorage(store), concurrency, stopping=stopping)
         with (
             redirect_stdout(out),
             redirect_stderr(err),
-            patch("sys.stdin", Terminal(answer, isatty=isatty)),
+            patch("sys.stdin", FakeTerminal(answer, isatty=isatty)),
         ):
             progress = make_progress("chars", err, {})
             self.status = run(Cleaner(client, [progress], dry_run, yes))

@@ -15,6 +15,7 @@ from ssbench.cli.progress import LEGEND, PROGRESS, TITLE, NoProgress, make_progr
 from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
 from ssbench.core.model import NONE_NS, ErrorKind, Phase
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, Operation
+from tests.fakes.terminal import FakeTerminal
 
 XTERM = {"TERM": "xterm-256color"}
 DONE = RunProgress(12.0, 613, 613, rate=118.7)
@@ -37,11 +38,6 @@ BUSY = RunProgress(
         WorkerProgress("clara\x1b[2J (bench-3, pid 9)", "running", 4, 3, 12.0),
     ],
 )  # fmt: skip
-
-
-class FakeTerminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 class Clock:

@@ -6,12 +6,7 @@ import os
 import pytest
 
 from ssbench.cli.screen import Screen
-
-
-class FakeTerminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
+from tests.fakes.terminal import FakeTerminal
 
 XTERM = {"TERM": "xterm"}
 

@@ -15,7 +15,8 @@ from ssbench.core.live import RunProgress
 from ssbench.core.model import Job, Phase
 from ssbench.core.operations import CREATE
 from ssbench.runner.transfer import TransferWorkload
-from tests.cli.test_progress import Clock, FakeTerminal, screen_after
+from tests.cli.test_progress import Clock, screen_after
+from tests.fakes.terminal import FakeTerminal
 
 SIZES = [100_000_000, 300_000_000, 5]
 

@@ -1,7 +1,8 @@
-"""What a terminal would obey, or not show, in a text."""
+"""A stream that is a terminal, and what one would obey, or not show, in a text."""
 
 from __future__ import annotations
 
+import io
 import unicodedata
 from collections.abc import Sequence
 
@@ -10,6 +11,17 @@ from collections.abc import Sequence
 NASTY = "\x1b[2J\x07\r\x9b31m\u202e\u200b\u2028\ue000\x7f"
 
 _STEERING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+class FakeTerminal(io.StringIO):
+    """:param text: what is typed."""
+
+    def __init__(self, text: str = "", *, isatty: bool = True) -> None:
+        super().__init__(text)
+        self._isatty = isatty
+
+    def isatty(self) -> bool:
+        return self._isatty
 
 
 def steering(text: str) -> set[str]:
