@@ -166,9 +166,9 @@ def spoil(folder: Path, copy: Path) -> dict[str, str]:
     (copy / "empty").mkdir()
     return {
         "a.bin": "was changed since it was listed (5 bytes, not 3000000)",
-        "deep/er/b.txt": "is a symbolic link, and none is followed",
+        "deep/er/b.txt": "is a symbolic link; links are not followed",
         "deep/c ü%\\n.txt": "No such file or directory",
-        "empty": "is no regular file any more",
+        "empty": "is no longer a regular file",
     }
 
 

@@ -105,7 +105,8 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "a size without end": Fault(flooding(CHUNKED, b"0" * 999), K.PROTOCOL, "size line is too"),
         "an extension": Fault(flooding(CHUNKED + b"1;", BLOCK), K.PROTOCOL, "size line is too"),
         "trailers": Fault(
-            flooding(CHUNKED + b"0\r\n", b"X: y\r\n" * 999), K.PROTOCOL, "trailers without end"),
+            flooding(CHUNKED + b"0\r\n", b"X: y\r\n" * 999), K.PROTOCOL,
+            "trailers of more than 65536 bytes"),
         "no size": Fault(saying(CHUNKED + b"hello\r\n"), K.PROTOCOL, "no chunk size"),
     },
     "a redirect": {
