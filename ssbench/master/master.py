@@ -47,6 +47,7 @@ from ssbench.master.recorder import HostMetricsRecorder, Recorder, SafeRecorder
 from ssbench.master.renewal import Renewal
 from ssbench.master.worker_manager import (
     ALL_JOINED_NS,
+    FIRST_JOINED_NS,
     Children,
     Event,
     WorkerJoined,
@@ -298,9 +299,10 @@ class Master:
         while self._clock() < deadline_ns and not self._interrupted:
             before = len(left)
             self._poll(WAIT_S)
+            quiet_ns = ALL_JOINED_NS if left else FIRST_JOINED_NS
             if self.registry.workers or len(left) > before:
                 quiet_since_ns = self._clock()
-            elif self._clock() - quiet_since_ns > ALL_JOINED_NS:
+            elif self._clock() - quiet_since_ns > quiet_ns:
                 break
         self._warn_of_rejected_peers(last=True)
         return list(left), [worker.name for worker in self.registry.workers.values()]

@@ -33,6 +33,9 @@ _LAST_MESSAGES_NS = SECOND_NS // 4
 _STATES_PER_TIMEOUT = 8
 #: Without --workers or --expect-workers: no new worker for this long means that all have joined.
 ALL_JOINED_NS = 2 * SECOND_NS
+#: Where the command is only about the workers that are there, so long for the first of them: on a
+#: busy host, those that waited for a master need more than two seconds to connect anew.
+FIRST_JOINED_NS = 6 * SECOND_NS
 _MAX_OFFERS, _MAX_REFUSALS = 5, 3  #: in an error message
 
 

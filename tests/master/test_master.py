@@ -467,6 +467,16 @@ def test_kill_workers_names_the_workers_that_exited() -> None:
         assert left == []
 
 
+def test_kill_workers_waits_for_the_first_worker_of_a_busy_host() -> None:
+    with scene() as here:
+        late = threading.Timer(3.0, here.thread_worker, ("late",))
+        late.start()
+        ended, left = here.master.kill_workers(30.0)
+        late.join()
+        assert [name.split()[0] for name in ended] == ["late"]
+        assert left == []
+
+
 def test_kill_workers_without_any_is_quick() -> None:
     with scene() as here:
         assert here.master.kill_workers(0.1) == ([], [])
