@@ -173,7 +173,8 @@ class Requests(Struct):
     def most_within(self, nanoseconds: int) -> int:
         """Most requests that begin within such a time."""
         ends = np.searchsorted(self.at_ns, self.at_ns + nanoseconds)
-        return int((ends - np.arange(len(ends))).max())
+        ends -= np.arange(len(ends))
+        return int(ends.max())
 
     @property
     def without_object(self) -> dict[int, int]:
@@ -246,9 +247,9 @@ def _decide(
     removes = _are(operations, lambda row: row.effect is Effect.REMOVES)
     order = np.argsort(slots, kind="stable").astype(np.uint32)  # by object, then by time
     slot = slots[order]
-    begins = np.flatnonzero(np.r_[True, slot[1:] != slot[:-1]])
+    begins = np.flatnonzero(np.r_[True, slot[1:] != slot[:-1]]).astype(np.int32)
     # Of its object, for each request.
-    first = np.repeat(begins.astype(np.int32), np.diff(np.r_[begins, len(slot)]))
+    first = np.repeat(begins, np.diff(begins, append=np.int32(len(slot))))
     at = np.arange(len(slot), dtype=np.int32)
     making = makes[order]
     # The last request before this one that made or removed the object.
@@ -265,10 +266,11 @@ def _decide(
     contents = np.flatnonzero(making | (at == first))
     del first, last
     known = np.maximum.reduceat(sizes[order], contents)
-    some = known[known != UNKNOWN]
-    known[known == UNKNOWN] = int(np.median(some)) if len(some) else 0
-    lengths = np.diff(np.r_[contents, len(at)])
-    sizes[order] = np.repeat(known, lengths)
+    unknown = known == UNKNOWN
+    if unknown.any():
+        some = known[~unknown]
+        known[unknown] = int(np.median(some)) if len(some) else 0
+    sizes[order] = np.repeat(known, np.diff(np.r_[contents, len(at)]))
 
     no_object = _are(operations, _has_no_object)
     keep = no_object.copy()
