@@ -31,8 +31,9 @@ _PROPPATCH = (
     '<?xml version="1.0" encoding="utf-8"?><propertyupdate xmlns="DAV:"><set><prop>'
     '<post xmlns="urn:ssbench">%d</post></prop></set></propertyupdate>'
 )
-#: Statuses of a PUT or COPY where a folder is missing: 409 by the standard, 500 by nginx.
+#: Statuses of a PUT where a folder is missing: 409 by the standard, 500 by nginx.
 _NO_FOLDER = frozenset({404, 409, 500})
+_NO_FOLDER_OF_COPY = _NO_FOLDER - {404}  #: 404: the source is missing
 _FOLDERS_MAX = 100_000  #: folders that are remembered
 
 
@@ -146,7 +147,7 @@ class WebdavStorage(WebdavClient, HttpStorage):
         try:
             timing = self._send("COPY", self._path(job), deadline_ns, destination=made)
         except StorageError as error:
-            if error.status in _NO_FOLDER:
+            if error.status in _NO_FOLDER_OF_COPY:
                 self._folders.clear()
             raise
         return timing._replace(bytes_moved=0)
