@@ -55,10 +55,10 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
                 load_envvars=False,
             )
             path = config.config_filename
-            if path is None:  # openstacksdk passes over files that are no YAML
+            if path is None:  # openstacksdk passes over files that it can't read or parse
                 files = list(dict.fromkeys(files))
                 if present := [file for file in files if os.path.exists(file)]:
-                    raise UsageError(f"{what}: can't be read as YAML: {', '.join(present)}")
+                    raise UsageError(f"{what}: not readable, or not YAML: {', '.join(present)}")
                 raise UsageError(f"{what}: no clouds.yaml: looked for {', '.join(files)}")
             known = sorted({*map(str, config.get_cloud_names())} - {"defaults"})
             if name not in known:

@@ -118,7 +118,7 @@ def test_secrets_of_another_file_are_added(log_in: Log, tmp_path: Path) -> None:
         ),
         ("clouds: [s3cret]", None, "malformed"),
         ("s3cret", None, "not a valid mapping"),
-        ("clouds: {mine: s3cret", None, "can't be read as YAML: "),
+        ("clouds: {mine: s3cret", None, "not readable, or not YAML: "),
         ("clouds: {mine: {auth_type: none, auth: {auth_url: http://k}}}", None, "auth type 'none'"),
         ("clouds: {mine: {auth: {auth_url: http://k}}}", None, "credentials are incomplete"),
     ],
