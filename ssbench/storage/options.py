@@ -250,12 +250,12 @@ def http_settings(urls: Sequence[str], values: Mapping[str, Any]) -> HttpSetting
     pem = read_text(bundle, "--os-cacert", errors="ignore")
     if bundle and not pem.strip():
         raise UsageError(f"--os-cacert {bundle}: is empty")
+    # PEM is ASCII, but the comments in a bundle may be in any language and encoding.
+    pem = pem.encode("ascii", "ignore").decode()
     http = HttpSettings(
         tuple(urls),
         values.get("insecure", False),
-        pem.encode(
-            "ascii", "ignore"
-        ).decode(),  # without the comments, which may be in any language
+        pem,
         values.get("os_cert", ""),
         values.get("os_key", ""),
     )
@@ -267,14 +267,16 @@ def http_settings(urls: Sequence[str], values: Mapping[str, Any]) -> HttpSetting
 def client_context(http: HttpSettings) -> ssl.SSLContext:
     """A context that verifies servers by its CA bundle or the system's, unless insecure.
 
-    :raises UsageError: a certificate or key can't be used.
+    :raises UsageError: a certificate or key, or the file of SSLKEYLOGFILE, can't be used.
     """
     import ssl  # the tables of options need none
 
     try:
         context = ssl.create_default_context(cadata=http.cacert_pem or None)
-    except (OSError, ValueError) as error:
+    except (ssl.SSLError, ValueError) as error:
         raise UsageError("CA certificates can't be used: no certificates in PEM form") from error
+    except OSError as error:  # Python opens it for each context
+        raise UsageError(f"SSLKEYLOGFILE {error.filename}: {error.strerror}") from error
     if http.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -136,3 +136,11 @@ def test_comments_in_a_ca_bundle_may_be_in_any_language(
         "# Főtanúsítvány\n".encode() + b"# \xe9\n" + certificates.authority.read_bytes()
     )
     assert len(client_context(http_settings((), {"os_cacert": str(path)})).get_ca_certs()) == 1
+
+
+def test_a_key_log_that_can_not_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "absent" / "keys"))
+    with pytest.raises(UsageError, match=r"^SSLKEYLOGFILE .*/absent/keys: No such file"):
+        client_context(HttpSettings())
