@@ -163,7 +163,7 @@ def _converted(option: Option, text: str, place: str) -> Any:
     :raises UsageError: which names the place.
     """
     if option.type is bool:
-        return option.const if text.strip().lower() in _TRUE else None
+        return option.const if text.strip().lower() in _TRUE else False
     try:
         value = option.type(text)
     except UsageError as error:

@@ -107,6 +107,7 @@ def test_storage_options_have_the_types_of_their_rows() -> None:
     assert parsed(*texts) == {"port": 81, "hosts": ["a", "b"], "fast": True}
     assert access(parsed(*texts)) == ({"port": 81, "hosts": ["a", "b"], "fast": True}, {})
     assert access({}) == ({"port": 7}, {})
+    assert access(parsed("fast=no")) == ({"port": 7, "fast": False}, {})
     assert url_count(StoreOptions(OWN, parsed("hosts=a", "hosts=b"))) == 2
     assert url_count(StoreOptions(OWN, site={"hosts": ["a", "b", "c"]})) == 3
     assert url_count(StoreOptions(OWN)) == url_count(StoreOptions("noop")) == 1
