@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -255,6 +256,7 @@ def test_a_second_stop_ends_the_run_at_once(tmp_path: Path) -> None:
 
 def left() -> tuple[set[str], set[str], list[Any], list[Any]]:
     """Threads, descriptors, children and signal handlers of this process."""
+    gc.collect()  # sockets of earlier tests
     descriptors = {
         f"{fd.name} {os.readlink(fd)}"
         for fd in Path("/proc/self/fd").iterdir()
