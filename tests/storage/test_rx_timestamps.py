@@ -188,3 +188,7 @@ def test_each_wake_up_has_its_own_time() -> None:
     first_ns = found.now()
     gevent.sleep(0.002)
     assert found.now() - first_ns >= 1 * MS
+
+
+def test_a_hub_has_one_instance() -> None:
+    assert hub_timestamps() is hub_timestamps()
