@@ -223,7 +223,7 @@ class FileTree:
 
         :param after, prefix: folders without names after this one, or with this prefix, are left
             out.
-        :raises StorageError: a folder can't be read.
+        :raises StorageError: there is no such container, or a folder can't be read.
         """
         # No recursion: other programs can make folders of any depth.
         levels = [self._level(container, "")]
@@ -239,7 +239,11 @@ class FileTree:
                 name.startswith(prefix) or prefix.startswith(name)
             ):
                 yield found
-                levels.append(self._level(container, name))
+                try:
+                    levels.append(self._level(container, name))
+                except StorageError as error:
+                    if error.status != 404:  # 404: deleted since its parent was read
+                        raise
 
     def _level(self, container: str, prefix: str) -> Iterator[Found]:
         path = f"{container}/{prefix}".rstrip("/")

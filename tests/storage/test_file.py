@@ -346,6 +346,17 @@ def test_a_folder_is_read_once_for_all_pages_of_a_listing(
     assert len(scanned) == 1
 
 
+def test_a_folder_that_goes_away_between_pages_is_left_out(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    for name in ("a", "x/y/1", "z/1"):
+        (tmp_path / FIRST / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / FIRST / name).touch()
+    assert [entry.name for entry in driver.list_objects(FIRST, "", 1)] == ["a"]
+    shutil.rmtree(tmp_path / FIRST / "x")
+    assert [entry.name for entry in driver.list_objects(FIRST, "a", 9)] == ["z/1"]
+    assert refused(driver.list_objects, "ssbench_000009", "", 9).status == 404
+
+
 def test_bulk_deletes_have_an_outcome_for_each(opened: Opener, tmp_path: Path) -> None:
     driver = opened()
     for number in range(3):
