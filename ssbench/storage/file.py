@@ -64,7 +64,7 @@ class FileStorage(FileClient):
         self._naming = naming_of(settings)
         self._where = self._naming.path
         self._content = source_of(replace(settings, block_size=own.io_buffer))
-        #: Real files; None: contents are made up.
+        #: Real files; None: content is synthetic.
         self._contents = contents = file_contents(settings)
         self._verifier = verifier_of(settings, self._naming, self._content, contents)
         self._files = DirectorySource(settings, contents) if contents and contents.path else None

@@ -1,4 +1,4 @@
-"""What the cold halves share whose stores have neither pages of listings nor bulk deletes."""
+"""Paged listings and bulk deletes, for the cold halves of stores that support neither."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _KEPT = 16  #: containers whose listings are kept at a time
 
 
 class ListingPages:
-    """Pages of listings that a store can only give from a name on to the end.
+    """Pages of listings, for stores that list all names after a given one at once.
 
-    Each page would cost as much as all names after it. So what a listing has beyond a page is kept
-    for the next one. For any thread.
+    A page would cost as much as all that follows it, so the rest of a listing is kept for its next
+    page. Its methods may be called in any thread.
 
     :param objects: ``objects(container, after)`` gives all objects after a name, in order.
     """
