@@ -99,6 +99,8 @@ def given_values(given: Mapping[str, object], rows: Sequence[Option]) -> dict[st
         option = known.get(name)
         if option is None:
             raise UsageError(f"storage_options: no such key {name!r}; {_keys(rows, secrets=True)}")
+        if value is None:  # not given
+            continue
         items = value if option.repeat and isinstance(value, list | tuple) else [value]
         found = [_from_object(option, item, f"storage_options: {name}") for item in items]
         values[name] = [each for part in found for each in part] if option.repeat else found[0]

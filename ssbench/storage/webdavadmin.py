@@ -86,8 +86,9 @@ class WebdavAdmin(WebdavClient):
         try:
             count = self._count(_path(container))
         except StorageError as error:
-            if error.kind is not ErrorKind.OVERLONG:  # that is: too many to count
+            if error.kind is not ErrorKind.OVERLONG:
                 raise
+            # Too many to count.
         return ContainerInfo(None, True, count)
 
     def make_container(
