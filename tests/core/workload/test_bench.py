@@ -277,6 +277,7 @@ def test_with_delete_after_created_objects_leave_before_their_time() -> None:
 
     assert read(113.9) & created
     assert not read(114.0) & created, "20 s less 6 s from when they were drawn"
+    assert created.isdisjoint(workload_created(workload)), "the store removes them"
 
 
 def workload_created(workload: BenchWorkload) -> list[int]:
