@@ -54,8 +54,12 @@ def _buckets_of(values_ns: Sequence[int]) -> list[int]:
 
 def latency_buckets(packed: Sequence[Any]) -> Counter[int]:
     """Counts of the latencies of the successes of packed results, by bucket."""
-    lasts_ns, errors = (unpack_column(packed[i], packed[0]) for i in (_LAST, _ERROR))
-    return buckets([last for last, error in zip(lasts_ns, errors, strict=True) if not error])
+    count, errors = packed[0], packed[_ERROR]
+    lasts_ns = unpack_column(packed[_LAST], count)
+    if errors != 0:
+        rows = zip(lasts_ns, unpack_column(errors, count), strict=True)
+        lasts_ns = [last_ns for last_ns, error in rows if not error]
+    return buckets(lasts_ns)
 
 
 def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:
