@@ -188,7 +188,7 @@ def rate(raw: object) -> float:
         raise ValidationError(f"{preview(raw)} is not a rate", right)
     if value < 1 / MAX_SECONDS:
         seldom = f"{preview(raw)} is less than one operation in {MAX_SECONDS:,} seconds"
-        raise ValidationError(seldom, right)
+        raise ValidationError(seldom, f"at least {1 / MAX_SECONDS:g}")
     return value
 
 

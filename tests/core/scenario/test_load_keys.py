@@ -119,7 +119,10 @@ def test_the_command_line_overrides_the_file() -> None:
         ),
         ({"run_seconds": 9, "rate": 0}, "rate: 0 is not a rate"),
         ({"run_seconds": 9, "rate": 1e9}, "rate: 1000000000.0 is not a rate"),
-        ({"run_seconds": 9, "rate": 1e-300}, "rate: 1e-300 is less than one operation in 1,0"),
+        (
+            {"run_seconds": 9, "rate": 1e-300},
+            "rate: 1e-300 is less than one operation in 1,000,000,000 seconds; at least 1e-09",
+        ),
         ({"run_seconds": 9, "rate": 5, "arrivals": "bursty"}, 'arrivals: "bursty" is not'),
         ({"run_seconds": 9, "arrivals": "poisson"}, "arrivals: arrivals need a rate"),
         ({"run_seconds": 9, "key_names": ["flat"]}, 'key_names: ["flat"] is not a form of names'),
