@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ssbench.core.errors import UsageError
@@ -211,7 +211,19 @@ def headers(raw: object) -> dict[str, str | dict[str, str]]:
             continue
         _operation(name)
         found[name] = {each: _header(each, text, right) for each, text in value.items()}
+    of_all = [name for name, value in found.items() if isinstance(value, str)]
+    for names in (of_all, *(value for value in found.values() if isinstance(value, dict))):
+        _check_distinct(names)
     return found
+
+
+def _check_distinct(names: Iterable[str]) -> None:
+    seen: dict[str, str] = {}  # by the name in lower case
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            wrong = f"{preview(other)} and {preview(name)} are one header"
+            raise ValidationError(wrong, "leave one of them out")
 
 
 def _header(name: str, value: object, right: str) -> str:

@@ -80,6 +80,8 @@ def test_headers_for_credentials_are_rejected_and_their_value_is_not_repeated(na
         ({"X-A": "ä"}, "is no value of X-A"),
         ({"X-A": 1}, "1 is no value of X-A"),
         ({"X-A": "x" * 4097}, "X-A has 4097 characters; at most 4096"),
+        ({"X-A": "1", "x-a": "2"}, '"X-A" and "x-a" are one header; leave one'),
+        ({"read": {"X-A": "1", "x-a": "2"}}, '"X-A" and "x-a" are one header; leave one'),
         ({"raed": {"X-A": "1"}}, 'there is no operation "raed"; did you mean "read"?'),
     ],
 )
