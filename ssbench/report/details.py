@@ -192,7 +192,7 @@ def _errors_over_time(stats: RunStats, breakdown: Breakdown) -> Section:
         cause = cause_text(kind, status)
         counts[second // width * width][cause] += count
         totals[cause] += count
-    causes = sorted(totals, key=lambda cause: -totals[cause])
+    causes = sorted(totals, key=lambda cause: (-totals[cause], cause))
     columns = [Column(cause, RATE, "failures completed", cause) for cause in causes]
     points = range(0, stats.series.span.stop, width) if causes else range(0)
     rows = [{"at_s": at, **{cause: counts[at][cause] / width for cause in causes}} for at in points]

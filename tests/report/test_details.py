@@ -51,6 +51,15 @@ def test_a_long_run_has_points_of_several_seconds() -> None:
     assert [row["status 503"] for row in errors[:3]] == [1, 1 / 3, 0]
 
 
+def test_causes_of_equal_counts_have_one_order() -> None:
+    failures = [runs.failure(status, READ, status=status) for status in (404, 503)]
+    causes = [
+        list(rows_of(detailed(runs.worker(0, "alpha"), runs.batch(rows)), "errors_over_time")[0])
+        for rows in (failures, failures[::-1])
+    ]
+    assert causes == [["at_s", "status 404", "status 503"]] * 2
+
+
 def test_workers_and_urls_have_a_row_each() -> None:
     report = detailed(
         runs.worker(0, "alpha"),
