@@ -201,17 +201,17 @@ class Counts(Struct):
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Bytes per second that successes moved, as ``throughput``; None without a store."""
+        """Bytes per second that successes moved, as ``throughput``; None unless ``has_bytes``."""
         return self.throughput.bytes_per_s if self.has_bytes else None
 
     @property
     def moved_bytes(self) -> int | None:
-        """Bytes moved by successes; None without a store."""
+        """Bytes moved by successes; None unless ``has_bytes``."""
         return self.bytes_moved if self.has_bytes else None
 
     @property
     def failed_moved_bytes(self) -> int | None:
-        """Bytes moved by failed operations; None without a store."""
+        """Bytes moved by failed operations; None unless ``has_bytes``."""
         return self.failed_bytes if self.has_bytes else None
 
     @property

@@ -22,8 +22,8 @@ LOOKAHEAD_NS = SECOND_NS // 5
 SEND_INTERVAL_NS = LOOKAHEAD_NS // 4
 #: An open loop begins this long after all workers are ready, so that they have its first jobs.
 START_DELAY_NS = LOOKAHEAD_NS // 2
-#: Of more due times that were missed the number is an estimate: each takes 1 us, and the master's
-#: loop waits meanwhile.
+#: Missed due times that are counted one by one, at 1 us each while the master's loop waits; the
+#: number beyond is estimated.
 MAX_COUNTED = 100_000
 
 #: ``arrivals(rate, rng)``: endless rising offsets in ns from the stage's start.
