@@ -21,7 +21,8 @@ from msgspec import Struct
 from ssbench.core.errors import UsageError
 from ssbench.core.text import (
     DURATION_EXAMPLES,
-    MAX_SECONDS,
+    MAX_DURATION_S,
+    MAX_SEED,
     MAX_WHOLE,
     SIZE_EXAMPLES,
     parse_duration,
@@ -138,7 +139,7 @@ def path(text: str) -> str:
 count = whole(1)
 count_or_none = whole(0)
 port = whole(1, 65535)
-seed = whole(0, 2**64 - 1)  #: as scenario.fields.MAX_SEED
+seed = whole(0, MAX_SEED)
 
 
 def seconds(text: str) -> float:
@@ -286,8 +287,8 @@ def _duration(text: str, wanted: str) -> float:
         number = -1.0
     if number < 0:
         raise UsageError(f"{text!r} is not a duration: {_give(wanted)}")
-    if number > MAX_SECONDS:
-        raise UsageError(f"{text} is out of range: give at most {MAX_SECONDS:,} seconds")
+    if number > MAX_DURATION_S:
+        raise UsageError(f"{text} is out of range: give at most {MAX_DURATION_S:,} seconds")
     return number
 
 

@@ -19,8 +19,9 @@ _UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 MAX_KEY = 4096
 #: The largest whole number that a float holds exactly, so 1e3 and 1000 mean the same.
 MAX_WHOLE = 2**53 - 1
+MAX_SEED = 2**64 - 1
 #: Longest duration in options and scenarios: 31 years, which as nanoseconds fit in 64 bits.
-MAX_SECONDS = 1_000_000_000
+MAX_DURATION_S = 1_000_000_000
 _LONGEST_MISSPELT = 64  #: characters; difflib is quadratic
 
 DURATION_EXAMPLES = "2.5, 500ms, 90s, 15m or 2h"

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.text import (
-    MAX_SECONDS,
+    MAX_DURATION_S,
     MAX_WHOLE,
     close_matches,
     parse_duration,
@@ -194,10 +194,10 @@ def seconds(raw: object) -> float:
 def duration(
     raw: object, right: str = f"a number of seconds of 0 or more, {_OR_DURATION}"
 ) -> float:
-    """A check for a duration from 0 to MAX_SECONDS."""
+    """A check for a duration from 0 to MAX_DURATION_S."""
     value = number(_parsed(raw, parse_duration, right), right)
-    if value > MAX_SECONDS:
-        raise ValidationError(f"{preview(raw)} is too long", f"at most {MAX_SECONDS:,} seconds")
+    if value > MAX_DURATION_S:
+        raise ValidationError(f"{preview(raw)} is too long", f"at most {MAX_DURATION_S:,} seconds")
     return value
 
 

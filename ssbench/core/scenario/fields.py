@@ -39,7 +39,7 @@ from ssbench.core.scenario.checks import (
     text,
 )
 from ssbench.core.scenario.draw_keys import pick_key
-from ssbench.core.text import MAX_SECONDS
+from ssbench.core.text import MAX_DURATION_S, MAX_SEED
 
 #: Of a class without initial files and profile: it gets no operations.
 NO_PROFILE: Profile = ()
@@ -49,7 +49,6 @@ PROFILE_KEYS = ("crud_profile", "operations")
 MAX_CONTAINER_NAME = 256  #: Swift's default of max_container_name_length, in bytes
 MAX_CONTAINERS = 10_000_000  #: every process has all names in memory
 MAX_BLOCK = 1 << 30
-MAX_SEED = 2**64 - 1
 ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
 MAX_RATE = 10_000_000
 
@@ -186,9 +185,9 @@ def rate(raw: object) -> float:
     value = number(raw, right)
     if not 0 < value <= MAX_RATE:
         raise ValidationError(f"{preview(raw)} is not a rate", right)
-    if value < 1 / MAX_SECONDS:
-        seldom = f"{preview(raw)} is less than one operation in {MAX_SECONDS:,} seconds"
-        raise ValidationError(seldom, f"at least {1 / MAX_SECONDS:g}")
+    if value < 1 / MAX_DURATION_S:
+        seldom = f"{preview(raw)} is less than one operation in {MAX_DURATION_S:,} seconds"
+        raise ValidationError(seldom, f"at least {1 / MAX_DURATION_S:g}")
     return value
 
 
