@@ -186,12 +186,12 @@ def test_no_phase_waits_for_a_worker_that_is_leaving() -> None:
 
 
 def test_freshness_is_that_of_the_echoed_control_state() -> None:
-    registry = WorkerRegistry(10)
+    registry = WorkerRegistry(10.5)
     worker = registered(registry, 1)
     answer(registry, 1, at_ns=5 * SECOND_NS, back_ns=20 * SECOND_NS)
     assert worker.fresh_ns == 5 * SECOND_NS
-    assert registry.overdue(15 * SECOND_NS) == []
-    assert registry.overdue(15 * SECOND_NS + 1) == [worker]
+    assert registry.overdue(15_500 * MS) == []
+    assert registry.overdue(15_500 * MS + 1) == [worker]
 
 
 def test_a_worker_with_a_blocked_loop_is_not_fresh() -> None:
