@@ -10,18 +10,14 @@ from hypothesis import strategies as st
 
 from ssbench.core.membership import ClockSync, Membership, MembershipStatus
 from ssbench.core.messages import ControlState
+from tests.fakes.control_states import IDLE
 
 OURS, OTHER = 11, 22
 SECOND = 1_000_000_000
 
 
 def state(workers: tuple[int, ...] = (), master: int = 1, **other: Any) -> ControlState:
-    said: dict[str, Any] = {
-        "serial": 1, "master_ns": 0, "run": "", "phase": 0, "start_ns": 0, "refused": {},
-        "settings": {}, "timeout_s": 10.0, "operation_timeout_s": 0.0, "pipe": 2,
-        "ending": False, "stopping": False, "quit": False, **other,
-    }  # fmt: skip
-    return ControlState(master=master, workers=dict.fromkeys(workers, (0, None)), **said)
+    return IDLE._replace(master=master, workers=dict.fromkeys(workers, (0, None)), **other)
 
 
 def known(master: int = 1) -> Membership:

@@ -43,6 +43,7 @@ from ssbench.core.messages import (
 )
 from tests.corpus import recorded
 from tests.fakes import values
+from tests.fakes.control_states import IDLE
 from tests.fakes.mutations import fuzz, fuzzed
 
 natural = st.integers(0, 2**63 - 1)
@@ -318,9 +319,8 @@ def test_absurd_clocks_are_rejected(clock_ns: int) -> None:
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, 1e19])
 def test_spans_of_time_are_finite(seconds: float) -> None:
-    control_state = ControlState(1, 1, 0, "", 0, 0, {}, {}, {}, seconds, 0.0, 2, *[False] * 3)
     with pytest.raises(MessageError, match="control: Expected `float`"):
-        decode(encode(control_state))
+        decode(encode(IDLE._replace(timeout_s=seconds)))
 
 
 def test_plain_data_round_trips() -> None:

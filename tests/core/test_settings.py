@@ -18,6 +18,7 @@ from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from tests.corpus import recorded
 from tests.fakes import values
+from tests.fakes.control_states import IDLE
 from tests.fakes.mutations import fuzzed
 
 WHOLE = StorageSettings(
@@ -44,7 +45,7 @@ def test_settings_round_trip() -> None:
 def test_no_repr_shows_the_token() -> None:
     assert "s3cret" not in repr(WHOLE)
     assert "s3cret" not in str(replace(WHOLE, run_id="b"))
-    state = ControlState(1, 7, 0, "b", 2, 0, {}, {}, WHOLE.to_map(), 1.0, 0.0, 2, *[False] * 3)
+    state = IDLE._replace(serial=7, run="b", phase=2, settings=WHOLE.to_map())
     assert "s3cret" not in f"{state} {state!r}"
     assert "7" in repr(state)
 

@@ -15,7 +15,6 @@ from ssbench.core.columns import pack_jobs
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
     Bye,
-    ControlState,
     Heartbeat,
     Hello,
     Jobs,
@@ -34,6 +33,7 @@ from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 from tests.fakes.batches import unpack_results
+from tests.fakes.control_states import IDLE
 
 PATIENCE_S = 30.0
 RUN = "run1"
@@ -64,23 +64,16 @@ class ScriptedMaster:
         self.settings = settings or StorageSettings(driver="noop", run_id=RUN)
         self.received: list[Message] = []
         self.seen = 0  #: of those received, what ``expect`` has passed
-        self.state: dict[str, Any] = {
-            "master": 1, "run": "", "phase": 0, "start_ns": 0, "workers": {}, "refused": {},
-            "settings": {}, "timeout_s": 120.0, "operation_timeout_s": 0.0, "pipe": 2,
-            "ending": False, "stopping": False, "quit": False,
-        }  # fmt: skip
-        self.serial = 0
+        self.state = IDLE._replace(serial=0, timeout_s=120.0)
         self.batch = 0
         self.broadcasting = True
 
     def broadcast(self, **changes: Any) -> None:
         """Say how things stand; what is not given stays as it was."""
-        self.state.update(changes)
-        self.serial += 1
-        now_ns = time.perf_counter_ns()
-        self.transport.send_control_state(
-            ControlState(serial=self.serial, master_ns=now_ns, **self.state)
+        self.state = self.state._replace(
+            serial=self.state.serial + 1, master_ns=time.perf_counter_ns(), **changes
         )
+        self.transport.send_control_state(self.state)
 
     def listen(self, seconds: float = 0.02) -> None:
         """Take in what comes; a control_state now and then, unless there are to be none."""

@@ -6,18 +6,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ssbench.core.messages import ControlState, Expired, Jobs, Message, decode, encode
+from ssbench.core.messages import Expired, Jobs, Message, decode, encode
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import Control, WorkerTransport
+from tests.fakes.control_states import IDLE
 
 ANY = Ports(0, 0, 0)
 PATIENCE_S = 5.0  #: never needed in full, unless something is wrong
-
-
-def state(serial: int = 1) -> ControlState:
-    return ControlState(1, serial, 0, "", 0, 0, {}, {}, {}, 10.0, 0.0, 2, *[False] * 3)
 
 
 @contextmanager
@@ -56,8 +53,8 @@ def all_channels(
         return Expired(1, 2) in received
 
     def states() -> bool:
-        master.send_control_state(state())
-        return control.receive(0.005) == state()
+        master.send_control_state(IDLE)
+        return control.receive(0.005) == IDLE
 
     def jobs() -> bool:
         master.send_jobs(encode(Jobs("r", 2, 1, 0, b"")))

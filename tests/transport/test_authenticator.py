@@ -20,8 +20,9 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import Control, WorkerTransport
+from tests.fakes.control_states import IDLE
 from tests.fakes.hostile_peers import OTHER_TOOLS, call, greeting, subscriptions
-from tests.transport.ends import ANY, PATIENCE_S, all_channels, state, until, worker_of
+from tests.transport.ends import ANY, PATIENCE_S, all_channels, until, worker_of
 
 #: The master's socket -> the socket that a peer would connect to it.
 PEERS = {"work": zmq.PULL, "results": zmq.PUSH, "control": zmq.SUB}
@@ -122,7 +123,7 @@ def test_a_peer_without_the_key_neither_sends_nor_receives_and_is_logged_once(
             deadline = time.monotonic() + GRACE_S
             while time.monotonic() < deadline:
                 rejected.try_all()
-                master.send_control_state(state())
+                master.send_control_state(IDLE)
                 assert not master.send_jobs(encode(Jobs("r", 2, 1, 0, b"")))
                 assert list(master.receive(0.01)) == []
                 told(master, lines)
@@ -244,7 +245,7 @@ def tended(transport: WorkerTransport, control: Control) -> bool:
 
 
 def second_hears(master: MasterTransport, transport: WorkerTransport) -> bool:
-    master.send_control_state(state())
+    master.send_control_state(IDLE)
     return transport.send(Bye(1, "")) and bool(list(master.receive(0.01)))
 
 
@@ -359,7 +360,7 @@ def test_a_peer_that_sends_oversized_frames_is_disconnected(
 
         def is_cut_off() -> bool:
             nonlocal said
-            master.send_control_state(state())
+            master.send_control_state(IDLE)
             with suppress(TimeoutError):
                 said = said[sock.send(said[:100_000]) :]
             return bool(master.rejected_peers())
@@ -381,7 +382,7 @@ def test_a_peer_that_sends_oversized_frames_is_disconnected(
 
 
 def received_state(master: MasterTransport, control: Control) -> bool:
-    master.send_control_state(state())
+    master.send_control_state(IDLE)
     return control.receive(0.01) is not None
 
 

@@ -13,8 +13,9 @@ from ssbench.core.messages import Bye, Jobs, encode
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports, TransportError
 from ssbench.transport.worker_transport import WorkerTransport
+from tests.fakes.control_states import IDLE
 from tests.timing import spoilable
-from tests.transport.ends import ANY, PATIENCE_S, state, until, worker_of
+from tests.transport.ends import ANY, PATIENCE_S, until, worker_of
 
 
 def test_malformed_messages_on_the_control_port_are_rejected() -> None:
@@ -22,21 +23,22 @@ def test_malformed_messages_on_the_control_port_are_rejected() -> None:
         MasterTransport("127.0.0.1", ANY, None) as master,
         worker_of(master) as (_transport, control),
     ):
-        assert until(lambda: bool(master.send_control_state(state()) or control.receive(0.01)))
-        master.send_control_state(state(serial=-1))
+        assert until(lambda: bool(master.send_control_state(IDLE) or control.receive(0.01)))
+        master.send_control_state(IDLE._replace(serial=-1))
         assert control.receive(0.2) is None
 
 
+@spoilable  # one may arrive late
 def test_the_newest_control_state_counts() -> None:
     with (
         MasterTransport("127.0.0.1", ANY, None) as master,
         worker_of(master) as (_transport, control),
     ):
-        assert until(lambda: bool(master.send_control_state(state()) or control.receive(0.01)))
+        assert until(lambda: bool(master.send_control_state(IDLE) or control.receive(0.01)))
         for serial in range(2, 6):
-            master.send_control_state(state(serial))
+            master.send_control_state(IDLE._replace(serial=serial))
         time.sleep(0.05)
-        assert control.receive(1) == state(5)
+        assert control.receive(1) == IDLE._replace(serial=5)
 
 
 # What is in the pipes ---------------------------------------------------------------------

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import time
 
-from ssbench.core.messages import Bye, ControlState, Heartbeat, Host, Message
+from ssbench.core.messages import Bye, Heartbeat, Host, Message
 from ssbench.core.model import Job, Phase
 from ssbench.core.operations import CREATE
 from ssbench.host.live import HostLive, Sample
 from ssbench.worker.heartbeat import HeartbeatThread
 from ssbench.worker.machine import WorkerMachine, WorkerSettings
+from tests.fakes.control_states import IDLE
 
 
 class Sockets:
@@ -55,13 +56,8 @@ def thread(
     return made, notices
 
 
-def state(serial: int, **changes: object) -> ControlState:
-    plain = ControlState(1, serial, 0, "", 0, 0, {}, {}, {}, 10.0, 0.0, 2, *[False] * 3)
-    return plain._replace(**changes)
-
-
 def test_each_control_state_is_answered_and_the_newest_kept() -> None:
-    sockets, worker = Sockets(state(1), Bye(1, "not for a worker"), state(2)), machine()
+    sockets, worker = Sockets(IDLE, Bye(1, "not for a worker"), IDLE._replace(serial=2)), machine()
     here, notices = thread(sockets, worker)
     before_ns, wall_ns = time.perf_counter_ns(), time.time_ns()
     here.start()
@@ -87,14 +83,14 @@ def test_a_heartbeat_counts_jobs_that_are_not_reported_as_queued() -> None:
     sockets, worker = Sockets(), machine()
     here, _ = thread(sockets, worker)
     shares = {worker.incarnation: (2, None)}
-    control = state(1, run="r", phase=int(Phase.RUN), workers=shares)
+    control = IDLE._replace(run="r", phase=int(Phase.RUN), workers=shares)
     worker.receive_control_state(control, worker.ticked_ns, worker.ticked_ns)
     assert worker.phase is not None
     job = Job(1, CREATE, 0, 1, 0, 100)
     worker.phase.held.queues[0].extend([job, job])
     worker.phase.held.finished.append((job, 0, None))
     worker.phase.held.busy = 1
-    sockets.coming.append(state(2))
+    sockets.coming.append(IDLE._replace(serial=2))
     here.start()
     while not sockets.sent:
         time.sleep(0.001)

@@ -13,7 +13,6 @@ from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
     Ack,
     Bye,
-    ControlState,
     Expired,
     Hello,
     Jobs,
@@ -42,6 +41,7 @@ from ssbench.worker.machine import (
     WorkerPhase,
     WorkerSettings,
 )
+from tests.fakes.control_states import IDLE
 from tests.fakes.scripted_master import RUN, jobs, rows_of
 
 MS = 1_000_000
@@ -59,21 +59,17 @@ class Script:
         self.machine = WorkerMachine(own, random.Random(1), self.now_ns)
         self.sent: list[Message] = []
         self.acted: list[Any] = []
-        self.state: dict[str, Any] = {
-            "master": 1, "run": "", "phase": 0, "start_ns": 0, "workers": {}, "refused": {},
-            "settings": {}, "timeout_s": 10.0, "operation_timeout_s": 0.0, "pipe": 3,
-            "ending": False, "stopping": False, "quit": False,
-        }  # fmt: skip
-        self.serial = self.batch = 0
+        self.state = IDLE._replace(serial=0, pipe=3)
+        self.batch = 0
         self.started: list[int] = []
         self.connects = True  #: the store connects at once
 
     def control(self, *, delay_ns: int = 0, **changes: Any) -> None:
         """A control state arrives; what is not given stays as it was."""
-        self.state.update(changes)
-        self.serial += 1
-        state = ControlState(serial=self.serial, master_ns=self.now_ns - delay_ns, **self.state)
-        self.machine.receive_control_state(state, self.now_ns, self.now_ns)
+        self.state = self.state._replace(
+            serial=self.state.serial + 1, master_ns=self.now_ns - delay_ns, **changes
+        )
+        self.machine.receive_control_state(self.state, self.now_ns, self.now_ns)
         self.settle()
 
     def join(self, users: int = 2, phase: Phase = Phase.RUN, **changes: Any) -> int:

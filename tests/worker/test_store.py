@@ -8,12 +8,12 @@ import gevent
 import pytest
 from msgspec.structs import replace
 
-from ssbench.core.messages import ControlState
 from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
 from ssbench.worker import store as store_module
 from ssbench.worker.machine import WorkerMachine, WorkerSettings
 from ssbench.worker.store import WorkerStore
+from tests.fakes.control_states import IDLE
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage
 
@@ -46,9 +46,9 @@ class Scene:
     def control(self, settings: StorageSettings) -> None:
         """A control state brings these settings."""
         self.now_ns += 1
-        state = ControlState(
-            1, 1, self.now_ns, "run1", Phase.RUN, 0, {self.machine.incarnation: (1, None)}, {},
-            settings.to_map(), 1e4, 0.0, 2, *[False] * 3,
+        state = IDLE._replace(
+            master_ns=self.now_ns, run="run1", phase=Phase.RUN, timeout_s=1e4,
+            workers={self.machine.incarnation: (1, None)}, settings=settings.to_map(),
         )  # fmt: skip
         self.machine.receive_control_state(state, self.now_ns, self.now_ns)
         self.machine.outbox.clear()

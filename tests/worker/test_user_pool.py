@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from ssbench.core import retry
 from ssbench.core.errors import ExitStatus, StorageError
-from ssbench.core.messages import ControlState, Results, Returned
+from ssbench.core.messages import Results, Returned
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Phase, Result, Timing
 from ssbench.core.operations import (
     CREATE,
@@ -43,6 +43,7 @@ from ssbench.worker.machine import (
     WorkerSettings,
 )
 from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, Pauses, UserPool
+from tests.fakes.control_states import IDLE
 from tests.fakes.scripted_master import rows_of
 from tests.timing import spoilable
 
@@ -150,13 +151,12 @@ class Team:
         now_ns = driver.clock()
         own = WorkerSettings("w", concurrency=50, retries=retries)
         self.machine = WorkerMachine(own, random.Random(1), now_ns)
-        state = ControlState(
-            1, 1, now_ns, "run", Phase.RUN, 2 * SECOND - now_ns,
-            {self.machine.incarnation: (count, None)}, {}, {}, 1e6, timeout_s, 2,
-            *[False] * 3, *think_s,
-        )  # fmt: skip
         # The clocks are one: the phase began at 2 s.
-        state = state._replace(start_ns=2 * SECOND, master_ns=now_ns)
+        state = IDLE._replace(
+            master_ns=now_ns, run="run", phase=Phase.RUN, start_ns=2 * SECOND,
+            workers={self.machine.incarnation: (count, None)}, timeout_s=1e6,
+            operation_timeout_s=timeout_s, think_min_s=think_s[0], think_max_s=think_s[1],
+        )  # fmt: skip
         self.machine.receive_control_state(state, now_ns, now_ns)
         assert self.machine.phase is not None
         self.phase = self.machine.phase

@@ -240,7 +240,7 @@ def test_one_work_socket_serves_all_phases() -> None:
         master.send(jobs(2))
         assert master.expect(Results).phase == Phase.RUN
         master.broadcast(run="", phase=int(Phase.IDLE), settings={})
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.state.serial)
         assert master.transport.work_connections == 1  # no job of the next run may be lost
         master.share(incarnation, 2, Phase.POPULATE)
         master.expect(Ready, lambda ready: ready.phase == Phase.POPULATE)
@@ -363,7 +363,7 @@ def test_without_control_states_it_joins_anew() -> None:
     gate = Gate()
     with at_work(1, open_driver=gate.driver) as (master, first):
         master.broadcast(timeout_s=1.6)
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.state.serial)
         master.send(jobs(1))
         master.send(jobs(2))
         master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 1))

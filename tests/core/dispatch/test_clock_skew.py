@@ -15,9 +15,10 @@ from ssbench.core.dispatch.worker_registry import (
     WorkerState,
 )
 from ssbench.core.errors import MessageError
-from ssbench.core.messages import ControlState, Heartbeat, Hello, Ready, decode, encode
+from ssbench.core.messages import Heartbeat, Hello, Ready, decode, encode
 from ssbench.core.model import SECOND_NS, Phase
 from ssbench.statfile.records import encode as encode_record
+from tests.fakes.control_states import IDLE
 from tests.fakes.mutations import fuzzed
 
 MS = SECOND_NS // 1000
@@ -169,8 +170,8 @@ def reckoned(data: bytes) -> None:
             with suppress(MessageError):
                 _heard(here, decode(encode(message)), now_ns)
         shares = here.registry.assignments()
-        control_state = ControlState(
-            1, serial, now_ns, RUN, 2, SECOND_NS, shares, {}, {}, 10.0, 0.0, 2, *[False] * 3
+        control_state = IDLE._replace(
+            serial=serial, master_ns=now_ns, run=RUN, phase=2, start_ns=SECOND_NS, workers=shares
         )
         assert decode(encode(control_state)) == control_state
         record = here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS)

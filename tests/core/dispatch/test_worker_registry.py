@@ -22,6 +22,7 @@ from ssbench.core.dispatch.worker_registry import (
 )
 from ssbench.core.messages import MAX_NAME, ControlState, Heartbeat, Hello, decode, encode
 from ssbench.core.model import SECOND_NS
+from tests.fakes.control_states import IDLE
 from tests.fakes.mutations import fuzzed
 
 MS = SECOND_NS // 1000
@@ -61,9 +62,7 @@ def answer(
 def received(registry: WorkerRegistry) -> ControlState:
     """The control state that workers receive."""
     refused = dict(registry.refused)
-    control_state = ControlState(
-        1, 1, 0, "", 0, 0, registry.assignments(), refused, {}, 10.0, 0.0, 2, *[False] * 3
-    )  # fmt: skip
+    control_state = IDLE._replace(workers=registry.assignments(), refused=refused)
     decoded = decode(encode(control_state))
     assert isinstance(decoded, ControlState)
     return decoded
