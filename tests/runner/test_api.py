@@ -286,7 +286,7 @@ def test_two_runs_one_of_them_in_a_thread_leave_nothing_behind(tmp_path: Path) -
     assert len(results) == 6
     assert left() == before
     deadline_s = time.monotonic() + 10  # a thread that was joined may take a moment to be gone
-    while len(list(Path("/proc/self/task").iterdir())) != native:
+    while len(list(Path("/proc/self/task").iterdir())) > native:  # others may end meanwhile
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
 
