@@ -130,7 +130,7 @@ class RequestLog:
         keep, initial = _decide(operations, slots, sizes, len(objects))
         self.left_out[DELETED_BEFORE] += len(keep) - int(np.count_nonzero(keep))
         if not with_sets:
-            sets = _are(operations, lambda row: row.target is Target.OBJECTS)
+            sets = _mask(operations, lambda row: row.target is Target.OBJECTS)
             self.left_out[NO_NAMES] += int(np.count_nonzero(sets))
             keep &= ~sets
         self.left_out = +self.left_out
@@ -183,7 +183,7 @@ class Requests(Struct):
 
     def of_sizes(self, low: int, high: int) -> Requests | None:
         """Requests for objects of these sizes, ``high`` excluded; None if there are none."""
-        keep = (self.sizes >= low) & (self.sizes < high) & ~_are(self.operations, _has_no_object)
+        keep = (self.sizes >= low) & (self.sizes < high) & ~_mask(self.operations, _has_no_object)
         return self.chosen(keep) if keep.any() else None
 
     def size_counts(self) -> Iterator[tuple[int, int]]:
@@ -200,7 +200,7 @@ class Requests(Struct):
         """The exponent of Zipf's law by which objects are used; None if that is not well measured:
         objects have too few uses, use is near to uniform, or is distributed otherwise.
         """
-        is_use = _are(
+        is_use = _mask(
             self.operations, lambda row: row.effect is Effect.NONE and not _has_no_object(row)
         )
         uses = np.sort(np.bincount(self.slots[is_use]))[::-1]
@@ -241,10 +241,10 @@ def _decide(
 
     :return: which requests find their object, and the initial size of each object.
     """
-    makes = _are(
+    makes = _mask(
         operations, lambda row: row.effect is Effect.CREATES and row.target is not Target.PAIR
     )
-    removes = _are(operations, lambda row: row.effect is Effect.REMOVES)
+    removes = _mask(operations, lambda row: row.effect is Effect.REMOVES)
     order = np.argsort(slots, kind="stable").astype(np.uint32)  # by object, then by time
     slot = slots[order]
     begins = np.flatnonzero(np.r_[True, slot[1:] != slot[:-1]]).astype(np.int32)
@@ -272,7 +272,7 @@ def _decide(
         known[unknown] = int(np.median(some)) if len(some) else 0
     sizes[order] = np.repeat(known, np.diff(np.r_[contents, len(at)]))
 
-    no_object = _are(operations, _has_no_object)
+    no_object = _mask(operations, _has_no_object)
     keep = no_object.copy()
     keep[order] |= making | is_there
     sizes[no_object] = 0
@@ -282,7 +282,7 @@ def _decide(
     return keep, initial
 
 
-def _are(
+def _mask(
     operations: npt.NDArray[np.uint16], wanted: Callable[[Operation], bool]
 ) -> npt.NDArray[np.bool_]:
     """Whether each operation's row is one of those wanted."""
