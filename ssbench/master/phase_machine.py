@@ -436,7 +436,9 @@ class PhaseMachine:
         return max(now_ns - self._started_ns, 0) / SECOND_NS if self._started_ns else 0.0
 
     def _late(self, now_ns: int) -> int:
-        """Operations that are due and not started: an estimate, and exact once the load ended."""
+        """Operations that are due and not started: an estimate; once the load ended, those of
+        ``_never_started``.
+        """
         dispatcher, workload = self.dispatcher, self._plan.workload
         if dispatcher.stopping:
             return self._never_started()
@@ -450,7 +452,9 @@ class PhaseMachine:
         return waiting + max(dispatcher.in_flight - self._manager.registry.assigned_users, 0)
 
     def _never_started(self) -> int:
-        """Operations of an open loop that fell due before the load's end and were not started."""
+        """Operations of an open loop that fell due before the load's end and were not started: an
+        estimate if they are more than pacing.MAX_COUNTED.
+        """
         workload, counts = self._plan.workload, self.dispatcher.counts
         if workload.dues is None:
             return 0
