@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ssbench import statfile
-from ssbench.core.errors import SsbenchError, StorageError, UsageError
+from ssbench.core.errors import ExitStatus, SsbenchError, StorageError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import Group, Profile, SizeClass
 from ssbench.core.naming import has_dot_segment, naming_of
@@ -167,12 +167,14 @@ def run_in(session: Session, config: BenchConfig) -> tuple[RunResult, EmptiedCon
     if config.method.removes and not config.run.keep_objects and not session.stop.requested:
         with session.workers_kept():
             emptied = delete_emptied(session, config)
+        if session.stop.requested:
+            result.reasons[ExitStatus.INTERRUPTED] = session.stop.reason
     session.meanwhile(lambda: judge(config.run, result))
     return result, emptied
 
 
 def delete_emptied(session: Session, config: BenchConfig) -> EmptiedContainers:
-    """Delete the run's containers that carry our mark and hold nothing."""
+    """Delete the run's containers that carry our mark and hold nothing. A stop ends it."""
     settings = replace(
         session.store().settings,
         container_base=config.container,
@@ -193,6 +195,9 @@ def delete_emptied(session: Session, config: BenchConfig) -> EmptiedContainers:
 
     with session.client(settings, _CONCURRENCY) as client:
         for_each(client, delete, naming_of(settings).containers)
+    left = config.containers - found.deleted - found.kept.total()
+    if left:
+        found.kept["interrupted"] = left
     return found
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.runner.api import FREE_PORTS
-from ssbench.runner.bench import BenchConfig, run_bench
+from ssbench.runner.bench import BenchConfig, EmptiedContainers, run_bench
 from ssbench.runner.config import RunConfig
 from ssbench.runner.methods import METHODS
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.single_run import RunResult
+from ssbench.runner.stop import Stop
+from ssbench.storage.fileadmin import FileAdmin
 from ssbench.storage.options import StoreOptions
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -28,10 +31,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def bench(folder: Path, method: str, container: str, **run: Any) -> RunResult:
-    config = BenchConfig(
+def bench_config(
+    folder: Path, method: str, container: str, *, containers: int = 1, **run: Any
+) -> BenchConfig:
+    return BenchConfig(
         method=METHODS[method],
         container=container,
+        containers=containers,
         prefix="bench-",
         count=4,
         size=9 if METHODS[method].uploads else None,
@@ -47,7 +53,10 @@ def bench(folder: Path, method: str, container: str, **run: Any) -> RunResult:
             **run,
         ),
     )
-    return run_bench(config)[0]
+
+
+def bench(folder: Path, method: str, container: str, **run: Any) -> RunResult:
+    return run_bench(bench_config(folder, method, container, **run))[0]
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -84,3 +93,23 @@ def test_no_run_on_existing_objects_changes_them(folder: Path, method: str) -> N
     with pytest.raises(UsageError, match="--existing never changes objects"):
         bench(folder, method, "photos", existing="photos")
     assert contents(folder) == before
+
+
+def test_a_stop_ends_the_deletion_of_emptied_containers_and_counts_those_that_stay(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_bench(bench_config(folder, "put", "own", containers=5))
+    delete, stop = FileAdmin.delete_container, Stop()
+
+    def delete_and_stop(storage: FileAdmin, container: str) -> bool:
+        stop("enough")
+        return delete(storage, container)
+
+    monkeypatch.setattr(FileAdmin, "delete_container", delete_and_stop)
+    monkeypatch.setattr("ssbench.runner.bench._CONCURRENCY", 1)
+    config = bench_config(folder, "delete", "own", containers=5)
+    result, emptied = run_bench(config, stop=stop)
+    left = len([*folder.glob("own*")])
+    assert left >= 2
+    assert emptied == EmptiedContainers(5 - left, Counter(interrupted=left))
+    assert result.reasons == {ExitStatus.INTERRUPTED: "enough"}
