@@ -161,7 +161,10 @@ def test_a_group_whose_parent_ends_before_it_had_an_address_ends() -> None:
         (["--processes", "2", "--metrics-only"], "leave out the other option"),
         (["--processes", "2", "--network-server"], "leave out the other option"),
         (["--processes", "2", "x" * 63], "a worker's ID has 1 to 64"),
-        (["--processes", "3", "--metrics-port", "65534"], "65534: the workers need the ports up"),
+        (
+            ["--processes", "3", "--metrics-port", "65534"],
+            "--metrics-port 65534: the workers need the ports up to 65536",
+        ),
     ],
 )
 def test_mistakes_are_usage_errors(shell: Shell, words: list[str], why: str) -> None:
