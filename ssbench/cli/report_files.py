@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from ssbench.report.model import Report
 
 _SCRIPT = "plotly.min.js"
-
-
 #: Options of commands that run: files that are made of the stat file.
 _OF_RESULTS = ("csv", "csv_over_time", "html", "junit")
 

@@ -45,9 +45,8 @@ _ROW_GROUP = 1 << 16  #: rows of Parquet that are in memory at a time, and that 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 _MINUTE_NS = 60 * SECOND_NS
-_LONGEST_NS = (
-    LONGEST_RUN * SECOND_NS
-)  #: that has a line for each minute: what is later is in the last
+#: Of a run that has a line for each minute; what completed later is in the last line.
+_LONGEST_NS = LONGEST_RUN * SECOND_NS
 _TIMES = ("operation", "start_ns", "last_byte_ns", "error")
 _FIELDS = (
     "operation", "size_class", "object", "start_ns", "last_byte_ns", "status", "headers_ns",
