@@ -278,7 +278,7 @@ def _counts(counts: Counts) -> list[Fact]:
         fact("reconnects", counts.reconnects, COUNT, "idle connections replaced"),
         fact("renewals", counts.renewals, COUNT, "restarted with a new token"),
         fact("retry_percent", counts.retry_percent, PERCENT, "retries in percent of successes"),
-        fact("moved_bytes", counts.moved_bytes, BYTES, "by successes; none without a store"),
+        fact("moved_bytes", counts.moved_bytes, BYTES, "by successes; none if not known"),
         fact("failed_moved_bytes", counts.failed_moved_bytes, BYTES, "by failures"),
         fact("rate_window_s", window_s, SECONDS, "that the rates are divided by"),
         fact("requests_per_s", counts.rate_per_s, RATE, "successes per second of that"),
@@ -369,7 +369,7 @@ def _seconds(stats: RunStats) -> Section:
     columns = [
         Column("operations", COUNT, "successes completed"),
         Column("errors", COUNT, "failures completed"),
-        Column("moved_bytes", BYTES, "by successes; none without a store"),
+        Column("moved_bytes", BYTES, "by successes; none if not known"),
         *AT_A_TIME,
     ]
     x = Column("second", COUNT, "1 is that of the run's start")
