@@ -116,7 +116,10 @@ def find_limit(
         if settings.get(name) is not None:
             raise UsageError(f"{name}: a search has {instead} in its place")
     step = {"warmup": warmup, "run_seconds": warmup + step_seconds}
-    overrides = {**(settings.get("overrides") or {}), **step}
+    overrides = settings.get("overrides") or {}
+    for key in step.keys() & overrides.keys():
+        raise UsageError(f"overrides: {key}: a search has warmup and step_seconds in its place")
+    overrides = {**overrides, **step}
     settings = {**settings, "overrides": overrides, "thresholds": slos}
     config, observers, stop = _checked(scenario, settings)
     series = LimitSearch(config, how or SearchConfig(), observers, stop)

@@ -143,6 +143,8 @@ def test_invalid_values_fail_at_once(tmp_path: Path, given: dict[str, Any], text
         ({"slos": []}, "slos: there is none"),
         ({"thresholds": ["errors < 1%"]}, "thresholds: a search has slos in its place"),
         ({"seconds": 5}, "seconds: a search has step_seconds in its place"),
+        ({"overrides": {"run_seconds": 5}}, "overrides: run_seconds: a search has warmup and step"),
+        ({"overrides": {"warmup": 5}}, "overrides: warmup: a search has warmup and step"),
         ({"how": ssbench.SearchConfig(over="usres")}, 'over: .*did you mean "users"'),
         ({"how": ssbench.SearchConfig(precision=0)}, "precision: 0 is not above 0"),
         ({"how": ssbench.SearchConfig(first=3, most=2)}, "--start 3 is above --max-users 2"),
