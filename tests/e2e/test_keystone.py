@@ -62,7 +62,7 @@ def test_an_application_credential(commands: Commands, keystone: KeystoneSwift) 
         "--os-auth-url", keystone.auth_url, "--os-identity-api-version", "3",
         "--os-auth-type", "v3applicationcredential",
         "--os-application-credential-id", keystone.app_id,
-        "--os-application-credential-secret", keystone.app_secret,
+        f"--os-application-credential-secret={keystone.app_secret}",  # it may begin with "-"
     ]  # fmt: skip
     ended = commands.run("-f", path, *options, workers=1)
     check_all_done(ended, 20, keystone.swift, "appcred")
