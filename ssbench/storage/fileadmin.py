@@ -37,7 +37,7 @@ class FileAdmin(FileClient):
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings)
         self._run_id, self._fsync = settings.run_id, self._own.fsync
-        self._pages = ListingPages(self._objects)
+        self._pages = ListingPages()
 
     def close(self) -> None:
         self._pages.close()
@@ -139,7 +139,7 @@ class FileAdmin(FileClient):
     # Objects
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-        return self._pages.page(container, marker, limit)
+        return self._pages.page(self._objects(container, marker), container, marker, limit)
 
     def _objects(self, container: str, after: str) -> Iterator[ObjectEntry]:
         for found in self._tree.files(container, after):

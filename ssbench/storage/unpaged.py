@@ -16,20 +16,22 @@ class ListingPages:
 
     A page would cost as much as all that follows it, so the rest of a listing is kept for its next
     page. Its methods may be called in any thread.
-
-    :param objects: ``objects(container, after)`` gives all objects after a name, in order.
     """
 
-    def __init__(self, objects: Callable[[str, str], Iterator[ObjectEntry]]) -> None:
-        self._objects = objects
+    def __init__(self) -> None:
         #: Container -> the last name of a page, and what follows it.
         self._kept: dict[str, tuple[str, Iterator[ObjectEntry]]] = {}
 
-    def page(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-        """As ``StoreAdmin.list_objects``."""
-        last, entries = self._kept.pop(container, ("", iter(())))
+    def page(
+        self, objects: Iterator[ObjectEntry], container: str, marker: str, limit: int
+    ) -> list[ObjectEntry]:
+        """As ``StoreAdmin.list_objects``.
+
+        :param objects: all objects after the marker, in order; begun only if none of them are kept.
+        """
+        last, entries = self._kept.pop(container, ("", objects))
         if not marker or marker != last:
-            entries = self._objects(container, marker)
+            entries = objects
         found = list(islice(entries, limit))
         if found and len(found) == limit:
             self._kept[container] = found[-1].name, entries

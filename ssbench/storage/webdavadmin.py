@@ -58,7 +58,7 @@ class WebdavAdmin(WebdavClient):
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
-        self._pages = ListingPages(lambda container, after: self._walk(container, "", after))
+        self._pages = ListingPages()
         self._unmarked: set[str] = set()  #: containers that we made, and that have no mark yet
 
     def limits(self) -> StoreLimits:
@@ -123,7 +123,7 @@ class WebdavAdmin(WebdavClient):
         return [ContainerEntry(name, 0, 0) for name, _ in page.entries()]
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-        return self._pages.page(container, marker, limit)
+        return self._pages.page(self._walk(container, "", marker), container, marker, limit)
 
     def object_run_id(self, container: str, name: str) -> str | None:
         """By the object's name: a PUT of WebDAV has no metadata."""

@@ -40,6 +40,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage import file, filetree
 from ssbench.storage.base import ContainerEntry, ObjectEntry
 from ssbench.storage.directory import FileContents
+from ssbench.storage.fileadmin import FileAdmin
 from ssbench.storage.filetree import FileTree, failure
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
@@ -953,6 +954,16 @@ def test_no_descriptor_is_left_open(opened: Opener, tmp_path: Path) -> None:
     assert there in {path.resolve() for path in Path("/proc/self/fd").iterdir()}
     driver.close()
     assert there not in {path.resolve() for path in Path("/proc/self/fd").iterdir()}
+
+
+def test_the_directory_is_closed_with_its_last_user(tmp_path: Path) -> None:
+    """Not only when garbage is collected: a program may do one run after another."""
+    admin = FileAdmin(StorageSettings("file", store={"path": str(tmp_path)}))
+    admin.make_container(FIRST)
+    admin.list_objects(FIRST, "", 9)
+    admin.close()
+    del admin
+    assert tmp_path not in {path.resolve() for path in Path("/proc/self/fd").iterdir()}
 
 
 def test_only_a_run_that_measures_has_notes() -> None:
