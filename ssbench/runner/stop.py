@@ -54,13 +54,14 @@ class Stop:
         self._deliver()
 
     def _deliver(self) -> None:
-        """Tell the listener of each call once, although a signal may come between any two lines."""
-        while self._listener is not None:
+        """Tell the listener of each call once, although a signal or a thread may come between any
+        two lines."""
+        while (listener := self._listener) is not None:
             try:
                 reason = self._calls.popleft()
             except IndexError:
                 return
-            self._listener(reason)
+            listener(reason)
 
     def check(self) -> None:
         """:raises KeyboardInterrupt: it was called, and nothing listens."""

@@ -83,6 +83,19 @@ def test_a_call_is_heard_once_whenever_it_comes(call_first: bool) -> None:
     assert line > 2
 
 
+def test_a_call_while_another_run_begins_ends_that_one() -> None:
+    for line in count():
+        heard: list[str] = []
+        stop = Stop()
+        stop.listen(heard.append)
+        if not call_within(partial(stop, "enough"), partial(stop.listen, None), line):
+            break
+        assert heard in ([], ["enough"]), line
+        with pytest.raises(KeyboardInterrupt, match="enough"):
+            stop.check()
+    assert line > 2
+
+
 def test_work_gives_its_result_unless_it_is_stopped() -> None:
     never = threading.Event()
     stop = Stop()
