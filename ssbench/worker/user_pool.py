@@ -362,7 +362,7 @@ class UserPool:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
         except Exception as error:  # noqa: BLE001 - _failure logs it
-            return error
+            return self._failure(error)  # the error itself would keep our frames alive
 
     def _failure(self, outcome: object) -> StorageError:
         """The error of an attempt; of what no driver should raise or give, a failure as well."""
