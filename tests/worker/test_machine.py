@@ -203,6 +203,19 @@ def test_a_worker_that_was_given_up_before_it_was_told_returns_as_another() -> N
     assert here.hello() is None
 
 
+def test_a_dropped_worker_gives_the_master_time_to_list_its_new_incarnation() -> None:
+    """Else it would take another with each control state, and none would be listed."""
+    here = Script()
+    here.control(workers={})
+    here.join()
+    here.wait(60)
+    here.control(run="", workers={})
+    again = here.hello()
+    here.wait(4)
+    here.control()
+    assert again == here.hello()
+
+
 def test_the_next_master_has_as_much_time_to_list_the_worker() -> None:
     here = Script()
     hello = here.hello()
