@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.errors import ExitStatus, FewerWorkersError, NoWorkersError
-from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello
+from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Leaving
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.settings import StorageSettings
 from ssbench.master.phases import Limits
@@ -41,7 +41,7 @@ class Scene:
         self.manager = WorkerManager(SETTINGS, self.limits, master_id=9, pipe=3, control_port=13581)
         self.address = Address()
 
-    def deliver(self, *messages: Hello | Bye | Expired) -> list[tuple[Any, ...]]:
+    def deliver(self, *messages: Hello | Bye | Leaving | Expired) -> list[tuple[Any, ...]]:
         """These arrive; returns what happened, in a form that can be compared."""
         events = [
             each for message in messages for each in self.manager.receive(message, self.now_ns)
@@ -103,6 +103,17 @@ def test_a_new_incarnation_replaces_the_old_one() -> None:
         ("joined", 8),
     ]
     assert here.manager.departed == {}
+
+
+def test_the_users_of_a_worker_that_will_exit_go_to_others_at_once() -> None:
+    here = Scene()
+    here.deliver(hello(7, "a"), hello(8, "b"))
+    here.manager.allocate_users(4)
+    assert here.state().workers == {7: (2, None), 8: (2, None)}
+    assert here.deliver(Leaving(8)) == []
+    state = here.manager.control_state(here.now_ns)
+    assert state is not None
+    assert state.workers == {7: (4, None), 8: (0, None)}
 
 
 def test_a_bye_removes_a_worker() -> None:
