@@ -58,6 +58,13 @@ def test_members_are_those_that_joined_and_did_not_leave(
         assert set(pool.members) == expected
 
 
+def test_a_reserved_object_is_no_member_before_it_was_created() -> None:
+    pool = started(size_class((0, 1, 0, 0)))
+    pool.reserve(10)
+    assert not pool.leave(5)
+    assert list(pool.members) == [0, 1, 2, 3, 4]
+
+
 # Sizes and versions -----------------------------------------------------------------------
 
 
@@ -102,6 +109,15 @@ def test_a_close_waits_for_operations_in_flight() -> None:
 
 
 # What clean-up has to remove --------------------------------------------------------------
+
+
+def test_a_created_object_that_was_removed_is_not_listed() -> None:
+    pool = started(size_class())
+    first, second = pool.reserve(1), pool.reserve(1)
+    pool.join(first)
+    pool.close(first)
+    pool.removed(first)
+    assert (list(pool.created()), pool.left_behind, pool.closing) == ([second], 1, 0)
 
 
 def test_objects_of_unknown_outcome_are_listed_in_order_and_counted_apart() -> None:
