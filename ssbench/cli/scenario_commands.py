@@ -9,6 +9,7 @@ from ssbench.cli.cleanup_commands import open_client
 from ssbench.cli.console import tell, tell_log, write_result
 from ssbench.cli.progress import make_progress
 from ssbench.cli.signals import Signals
+from ssbench.cli.store_options import given_on_command_line
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import bytes_text, plural
 from ssbench.runner.make_scenario import sample_containers, scenario_of
@@ -25,6 +26,8 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
     if ns.log_format and not ns.logs:
         raise UsageError("--log-format: containers have none; leave it out")
     if ns.logs:
+        if needless := given_on_command_line(ns):
+            raise UsageError(f"--from-access-log reads no store: leave out {', '.join(needless)}")
         text = _of_logs(ns)
         made = "with the requests of access logs"
     else:

@@ -54,7 +54,7 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
         raise UsageError("--noop is short for --storage noop: leave out one of them")
     driver = "noop" if is_noop else ns.storage or DEFAULT_STORE
     rows = options_of(row_of(driver))
-    if ns.storage and not is_noop:
+    if not is_noop:  # --noop leaves the rest of a command line as it is
         _check_own(ns, driver)
     given = {each.name: getattr(ns, each.name, None) for each in rows}
     return StoreOptions(
@@ -72,19 +72,26 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
     )
 
 
-def given_on_command_line(ns: argparse.Namespace) -> bool:
-    """True if any option selects a store, or says how to reach or log in to one."""
-    names = ["storage", "storage_options", *(o.name for o in STORE_OPTIONS if o.group != "TLS")]
-    timeouts = ("connect_timeout", "network_timeout")
-    return any(name in ns.given for name in names if name not in timeouts)
+def given_on_command_line(ns: argparse.Namespace) -> list[str]:
+    """Options of the command line that select a store, or say how to reach or log in to one."""
+    return [
+        each.flags[0]
+        for each in STORE_OPTIONS
+        if each.name in ns.given
+        and (each.of_store or each.name in ("storage", "storage_options"))
+        and each.group != "TLS"
+    ]
 
 
 def _check_own(ns: argparse.Namespace, driver: str) -> None:
-    """:raises UsageError: an option of another store than the one that --storage names."""
+    """:raises UsageError: the command line has an option that only other stores have."""
     own = {option.name for option in options_of(row_of(driver))}
-    for name, options in _OWN.items():
-        for option in options:
-            if option.name not in own and getattr(ns, option.name, None) is not None:
-                raise UsageError(
-                    f"{option.flags[0]} is an option of --storage {name}, not of {driver}"
-                )
+    for option in STORE_OPTIONS:
+        if option.of_store and option.name in ns.given and option.name not in own:
+            stores = " or ".join(
+                name for name, options in _OWN.items() if option.name in {o.name for o in options}
+            )
+            raise UsageError(
+                f"{option.flags[0]} is an option of --storage {stores}, and the store is {driver}: "
+                f"give --storage {stores}, or leave out {option.flags[0]}"
+            )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 import pytest
 
 from ssbench.cli.commands import master_parser
+from ssbench.cli.master import main
+from ssbench.cli.site import SiteDefaults
 from ssbench.cli.store_options import store_options
 from ssbench.core.errors import UsageError
 from ssbench.storage.swiftlogin import login_options
@@ -88,7 +91,12 @@ def test_storage_options_are_those_of_the_store() -> None:
     [
         ("--storage swfit", 'store "swfit" is unknown: one of swift, '),
         ("--storage no.such:Class", "no.such"),
-        ("--storage noop -A http://h", "-A is an option of --storage swift, not of noop"),
+        ("--storage noop -A http://h", "-A is an option of --storage swift, and the store is noop"),
+        ("--s3-bucket b", "--s3-bucket is an option of --storage s3, and the store is swift"),
+        ("--url http://h/", "--url is an option of --storage webdav"),
+        ("--path /d", "--path is an option of --storage file"),
+        ("--fsync", "give --storage file, or leave out --fsync"),
+        ("--storage file --insecure", "--insecure is an option of --storage swift or s3 or webdav"),
         ("--storage noop --storage-option x=s3cret", "this store has no options"),
         ("--storage-option key=s3cret", "key: is secret, and a command line can be read"),
         ("--noop --storage swift", "--noop is short for --storage noop"),
@@ -99,3 +107,40 @@ def test_options_of_other_stores_are_rejected(words: str, says: str) -> None:
         store_options(ns(f"run-scenario -f s {words}"), {})
     assert says in str(caught.value)
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run-scenario -f very_small",
+        "find-limit -f very_small --slo p99<1s",
+        "doctor",
+        "cleanup-containers",
+        "cleanup-containers --resume-cleanup x",
+        "bench put c",
+        "bench suite",
+        "upload . --container c",
+        "download --container c",
+        "make-scenario --from-container c",
+        "make-scenario --from-access-log /dev/null",
+        "replay /dev/null",
+    ],
+)
+def test_no_command_ignores_an_option_of_another_store(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It must not use the store of ST_AUTH, which the user did not mean."""
+    monkeypatch.setenv("ST_AUTH", "http://127.0.0.1:1/auth/v1.0")
+    assert main([*command.split(), "--s3-endpoint", "http://127.0.0.1:1"]) == 2
+    assert "--s3-endpoint" in capsys.readouterr().err
+
+
+def test_variables_and_the_file_of_the_site_may_be_for_several_stores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSBENCH_S3_ENDPOINT", "http://127.0.0.1:1")
+    site = SiteDefaults(os.environ, "/c.toml", 0o600, {"s3-bucket": "b"})
+    words = ["cleanup-containers", "--storage", "webdav", "--url", "http://h/"]
+    assert (
+        store_options(master_parser(words, site).parse_args(words), os.environ).driver == "webdav"
+    )
