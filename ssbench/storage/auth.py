@@ -33,6 +33,8 @@ PLUGINS = {
     "v3applicationcredential": "keystoneauth1.identity.v3:ApplicationCredential",
 }
 
+#: In a storage URL of clouds.yaml: the ID of the project.
+_PROJECT = "%(project_id)s"
 UNUSED_TOKEN_NOTE = (  # nosec B105 # a message, not a token
     "the token that was given (-T or OS_AUTH_TOKEN) is not used, since there is no storage URL "
     "(-S) to use it at: logging in with user and key"
@@ -56,7 +58,7 @@ class Authenticator:
         self._serials = count(1)
         self._lock = threading.Lock()
         #: Messages to show to the user once.
-        self.notes: list[str] = [INSECURE_NOTE] if options.insecure else []
+        self.notes: list[str] = [*options.notes, *([INSECURE_NOTE] if options.insecure else [])]
         is_unused = options.os_auth_token and not options.os_storage_url
         if is_unused and self._login and not self._login.method.endswith("token"):
             self.notes.append(UNUSED_TOKEN_NOTE)
@@ -81,7 +83,7 @@ class Authenticator:
         with self._lock:
             if self._access is None:
                 options = self._options
-                if options.os_auth_token and options.os_storage_url:
+                if options.os_auth_token and _PROJECT not in (options.os_storage_url or _PROJECT):
                     token = _checked_token(options.os_auth_token)
                     self._check_accepted(token)
                     self._access = self._access_with(token, options.os_storage_url, None)
@@ -117,7 +119,9 @@ class Authenticator:
             token = _checked_token(access.auth_token)
             # With a given storage URL, the catalog needs no object store.
             url = self._options.os_storage_url
-            if not url:
+            if _PROJECT in url:
+                url = url.replace(_PROJECT, str(access.project_id))
+            elif not url:
                 url = check_http_url(_storage_url(login, access, self._options), "storage URL")
                 _check_encrypted(login, url, self._options)
             return self._access_with(token, url, _expiry(access))
@@ -269,8 +273,9 @@ def _storage_url(login: Login, access: Any, options: LoginOptions) -> str:
     c = options
     found = access.service_catalog.get_endpoints_data(
         service_type=c.os_service_type,
-        interface=c.os_endpoint_type,
+        interface=c.os_endpoint_type.split(","),
         region_name=c.os_region_name or None,
+        service_name=c.os_service_name or None,
     )
     urls = [endpoint.url for endpoints in found.values() for endpoint in endpoints]
     if urls:

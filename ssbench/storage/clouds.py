@@ -10,21 +10,16 @@ from urllib.parse import urlsplit
 
 from ssbench.core.errors import UsageError
 
+#: Keys of a cloud's login; an option of Swift has the same name, after os_.
 _AUTH = (
     "auth_url", "username", "user_id", "password", "user_domain_id", "user_domain_name",
     "project_id", "project_name", "project_domain_id", "project_domain_name", "tenant_id",
-    "tenant_name", "application_credential_id", "application_credential_secret",
+    "tenant_name", "application_credential_id", "application_credential_name",
+    "application_credential_secret",
 )  # fmt: skip
-#: Key of a cloud -> option.
-_OTHERS = {
-    "token": "os_auth_token",  # nosec B105 # names, not a token
-    "region_name": "os_region_name",
-    "interface": "os_endpoint_type",
-    "cacert": "os_cacert",
-    "cert": "os_cert",
-    "key": "os_key",
-}
-_PATHS = ("cacert", "cert", "key")
+_TOKEN = {"token": "os_auth_token"}  # nosec B105 # names, not a token
+_DEFAULT_DOMAIN = ("default_domain_id", "default_domain_name")
+_SERVICE = "object-store"
 
 
 def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> dict[str, Any]:
@@ -43,6 +38,8 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
             "--os-cloud: openstacksdk is not installed: in ssbench's checkout, pip install "
             "'.[clouds]'"
         ) from error
+    except RuntimeError as error:  # openstacksdk looks for its folders when it is imported
+        raise UsageError(f"--os-cloud: {error}") from error
     first, secure = environ.get("OS_CLIENT_CONFIG_FILE"), environ.get("OS_CLIENT_SECURE_FILE")
     files = [*filter(None, [first]), *loader.CONFIG_FILES]
     what = f"--os-cloud {name}"
@@ -65,7 +62,8 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
                 has = f"it has {', '.join(known)}" if known else "it has none"
                 raise UsageError(f"{what}: {path} has no such cloud; {has}")
             cloud = config.get_one(name, validate=False, region_name=region or "")
-            return _values_of(cloud.config)
+            written = config.cloud_config["clouds"][name]
+            return {**_values_of(cloud, what), "notes": _notes(written, what)}
     except ConfigException as error:
         raise UsageError(f"{what}: {error}") from error
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -73,31 +71,72 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
         raise UsageError(f"{what}: the cloud is malformed in clouds.yaml") from None
 
 
-def _values_of(cloud: Mapping[str, Any]) -> dict[str, Any]:
-    """:raises AttributeError, LookupError, TypeError, ValueError: the cloud is malformed."""
-    auth = {**cloud, **cloud["auth"]}  # a user or password may be at both places
+def _values_of(cloud: Any, what: str) -> dict[str, Any]:
+    """The values of an openstack.config.cloud_region.CloudRegion.
+
+    :raises UsageError: a key of the login has no option.
+    :raises AttributeError, LookupError, TypeError, ValueError: the cloud is malformed.
+    """
+    config: Mapping[str, Any] = cloud.config
+    unknown = sorted({*config["auth"]} - {*_AUTH, *_TOKEN, *_DEFAULT_DOMAIN})
+    if unknown:
+        raise UsageError(
+            f"{what}: ssbench does not support {', '.join(unknown)} in auth of clouds.yaml"
+        )
+    auth = {**config, **config["auth"]}  # a user or password may be at both places
     domain = {"domain_id": auth.get("default_domain_id")}
     domain["domain_name"] = None if domain["domain_id"] else auth.get("default_domain_name")
     for whose in ("user", "project"):
         if not any(auth.get(f"{whose}_{key}") for key in domain):
             auth |= {f"{whose}_{key}": value for key, value in domain.items()}
-    for key in _PATHS:
-        if auth.get(key):
-            auth[key] = os.path.expanduser(auth[key])
-    options = {**{key: f"os_{key}" for key in _AUTH}, **_OTHERS}
-    values: dict[str, Any] = {
-        option: str(auth[key]) for key, option in options.items() if auth.get(key) is not None
+    interface = cloud.get_interface(_SERVICE)
+    verify, cert = cloud.get_requests_verify_args()
+    cert_path, key_path = cert if isinstance(cert, tuple) else (cert, None)
+    found = {
+        **{option: auth.get(key) for key, option in _TOKEN.items()},
+        **{f"os_{key}": auth.get(key) for key in _AUTH},
+        "os_region_name": cloud.get_region_name(_SERVICE),
+        "os_endpoint_type": ",".join(interface) if isinstance(interface, list) else interface,
+        "os_service_type": cloud.get_service_type(_SERVICE),
+        "os_service_name": cloud.get_service_name(_SERVICE),
+        "os_storage_url": cloud.get_endpoint(_SERVICE),
+        "os_cacert": verify if isinstance(verify, str) else None,
+        "os_cert": cert_path,
+        "os_key": key_path,
     }
-    kind = str(cloud["auth_type"])
+    values: dict[str, Any] = {
+        option: str(value) for option, value in found.items() if value is not None
+    }
+    if verify is False:
+        values["insecure"] = True
+    kind = str(config["auth_type"])
     if kind in ("password", "token"):
-        version = str(cloud.get("identity_api_version") or "")
-        is_2 = version.startswith("2") or urlsplit(values.get("os_auth_url", "")).path.rstrip(
-            "/"
-        ).endswith("/v2.0")
+        version = str(config.get("identity_api_version") or "")
+        path = urlsplit(values.get("os_auth_url", "")).path.rstrip("/")
+        is_2 = version.startswith("2") or path.endswith("/v2.0")
+        if kind == "password" and not auth.get("password"):  # openstacksdk's default
+            if auth.get("application_credential_secret"):
+                kind = "applicationcredential"
+            elif auth.get("token"):
+                kind = "token"
         kind = f"v{2 if is_2 else 3}{kind}"
     values["os_auth_type"] = kind
-    if not cloud.get("verify", True):
-        values["insecure"] = True
-    if override := cloud.get("object_store_endpoint_override"):
-        values |= {"os_storage_url": str(override), "storage_urls": [str(override)]}
     return values
+
+
+def _notes(cloud: Mapping[str, Any], what: str) -> tuple[str, ...]:
+    """What YAML may have changed: 0123 without quotes is 83, and yes is True.
+
+    :param cloud: as it was read.
+    """
+    places = {
+        **{key: cloud.get(key) for key in ("region_name", "object_store_region_name", *_AUTH)},
+        **{f"auth.{key}": value for key, value in cloud.get("auth", {}).items()},
+    }
+    changed = [key for key, value in places.items() if not isinstance(value, str | list | None)]
+    if not changed:
+        return ()
+    return (
+        f"{what}: to YAML, {', '.join(changed)} of clouds.yaml is not text (a number, a date, yes"
+        " or no), and may not be sent as it is written: put it into quotes",
+    )

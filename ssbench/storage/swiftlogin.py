@@ -73,19 +73,22 @@ class LoginOptions(Hiding, frozen=True):
     os_tenant_id: str = ""
     os_tenant_name: str = ""
     os_application_credential_id: str = ""
+    os_application_credential_name: str = ""
     os_application_credential_secret: str = ""
     os_auth_token: str = ""
-    os_storage_url: str = ""
+    os_storage_url: str = ""  #: of clouds.yaml: %(project_id)s stands for the project
     storage_urls: tuple[str, ...] = ()  #: those of -S; empty: the one that the login returns
     os_region_name: str = ""
     os_service_type: str = "object-store"
-    os_endpoint_type: str = "public"
+    os_service_name: str = ""  #: only of clouds.yaml; "": any
+    os_endpoint_type: str = "public"  #: or several, separated by commas: the first that exists
     os_cacert: str = ""
     os_cert: str = ""
     os_key: str = ""  #: path of the client certificate's key
     insecure: bool = False
     connect_timeout_s: float = 10.0
     network_timeout_s: float = 20.0
+    notes: tuple[str, ...] = ()  #: what to tell the user of the file that they are from
 
 
 class Login(Hiding, frozen=True):
@@ -110,7 +113,7 @@ _PASSWORD = (("password",), "--os-password (OS_PASSWORD)")
 _PROJECT = (("project_name", "project_id"), "--os-project-name (OS_PROJECT_NAME)")
 _TENANT = (("tenant_name", "tenant_id"), "--os-project-name (OS_PROJECT_NAME)")
 _TOKEN = (("token",), "--os-auth-token (OS_AUTH_TOKEN)")
-_ID = "application_credential_id"
+_ID, _NAME = "application_credential_id", "application_credential_name"
 _SECRET = "application_credential_secret"  # nosec B105 # the name of an argument
 _NEEDS: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "v1password": [
@@ -124,7 +127,7 @@ _NEEDS: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "v3token": [_AUTH_URL, _TOKEN, _PROJECT],
     "v3applicationcredential": [
         _AUTH_URL,
-        ((_ID,), "--os-application-credential-id (OS_APPLICATION_CREDENTIAL_ID)"),
+        ((_ID, _NAME), "--os-application-credential-id (OS_APPLICATION_CREDENTIAL_ID)"),
         ((_SECRET,), "--os-application-credential-secret (OS_APPLICATION_CREDENTIAL_SECRET)"),
     ],
 }
@@ -133,6 +136,7 @@ _NEEDS: dict[str, list[tuple[tuple[str, ...], str]]] = {
 _OF_KEYSTONE = (
     "os_auth_url", "os_auth_type", "os_username", "os_user_id", "os_password", "os_project_id",
     "os_project_name", "os_tenant_id", "os_tenant_name", "os_application_credential_id",
+    "os_application_credential_name",
 )  # fmt: skip
 _USER_DOMAIN = ("user_domain_id", "user_domain_name")
 _PROJECT_DOMAIN = ("project_domain_id", "project_domain_name")
@@ -140,6 +144,8 @@ _PROJECT_DOMAIN = ("project_domain_id", "project_domain_name")
 _EXTRAS: dict[str, tuple[str, ...]] = {
     "v3password": (*_USER_DOMAIN, *_PROJECT_DOMAIN),
     "v3token": _PROJECT_DOMAIN,
+    # A name is unique among those of a user.
+    "v3applicationcredential": ("username", "user_id", *_USER_DOMAIN),
 }
 
 
@@ -178,6 +184,7 @@ def choose_version(credentials: LoginOptions) -> str:
     means_3 = [
         *domains,
         c.os_application_credential_id,
+        c.os_application_credential_name,
         _path_version(c.auth or c.os_auth_url) == "3",
     ]
     return "3" if any(means_3) else "2.0"
@@ -230,6 +237,7 @@ def _values(c: LoginOptions, version: str) -> dict[str, str]:
         "tenant_name": project_name,
         "tenant_id": project_id,
         _ID: c.os_application_credential_id,
+        _NAME: c.os_application_credential_name,
         _SECRET: c.os_application_credential_secret,
         **_domains(c, username, project_name),
     }
@@ -255,11 +263,12 @@ def _method(c: LoginOptions, version: str) -> str:
         return "v1password"
     number = version[0]
     has_password = bool(c.key or c.os_password)
-    if (
-        number == "3"
-        and not has_password
-        and (c.os_application_credential_id or c.os_application_credential_secret)
-    ):
+    is_application = (
+        c.os_application_credential_id
+        or c.os_application_credential_name
+        or c.os_application_credential_secret
+    )
+    if number == "3" and not has_password and is_application:
         return "v3applicationcredential"
     if c.os_auth_type == "token" or (c.os_auth_token and not has_password):
         return f"v{number}token"
@@ -267,7 +276,10 @@ def _method(c: LoginOptions, version: str) -> str:
 
 
 def _missing(method: str, values: Mapping[str, str]) -> list[str]:
-    return [what for names, what in _NEEDS[method] if not any(values[name] for name in names)]
+    needs = _NEEDS[method]
+    if method == "v3applicationcredential" and values[_NAME] and not values[_ID]:
+        needs = [*needs, _USER]
+    return [what for names, what in needs if not any(values[name] for name in names)]
 
 
 def _check_header(value: str, what: str) -> None:
@@ -358,11 +370,14 @@ OPTIONS: tuple[Option, ...] = (
     _keystone("tenant_name", "NAME", "project name (the v2 name of --os-project-name)"),
     _keystone("application_credential_id", "ID",
               "application credential ID, instead of a user (v3)"),
+    _keystone("application_credential_name", "NAME",
+              "application credential by its name, with its user (v3)"),
     _keystone("application_credential_secret", "SECRET", "application credential secret",
               secret=True),
     _keystone("region_name", "REGION", "region of the object store [default: any]"),
     _keystone("service_type", "TYPE", "service type in the catalog [default: object-store]"),
-    _keystone("endpoint_type", "TYPE", "public, internal or admin endpoint [default: public]"),
+    _keystone("endpoint_type", "TYPE", "public, internal or admin endpoint, or several with commas "
+              "in order of preference [default: public]"),
     Option(("-T", "--token", "--auth-token", "--os-auth-token"), "os_auth_token",
            group=_TOKEN_GROUP, help="use this token with a storage URL, without logging in",
            metavar="TOKEN", aliases=("--os_auth_token",), variables=("OS_AUTH_TOKEN",),

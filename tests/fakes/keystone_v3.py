@@ -55,6 +55,7 @@ class KeystoneV3(LoopbackServer):
             "expires_at": self.expires,
             "issued_at": "2020-01-01T00:00:00.000000Z",
             "user": {"id": "u1", "name": self.user, "domain": {"id": "default", "name": "D"}},
+            "project": {"id": "p1", "name": self.project, "domain": {"id": "default"}},
             "catalog": self.catalog,
         }
         return Answer.of(201, {"token": token}, X_Subject_Token=f"v3-token-{self.logins}")
