@@ -116,20 +116,14 @@ def _by_part(report: Report, kind: str) -> Iterator[Chart]:
     """Bars for each size class, worker and storage URL, where there are several."""
     latency = "response_time" if kind == "response" else "last_byte_latency"
     classes = [
-        {"name": row["size_class"], "rate": row["requests_per_s"],
+        {"name": row["size_class"], "requests_per_s": row["requests_per_s"],
          **{f"p{percent}": row[latency].percentiles[percent] for percent in (50, 99)}}
         for row in report["total"]["size_classes"].rows
         if row[latency]
     ]  # fmt: skip
-    seconds = report["total"]["rate_window_s"]
-    workers, urls = (
-        [{**row, "rate": row["count"] / seconds if seconds else None}
-         for row in report[key].tables[0].rows]
-        for key in ("by_worker", "by_url")
-    )  # fmt: skip
     yield from _bars("size class", classes, kind)
-    yield from _bars("worker", workers, "service")
-    yield from _bars("storage URL", urls, "service")
+    yield from _bars("worker", report["by_worker"].tables[0].rows, "service")
+    yield from _bars("storage URL", report["by_url"].tables[0].rows, "service")
 
 
 def _bars(what: str, rows: Sequence[Row], kind: str) -> Iterator[Chart]:
@@ -140,7 +134,8 @@ def _bars(what: str, rows: Sequence[Row], kind: str) -> Iterator[Chart]:
     if len(rows) > _MOST_NAMES:
         ticks = [(at, str(at + 1)) for at in x[:: -(-len(rows) // 10)]]
         note = f"In the order of the table by {what} below."
-    rates = [None if row["rate"] is None else _rounded(row["rate"]) for row in rows]
+    found = (row["requests_per_s"] for row in rows)
+    rates = [None if rate is None else _rounded(rate) for rate in found]
     yield Chart(
         f"Throughput by {what}", what, "operations/s", [Line("operations/s", x, rates, names)],
         "bars", ticks=ticks, note=note,

@@ -86,8 +86,8 @@ def detail_sections(stats: RunStats) -> list[Section]:
         distribution_section("size_class_distribution", [
             (stats.class_name(each), stats.total(size_class=each)) for each in stats.classes()
         ]),
-        _sources(stats, stats.breakdown, "worker"),
-        _sources(stats, stats.breakdown, "url"),
+        _sources(stats, "worker"),
+        _sources(stats, "url"),
         _host_metrics(stats),
     ]  # fmt: skip
 
@@ -229,6 +229,7 @@ _OF_SOURCE = (
     Column("name", WORD, "which", "Name"),
     Column("count", COUNT, "successes", "Count"),
     Column("errors", COUNT, "failures", "Errors"),
+    Column("requests_per_s", RATE, "successes per second", "Rate"),
     Column("moved_bytes", BYTES, "by successes", "Data"),
     Column("p50", LATENCY, "median service time"),
     Column("p99", LATENCY, "its 99th percentile"),
@@ -236,19 +237,16 @@ _OF_SOURCE = (
 )
 
 
-def _sources(stats: RunStats, breakdown: Breakdown, source: str) -> Section:
+def _sources(stats: RunStats, source: str) -> Section:
     """A row for each worker, or storage URL, with results."""
     rows = []
-    for (kind, run_id, number), tally in sorted(breakdown.sources.items()):
-        if kind != source:
-            continue
-        name = f"storage URL {number + 1}"
-        if source == "worker":
-            worker = stats.run.workers.get((run_id, number))
-            name = f"{worker.worker_id} ({worker.host})" if worker else f"#{number}"
+    for name, tally in stats.sources(source):
         p50, p99, worst = tally.service.quantiles((50.0, 99.0, 100.0))
-        counts = {"count": tally.count, "errors": tally.errors, "moved_bytes": tally.bytes_moved}
-        rows.append({"name": name, **counts, "p50": p50, "p99": p99, "max": worst})
+        rows.append({
+            "name": name, "count": tally.count, "errors": tally.errors,
+            "requests_per_s": tally.rate_per_s, "moved_bytes": tally.moved_bytes,
+            "p50": p50, "p99": p99, "max": worst,
+        })  # fmt: skip
     return section_of(Table(f"by_{source}", _OF_SOURCE, rows), formats=_HTML)
 
 

@@ -220,6 +220,26 @@ def test_workers_and_urls_have_bars_where_there_are_several() -> None:
     assert "Throughput by storage URL" in alone
 
 
+def test_bars_count_operations_as_the_rate_of_the_run_does() -> None:
+    """Of 3 s each in a window of 7 s: what ends after it counts by its share."""
+    batches = [
+        runs.batch([
+            runs.result(n, READ, start_ns=n * 3 * SECOND, last_byte_ns=3 * SECOND, url=n % 2)
+            for n in range(3)
+        ], worker_index=worker)
+        for worker in range(2)
+    ]  # fmt: skip
+    begin, end = MarkRecord(0, "stage", 0, 2), MarkRecord(7 * SECOND, "end", 0, 2)
+    scenario = {**runs.SCENARIO, "operation_count": None}
+    phase = PhaseRecord(Phase.RUN, runs.STARTED_AT, 2)
+    records = [runs.header(scenario=scenario), phase, begin, end, *batches, runs.footer()]
+    report = of_run(RunStats.of(records, in_detail=True))
+    assert report["total"]["requests_per_s"] == pytest.approx(2 / 3)
+    for part, rates in (("worker", [1 / 3, 1 / 3]), ("storage URL", [(2 + 2 / 3) / 7, 2 / 7])):
+        (line,) = charts(report)[f"Throughput by {part}"].lines
+        assert line.y == pytest.approx(rates, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("workers", "numbers"), [(4, None), (5, [1, 2, 3, 4, 5]), (11, [1, 3, 5, 7, 9, 11])]
 )

@@ -8,30 +8,29 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.histogram import Histogram
-from ssbench.core.stats.results import ResultGroup, exact_sum
+from ssbench.core.stats.results import ResultGroup
 from ssbench.core.stats.series import MAX_SECONDS
-from ssbench.core.stats.tally import possible_statuses
+from ssbench.core.stats.tally import Counts, possible_statuses
+from ssbench.core.stats.windows import LEFT_OUT, Windows
 
 #: What results are counted by: the column of a row's source.
 SOURCES = ("worker", "url")
 
 
-class SourceTally(Struct):
-    """Sums over the results of one worker, or of one storage URL."""
+class SourceTally(Counts):
+    """Counts of one worker, or of one storage URL."""
 
-    count: int = 0  #: successes
-    errors: int = 0
-    bytes_moved: int = 0  #: by successes
     #: Of successes, from start to last byte.
     service: Histogram = field(default_factory=Histogram)
 
 
 class Breakdown:
-    """The results that count of one run, or of several."""
+    """The results of one run, or of several; of those that do not count only the shares in the
+    windows of the rates."""
 
     def __init__(self) -> None:
         #: (column of SOURCES, run id, number of the worker or URL) -> its sums.
@@ -42,23 +41,27 @@ class Breakdown:
     def __repr__(self) -> str:
         return f"<Breakdown of {len(self.sources)} sources>"
 
-    def add(self, group: ResultGroup, run_id: str) -> None:
-        """Count the rows of a group that counts."""
+    def add(self, group: ResultGroup, run_id: str, windows: Windows, origin_ns: int) -> None:
+        """Count the rows of a group.
+
+        :param origin_ns: wall clock; offsets count from it.
+        """
         for source in SOURCES:
             numbers = group.column(source)
             for number in np.unique(numbers).tolist():
-                tally = self.sources[source, run_id, number]
-                rows = numbers == number
-                if group.failed:
-                    tally.errors += int(np.count_nonzero(rows))
+                part, key = group.part(numbers == number), (source, run_id, number)
+                if not group.failed:
+                    for _stage, sums in windows.shares(part):
+                        self.sources[key].add_shares(*sums)
+                if group.stage == LEFT_OUT:
                     continue
-                durations_ns = group.column("last_byte_ns")[rows]
-                tally.count += len(durations_ns)
-                tally.bytes_moved += exact_sum(group.column("bytes_moved")[rows])
+                tally = self.sources[key]
+                tally.add(part, origin_ns)
+                durations_ns = part.column("last_byte_ns")
                 known = durations_ns[durations_ns >= 0]
-                if len(known):
+                if len(known) and not group.failed:
                     tally.service.record_many(known)
-        if group.failed:
+        if group.failed and group.stage != LEFT_OUT:
             seconds = group.ends_ns // SECOND_NS
             possible = (seconds >= 0) & (seconds < MAX_SECONDS)
             columns = (group.column("error"), possible_statuses(group), seconds)

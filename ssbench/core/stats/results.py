@@ -374,6 +374,13 @@ class ResultGroup:
     def __repr__(self) -> str:
         return f"<ResultGroup {self.operation}, {self.size_class}: {len(self)} rows>"
 
+    def part(self, chosen: npt.NDArray[np.bool_]) -> ResultGroup:
+        """Some of its rows, at least one."""
+        rows = np.flatnonzero(chosen)
+        return ResultGroup(
+            self._results, rows if self._rows is None else self._rows[rows], self.stage
+        )
+
     def _picked(self, column: Ints) -> Ints:
         return column if self._rows is None else column[self._rows]
 

@@ -30,7 +30,7 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.core.stats.breakdown import Breakdown
+from ssbench.core.stats.breakdown import Breakdown, SourceTally
 from ssbench.core.stats.headroom import HeadroomVerdict, ProcessSeries, Who, judge
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.host_metrics import (
@@ -222,16 +222,42 @@ class RunStats:
         total = self._tallies.total(operation, size_class, stage)
         total.has_bytes = self._knows_bytes(operation)
         total.has_items = self._tallies.total().items > 0
-        if stage is None and total.first_start_ns is not None and total.last_end_ns is not None:
+        self._set_times(total, stage)
+        return total
+
+    def sources(self, source: str) -> list[tuple[str, SourceTally]]:
+        """The name and the sums of each worker, or storage URL, with results; none unless they
+        were counted.
+
+        :param source: one of ``breakdown.SOURCES``.
+        """
+        found = []
+        all_sources = self.breakdown.sources if self.breakdown else {}
+        for (kind, run_id, number), tally in sorted(all_sources.items()):
+            if kind == source:
+                name = f"storage URL {number + 1}"
+                if source == "worker":
+                    worker = self.run.workers.get((run_id, number))
+                    name = f"{worker.worker_id} ({worker.host})" if worker else f"#{number}"
+                tally.has_bytes = self._knows_bytes(None)
+                self._set_times(tally)
+                found.append((name, tally))
+        return found
+
+    def _set_times(self, counts: Counts, stage: int | None = None) -> None:
+        """What the rates of a part of the run are divided by, so that those of all parts add up.
+
+        :param stage: to which the part is limited; None: all.
+        """
+        if stage is None and counts.first_start_ns is not None and counts.last_end_ns is not None:
             origin_ns = self._origin_ns
-            total.left_out_ns = gaps_ns(
-                self.run.spans, total.first_start_ns - origin_ns, total.last_end_ns - origin_ns
+            counts.left_out_ns = gaps_ns(
+                self.run.spans, counts.first_start_ns - origin_ns, counts.last_end_ns - origin_ns
             )
         windows = self.rate_windows
         if windows is not None:
             of = windows if stage is None else windows[stage : stage + 1]
-            total.window_ns = sum(window.high_ns - window.low_ns for window in of)
-        return total
+            counts.window_ns = sum(window.high_ns - window.low_ns for window in of)
 
     def _knows_bytes(self, operation: int | None) -> bool:
         """Whether it is known how many bytes this operation moved; None: all together."""
@@ -498,17 +524,14 @@ class RunStats:
                 self.verified.add(group, origin_ns)
             self.series.add(group, origin_ns)
             if not group.failed:
-                for stage, (operations, moved_bytes, *items) in self._windows.shares(group):
-                    if operations:
-                        tally = self._tallies.of(stage, *kind)
-                        tally.shares += operations
-                        tally.byte_shares += moved_bytes
-                        tally.item_shares += sum(items)
+                for stage, sums in self._windows.shares(group):
+                    if sums[0]:
+                        self._tallies.of(stage, *kind).add_shares(*sums)
+            if self.breakdown is not None:
+                self.breakdown.add(group, self.run.run_id, self._windows, origin_ns)
             if group.stage == LEFT_OUT:
                 self.left_out += len(group)
                 continue
-            if self.breakdown is not None:
-                self.breakdown.add(group, self.run.run_id)
             tally = self._tallies.of(group.stage, *kind)
             self._count(tally, group, origin_ns)
             if results.has_due_times:

@@ -151,6 +151,12 @@ class Counts(Struct):
             first_ns, last_ns = int(group.column("start_ns").min()), int(group.ends_ns.max())
             self.span(origin_ns + first_ns, origin_ns + last_ns)
 
+    def add_shares(self, operations: int, moved_bytes: int, items: int = 0) -> None:
+        """Add what successes count for in the window of the rates, in units of 1 / SHARE."""
+        self.shares += operations
+        self.byte_shares += moved_bytes
+        self.item_shares += items
+
     def span(self, first_start_ns: int, last_end_ns: int) -> None:
         """Widen the time spanned."""
         if self.first_start_ns is None or first_start_ns < self.first_start_ns:
