@@ -1,8 +1,8 @@
 """What all tests share."""
 
 import gc
-import os
 import resource
+import shutil
 import signal
 import subprocess
 from collections.abc import Generator, Iterator
@@ -11,22 +11,18 @@ from types import SimpleNamespace
 
 import pytest
 
-os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"  # no trio, which selenium brings: 0.2 s less to import
+from tests import environment
 
-from hypothesis import settings
+HOME = environment.adopt()  # before anything that reads it is imported
 
-from tests.servers.certificates import Certificates, make_certificates
-from tests.servers.programs import PROGRAMS, left_out
+from hypothesis import settings  # noqa: E402
+
+from tests.servers.certificates import Certificates, make_certificates  # noqa: E402
+from tests.servers.programs import PROGRAMS, left_out  # noqa: E402
 
 # A slow moment of a shared machine is no defect; pytest-timeout ends what hangs.
 settings.register_profile("ssbench", deadline=None)
 settings.load_profile("ssbench")
-
-# As ssbench-master does; with threads of its own, a process that has loaded numpy can't be forked.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-# Not the options of the one who runs the tests.
-os.environ["SSBENCH_CONFIG"] = ""
 
 # A shell makes its background jobs ignore SIGINT, nohup makes them ignore SIGHUP. Processes that
 # the tests start inherit that.
@@ -34,6 +30,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_unconfigure() -> None:
+    if HOME:
+        shutil.rmtree(HOME, ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)

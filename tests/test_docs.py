@@ -6,7 +6,6 @@ import argparse
 import json
 import re
 import shlex
-import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -222,11 +221,12 @@ OTHERS = {
 def other_commands(path: Path) -> Iterator[str]:
     """Programs of others that a page calls: behind a prompt, or in blocks that begin with one."""
     for block in page(path).findall(nodes.literal_block):
+        if "code" in block["classes"]:  # of Python
+            continue
         lines = block.astext().replace("\\\n", " ").splitlines()
         prompted = [found[1] for line in lines if (found := re.match(r"\S*[$#] (\S.*)", line))]
-        begins = lines[0].split()[0]
-        code = re.match(r"\w+ = ", lines[0])  # HEAD is a program of Perl's
-        if not (prompted or code) and (begins in OTHERS or shutil.which(begins)):
+        # Not a table (words far apart), a setting or a sentence.
+        if not prompted and re.match(r"(venv/bin/)?[a-z][\w-]*( [^ =]|$)", lines[0]):
             prompted = lines
         for line in prompted:
             words = line.removeprefix("time ").split()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,7 @@ from tests.cli.shell import Shell
 def shell(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Shell:
-    """Commands without variables and files of the user's; temporary files are in ``tmp_path``."""
-    for name in list(os.environ):
-        if name.startswith(("ST_", "OS_", "SSBENCH_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("SSBENCH_CONFIG", "")
+    """Commands whose temporary files are in ``tmp_path``."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     return Shell(capsys, tmp_path)

@@ -34,7 +34,7 @@ def shown(
 ) -> str:
     """What is printed for an upload of files; ``done``: the number of one that has ended."""
     clock = Clock()
-    environ = {"TERM": "xterm", "COLUMNS": "120"}
+    environ = {"TERM": "xterm"}
     workload = TransferWorkload(CREATE, sizes)
     if done is not None:
         workload.succeeded([Job(1, CREATE, 0, done, 0, sizes[done])], 0.0)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.environment import GIVEN
 from tests.servers.programs import path_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +41,7 @@ class Image:
 
     def run(self, command: str) -> str:
         """Run in the root with its user and settings; what it printed."""
-        own = {name: os.environ[name] for name in OURS if name in os.environ}
+        own = {name: GIVEN[name] for name in OURS if name in GIVEN}
         if (self.root / AUTHORITIES).exists():
             own["PIP_CERT"] = f"/{AUTHORITIES}"
         words = ["env", "-i", *(f"{k}={v}" for k, v in {**own, **self.environment}.items())]
@@ -85,8 +86,8 @@ def test_the_image_is_built_and_runs_a_scenario_without_root(tmp_path: Path) -> 
         stdout=subprocess.DEVNULL, timeout=LONGEST_S,
     )  # fmt: skip
     shutil.copy("/etc/resolv.conf", base / "etc" / "resolv.conf")
-    if os.environ.get("PIP_CERT"):
-        shutil.copy(os.environ["PIP_CERT"], base / AUTHORITIES)
+    if GIVEN.get("PIP_CERT"):
+        shutil.copy(GIVEN["PIP_CERT"], base / AUTHORITIES)
     stages: dict[str, Image] = {}
     image = Image(base)
     command: list[str] = []

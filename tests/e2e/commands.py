@@ -34,6 +34,7 @@ from ssbench.core.records import ResultBatch, WorkerRecord
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.warm import ROOT, Forked
+from tests.environment import own_environment
 from tests.ports import held_port
 
 MASTER = ROOT / "bin" / "ssbench-master"
@@ -335,10 +336,8 @@ class Commands:
 
 
 def clean_environment() -> dict[str, str]:
-    """Ours without anybody's credentials, with the ssbench of this checkout."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ST_", "OS_", "SSBENCH_"))}
-    kept["SSBENCH_CONFIG"] = ""  # not that of the one who runs the tests
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    """That of the tests, with the ssbench of this checkout."""
+    return {**own_environment(os.environ), "PYTHONPATH": str(ROOT)}
 
 
 def scenario(**keys: object) -> dict[str, object]:

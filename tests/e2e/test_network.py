@@ -37,6 +37,9 @@ from tests.ports import held_port
 #: Nobody else is in these namespaces.
 PORTS = port_options("13579", "13580", "13581")
 STORE_ADDRESS = "198.18.1.2"
+#: Of any machine and load.
+BANDWIDTH = r"[\d.]+ [KMGT]?bits/sec"
+LATENCY = r"[\d.]+ (?:µs|ms|s)"
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +85,9 @@ def test_each_pair_of_three_hosts_is_measured_in_both_directions(
     worker = r"worker one \(bench-02\)"  # "two" is on the same host
     for near, far in ((re.escape(here), store), (worker, store), (worker, re.escape(here))):
         assert re.search(rf"^{near} - {far}, TCP$", ended.out, re.MULTILINE), ended.out
-        row = rf"^{near} - {far} +[\d.]+ [GM]bits/sec +[\d.]+ [GM]bits/sec +[\d.]+ ms$"
+        row = rf"^{near} - {far} +{BANDWIDTH} +{BANDWIDTH} +{LATENCY}$"
         assert re.search(row, ended.out, re.MULTILINE), ended.out
-    line = r"^\[ +\d\]  0\.0- *[\d.]+ sec  4\.00 MBytes +[\d.]+ [GM]bits/sec  [\d.]+ ms$"
+    line = rf"^\[ +\d\]  0\.0- *[\d.]+ sec  4\.00 MBytes +{BANDWIDTH}  {LATENCY}$"
     assert len(re.findall(line, ended.out, re.MULTILINE)) == 6, ended.out
     assert ended.out.count("Round trip while idle: ") == 3
 
@@ -261,6 +264,7 @@ def test_the_round_trip_of_a_network_50_ms_long_is_measured(commands: Commands) 
         words = ["check-network", f"127.0.0.1:{port}", "--bytes", "1M", "--worker-wait", 0]
         ended = commands.master(*words, *free_ports()).wait().fine()
     least, mean = re.findall(r"Round trip while idle: ([\d.]+) ms min, ([\d.]+) ms", ended.out)[0]
-    assert 50 <= float(least) <= float(mean) < 100
+    assert 50 <= float(least) <= float(mean)
+    assert float(least) < 100  # the fastest: no moment in which others used the host
     assert ended.out.count("1.00 MBytes") == 2
     assert server.wait().status == 0

@@ -11,6 +11,7 @@ import pytest
 from ssbench.core.errors import UsageError
 from ssbench.runner.folder import compute_md5, list_files
 from ssbench.runner.stop import Stop
+from tests.descriptors import open_descriptors
 
 
 def test_regular_files_are_listed_by_name_and_no_link_is_followed(folder: Path) -> None:
@@ -44,14 +45,14 @@ def test_a_folder_that_can_not_be_uploaded_is_refused(folder: Path, name: str, s
 def test_checksums_are_in_the_order_of_the_files_and_those_of_others_unknown(folder: Path) -> None:
     counts: list[tuple[int, int]] = []
     names = ("b", "gone", "a/z", "link", "a", "a/", "/dev/zero", "pipe")
-    descriptors = os.listdir("/proc/self/fd")
+    descriptors = open_descriptors()
     paths = [str(folder / name) for name in names]
     found, seconds = compute_md5(paths, 2, lambda *each: counts.append(each), Stop())
     digests = [found[at : at + 16] for at in range(0, len(found), 16)]
     assert digests == [md5(b"xxx").digest(), bytes(16), md5(b"xxxxx").digest(), *[bytes(16)] * 5]
     assert seconds > 0
     assert counts == [(n, len(names)) for n in range(1, len(names) + 1)]
-    assert os.listdir("/proc/self/fd") == descriptors
+    assert open_descriptors() <= descriptors
 
 
 def test_a_stop_ends_the_computation_of_checksums(folder: Path) -> None:

@@ -20,6 +20,7 @@ from ssbench.core.operations import CREATE, READ
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.directory import PIECE, DirectorySource, FileContents, SourceFile
 from ssbench.storage.swift import SwiftStorage
+from tests.descriptors import open_descriptors
 from tests.fakes.drivers import driver_settings
 from tests.fakes.scripted_server import Peer, ScriptedServer
 
@@ -297,15 +298,11 @@ def test_without_a_checksum_the_kernel_sends_large_files(folder: Path, calls: li
 
 
 def test_a_store_that_is_closed_keeps_no_folder_of_files_open(folder: Path) -> None:
-    def is_open() -> bool:
-        links = [Path("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd")]
-        return any(link.is_symlink() and link.samefile(deep) for link in links if link.exists())
-
-    deep = folder / "deep"
+    deep = str(folder / "deep")
     with uploads(folder, [], []) as upload:
         upload(1)
-        assert is_open()
-    assert not is_open()
+        assert deep in {target for _, target in open_descriptors()}
+    assert deep not in {target for _, target in open_descriptors()}
 
 
 def test_while_hashing_nothing_is_sent_unseen(folder: Path, calls: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from time import perf_counter_ns
 
@@ -11,6 +10,7 @@ import pytest
 from gevent.event import Event
 
 from ssbench.worker.timer import LoopTimer, Timer, TimerfdTimer, make_timer
+from tests.descriptors import open_descriptors
 
 MS = 1_000_000
 
@@ -66,12 +66,11 @@ class TestEveryKind:
 
 
 def test_descriptors_are_closed() -> None:
-    before = {*os.listdir("/proc/self/fd")}
+    before = open_descriptors()
     for _ in range(20):
         TimerfdTimer(lambda: None).close()
     gevent.sleep(0)
-    # None is new. Those of earlier tests may be closed meanwhile.
-    assert {*os.listdir("/proc/self/fd")} <= before
+    assert open_descriptors() <= before
 
 
 def test_timerfd_is_used_if_available() -> None:

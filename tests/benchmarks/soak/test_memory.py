@@ -36,7 +36,8 @@ def test_running_processes_are_sampled_until_they_end() -> None:
         memory.watch("other", other.pid)
         memory.sample()
     held = mmap.mmap(-1, 20 * MB, mmap.MAP_PRIVATE)  # malloc might have it already
-    held.write(b"x" * len(held))
+    for page in range(0, len(held), mmap.PAGESIZE):
+        held[page] = 1
     memory.sample()
     us, gone = memory.tracks
     grown = us.samples[1][1].own - us.samples[0][1].own

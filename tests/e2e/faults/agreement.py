@@ -50,7 +50,8 @@ class Agreement:
     """Of a run and a log that don't contradict each other."""
 
     done: int = 0  #: results whose request is in the log
-    others: list[Request] = field(default_factory=list)  #: in the log, but in no result
+    #: In the log, but in no result, and no failed attempt that a result tells of.
+    others: list[Request] = field(default_factory=list)
 
     def of_worker(self, worker_id: str) -> list[Request]:
         """Those of the others that this worker sent: its id is a part of the transaction's."""
@@ -74,9 +75,11 @@ def agrees_with_log(
     _done_once(results)
     log = _by_transaction(swift, base)
     known: list[Request] = []
+    repeated: Counter[tuple[str, str, str]] = Counter()
     for result in results:
         if result.transaction_id:
             known.append(_logged(result, log.pop(result.transaction_id.decode(), [])))
+            repeated[_what(known[-1])] += result.repeats
         else:
             assert result.error or not result.status, f"done, but by no transaction: {result}"
     others = [r for lines in log.values() for r in lines if r.method != "HEAD"]
@@ -89,7 +92,18 @@ def agrees_with_log(
             f"{len(others)} requests of which no result tells, but only {most} operations that"
             f" were lost or repeated: {others[:5]}"
         )
-    return Agreement(len(known), others)
+    return Agreement(len(known), [*_unexplained(others, repeated)])
+
+
+def _unexplained(
+    others: list[Request], repeated: Counter[tuple[str, str, str]]
+) -> Iterator[Request]:
+    """Those but the attempts that a busy store refused (503, say) and that were repeated."""
+    for request in others:
+        if request.status >= 499 and repeated[_what(request)] > 0:
+            repeated[_what(request)] -= 1
+        else:
+            yield request
 
 
 def lost_in_all(stats: RunStats) -> int:

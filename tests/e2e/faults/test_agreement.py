@@ -49,22 +49,23 @@ def compared(
 
 
 @pytest.mark.parametrize(
-    ("results", "log", "lost"),
+    ("results", "log", "lost", "others"),
     [
-        ([read(1, "tx1"), read(2, "tx2")], [line("tx1"), line("tx2")], 0),
-        ([read(1, "tx1")], [line("tx1"), line("tx2-w")], 1),
-        ([read(1, "tx1", retries=1)], [line("tx0", status=503), line("tx1")], 0),
-        ([read(1, "", error=int(ErrorKind.RESET))._replace(status=0)], [line("tx0")], 0),
-        ([read(1, "tx1")], [line("tx1"), line("tx2", "HEAD", 404)], 0),
+        ([read(1, "tx1"), read(2, "tx2")], [line("tx1"), line("tx2")], 0, 0),
+        ([read(1, "tx1")], [line("tx1"), line("tx2-w")], 1, 1),
+        ([read(1, "tx1", retries=1)], [line("tx0", status=503), line("tx1")], 0, 0),
+        ([read(1, "", error=int(ErrorKind.RESET))._replace(status=0)], [line("tx0")], 0, 1),
+        ([read(1, "tx1")], [line("tx1"), line("tx2", "HEAD", 404)], 0, 0),
     ],
     ids=["all", "one lost", "one repeated", "one unanswered", "one looked for"],
 )
 def test_what_agrees(
-    tmp_path: Path, results: Sequence[Result], log: Sequence[str], lost: int
+    tmp_path: Path, results: Sequence[Result], log: Sequence[str], lost: int, others: int
 ) -> None:
     agreement = compared(tmp_path, results, log, lost)
     assert agreement.done == sum(1 for result in results if result.transaction_id)
     assert len(agreement.of_worker("-w")) == lost
+    assert len(agreement.others) == others
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,38 @@
+"""What whoever runs the tests has set reaches neither them nor the processes that they start."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.environment import own_environment
+
+SHOW = """
+import json, os, time
+print(json.dumps([sorted(os.environ), time.tzname, os.umask(0), os.listdir(os.environ["HOME"])]))
+"""
+
+
+@pytest.mark.parametrize("name", [
+    "COLUMNS", "LINES", "NO_COLOR", "LANG", "XDG_CONFIG_HOME", "https_proxy", "ST_KEY", "OS_CLOUD",
+    "SWIFT_X", "AWS_PROFILE", "SSBENCH_WORKERS", "SSBENCH_METRICS_PORT", "CI", "PYTHONWARNINGS",
+])  # fmt: skip
+def test_settings_of_others_are_left_out(name: str) -> None:
+    assert name not in own_environment({"PATH": "/bin", name: "x"})
+    assert name not in os.environ
+
+
+def test_a_process_that_a_test_starts_has_the_environment_of_the_tests() -> None:
+    said = subprocess.run([sys.executable, "-c", SHOW], capture_output=True, text=True, check=True)
+    names, zone, umask, home = json.loads(said.stdout)
+    given = {name for name in names if name.startswith(("PYTEST_", "SSBENCH_", "COV"))}
+    assert {*names} - given <= {
+        "HOME", "LC_ALL", "TZ", "PATH", "TMPDIR", "LD_LIBRARY_PATH", "PYENV_ROOT", "PYENV_VERSION",
+        "HYPOTHESIS_NO_PLUGINS", "OPENBLAS_NUM_THREADS", "PYTHONPYCACHEPREFIX", "PY_COLORS",
+    }  # fmt: skip
+    assert (zone, umask) == (["UTC", "UTC"], 0o022)
+    assert not {"config", ".config", ".aws", ".netrc"} & {*home}
