@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ssbench.core.content import SyntheticSource, initial_size
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.naming import VERSION_HEADER
+from ssbench.core.operations import Effect, moved_bytes, row_of
 
 #: On responses whose ETag is not the MD5 of the body: Swift's large objects, S3's SSE-C.
 _OTHER_ETAGS = (
@@ -142,6 +143,24 @@ class BodyCheck:
         if version == 0 and first_size is not None:
             return self.received == first_size
         return self.received in self._expected.old_sizes
+
+
+def wrong_length(job: Job, size_class: SizeClass, received: int) -> str:
+    """How the bytes that a READ received differ in number from its object, or the part of it that
+    was asked for; "" if they don't, or the length is not known.
+
+    :param size_class: of the job. Where operations of its profile give objects other content (also
+        by removing one and creating it again, as a replayed log may), another job may do so at any
+        time: then every length of the class is right.
+    """
+    expected = moved_bytes(job)
+    if expected < 0 or received == expected:
+        return ""
+    effects = {row_of(each).effect for each, _share in size_class.profile}
+    varies = Effect.REPLACES in effects or effects >= {Effect.CREATES, Effect.REMOVES}
+    if varies and size_class.size_min <= received <= size_class.size_max:
+        return ""
+    return f"{received} bytes in place of {expected}"
 
 
 def claimed_md5(headers: Mapping[str, str]) -> str | None:

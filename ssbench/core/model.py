@@ -19,6 +19,7 @@ Profile = tuple[tuple[int, float], ...]
 SECOND_NS = 1_000_000_000
 NONE_NS = -1  #: no such time, in a column of nanoseconds
 UNCERTAIN_NS = -2  #: such a time, but it is unknown: the response was read late
+UNKNOWN_SIZE = -1  #: of the object of a Job
 
 
 class WorkerExit(NamedTuple):
@@ -65,6 +66,7 @@ class ErrorKind(IntEnum):
     ACCESS_DENIED = 19  #: these credentials, or this user, may not do that
     IO = 20  #: the store's device or file system failed
     SOURCE_FILE = 21  #: the file to be sent is missing, unreadable or was changed
+    WRONG_LENGTH = 22  #: a whole response that is shorter or longer than what was read
 
     @property
     def label(self) -> str:
@@ -136,7 +138,7 @@ class Job(NamedTuple):
     size_class: int  #: index into the scenario's sizes
     object: int  #: from 0 within the class; below initial_files for the initial objects
     version: int  #: of the object's content: to be written, or (READ) expected
-    size: int  #: bytes to be written, or (READ) expected
+    size: int  #: bytes to be written, or (READ) expected; UNKNOWN_SIZE
     due_ns: int = NONE_NS  #: offset from the phase's start; NONE_NS: at once
     #: Numbers of further objects of the same size class that the operation reserves: the
     #: destination of a COPY, the rest of the list of a bulk delete.

@@ -335,7 +335,7 @@ def row_of(number: int, known: Mapping[int, Operation] = OPERATIONS) -> Operatio
 
 
 def moved_bytes(job: Job) -> int:
-    """Bytes of an object that a job sends or receives, if it succeeds."""
+    """Bytes of an object that a job sends or receives, if it succeeds; below 0: not known."""
     row = row_of(job.operation)
     if row.body is Body.NONE:
         return 0

@@ -124,9 +124,8 @@ class FileStorage(FileClient):
         """
         folder, name = self._locate(job)
         offset, wanted = _range_of(job)
-        # Of a whole file one byte more than there should be, so that one call finds its end. Size 0
-        # may also be an unknown one.
-        least = wanted or (job.size + 1 if job.size else len(self._buffer.whole))
+        # Of a whole file one byte more than there should be, so that one call finds its end.
+        least = wanted or (job.size + 1 if job.size >= 0 else len(self._buffer.whole))
         whole, block = self._buffer.whole, self._block
         skip = offset % block
         length = min(len(whole), -(-(skip + least) // block) * block)

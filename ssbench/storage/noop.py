@@ -95,7 +95,7 @@ def _pretend(row: Operation) -> Action:
 
     def moving(job: Job, deadline_ns: int) -> Timing:
         now = perf_counter_ns()
-        return Timing(now, now, now, job.size, status)
+        return Timing(now, now, now, max(job.size, 0), status)
 
     def still(job: Job, deadline_ns: int) -> Timing:
         now = perf_counter_ns()

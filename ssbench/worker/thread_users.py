@@ -91,6 +91,7 @@ class ThreadUserPool(UserPool):
                     raise _LeaseExpiredError
                 deadline_ns = start_ns + timeout_ns if timeout_ns else 0
                 outcome = actions[task.job.operation](task.job, deadline_ns)
+                self._check_length(task.job, outcome)
             except StorageError as error:
                 error.__cause__ = error.__context__ = None  # as in UserPool._attempt
                 outcome = error.with_traceback(None)

@@ -17,11 +17,14 @@ from gevent import getcurrent
 from gevent.event import Event
 from gevent.hub import get_hub
 
+from ssbench.core.bodycheck import wrong_length
 from ssbench.core.completed import Row, duration_ns, last_ns
 from ssbench.core.errors import StorageError
 from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Job, Phase, Timing
+from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import OPERATIONS, RECEIVING, moved_bytes, row_of
 from ssbench.core.retry import Attempts, NextStep
+from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ObjectStore
 from ssbench.worker.job_channel import JobChannel
 from ssbench.worker.machine import WorkerMachine, WorkerPhase
@@ -91,7 +94,7 @@ class Pauses:
         if not share:
             return pause_s
         now_ns = self._clock()
-        owed_ns = int(moved_bytes(job) / share * SECOND_NS)
+        owed_ns = int(max(moved_bytes(job), 0) / share * SECOND_NS)
         self._paid_ns = max(self._paid_ns, now_ns - _BURST_NS) + owed_ns
         return max(pause_s, (self._paid_ns - now_ns) / SECOND_NS)
 
@@ -121,6 +124,9 @@ class UserPool:
         self._wake = wake
         self._clock = channel.clock
         self._origin_ns = phase.origin_ns
+        self._packed = phase.settings
+        self._settings: StorageSettings | None = None  # unpacked when first needed
+        self._naming: Naming | None = None
         self._retries = machine.settings.retries
         self._timeout_ns = int(phase.operation_timeout_s * SECOND_NS)
         pauses = Pauses(phase, channel.clock)
@@ -296,6 +302,8 @@ class UserPool:
                 timing = actions[job.operation](job, start_ns + timeout_ns if timeout_ns else 0)
                 if type(timing) is not Timing:
                     raise _no_timing(timing)
+                if timing.bytes_moved != job.size:
+                    self._check_length(job, timing)
                 finished.append((job, start_ns, timing))  # core.completed makes columns of them
             except Exception as error:  # noqa: BLE001 - _failure logs it
                 finished.append(self._recover(job, start_ns, error))
@@ -355,7 +363,9 @@ class UserPool:
         """What the driver gave or raised."""
         deadline_ns = start_ns + self._timeout_ns if self._timeout_ns else 0
         try:
-            return self._storage.actions[job.operation](job, deadline_ns)
+            timing = self._storage.actions[job.operation](job, deadline_ns)
+            self._check_length(job, timing)
+            return timing
         except StorageError as error:
             # Its cause refers to our frame, and our frame to it: only the garbage collector could
             # free that, and it runs rarely.
@@ -363,6 +373,25 @@ class UserPool:
             return error.with_traceback(None)
         except Exception as error:  # noqa: BLE001 - _failure logs it
             return self._failure(error)  # the error itself would keep our frames alive
+
+    def _check_length(self, job: Job, timing: object) -> None:
+        """Check the length of what a READ received, whatever the driver and its options.
+
+        :param timing: what the driver gave.
+        :raises StorageError: WRONG_LENGTH.
+        """
+        if (
+            type(timing) is not Timing
+            or timing.bytes_moved == job.size
+            or job.operation not in RECEIVING
+        ):
+            return
+        settings = self._settings = self._settings or StorageSettings.from_map(self._packed)
+        wrong = wrong_length(job, settings.sizes[job.size_class], timing.bytes_moved)
+        if wrong:
+            self._naming = self._naming or naming_of(settings)
+            text = f"{self._naming.path(job)}: {wrong}"
+            raise StorageError(ErrorKind.WRONG_LENGTH, text, status=timing.status, timing=timing)
 
     def _failure(self, outcome: object) -> StorageError:
         """The error of an attempt; of what no driver should raise or give, a failure as well."""

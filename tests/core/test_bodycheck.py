@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.bodycheck import BodyCheck, BodyFault, Expected, claimed_md5, expected_content
+from ssbench.core.bodycheck import (
+    BodyCheck,
+    BodyFault,
+    Expected,
+    claimed_md5,
+    expected_content,
+    wrong_length,
+)
 from ssbench.core.content import PERIOD, SyntheticSource, initial_size
-from ssbench.core.model import ErrorKind, Job, SizeClass
-from ssbench.core.operations import RANGE_READ, READ, Operation
+from ssbench.core.model import UNKNOWN_SIZE, ErrorKind, Job, Profile, SizeClass
+from ssbench.core.operations import RANGE_READ, READ, UPDATE, Operation
 
 CORRUPT, STALE = ErrorKind.CORRUPT, ErrorKind.STALE
 BLOCK_SIZE = 1000  #: less than what is received at a time
@@ -241,3 +248,32 @@ MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 )
 def test_etags_that_are_an_md5(headers: dict[str, str], claimed: str | None) -> None:
     assert claimed_md5(headers) == claimed
+
+
+READING = ((int(READ), 1.0),)
+UPDATING = ((int(READ), 0.5), (int(UPDATE), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("job", "profile", "received", "text"),
+    [
+        (Job(1, READ, 0, 0, 0, 150), READING, 150, ""),
+        (Job(1, READ, 0, 0, 0, 150), READING, 149, "149 bytes in place of 150"),
+        (Job(1, READ, 0, 0, 0, 150), UPDATING, 149, ""),  # an update may be in flight
+        (Job(1, READ, 0, 0, 0, 150), UPDATING, 99, "99 bytes in place of 150"),
+        (Job(1, READ, 0, 0, 0, 150), UPDATING, 201, "201 bytes in place of 150"),
+        (Job(1, READ, 0, 0, 0, 0), READING, 26, "26 bytes in place of 0"),
+        (Job(1, READ, 0, 0, 0, UNKNOWN_SIZE), READING, 26, ""),
+        (Job(1, RANGE_READ, 0, 0, 0, 150, arguments=(7, 20)), READING, 20, ""),
+        (
+            Job(1, RANGE_READ, 0, 0, 0, 150, arguments=(7, 20)),
+            READING,
+            150,
+            "150 bytes in place of 20",
+        ),
+    ],
+)
+def test_the_length_of_what_a_read_received(
+    job: Job, profile: Profile, received: int, text: str
+) -> None:
+    assert wrong_length(job, SizeClass("a", 100, 200, profile, 10), received) == text

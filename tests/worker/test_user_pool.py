@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ssbench.core import retry
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.messages import Results, Returned
-from ssbench.core.model import NONE_NS, ErrorKind, Job, Phase, Result, Timing
+from ssbench.core.model import NONE_NS, ErrorKind, Job, Phase, Result, SizeClass, Timing
 from ssbench.core.operations import (
     CREATE,
     DELETE,
@@ -33,6 +33,7 @@ from ssbench.core.operations import (
     UPDATE,
     Operation,
 )
+from ssbench.core.settings import StorageSettings
 from ssbench.worker import user_pool
 from ssbench.worker.machine import (
     CloseJobs,
@@ -42,6 +43,7 @@ from ssbench.worker.machine import (
     WorkerPhase,
     WorkerSettings,
 )
+from ssbench.worker.thread_users import ThreadUserPool
 from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, Pauses, UserPool
 from tests.fakes.control_states import IDLE
 from tests.fakes.scripted_master import rows_of
@@ -146,6 +148,7 @@ class Team:
         think_s: tuple[float, float] = (0.0, 0.0),
         renew: Callable[[int], bool] = lambda began_ns: False,
         pool: type[UserPool] = UserPool,
+        settings: Mapping[str, Any] = {},
     ) -> None:
         self.driver = driver
         now_ns = driver.clock()
@@ -153,7 +156,7 @@ class Team:
         self.machine = WorkerMachine(own, random.Random(1), now_ns)
         # The clocks are one: the phase began at 2 s.
         state = IDLE._replace(
-            master_ns=now_ns, run="run", phase=Phase.RUN, start_ns=2 * SECOND,
+            master_ns=now_ns, run="run", phase=Phase.RUN, start_ns=2 * SECOND, settings=settings,
             workers={self.machine.incarnation: (count, None)}, timeout_s=1e6,
             operation_timeout_s=timeout_s, think_min_s=think_s[0], think_max_s=think_s[1],
         )  # fmt: skip
@@ -303,6 +306,27 @@ def test_every_request_is_counted(ending: int | None) -> None:
     counted = row.retries + row.not_found_retries + row.renewals + row.reconnects
     assert row.reconnects == 2
     assert 1 + counted == len(driver.deadlines) + row.reconnects
+
+
+@pytest.mark.parametrize("pool", [UserPool, ThreadUserPool])
+@pytest.mark.parametrize("retried", [False, True])
+def test_a_read_of_another_length_is_a_failure(pool: type[UserPool], retried: bool) -> None:
+    driver = Driver()
+    page = Timing(5 * SECOND, 5 * SECOND, 6 * SECOND, 26, 200, b"txpage")
+    driver.actions = {READ: lambda job, deadline_ns: driver.act(job, deadline_ns) and page}
+    if retried:
+        driver.script.append(refused(503))
+    sizes = (SizeClass("small", 100, 100, ((int(READ), 1.0),), 10),)
+    team = Team(driver, pool=pool, settings=StorageSettings(sizes=sizes).to_map())
+    team.add([job(1, READ)._replace(size_class=0, object=3)])
+    with gevent.Timeout(5):
+        while not (team.rows or team.held.finished):
+            gevent.sleep(0.001)
+    team.user_pool.flush()
+    (row,) = team.rows
+    assert (row.error, row.retries) == (ErrorKind.WRONG_LENGTH, int(retried))
+    assert (row.status, row.transaction_id, row.bytes_moved) == (200, b"txpage", 26)
+    assert row.detail == "ssbench_000003/small_000003: 26 bytes in place of 100"
 
 
 def test_a_404_is_a_success_of_remove() -> None:

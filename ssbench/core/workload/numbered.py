@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from ssbench.core.content import initial_size
-from ssbench.core.model import NONE_NS, Failure, Group, Job, Phase, SizeClass
+from ssbench.core.model import NONE_NS, UNKNOWN_SIZE, Failure, Group, Job, Phase, SizeClass
 from ssbench.core.operations import Effect, row_of
 from ssbench.core.workload.workload import NOT_FOUND, ListWorkload, Workload
 
@@ -204,7 +204,7 @@ class MixedWorkload(NumberedRun):
 
 
 def _sizes(size_class: SizeClass | None, numbers: Sequence[int]) -> list[int]:
-    size = 0 if size_class is None else size_class.size_min
+    size = UNKNOWN_SIZE if size_class is None else size_class.size_min
     if size_class is None or size_class.size_max == size:
         return [size] * len(numbers)
     return [initial_size(size_class, number) for number in numbers]

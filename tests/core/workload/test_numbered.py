@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.content import initial_size
-from ssbench.core.model import Failure, Group, Job, Phase, SizeClass
+from ssbench.core.model import UNKNOWN_SIZE, Failure, Group, Job, Phase, SizeClass
 from ssbench.core.operations import CREATE, DELETE, HEAD, POST, READ, REMOVE
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
 
@@ -40,7 +40,7 @@ def test_sizes_follow_from_the_number() -> None:
     assert sizes == [initial_size(VARIED, number) for number in range(50)]
     assert len({*sizes}) > 20
     assert {job.size for job in NumberedWorkload(CREATE, FIXED, 9).take(1, 9, 0.0)} == {4096}
-    assert {job.size for job in NumberedWorkload(READ, None, 9).take(1, 9, 0.0)} == {0}
+    assert {job.size for job in NumberedWorkload(READ, None, 9).take(1, 9, 0.0)} == {UNKNOWN_SIZE}
 
 
 def test_no_outcome_matters_and_nothing_is_cleaned_up() -> None:

@@ -42,13 +42,19 @@ def all_told(ended: Ended, proxy: BreakingProxy, faults: dict[str, Fault | None]
     return ", ".join(f"{count} {sign.partition(':')[0]}" for sign, count in sorted(told.items()))
 
 
-@pytest.mark.fault("{store}: READs cut in headers and body, too long, 503, silent")
+@pytest.mark.fault("{store}: READs cut in headers and body, too long, of a page, 503, silent")
 def test_broken_reads_have_a_cause(store: Store, commands: Commands, row: Row) -> None:
     faults: dict[str, Fault | None] = {
         "cut in the headers": Fault(saying(OK[:20]), K.RESET, "closed in the headers"),
         "cut in the body": Fault(saying(START, b"half"), K.TRUNCATED, "4 of 1000 body"),
         "well": None,
         "too long": Fault(saying(START + b"x" * 1001), K.PROTOCOL, "1 bytes more"),
+        "page": Fault(
+            saying(OK + b"Content-Length: 26\r\n\r\n<html>Please log in</html>", then=keep),
+            K.WRONG_LENGTH,
+            "26 bytes in place of 1000",
+            200,
+        ),
         "503": Fault(saying(store.unavailable, then=keep), K.STATUS, store.unavailable_words, 503),
         "silent": Fault(stall, K.NETWORK_TIMEOUT, f"silent for {NETWORK_S} s"),
         "well too": None,
@@ -57,11 +63,11 @@ def test_broken_reads_have_a_cause(store: Store, commands: Commands, row: Row) -
     with store.broken(behaviours) as proxy:
         ended = store.run(
             commands, proxy.port, "--retries", 0, "--network-timeout", NETWORK_S,
-            crud_profile=[0, 1, 0, 0], operation_count=28,
+            crud_profile=[0, 1, 0, 0], operation_count=32,
         ).wait()  # fmt: skip
     account = row.accounted(ended.stats)
     judged(ended, account)
-    assert (account.sent, account.done) == (28, 8)
+    assert (account.sent, account.done) == (32, 8)
     row.saw(all_told(ended, proxy, faults))
 
 
