@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-#: Stacks of one process, and characters of all of them. Those with the least time are merged.
+#: Stacks of one process, and characters of each and bytes of all of them. Those with the least
+#: time are merged.
 MAX_STACKS, MAX_STACK_TEXT, MAX_STACKS_TEXT = 4096, 1 << 14, 1 << 20
 #: In place of a stack: time in stacks that were merged, and in threads that run no Python code (as
 #: ZeroMQ's) or ended before the next sample.
@@ -32,7 +33,7 @@ class CpuProfile(NamedTuple):
         kept: Counter[str] = Counter()
         length = 0
         for stack, cpu_ns in sorted(stacks.items(), key=lambda item: (-item[1], item[0])):
-            length += len(stack)
+            length += len(stack.encode(errors="replace"))
             fits = len(stack) <= MAX_STACK_TEXT and length <= MAX_STACKS_TEXT
             kept[stack if fits and len(kept) < MAX_STACKS - 1 else OTHER_STACKS] += cpu_ns
         return cls(kept, samples, overhead_ns)

@@ -146,11 +146,15 @@ class ProtocolError(MessageError):
         self.release = release
 
 
+MAX_DETAIL = 1000
+
+
 class StorageError(SsbenchError):
     """One attempt at an operation failed.
 
     :param kind: the kind that the report names.
-    :param detail: one line, free of secrets, for the report's example.
+    :param detail: one line, free of secrets, for the report's example; it is cut off at MAX_DETAIL
+        characters.
     :param status: the HTTP status, 0 where there was no response.
     :param timing: of the response, where there was one.
     :param sent: False if it is certain that no byte of the request went out
@@ -176,7 +180,7 @@ class StorageError(SsbenchError):
     ) -> None:
         super().__init__(detail)
         self.kind = kind
-        self.detail = detail
+        self.detail = detail[:MAX_DETAIL]
         self.status = status
         self.timing = timing
         self.sent = sent

@@ -3,6 +3,10 @@
 On the wire a message is one msgpack array: ``[PROTOCOL, type, field, ...]``. Input is
 untrusted: ``decode`` returns a message whose fields have the right types, or MessageError.
 
+All workers see each other's incarnations in control states. So that each speaks only for itself, a
+worker's message ends with a seal: a keyed BLAKE2b of all that precedes it. The key is a secret that
+the worker draws when it starts and gives to the master in its hello, and nowhere else.
+
 ========= ============================ =========================================================
 type      direction, channel           says
 ========= ============================ =========================================================
@@ -27,7 +31,7 @@ control   master -> worker, control    the control state: all a worker must know
 History: protocol 1 (ssbench 1.0, before its release); 2: heartbeat, ack and control were called
 pulse, took and beat; columns have names: a hello and a control state carry schemas, and each batch
 the number of its own; jobs are msgpack within the message, a row each; a control state may ask for
-profiles, or for a check of the network.
+profiles, or for a check of the network; 3: workers seal their messages.
 
 In every protocol a hello begins with the seven fields that it has in protocol 1, so that a master
 can name a worker of another version.
@@ -37,6 +41,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from hashlib import blake2b
+from hmac import compare_digest
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 from msgspec import Meta, Raw
@@ -48,15 +54,20 @@ from ssbench.core.cpu_profile import MAX_STACK_TEXT, MAX_STACKS
 from ssbench.core.errors import MessageError, ProtocolError
 from ssbench.core.text import printable
 
-PROTOCOL = 2
-#: A worker sends 256 results at once, 50 bytes each but for texts of errors.
-MAX_MESSAGE_BYTES = 8 << 20
+PROTOCOL = 3
+SECRET_BYTES = 16  #: of a worker
+#: Of a control state, with all its workers; and of a worker's message. The latter take turns at the
+#: master: 50 of 8 MB a second left no turns for heartbeats.
+MAX_MESSAGE_BYTES, MAX_WORKER_MESSAGE_BYTES = 8 << 20, 2 << 20
+#: Of the results in a message, beside which it has at most MAX_NUMBERS acknowledgements.
+MAX_RESULT_BYTES = 1 << 20
 MAX_TEXT = 4096  #: characters in a reason, or a run's id
 MAX_NAME = 200  #: of a worker's name, host or version
 MAX_FIGURES = 4096  #: of one machine; each core is one
 MAX_PEERS = 1 << 15  #: workers in a control state
 _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
 MAX_ROUND_TRIPS, MAX_INTERVALS = 1000, 1 << 13  #: of one check of the network
+MAX_NUMBERS = 1 << 16  #: of batches or jobs in one message
 MAX_MOVING = 64  #: of a heartbeat's objects that take long
 #: Of a clock, so that the difference of two is still 64 bits. Three need ``in_clock_range``.
 MAX_CLOCK_NS = 1 << 62
@@ -68,9 +79,11 @@ Natural = Annotated[int, Meta(ge=0)]
 Clock = Annotated[int, Meta(gt=-MAX_CLOCK_NS, lt=MAX_CLOCK_NS)]
 Duration = Annotated[int, Meta(ge=0, lt=MAX_CLOCK_NS)]
 Number = Annotated[float, Meta(ge=0, le=MAX_NUMBER)]
+Numbers = Annotated[Sequence[Natural], Meta(max_length=MAX_NUMBERS)]
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Name = Annotated[str, Meta(max_length=MAX_NAME)]
 FigureName = Annotated[str, Meta(max_length=64)]
+Secret = Annotated[bytes, Meta(min_length=SECRET_BYTES, max_length=SECRET_BYTES)]
 StackText = Annotated[str, Meta(max_length=MAX_STACK_TEXT)]
 
 
@@ -87,6 +100,10 @@ class Hello(NamedTuple):
     #: Of the batches in its results, which name them by their index here.
     schemas: Schemas = RESULT_SCHEMAS
     cores: Natural = 0  #: that its process may use; 0: not reported
+    secret: Secret = bytes(SECRET_BYTES)  #: the key of its seals; the same in all its incarnations
+
+    def __repr__(self) -> str:
+        return f"<Hello of {self.worker_id}, {self.incarnation}>"
 
 
 class Heartbeat(NamedTuple):
@@ -180,7 +197,7 @@ class Ack(NamedTuple):
 
     incarnation: Natural
     run: Text
-    batches: Sequence[Natural]
+    batches: Numbers
 
 
 class Results(NamedTuple):
@@ -189,7 +206,7 @@ class Results(NamedTuple):
     incarnation: Natural
     run: Text
     phase: Natural
-    acked: Sequence[Natural]  #: batches that the worker holds since its last message, as in Ack
+    acked: Numbers  #: batches that the worker holds since its last message, as in Ack
     packed: bytes
     schema: Natural = 0  #: index into the schemas of the worker's hello
 
@@ -199,7 +216,7 @@ class Returned(NamedTuple):
 
     incarnation: Natural
     run: Text
-    numbers: Sequence[Natural]
+    numbers: Numbers
 
 
 class Expired(NamedTuple):
@@ -318,6 +335,8 @@ def unpack(data: bytes) -> Any:
 _MAX_LENGTH = 1 << 17
 _MAX_ITEMS = 1 << 18
 _HELLO_WIDTH = 7  #: fields of a hello in every protocol
+_SEAL = b"\xc4\x08"  #: msgpack's announcement of the 8 bytes of a seal
+_SEAL_BYTES = 8
 _SETTINGS = ControlState._fields.index("settings")
 _encoder = Encoder(enc_hook=int)  # an Operation is an int
 
@@ -327,14 +346,17 @@ class _Form:
 
     Protocol and type stand in the same array as the fields, so that each protocol can read the
     beginning of any other's messages. ``start`` is what all messages of the type begin with,
-    ``head`` what an array of the fields alone begins with.
+    ``head`` what an array of the fields alone begins with. ``sealed``: a worker's, with a seal as
+    the last item.
     """
 
     def __init__(self, name: str, kind: type[Message]) -> None:
         self.name = name
+        self.sealed = "incarnation" in kind._fields
         count = len(kind._fields)
         self.head = _encoder.encode([None] * count)[:-count]
-        array = _encoder.encode([None] * (2 + count))[: -2 - count]
+        width = 2 + count + self.sealed
+        array = _encoder.encode([None] * width)[:-width]
         self.start = array + _encoder.encode(PROTOCOL) + _encoder.encode(name)
         self._kind = kind
 
@@ -354,13 +376,31 @@ _FORMS: dict[type[Message], _Form] = {
 }
 
 
-def encode(message: Message) -> bytes:
+def encode(message: Message, secret: bytes = b"") -> bytes:
+    """The message as bytes.
+
+    :param secret: of the worker whose message it is, for the seal.
+    """
     form = _FORMS[type(message)]
-    return form.start + _encoder.encode(message)[len(form.head) :]
+    data = form.start + _encoder.encode(message)[len(form.head) :]
+    if not form.sealed:
+        return data
+    return data + _SEAL + _seal_of(data, secret)
+
+
+def is_sealed(data: bytes, secret: bytes) -> bool:
+    """Whether the bytes of a worker's message, which ``decode`` accepts, are sealed with this
+    secret."""
+    signed = memoryview(data)[: -len(_SEAL) - _SEAL_BYTES]
+    return compare_digest(data[-_SEAL_BYTES:], _seal_of(signed, secret))
+
+
+def _seal_of(data: bytes | memoryview, secret: bytes) -> bytes:
+    return blake2b(data, digest_size=_SEAL_BYTES, key=secret).digest()
 
 
 def decode(data: bytes) -> Message:
-    """The message of ``encode``.
+    """The message of ``encode``; its seal is not checked.
 
     :raises MessageError: for anything else, another protocol version included.
     """
@@ -371,8 +411,13 @@ def decode(data: bytes) -> Message:
             break
     else:
         raise _unknown(data)
+    end = len(data)
+    if form.sealed:
+        end -= len(_SEAL) + _SEAL_BYTES
+        if data[end : end + len(_SEAL)] != _SEAL:
+            raise MessageError(f"{form.name}: no seal")
     try:
-        message: Any = form.decoder.decode(form.head + data[len(form.start) :])
+        message: Any = form.decoder.decode(form.head + data[len(form.start) : end])
     except unpacking.FAULTS as error:
         raise MessageError(f"{form.name}: {error}") from error
     if form.name == "control":

@@ -365,7 +365,8 @@ class Master:
         # So that a tick is late only if the loop is, or by the millisecond of a poll.
         tick_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND_NS
         wait_s = min(wait_s, tick_s, manager.wait_s(now_ns))
-        for message in self._transport.receive(wait_s, or_writable=unsent):
+        secrets = self.registry.secrets
+        for message in self._transport.receive(wait_s, secrets, or_writable=unsent):
             handler = self._on.get(type(message))
             if handler is None:
                 self._rejected += 1

@@ -163,7 +163,10 @@ class WorkerManager:
         if isinstance(message, Leaving):
             self.registry.leave(message.incarnation)
             self.state_changed = True
-        elif message.token_serial == self.settings.newest.serial:
+        elif (
+            message.incarnation in self.registry.workers
+            and message.token_serial == self.settings.newest.serial
+        ):
             self.renewal_wanted = True
         return []
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
 import zmq
 
 from ssbench.core.errors import MessageError
-from ssbench.core.messages import Message, decode, encode
+from ssbench.core.messages import (
+    MAX_WORKER_MESSAGE_BYTES,
+    Hello,
+    Message,
+    decode,
+    encode,
+    is_sealed,
+)
 from ssbench.core.rejected import PendingPeers, RejectedMessages
 from ssbench.transport.authenticator import ZapAuthenticator
 from ssbench.transport.key import CurveKey
@@ -31,7 +38,8 @@ _LONGEST_PIPE, _SHORTEST_PIPE, _JOBS_IN_PIPE = 16, 2, 64
 #: Sizes of a message, and of the receive buffer, of a peer that only sends a handshake (300 bytes
 #: with a key) and a subscription.
 _QUIET_BYTES, _QUIET_BUFFER_BYTES = 512, 4096
-RECEIVED_AT_ONCE = 256  #: messages per poll
+#: Messages, and bytes, of one poll: large messages of one peer must not delay jobs and heartbeats.
+RECEIVED_AT_ONCE, BYTES_AT_ONCE = 256, 1 << 20
 
 
 def pipe_length(jobs_a_message: int) -> int:
@@ -84,8 +92,10 @@ class MasterTransport:
             drop_stalled_peers(sock)
             sock.set_hwm(CONTROL_HWM)
             sock.setsockopt(zmq.LINGER, LINGER_MS)
+        sock.setsockopt(
+            zmq.MAXMSGSIZE, MAX_WORKER_MESSAGE_BYTES if kind == zmq.PULL else _QUIET_BYTES
+        )
         if kind != zmq.PULL:
-            sock.setsockopt(zmq.MAXMSGSIZE, _QUIET_BYTES)
             sock.setsockopt(zmq.RCVBUF, _QUIET_BUFFER_BYTES)
         peers = self._authenticator.lock(sock, receives_only=kind != zmq.PULL)
         place = endpoint(self.ip, port or "*")
@@ -125,23 +135,28 @@ class MasterTransport:
         """Broadcast to all workers; a worker that misses it gets the next one."""
         self._control.send(encode(message))
 
-    def receive(self, timeout_s: float, *, or_writable: bool = False) -> Iterator[Message]:
+    def receive(
+        self, timeout_s: float, secrets: Mapping[int, bytes], *, or_writable: bool = False
+    ) -> Iterator[Message]:
         """Messages from workers; waits for the first one up to the timeout.
 
+        :param secrets: of the workers, by incarnation. A message of one of these must have its
+            seal, a hello that of its own secret; messages of others are the caller's to judge.
         :param or_writable: also return as soon as a worker's pipe is not full.
         """
         if or_writable:
             self._poller.poll(int(max(timeout_s, 0) * 1000))
             timeout_s = 0
         data = self._next_result(int(timeout_s * 1000))
-        left = RECEIVED_AT_ONCE
+        left, bytes_left = RECEIVED_AT_ONCE, BYTES_AT_ONCE
         while data is not None:
             try:
-                yield decode(data)
+                yield _sealed_message(data, secrets)
             except MessageError as error:
                 self._rejected.add(error)
             left -= 1
-            data = self._next_result() if left else None
+            bytes_left -= len(data)
+            data = self._next_result() if left and bytes_left > 0 else None
 
     def _next_result(self, wait_ms: int = 0) -> bytes | None:
         """The next message; None if none arrives within that time."""
@@ -178,3 +193,14 @@ class MasterTransport:
 
 def _port_of(sock: zmq.Socket[bytes]) -> int:
     return int(sock.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
+
+
+def _sealed_message(data: bytes, secrets: Mapping[int, bytes]) -> Message:
+    message = decode(data)
+    if type(message) is Hello:
+        secret: bytes | None = message.secret
+    else:
+        secret = secrets.get(getattr(message, "incarnation", 0))
+    if secret is not None and not is_sealed(data, secret):
+        raise MessageError(f"a {type(message).__name__} that its worker has not sealed")
+    return message

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import time
+from secrets import token_bytes
 
 import zmq
 
 from ssbench.core.errors import MessageError
-from ssbench.core.messages import Message, NetworkCheck, NetworkResult, decode, encode
+from ssbench.core.messages import (
+    SECRET_BYTES,
+    Message,
+    NetworkCheck,
+    NetworkResult,
+    decode,
+    encode,
+)
 from ssbench.core.rejected import RejectedMessages
 from ssbench.transport.authenticator import ConnectionMonitor
 from ssbench.transport.key import CurveKey
@@ -38,6 +46,7 @@ class WorkerTransport:
         self._ip = resolve(host)
         self._ports = ports
         self._key = key
+        self.secret = token_bytes(SECRET_BYTES)  #: of this worker, for its hello
         self._context = make_context()
         self._work: zmq.Socket[bytes] | None = None
         self._results = self._make(zmq.PUSH)
@@ -70,6 +79,7 @@ class WorkerTransport:
         return Control(
             states,
             heartbeats,
+            self.secret,
             (
                 self._monitored(states, self._ports.control),
                 self._monitored(heartbeats, self._ports.results),
@@ -105,7 +115,7 @@ class WorkerTransport:
     def send(self, message: Message) -> bool:
         """Send to the master; False if it does not take the message now."""
         try:
-            self._results.send(encode(message), zmq.NOBLOCK)
+            self._results.send(encode(message, self.secret), zmq.NOBLOCK)
         except zmq.Again:
             return False
         return True
@@ -148,10 +158,12 @@ class Control:
         self,
         states: zmq.Socket[bytes],
         heartbeats: zmq.Socket[bytes],
+        secret: bytes,
         monitors: tuple[ConnectionMonitor, ...] = (),
     ) -> None:
         self._states = states
         self._heartbeats = heartbeats
+        self._secret = secret
         self._monitors = monitors
         self._rejected = RejectedMessages("control")
 
@@ -176,7 +188,7 @@ class Control:
     def send(self, message: Message) -> bool:
         """Send to the master; False if it does not take the message now."""
         try:
-            self._heartbeats.send(encode(message), zmq.NOBLOCK)
+            self._heartbeats.send(encode(message, self._secret), zmq.NOBLOCK)
         except zmq.Again:
             return False
         return True

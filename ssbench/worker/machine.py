@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Any, NamedTuple
@@ -39,6 +39,8 @@ from ssbench.core.cpu_profile import CpuProfile
 from ssbench.core.errors import ExitStatus, MessageError
 from ssbench.core.membership import ClockSync, Membership, MembershipStatus
 from ssbench.core.messages import (
+    MAX_NUMBERS,
+    MAX_RESULT_BYTES,
     MAX_TEXT,
     Ack,
     Bye,
@@ -522,9 +524,9 @@ class WorkerMachine:
             return 0
         if message.run != phase.run:
             # They go back under that run's id: this run has other jobs of the same numbers.
-            numbers = [job.number for job in jobs]
             self.outbox.append(Ack(phase.incarnation, message.run, [message.batch]))
-            self.outbox.append(Returned(phase.incarnation, message.run, numbers))
+            for numbers in _in_parts([job.number for job in jobs]):
+                self.outbox.append(Returned(phase.incarnation, message.run, numbers))
             return 0
         self._unacked.append(message.batch)
         stale = self._clock_sync.is_stale(message.sent_ns, now_ns)
@@ -549,9 +551,9 @@ class WorkerMachine:
             self._to_return += self.phase.held.remove_unstarted()  # users put some back
         if self._unacked:
             self.report()
-        if self._unacked:
-            self.outbox.append(Ack(self.incarnation, self._joined[0], self._unacked))
-            self._unacked = []
+        for batches in _in_parts(self._unacked):
+            self.outbox.append(Ack(self.incarnation, self._joined[0], batches))
+        self._unacked = []
         numbers, self._to_return = self._to_return, []
         self._return(numbers)
 
@@ -563,16 +565,16 @@ class WorkerMachine:
         finished = phase.held.finished[:]
         phase.held.finished.clear()
         phase.held.reported += len(finished)
-        packed = pack_completed(finished, phase.origin_ns)
-        schema = schema_number(packed)
-        acked, self._unacked = self._unacked, []
-        self.outbox.append(
-            Results(phase.incarnation, phase.run, phase.phase, acked, pack(packed), schema)
-        )
+        acked, self._unacked = self._unacked[:MAX_NUMBERS], self._unacked[MAX_NUMBERS:]
+        for packed, schema in _pack_results(finished, phase.origin_ns):
+            self.outbox.append(
+                Results(phase.incarnation, phase.run, phase.phase, acked, packed, schema)
+            )
+            acked = []
 
     def _return(self, numbers: list[int]) -> None:
-        if numbers:
-            self.outbox.append(Returned(self.incarnation, self._joined[0], numbers))
+        for some in _in_parts(numbers):
+            self.outbox.append(Returned(self.incarnation, self._joined[0], some))
 
     def report_profile(self, phase: WorkerPhase, profile: CpuProfile) -> None:
         """Report where this process spent CPU time in a phase, which is over."""
@@ -750,3 +752,22 @@ class WorkerMachine:
         self.actions.append(CloseJobs())
         reason = self._exit[0] if self._exit else ""
         self.outbox.append(Bye(self.incarnation, reason[:MAX_TEXT]))
+
+
+def _in_parts(numbers: list[int]) -> Iterator[list[int]]:
+    """As many lists as it takes for each to fit into a message."""
+    for at in range(0, len(numbers), MAX_NUMBERS):
+        yield numbers[at : at + MAX_NUMBERS]
+
+
+def _pack_results(finished: list[Completed], origin_ns: int) -> Iterator[tuple[bytes, int]]:
+    """The results and their schema's number, in as many parts as it takes for each to fit into a
+    message."""
+    columns = pack_completed(finished, origin_ns)
+    packed = pack(columns)
+    if len(packed) <= MAX_RESULT_BYTES or len(finished) == 1:
+        yield packed, schema_number(columns)
+        return
+    half = len(finished) // 2
+    yield from _pack_results(finished[:half], origin_ns)
+    yield from _pack_results(finished[half:], origin_ns)

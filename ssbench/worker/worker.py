@@ -159,7 +159,7 @@ class Worker:
             self._pool.fetch_jobs()
         self._channel.flush()
         hello = machine.hello(now_ns)
-        if hello and self._transport.send(hello):
+        if hello and self._transport.send(hello._replace(secret=self._transport.secret)):
             machine.hello_sent(now_ns)
         rejection = self._transport.rejection()
         if rejection:

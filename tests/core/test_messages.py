@@ -16,8 +16,10 @@ from ssbench.core import messages
 from ssbench.core.errors import MessageError, ProtocolError
 from ssbench.core.messages import (
     MAX_MESSAGE_BYTES,
+    MAX_NUMBERS,
     MAX_TEXT,
     PROTOCOL,
+    SECRET_BYTES,
     Ack,
     Bye,
     ControlState,
@@ -38,6 +40,7 @@ from ssbench.core.messages import (
     Returned,
     decode,
     encode,
+    is_sealed,
     pack,
     unpack,
 )
@@ -67,7 +70,10 @@ intervals = st.lists(st.builds(NetworkInterval, span, natural, st.none() | span)
 network_results = st.builds(NetworkResult, st.lists(span, max_size=3), intervals, intervals)
 
 ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
-    Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text, schemas, natural),
+    Hello: st.builds(
+        Hello, natural, natural, text, natural, text, natural, text, schemas, natural,
+        st.binary(min_size=SECRET_BYTES, max_size=SECRET_BYTES),
+    ),
     Heartbeat: st.builds(
         Heartbeat, natural, natural, clock, span_ns, span_ns, natural, natural,
         clock,
@@ -97,6 +103,9 @@ ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
     ),
 }  # fmt: skip
 any_message = st.one_of(*ANY_MESSAGE.values())
+
+
+SEAL = bytes(8)  #: of the length of one
 
 
 def as_lists(value: object) -> object:
@@ -197,7 +206,7 @@ def test_decoding_a_long_message_uses_bounded_memory() -> None:
 def test_a_long_message_of_ours_is_read() -> None:
     control_state = next(m for m in map(decode, recorded("frames")) if isinstance(m, ControlState))
     crowd = control_state._replace(workers={number << 40: (9, None) for number in range(30_000)})
-    for message in (crowd, Returned(5, "r", list(range(70_000, 170_000)))):
+    for message in (crowd, Returned(5, "r", list(range(70_000, 70_000 + MAX_NUMBERS)))):
         assert len(encode(message)) > 300_000
         assert encode(decode(encode(message))) == encode(message)
 
@@ -217,13 +226,16 @@ def test_a_message_too_long_is_rejected_undecoded() -> None:
         ([PROTOCOL, 5, 1, ""], "unknown type"),
         ([PROTOCOL, ["bye"], 1, ""], "unknown type"),
         ([PROTOCOL, "bye", 1], "length"),
-        ([PROTOCOL, "bye", 1, "", 1], "length"),
-        ([PROTOCOL, "bye", -1, ""], r"bye: Expected `int` >= 0 - at `\$\[0\]`"),
-        ([PROTOCOL, "bye", True, ""], "bye: Expected `int`"),
-        ([PROTOCOL, "bye", 1, b""], "bye: Expected `str`"),
-        ([PROTOCOL, "bye", 1, "x" * (MAX_TEXT + 1)], "bye: Expected `str` of length <= 4096"),
-        ([PROTOCOL, "ack", 1, "", [1, -1]], "ack: Expected `int` >= 0"),
-        ([PROTOCOL, "hello", *[1] * 7, [], 1], "hello: Expected `str`"),
+        ([PROTOCOL, "bye", 1, "", SEAL, SEAL], "length"),
+        ([PROTOCOL, "bye", 1, "", 1], "bye: no seal"),
+        ([PROTOCOL, "bye", 1, "", "x" * 8], "bye: no seal"),
+        ([PROTOCOL, "ack", 1, "", [0] * (MAX_NUMBERS + 1), SEAL], "of length <= 65536"),
+        ([PROTOCOL, "bye", -1, "", SEAL], r"bye: Expected `int` >= 0 - at `\$\[0\]`"),
+        ([PROTOCOL, "bye", True, "", SEAL], "bye: Expected `int`"),
+        ([PROTOCOL, "bye", 1, b"", SEAL], "bye: Expected `str`"),
+        ([PROTOCOL, "bye", 1, "x" * (MAX_TEXT + 1), SEAL], "bye: Expected `str` of length <= 4096"),
+        ([PROTOCOL, "ack", 1, "", [1, -1], SEAL], "ack: Expected `int` >= 0"),
+        ([PROTOCOL, "hello", *[1] * 7, [], 1, bytes(SECRET_BYTES), SEAL], "hello: Expected `str`"),
         (
             [
                 PROTOCOL,
@@ -308,7 +320,7 @@ def test_a_hello_of_another_protocol_is_escaped_and_truncated() -> None:
 @pytest.mark.parametrize("moving", [[], {1: -1}, {-1: 1}, {"1": 1}, dict.fromkeys(range(65), 1)])
 def test_impossible_progress_of_files_is_rejected(moving: Any) -> None:
     with pytest.raises(MessageError, match="heartbeat: Expected"):
-        decode(pack([PROTOCOL, "heartbeat", 1, 1, 0, 0, 0, 0, 0, 0, moving]))
+        decode(pack([PROTOCOL, "heartbeat", 1, 1, 0, 0, 0, 0, 0, 0, moving, SEAL]))
 
 
 @pytest.mark.parametrize("clock_ns", [-(2**63), 2**63 - 1, 2**64 - 1])
@@ -321,6 +333,19 @@ def test_absurd_clocks_are_rejected(clock_ns: int) -> None:
 def test_spans_of_time_are_finite(seconds: float) -> None:
     with pytest.raises(MessageError, match="control: Expected `float`"):
         decode(encode(IDLE._replace(timeout_s=seconds)))
+
+
+@given(any_message.filter(lambda message: hasattr(message, "incarnation")), st.data())
+def test_only_a_worker_s_own_secret_seals_a_message(message: Message, data: st.DataObject) -> None:
+    own, other = (data.draw(st.binary(min_size=16, max_size=16)) for _ in range(2))
+    sealed = encode(message, own)
+    assert is_sealed(sealed, own)
+    assert is_sealed(sealed, other) == (own == other)
+    at = data.draw(st.integers(0, len(sealed) - 1))
+    changed = sealed[:at] + bytes([sealed[at] ^ data.draw(st.integers(1, 255))]) + sealed[at + 1 :]
+    with suppress(MessageError):
+        decode(changed)
+        assert not is_sealed(changed, own)
 
 
 def test_plain_data_round_trips() -> None:

@@ -9,11 +9,12 @@ from contextlib import ExitStack, suppress
 import pytest
 import zmq
 
-from ssbench.core.messages import ControlState, Heartbeat, Hello, Host, Ready, encode
+from ssbench.core.messages import ControlState, Heartbeat, Host, Ready, encode
 from ssbench.core.model import Phase
 from tests.e2e.commands import Commands, Ended, Started, finished, free_ports
 from tests.fakes.hostile_peers import (
     OTHER_TOOLS,
+    OWN_SECRET,
     Listener,
     a_gigabyte_announced,
     call,
@@ -26,7 +27,7 @@ from tests.fakes.hostile_peers import (
 from tests.fakes.terminal import steering
 
 RUN_S = 4
-#: Of the master; bombs of 8 MB unfold into less than 100.
+#: Of the master; bombs of 2 MB unfold into less than 100.
 MOST_MEMORY_MB = 400
 #: Who doesn't fit the work port, the results port, the control port. (Who fits the first one, and
 #: needs no key, may take jobs: the master says so when it begins.)
@@ -106,7 +107,8 @@ def test_malformed_frames_and_impossible_messages_are_rejected(commands: Command
         state = listener.control_state(
             lambda state: state.phase == Phase.RUN and len(state.workers) == 2
         )
-        for frame in (*nasty_frames(), *forged(state), hello("nobody\x1b[2J")):
+        someone = next(iter(state.workers))
+        for frame in (*nasty_frames(), *forged(state), hello("nobody\x1b[2J", someone)):
             listener.send(frame)
         listener.control_state(lambda later: later.serial > state.serial + 1)
         memory_mb = peak_mb(run.pid)
@@ -146,11 +148,13 @@ def test_a_worker_with_absurd_clocks_does_not_end_the_run(commands: Commands) ->
         state = listener.control_state(
             lambda state: state.phase == Phase.RUN and len(state.workers) == 2
         )
-        listener.send(encode(Hello(815, 0, "nobody", 0, "host", 1, "1")))
+        listener.send(hello("nobody"))
         for clock_ns, wall_ns, origin_ns in ((far, -far, -far), (-far, far, far), (0, 0, far)):
             state = listener.control_state(lambda later, past=state: later.serial > past.serial + 1)
-            listener.send(encode(Heartbeat(815, state.serial, clock_ns, 0, 0, 0, 0, wall_ns)))
-            listener.send(encode(Ready(815, state.run, state.phase, False, origin_ns)))
-            listener.send(encode(Host(815, far, "", {"cpu_percent": 1.0})))
+            listener.send(
+                encode(Heartbeat(815, state.serial, clock_ns, 0, 0, 0, 0, wall_ns), OWN_SECRET)
+            )
+            listener.send(encode(Ready(815, state.run, state.phase, False, origin_ns), OWN_SECRET))
+            listener.send(encode(Host(815, far, "", {"cpu_percent": 1.0}), OWN_SECRET))
         ended = run.wait().fine()
     must_be_whole(ended)

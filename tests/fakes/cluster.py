@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -332,7 +332,9 @@ class Cluster:
             if self._chaos.arrivals_ns(self.now_ns):
                 worker.deliver(state)
 
-    def receive(self, timeout_s: float, *, or_writable: bool = False) -> Iterator[Message]:
+    def receive(
+        self, timeout_s: float, secrets: Mapping[int, bytes], *, or_writable: bool = False
+    ) -> Iterator[Message]:
         until_ns = self.now_ns + max(int(timeout_s * SECOND), 1)
         while not (found := self._arrived()) and self.now_ns < until_ns:
             self.now_ns = min(self.now_ns + STEP_NS, until_ns)

@@ -11,14 +11,16 @@ import zmq
 
 from ssbench.core.columns import pack_results
 from ssbench.core.messages import (
-    MAX_MESSAGE_BYTES,
+    MAX_WORKER_MESSAGE_BYTES,
     PROTOCOL,
+    SECRET_BYTES,
     Ack,
     Bye,
     ControlState,
     Expired,
     Hello,
     Jobs,
+    Leaving,
     Ready,
     Results,
     Returned,
@@ -88,13 +90,14 @@ def nasty_frames() -> list[bytes]:
     real = [data for data in recorded("frames") if type(decode(data)) is not ControlState]
     frames += [pack([PROTOCOL + 1, "bye", 1, "x"]), pack({"a": 1}), b"", pack([PROTOCOL, "boo"])]
     frames += [b"\x81\x01" * 100_000, b"\x91" * 1_000_000]
-    frames += [b"\xdd\x00\x7f\x00\x00" + b"\x90" * 0x7F0000, bytes(MAX_MESSAGE_BYTES)]
+    frames += [b"\xdd\x00\x1f\x00\x00" + b"\x90" * 0x1F0000, bytes(MAX_WORKER_MESSAGE_BYTES)]
     frames += [data[:-1] for data in real]
     return frames
 
 
 def forged(control_state: ControlState) -> list[bytes]:
-    """Messages of the right form that lie, in the run of a control state."""
+    """Messages of the right form that lie, in the run of a control state: most of them say to be of
+    a worker that it lists."""
     someone, nobody = next(iter(control_state.workers)), 4711
     run, phase = control_state.run, control_state.phase
     rows = [Result(*[0] * RESULT_NUMBERS)._replace(number=10**9 + n, status=200) for n in range(3)]
@@ -107,18 +110,28 @@ def forged(control_state: ControlState) -> list[bytes]:
         Results(someone, "another", phase, [], mine),
         Results(someone, run, Phase.CLEANUP, [], mine),
         Results(nobody, run, phase, [10**9], mine),
-        Ack(nobody, run, [1, 2, 3]), Ack(someone, run, [10**9]),
-        Returned(nobody, run, [1, 2, 3]), Returned(someone, run, [10**9]),
-        Ready(nobody, run, phase, True), Bye(nobody, "gone\x1b[2J"),
-        Expired(nobody, 10**9),
+        *[Results(someone, run, phase, [], pack(pack_results([rows[0]._replace(number=number)])))
+          for number in range(1, 200)],
+        Ack(nobody, run, [1, 2, 3]), Ack(someone, run, list(range(100))),
+        Returned(nobody, run, [1, 2, 3]), Returned(someone, run, list(range(1000))),
+        Ready(nobody, run, phase, True), Ready(someone, run, phase, True),
+        Bye(nobody, "gone\x1b[2J"), Bye(someone, "gone"), Leaving(someone),
+        Expired(nobody, 10**9), Expired(someone, 1),
         Jobs(run, phase, 1, 0, b""), control_state,
     ]  # fmt: skip
-    return [encode(lie) for lie in lies]
+    return [encode(lie, OWN_SECRET) for lie in lies]
 
 
-def hello(worker_id: str) -> bytes:
+#: What hostile peers seal their messages with.
+OWN_SECRET = b"hostile".ljust(SECRET_BYTES, b"!")
+
+
+def hello(worker_id: str, previous: int = 0) -> bytes:
     """Somebody who will never do anything."""
-    return encode(Hello(815, 0, worker_id, 0, "host\x1b]0;owned\x07", 1, "\x9b31m"))
+    who = Hello(
+        815, previous, worker_id, 0, "host\x1b]0;owned\x07", 1, "\x9b31m", secret=OWN_SECRET
+    )
+    return encode(who, OWN_SECRET)
 
 
 class Listener:

@@ -50,7 +50,10 @@ class ScriptedWorker:
                 self._answer(state)
             here = self.state is not None and self.incarnation in self.state.workers
             if not here and time.monotonic() >= next_hello:
-                said = Hello(self.incarnation, 0, self._id, 4, "host", 1, self._release)
+                said = Hello(
+                    self.incarnation, 0, self._id, 4, "host", 1, self._release,
+                    secret=self.transport.secret,
+                )  # fmt: skip
                 next_hello = time.monotonic() + (0.2 if self.transport.send(said) else 0.01)
             data = self.transport.receive() if here else None
             message = decode(data) if data else None

@@ -497,6 +497,7 @@ def test_a_worker_for_metrics_only_may_leave_a_run() -> None:
         here.master.keep_workers(lambda: metrics.answered_serial)
         sender = WorkerTransport("127.0.0.1", here.transport.ports, None)
         here.stack.callback(sender.close)
+        sender.secret = metrics.hello.secret
         bye = Bye(metrics.hello.incarnation, "stopped")
         here.master.keep_workers(lambda: sender.send(bye) and metrics not in workers.values())
         outcome = here.master.run_phase(PhasePlan(Phase.RUN, Ledger(500), 4))

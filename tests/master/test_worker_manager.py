@@ -301,6 +301,9 @@ def test_between_phases_it_has_neither_settings_nor_flags() -> None:
 
 def test_rejected_credentials_are_to_be_renewed_and_broadcast() -> None:
     here = Scene()
+    here.deliver(Expired(7, 1))
+    assert not here.manager.renewal_wanted, "no worker of this master"
+    here.deliver(hello(7))
     here.deliver(Expired(7, 0))
     assert not here.manager.renewal_wanted, "those of before"
     here.deliver(Expired(7, 1))

@@ -125,7 +125,7 @@ def test_a_peer_without_the_key_neither_sends_nor_receives_and_is_logged_once(
                 rejected.try_all()
                 master.send_control_state(IDLE)
                 assert not master.send_jobs(encode(Jobs("r", 2, 1, 0, b"")))
-                assert list(master.receive(0.01)) == []
+                assert list(master.receive(0.01, {})) == []
                 told(master, lines)
             assert rejected.got() == []
         addresses = []
@@ -159,7 +159,7 @@ def test_a_peer_with_another_protocol_is_logged(channel: str, data: bytes) -> No
         with socket.create_connection(("127.0.0.1", port)) as sock:
             sock.sendall(data)
             assert until(lambda: told(master, lines))
-        assert list(master.receive(0.02)) == []
+        assert list(master.receive(0.02, {})) == []
         assert len(lines) == 1
         assert re.match(rf"Rejected a peer at {SOMEWHERE}, port {port}: ", lines[0])
 
@@ -246,7 +246,7 @@ def tended(transport: WorkerTransport, control: Control) -> bool:
 
 def second_hears(master: MasterTransport, transport: WorkerTransport) -> bool:
     master.send_control_state(IDLE)
-    return transport.send(Bye(1, "")) and bool(list(master.receive(0.01)))
+    return transport.send(Bye(1, "")) and bool(list(master.receive(0.01, {})))
 
 
 def refusal_of(transport: WorkerTransport) -> str:
@@ -324,7 +324,7 @@ def test_peers_of_other_protocols_get_no_job_without_a_key(said: bytes) -> None:
         socks = [call(port, said) for port in (master.ports.work, master.ports.results)]
         try:
             assert not until(lambda: master.send_jobs(b"a job"), GRACE_S)
-            assert list(master.receive(0)) == []
+            assert list(master.receive(0, {})) == []
             assert master.rejected == 0
             with worker_of(master) as (transport, _):
                 transport.open_work(2)

@@ -28,7 +28,7 @@ def test_malformed_messages_are_rejected_and_counted(caplog: pytest.LogCaptureFi
                 rejected.send(data)
             rejected.send(encode(Bye(1, "x")))
             received: list[Message] = []
-            assert until(lambda: bool(received.extend(master.receive(0.05)) or received))
+            assert until(lambda: bool(received.extend(master.receive(0.05, {})) or received))
         assert received == [Bye(1, "x")]
         assert master.rejected == 3
         assert "Rejected a message on the results port" in caplog.text
@@ -68,7 +68,7 @@ def test_many_messages_all_arrive_without_starving_the_loop() -> None:
             nonlocal sent
             while sent < count and transport.send(Expired(1, sent)):
                 sent += 1
-            some = [m.token_serial for m in master.receive(0.02) if isinstance(m, Expired)]
+            some = [m.token_serial for m in master.receive(0.02, {}) if isinstance(m, Expired)]
             assert len(some) <= RECEIVED_AT_ONCE
             got.extend(some)
             return len(got) == count
@@ -82,7 +82,7 @@ def test_waiting_for_messages_is_bounded() -> None:
     with MasterTransport("127.0.0.1", ANY, None) as master:
         for timeout_s, most_s in ((-5, 0.2), (0, 0.2), (0.05, 0.5)):
             started = time.monotonic()
-            assert list(master.receive(timeout_s)) == []
+            assert list(master.receive(timeout_s, {})) == []
             assert time.monotonic() - started < most_s
 
 

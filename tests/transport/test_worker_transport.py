@@ -93,7 +93,7 @@ def test_closing_sends_the_last_messages() -> None:
     with MasterTransport("127.0.0.1", ANY, None) as master:
         with worker_of(master) as (transport, _control):
             assert until(lambda: transport.send(Bye(1, "last words")))
-        assert next(iter(master.receive(PATIENCE_S))) == Bye(1, "last words")
+        assert next(iter(master.receive(PATIENCE_S, {}))) == Bye(1, "last words")
 
 
 def test_a_worker_out_of_descriptors_reports_it() -> None:

@@ -11,6 +11,7 @@ import pytest
 from ssbench.core.columns import pack_jobs
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
+    MAX_WORKER_MESSAGE_BYTES,
     Ack,
     Bye,
     Expired,
@@ -26,7 +27,7 @@ from ssbench.core.messages import (
     Returned,
     encode,
 )
-from ssbench.core.model import NONE_NS, Job, Phase, Timing
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Job, Phase, Result, Timing
 from ssbench.worker.machine import (
     NO_MASTER_WARNING_S,
     CheckNetwork,
@@ -479,6 +480,23 @@ def test_a_batch_is_acknowledged_before_any_of_its_jobs_starts() -> None:
     (results,) = here.all_of(Results)
     assert [row.number for row in rows_of(results)] == [1, 2, 3]
     assert (results.run, results.phase, results.acked) == (RUN, Phase.RUN, [])
+
+
+def test_large_results_are_split_into_messages_that_the_master_takes() -> None:
+    here = at_work(users=64)
+    here.arrive(*range(1, 65))
+    deleted = tuple(range(10_000, 20_000))
+    for job in here.start(64):
+        row = Result(*[0] * RESULT_NUMBERS)._replace(
+            number=job.number, others=deleted, statuses=(404,) * len(deleted)
+        )
+        here.phase.held.finished.append(row)
+    here.machine.report()
+    here.settle()
+    parts = here.all_of(Results)
+    assert max(len(encode(part)) for part in parts) <= MAX_WORKER_MESSAGE_BYTES
+    assert [row.number for part in parts for row in rows_of(part)] == list(range(1, 65))
+    assert [number for part in parts for number in part.acked] == []
 
 
 def test_results_take_acknowledgements_along() -> None:

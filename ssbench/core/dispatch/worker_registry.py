@@ -102,6 +102,7 @@ class WorkerRegistry:
     def __init__(self, timeout_s: float) -> None:
         self.timeout_ns = int(timeout_s * SECOND_NS)
         self.workers: dict[int, WorkerState] = {}
+        self.secrets: dict[int, bytes] = {}  #: incarnation -> what its messages are sealed with
         self.refused: dict[int, str] = {}  #: incarnation -> why
         self.users = 0  #: to assign to workers
         self.groups: tuple[int, ...] = ()  #: these users by group; () if there is one group
@@ -159,6 +160,8 @@ class WorkerRegistry:
         if hello.incarnation in self.workers or hello.incarnation in self._departed:
             return None, []
         before = self.workers.get(hello.previous)
+        if before and before.hello.secret != hello.secret:
+            before = None  # another worker's, which control states show to everybody
         namesake = self._by_name.get(hello.worker_id)
         if namesake and namesake is not before and now_ns - namesake.fresh_ns < SILENT_NS:
             taken = f'the worker id "{hello.worker_id}" is taken by {namesake.name}'
@@ -180,6 +183,7 @@ class WorkerRegistry:
         self._forget_refusal(hello.incarnation)
         worker = WorkerState(index, hello, fresh_ns=now_ns)
         self.workers[hello.incarnation] = self._by_name[hello.worker_id] = worker
+        self.secrets[hello.incarnation] = hello.secret
         self.load_workers += not worker.metrics_only
         self.allocate_users()
         return worker, replaced
@@ -204,6 +208,7 @@ class WorkerRegistry:
 
     def _drop(self, worker: WorkerState) -> None:
         del self.workers[worker.hello.incarnation]
+        del self.secrets[worker.hello.incarnation]
         self.load_workers -= not worker.metrics_only
         if self._by_name.get(worker.hello.worker_id) is worker:
             del self._by_name[worker.hello.worker_id]
