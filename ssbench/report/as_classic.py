@@ -21,7 +21,8 @@ def render_classic(report: Report) -> str:
 
     0.3.9 had runs alone: a series or a comparison is as with --wide.
     """
-    return run_text(report, None, _block) if report.kind == "run" else render_wide(report)
+    is_run = report.kind == "run"
+    return run_text(report, None, _block, classic=True) if is_run else render_wide(report)
 
 
 def _block(report: Report, row: Row, _most: int | None) -> Iterator[str]:

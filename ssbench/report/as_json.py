@@ -87,7 +87,7 @@ def _value(value: Any, unit: Unit) -> Any:
             for name, each in scaled
         }
     if isinstance(value, Note):
-        return {**value.figures, "sentence": value.sentence}
+        return {**value.figures, "severity": value.level.value, "sentence": value.sentence}
     if isinstance(value, list | tuple):
         notes = [each for each in value if not isinstance(each, Note) or "json" in each.formats]
         return [_value(each, unit) for each in notes]

@@ -13,8 +13,7 @@ from ssbench.report.page_tables import facts_of, notes_of, shown, tables_of, tit
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
 _LIST_MARK = re.compile(r"^(\d*)([-+.)])(?=\s|$)")
 
-_LEVELS = {Level.NOTE: "Note: ", Level.WARNING: "**Warning:** ", Level.SEVERE: "**WARNING:** "}
-_PREFIXES = {level.name.lower(): prefix for level, prefix in _LEVELS.items()}
+_PREFIXES = {Level.NOTE: "Note: ", Level.WARNING: "**Warning:** ", Level.SEVERE: "**WARNING:** "}
 
 
 def render_markdown(report: Report) -> str:

@@ -70,8 +70,12 @@ _RULE = "-" * 69
 Block = Callable[[Report, Row, int | None], Iterator[str]]
 
 
-def run_text(report: Report, most: int | None, block: Block) -> str:
-    """A run but for its summary, ending with a newline."""
+def run_text(report: Report, most: int | None, block: Block, *, classic: bool = False) -> str:
+    """A run but for its summary, ending with a newline.
+
+    :param classic: no severity begins the lines about the load generator: they never had one.
+    """
+    generator = report["load_generator"].notes or ()
     lines = ["", *_header(report), "", *_scenario_table(report)]
     for row in report.operations:
         lines += ["", row["operation"], *block(report, row, most)]
@@ -92,7 +96,9 @@ def run_text(report: Report, most: int | None, block: Block) -> str:
         section_lines(report["counters"], most),
         [spread] if spread else [],
         [*note_lines(report["steadiness"].notes), *note_lines(report["notes"].notes)],
-        note_lines(report["load_generator"].notes),
+        [n.sentence for n in generator if "text" in n.formats]
+        if classic
+        else note_lines(generator),
         *(section_lines(section, most) for section in others),
         note_lines(report["warnings"].notes),
         threshold_lines(report),
@@ -121,7 +127,7 @@ def _header(report: Report) -> Iterator[str]:
     yield f"Object expiration (X-Delete-After): {settings['delete_after']} (sec)"
     if not report.legacy and version is not None:
         yield from _more_header(report)
-    yield from note_lines(report["ending"].notes)
+    yield from (note.sentence for note in report["ending"].notes or ())  # in capitals
 
 
 def _when(run: Section, settings: Section) -> str:

@@ -31,6 +31,7 @@ from ssbench.report.model import (
     WORD,
     Fact,
     Interval,
+    Level,
     Note,
     Report,
     Section,
@@ -236,9 +237,8 @@ def _summary(found: Comparison) -> Iterator[Note]:
         taken = [str(at + 1) for at in (0, other) if found.runs[at].disturbed]
         if taken:
             runs = f"run{'s' if len(taken) > 1 else ''} {' and '.join(taken)}"
-            yield plain_note(
-                f"Other processes used the cores in {runs}, which may explain a difference."
-            )
+            text = f"Other processes used the cores in {runs}, which may explain a difference."
+            yield Note(Level.WARNING, text, {}, "text")
 
 
 def _difference(measure: _Measure, change: Change) -> str:

@@ -20,17 +20,19 @@ from ssbench.core.stats.headroom import (
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import plural, printable
 from ssbench.report.model import (
+    ALL,
     COUNT,
     PERCENT,
     SECONDS,
     THROUGHPUT,
     WORD,
     Fact,
+    Level,
+    Note,
     Section,
     Table,
     Unit,
     fact,
-    plain_note,
     section_of,
 )
 
@@ -65,7 +67,10 @@ def load_generator_section(stats: RunStats) -> Section:
     """Whether it was the limit of the throughput, and why."""
     verdict = stats.verdict()
     whose = bottleneck(stats, verdict)
-    words = list(_sentences(verdict, whose))
+    # ssbench 0.3.9 recorded no metrics of hosts.
+    formats = "json" if stats.run.legacy else ALL
+    shown = [structs.replace(note, formats=formats) for note in _notes(verdict, whose)]
+    words = [note.sentence for note in shown]
     findings = Table.of("findings", [_finding_facts(finding) for finding in verdict.findings])
     busiest = structs.asdict(verdict.busiest) if verdict.busiest else None
     loop, core = _rounded(verdict.busiest_loop_percent), _rounded(verdict.busiest_core_percent)
@@ -82,33 +87,34 @@ def load_generator_section(stats: RunStats) -> Section:
         fact("own_failures", verdict.own_failures, COUNT, "for want of its own resources", "json"),
         fact("hosts", host_table(verdict.hosts), WORD, "the busiest first", "json"),
     ]
-    # ssbench 0.3.9 recorded no metrics of hosts.
-    shown = [] if stats.run.legacy else [plain_note(line) for line in words]
     return Section("load_generator", facts=facts, notes=shown)
 
 
-def _sentences(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[str]:
+def _notes(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[Note]:
     """A sentence for each cause, or one that there was none; and for each host that was taken."""
     if verdict.own_failures:
-        yield (
+        yield _note(
+            Level.SEVERE,
             f"The load generator was the bottleneck: {plural(verdict.own_failures, 'operation')}"
             " failed because its own host had no file descriptor, port or memory left (see"
-            " ERRORS): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts"
+            " ERRORS): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts",
         )
     elif whose is Bottleneck.UNKNOWN:
-        yield (
+        yield _note(
+            Level.PLAIN,
             "Load generator: unknown whether it was the bottleneck (no whole second with metrics"
-            " of its hosts)"
+            " of its hosts)",
         )
     if verdict.workers_gone:
-        yield (
+        yield _note(
+            Level.SEVERE,
             "The load generator was the bottleneck: all its workers were gone before the run's end,"
-            " and no user ran without them"
+            " and no user ran without them",
         )
     yield from map(_finding, verdict.findings[:_MOST_SENTENCES])
     more = len(verdict.findings) - _MOST_SENTENCES
     if more > 0:
-        yield f"{more} more findings of this kind (--json has all)"
+        yield _note(Level.PLAIN, f"{more} more findings of this kind (--json has all)")
     if verdict.headroom is Headroom.ENOUGH:
         used = verdict.busiest_loop_percent
         used_text = "N/A" if used is None else f"{used:.0f} %"
@@ -116,21 +122,28 @@ def _sentences(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[str]:
         if verdict.hosts:
             busy = f"host: {verdict.hosts[0].cpu_percent:.0f} % busy"
         had = "was not the bottleneck" if whose is not Bottleneck.NO_STORE else "had cores left"
-        yield f"The load generator {had}: ssbench used at most {used_text} of a core ({busy})"
+        text = f"The load generator {had}: ssbench used at most {used_text} of a core ({busy})"
+        yield _note(Level.PLAIN, text)
     yield from other_work(verdict.hosts)
 
 
-def _finding(finding: Shortage) -> str:
+def _note(level: Level, sentence: str) -> Note:
+    return Note(level, sentence, {})
+
+
+def _finding(finding: Shortage) -> Note:
     said, helps = _CAUSES[finding.cause]
     said = said.format(value=finding.value, value_ms=1000 * finding.value)
     who = finding.who
     if finding.cause is Cause.CORE and not who.worker_id:
         helps = _FASTER_MASTER
-    at_times = "" if finding.share >= MOST_OF_THE_TIME else " at times"
+    mostly = finding.share >= MOST_OF_THE_TIME
+    at_times = "" if mostly else " at times"
     name = f"host {printable(who.host)}" if finding.cause in _OF_HOSTS else _name(who)
-    return (
+    return _note(
+        Level.SEVERE if mostly else Level.WARNING,
         f"{name[0].upper()}{name[1:]} {said} for {finding.seconds} of {finding.of_seconds} s:"
-        f" the load generator was the bottleneck{at_times}; {helps}"
+        f" the load generator was the bottleneck{at_times}; {helps}",
     )
 
 
@@ -141,7 +154,7 @@ def _name(who: Who | None) -> str:
     return f"worker {printable(who.worker_id)}{host}" if who.worker_id else f"the master{host}"
 
 
-def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:
+def other_work(hosts: Sequence[HostLoad]) -> Iterator[Note]:
     """A sentence for each host whose cores other processes took."""
     for host in hosts:
         if host.taken:
@@ -149,10 +162,11 @@ def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:
             delay = (
                 f"ssbench waited for a core {waited} of the time, which adds to the latencies, and "
             )
-            yield (
+            yield _note(
+                Level.WARNING,
                 f"Other processes used {host.other_percent:.0f} % of all cores of"
                 f" {printable(host.host) or 'a host'}: {'' if waited == '0 %' else delay}a store on"
-                " that host had less CPU; give the load generator a host of its own"
+                " that host had less CPU; give the load generator a host of its own",
             )
 
 

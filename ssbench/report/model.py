@@ -147,12 +147,17 @@ class Series(Struct, frozen=True):
 
 
 class Level(Enum):
-    """How grave a note is; the values begin its line."""
+    """How grave a note is, from the gravest on; the same in all formats."""
 
-    PLAIN = ""
-    NOTE = "Note: "
-    WARNING = "Warning: "
-    SEVERE = "WARNING: "
+    SEVERE = "severe"  #: the figures are not those of what was asked for
+    WARNING = "warning"  #: they are, but must not be quoted without this
+    NOTE = "note"  #: what explains them
+    PLAIN = "plain"
+
+    @property
+    def prefix(self) -> str:
+        """What begins its line."""
+        return {"severe": "WARNING: ", "warning": "Warning: ", "note": "Note: "}.get(self.value, "")
 
 
 class Note(Struct, frozen=True):

@@ -142,25 +142,28 @@ _CUT_OFF = "INCOMPLETE: some results of the run are missing; the figures below c
 _MOST_CHANGES = 5  #: of the number of users that a line names
 
 
-def ending_lines(stats: RunStats, parts: Sequence[Part] = ()) -> Iterator[str]:
+def ending_notes(stats: RunStats, parts: Sequence[Part] = ()) -> Iterator[Note]:
     """Whether runs were merged, what is missing, how the run ended, and whether fewer users ran
     than asked for."""
     if parts:
         common, whole = common_s(parts)
-        yield (
+        yield Note(
+            Level.PLAIN,
             f"MERGED: the runs of {len(parts)} masters as one, by the clocks of the masters; they"
-            f" ran together for {common:.1f} of {whole:.1f} s"
+            f" ran together for {common:.1f} of {whole:.1f} s",
+            {},
         )
     if not stats.run.complete:
-        yield _CUT_OFF
-        yield from (f"  {printable(fault)}" for fault in stats.run.damage)
+        yield Note(Level.SEVERE, _CUT_OFF, {})
+        for fault in stats.run.damage:
+            yield Note(Level.SEVERE, f"  {printable(fault)}", {}, "text")
     for footer in stats.run.footers.values():
         if footer.ended in _ENDINGS:
             reason = f" ({printable(footer.reason)})" if footer.reason else ""
-            yield _ENDINGS[footer.ended] + reason
+            yield Note(Level.SEVERE, _ENDINGS[footer.ended] + reason, {})
         elif footer.reason:
-            yield f"Ended early: {printable(footer.reason)}"
-    yield from _missing_users(stats)
+            yield Note(Level.NOTE, f"Ended early: {printable(footer.reason)}", {})
+    yield from (Note(Level.SEVERE, line, {}) for line in _missing_users(stats))
 
 
 def _missing_users(stats: RunStats) -> Iterator[str]:
@@ -384,11 +387,13 @@ def _last_start(stats: RunStats) -> Iterator[Note]:
 
 def notes_of_compared(stats: RunStats, hosts: Sequence[HostLoad]) -> list[Note]:
     """What is wrong with a run that is compared: each line is about its figures."""
-    missing = Note(Level.WARNING, "some of its results are missing", {})
+    missing = Note(Level.SEVERE, "some of its results are missing", {})
     found = [] if stats.run.complete else [missing]
-    found += [plain_note(f"{line}; the run is not judged") for line in _missing_users(stats)]
+    found += [
+        Note(Level.SEVERE, f"{line}; the run is not judged", {}) for line in _missing_users(stats)
+    ]
     found += [note for note in steadiness_notes(stats) if "text" in note.formats]
-    return [*found, *map(plain_note, other_work(hosts))]
+    return [*found, *other_work(hosts)]
 
 
 def cause_text(kind: int, status: int) -> str:

@@ -21,6 +21,7 @@ from ssbench.report.model import (
     WORD,
     Column,
     Distribution,
+    Level,
     Report,
     Row,
     Table,
@@ -62,8 +63,13 @@ def title_of(report: Report) -> tuple[str, list[str]]:
     ]
 
 
-def notes_of(report: Report) -> Iterator[tuple[str, str]]:
-    """(class, sentence) of what a reader should know beside the figures."""
+def notes_of(report: Report) -> list[tuple[Level, str]]:
+    """What a reader should know beside the figures: the gravest first."""
+    order = list(Level)
+    return sorted(_notes(report), key=lambda note: order.index(note[0]))
+
+
+def _notes(report: Report) -> Iterator[tuple[Level, str]]:
     keys = (
         "ending", "changes", "", "steadiness", "notes", "load_generator", "warnings", "counters",
         "remarks",
@@ -72,15 +78,15 @@ def notes_of(report: Report) -> Iterator[tuple[str, str]]:
     titled = [section for section in report.sections if section.title and section.key]
     for note in chain.from_iterable(section.notes or () for section in [*named, *titled]):
         if "text" in note.formats:
-            yield note.level.name.lower(), printable(note.sentence)
+            yield note.level, printable(note.sentence)
     if report.kind == "run":
         for each in report["counters"].facts:
-            yield "plain", f"{each.column.key}: {each.value}"
+            yield Level.PLAIN, f"{each.column.key}: {each.value}"
     elif report.kind == "comparison":
         for number, run in enumerate(report["runs"].tables[0].rows, 1):
             for note in run["notes"]:
-                yield note.level.name.lower(), f"Run {number}: {printable(note.sentence)}"
-        yield "plain", " ".join(note.sentence for note in report["closing"].notes or ())
+                yield note.level, f"Run {number}: {printable(note.sentence)}"
+        yield Level.PLAIN, " ".join(note.sentence for note in report["closing"].notes or ())
 
 
 def facts_of(report: Report) -> Iterator[tuple[str, str]]:

@@ -114,7 +114,7 @@ def of_run(
         _counters(stats),
         *([profile_section(stats.run)] if stats.run.profiles else []),
         *([_merged(parts)] if parts else []),
-        Section("ending", notes=_plain(notes.ending_lines(stats, parts)), formats="text"),
+        Section("ending", notes=list(notes.ending_notes(stats, parts)), formats="text json"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
     sections += detail_sections(stats)

@@ -130,7 +130,7 @@ def actual_text(actual: Actual) -> str:
 def note_lines(notes: Sequence[Note] | None) -> Iterator[str]:
     for note in notes or ():
         if "text" in note.formats:
-            yield f"{note.level.value}{note.sentence}"
+            yield f"{note.level.prefix}{note.sentence}"
 
 
 def aligned(lines: Sequence[Sequence[str]], most: int | None) -> Iterator[str]:

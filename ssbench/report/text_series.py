@@ -20,8 +20,8 @@ def series_text(report: Report, most: int | None) -> str:
     others = [
         list(section_lines(each, most)) for each in report.sections if each.title and each.key
     ]
-    remarks = list(note_lines([note for note in top.notes or () if note.level.value]))
-    found = list(note_lines([note for note in top.notes or () if not note.level.value]))
+    remarks = list(note_lines([note for note in top.notes or () if note.level.prefix]))
+    found = list(note_lines([note for note in top.notes or () if not note.level.prefix]))
     blocks = ["\n".join(["", *part, ""]) for part in (*others, remarks, found) if part]
     rows = (_step(table, row, most) for row in table.rows)
     return "".join([series_head(report, most), *rows, *blocks])

@@ -87,7 +87,7 @@ def test_a_run_with_missing_results_gets_no_verdict(damage: str, shell: Shell) -
     assert said.last == (
         f"ssbench-master: {damaged}: some results of the run are missing (exit status 1)"
     )
-    assert "  Warning: some of its results are missing\n" in said.out
+    assert "  WARNING: some of its results are missing\n" in said.out
     assert (
         "\nRun         2 runs, 1 different setting, run 2 cut off: Small test scenario\n"
         in said.out

@@ -92,7 +92,7 @@ def test_warnings_stand_below_their_run() -> None:
     text = text_of(runs.lasting(30, 30), drifting, runs.lasting(5, 30, seed=3))
     first, second, third = text.split("Run 1: ")[1].split("\n\n")[0].split("Run ")
     assert "Warning" not in first
-    assert "  Warning: some of its results are missing\n" in second
+    assert "  WARNING: some of its results are missing\n" in second
     assert "  Warning: The rate of operations rose" in second
     assert "too short for intervals: its figures cover the whole run" in third
 
@@ -164,10 +164,13 @@ def busy(records: list[runs.Record], cpu_percent: float) -> list[runs.Record]:
 def test_other_processes_on_the_cores_are_named_beside_the_verdict() -> None:
     base, other = runs.lasting(20, 50), busy(runs.lasting(20, 60, seed=2), 97.0)
     lines = text_of(base, other).splitlines()
-    shown = lines.index("Other processes used the cores in run 2, which may explain a difference.")
+    shown = lines.index(
+        "Warning: Other processes used the cores in run 2, which may explain a difference."
+    )
     assert lines[shown - 1].startswith("Run 2 against run 1")
     assert any(
-        line.startswith("  Other processes used 92 % of all cores of bench-01") for line in lines
+        line.startswith("  Warning: Other processes used 92 % of all cores of bench-01")
+        for line in lines
     )
     both = text_of(busy(base, 97.0), other)
     assert "Other processes used the cores in runs 1 and 2, which may explain" in both

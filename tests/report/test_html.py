@@ -23,7 +23,7 @@ from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import Report, of_run, plotly_script, render_html
+from ssbench.report import Report, of_run, plotly_script, render, render_html
 from ssbench.report.comparison import of_comparison
 from ssbench.report.series import SeriesSettings, of_series
 from tests.report import runs
@@ -160,6 +160,34 @@ def test_a_run_has_its_charts_and_tables() -> None:
     assert "stage 2: 4 users (at 10.2 s)" in shown
     assert "warm-up, not counted (10.2 to 13.2 s)" in shown
     assert "alpha (bench-01)" in shown
+
+
+def test_severity_is_one_order_in_every_format() -> None:
+    """Fewer users than requested and a bottleneck are graver than a rate that varied."""
+    short = runs.MarkRecord(0, "users", 0, 2)
+    swinging = runs.lasting(30, lambda second: 20 if second % 2 else 60)
+    busy = [runs.host(0, n, loop_cpu_percent=99.0) for n in range(30)]
+    records = [*swinging[:3], runs.MarkRecord(0, "stage", 0, 4), short, *swinging[4:-1], *busy]
+    report = of_run(runs.stats_of([*records, runs.footer(warnings=["policy is slow"])]))
+    notes = {
+        "FEWER USERS THAN REQUESTED: 2 of 4 users ran": "severe",
+        "Worker alpha (bench-01) used 99 % of a core": "severe",
+        "The rate of operations ": "warning",
+        "policy is slow": "warning",
+    }
+    text, found = render(report, "text"), json.loads(render(report, "json"))
+    shown = [*found["ending"], *found["load_generator"]["notes"], *found["steadiness"]]
+    html, markdown = render_html(report), render(report, "markdown")
+    for at, (words, severity) in enumerate(notes.items()):
+        in_json = [each["severity"] for each in shown if each["sentence"].startswith(words)]
+        assert set(in_json) <= {severity}
+        assert f'<li class="{severity}">{words}' in html
+        assert f"- **{'WARNING' if severity == 'severe' else 'Warning'}:** {words}" in markdown
+        prefix = {"severe": "WARNING: ", "warning": "Warning: "}[severity] if at else ""
+        assert f"\n{prefix}{words}" in text
+    assert sorted(html.index(f'">{words}') for words in notes) == [
+        html.index(f'">{words}') for words in notes
+    ], "the gravest first"
 
 
 def test_a_page_asks_for_nothing_from_a_network() -> None:

@@ -43,7 +43,7 @@ def test_what_is_wrong_with_a_compared_run_is_said() -> None:
     records = runs.lasting(14, 40)
     named = [("a", runs.stats_of(records)), ("b", runs.stats_of(records[:-1]))]
     text = render(of_comparison(comparison(named, seed=1)), "markdown")
-    assert "\n- **Warning:** Run 2: some of its results are missing\n" in text
+    assert "\n- **WARNING:** Run 2: some of its results are missing\n" in text
     assert "Run 1: " not in text.partition("\n- ")[2]
 
 

@@ -67,7 +67,7 @@ def test_a_new_block_of_figures_is_in_every_format() -> None:
         "round_trip_s": 0.001234567,
         "cities": {"Ulm": {"delay_s": 0.0025}, "Bonn": {"delay_s": None}},
         "load": [{"second": 1, "lag_s": 0.25, "jobs": 7}],
-        "notes": [{"note": "slow", "sentence": "it is slow"}],
+        "notes": [{"note": "slow", "severity": "warning", "sentence": "it is slow"}],
     }
     names, values = render(report, "csv").splitlines()
     assert names.endswith('"network_round_trip_s","cities_Ulm_delay_s","cities_Bonn_delay_s"')
