@@ -13,6 +13,7 @@ server closed while it was idle is sent again over a new connection. The driver 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import lt, methodcaller
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
@@ -226,6 +227,17 @@ class StoreAdmin(OpenStore, Protocol):
 
         :raises StorageError: status 409 if the container isn't empty.
         """
+
+
+def order_fault(names: Sequence[str] | Sequence[bytes], prefix: str | bytes) -> str:
+    """What is wrong with the names of a listing's page: they must begin with the prefix, and ascend
+    (by their bytes in UTF-8), so none is there twice. "" if nothing is."""
+    others = len(names) - sum(map(methodcaller("startswith", prefix), names))
+    if others:
+        return f"{others} names that don't begin with the prefix"
+    if all(map(lt, names, names[1:])):
+        return ""
+    return "names that are not in order, or there twice"
 
 
 def unless_missing(request: Callable[[str], _T], container: str) -> _T | None:

@@ -167,13 +167,14 @@ class S3Storage(S3Client, HttpStorage):
         prefix, limit, delimiter = arguments
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         place = self._places[url][self._bodies.naming.containers[job.object]]
-        query = listing_query(place.prefix + prefix.decode(), limit, delimiter=delimiter.decode())
-        counter = ItemCounter()
+        begin = place.prefix + prefix.decode()
+        query = listing_query(begin, limit, delimiter=delimiter.decode())
+        counter = ItemCounter(begin, place.prefix, limit)
         timing = self.request(
             "GET", place, place.bucket_path, query, "", counter, deadline_ns=deadline_ns, url=url
         )
         timing = timing._replace(bytes_moved=0)
-        counter.check(limit, timing)
+        counter.check(timing)
         return timing._replace(items=counter.items)
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:

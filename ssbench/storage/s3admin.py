@@ -147,7 +147,10 @@ class S3Admin(S3Client):
         while True:
             listing = self._list(place, prefix, "", _PAGE, token=token, delimiter="/")
             for record in listing.of("CommonPrefixes"):
-                names.append(name_in(listing, record.get("Prefix", "")).removesuffix("/"))
+                name = name_in(listing, record.get("Prefix", ""))
+                if not name.startswith(prefix):
+                    raise malformed("a listing of the prefix that was requested")
+                names.append(name.removesuffix("/"))
             token = listing.values.get("NextContinuationToken", "")
             if not is_truncated(listing) or not token:
                 return names
@@ -172,7 +175,10 @@ class S3Admin(S3Client):
         listing = self._list(place, place.prefix, after, limit)
         entries = []
         for record in listing.of("Contents"):
-            name = name_in(listing, record.get("Key", "")).removeprefix(place.prefix)
+            key = name_in(listing, record.get("Key", ""))
+            if not key.startswith(place.prefix):
+                raise malformed("a listing of the prefix that was requested")
+            name = key.removeprefix(place.prefix)
             if name:  # a key that is the prefix itself is a folder of some other client
                 entries.append(ObjectEntry(name, size_of(record)))
         return entries, not is_truncated(listing)

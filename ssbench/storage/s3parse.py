@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from html import unescape
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
@@ -16,6 +17,7 @@ from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, SEGMENTS_HEADER, VERSION_HEADER
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
+from ssbench.storage.base import order_fault
 from ssbench.storage.httpresponse import LISTING_MAX, RESPONSE_MAX, StreamingCollector, masked
 from ssbench.storage.xmlreader import XmlReader
 
@@ -40,12 +42,10 @@ _DEPTH_MAX = 16
 _RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Upload"})
 #: The marker object of a container: it says that ssbench made it. No object of ours has this name.
 MARK = ".ssbench"
-#: The end of an entry of a listing, or (group 1) the name of a mark.
-_LISTED = re.compile(
-    rb"</(?:Contents|CommonPrefixes)>|((?:<Key>|/|%%2F)%s</Key>)" % re.escape(MARK).encode()
-)
+_LISTING_ROOT = re.compile(rb"<([A-Za-z_][\w.-]{0,63}:)?ListBucketResult[\s>]")
+_QUOTED = re.compile("[%+]").search
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
-_REST_MAX = 256  #: bytes; longer than any tag
+_ENTRY_MAX = 1 << 14  #: bytes of an entry of a listing: a key of 1,024 bytes, quoted, and the rest
 _ERROR_FIELDS = ("Code", "Message", "Region", "Endpoint")
 _SHOWN = 200  #: characters of an error's message
 _SIGNATURE = re.compile(r"(Signature=)\w+", re.IGNORECASE)
@@ -145,39 +145,97 @@ def _shown(text: str, token: str) -> str:
 
 
 class ItemCounter(StreamingCollector):
-    """Counts the entries of a listing as it arrives, without marks. It parses none of them: 1,000
-    would cost a hundred times the request. Buffers less than a KiB."""
+    """Counts the entries of a listing as it arrives, without marks, and keeps no more than their
+    names. It parses none of them: 1,000 would cost a hundred times the request. Buffers one entry.
 
-    def __init__(self) -> None:
+    :param prefix: with which the names were requested to begin.
+    :param before: what comes before the name of a mark: the container, where it is a prefix.
+    :param limit: the number of entries that were requested.
+    """
+
+    def __init__(self, prefix: str, before: str, limit: int) -> None:
         super().__init__()
         self.items = 0
-        self._rest = b""  #: what may be the beginning of a tag
-        self._begun = False
+        self._prefix, self._mark, self._limit = prefix, before + MARK, limit
+        self._tags: _Tags | None = None  #: None: the root is still to come
+        self._is_quoted = False
+        self._keys: list[bytes] = []
+        self._folders: list[bytes] = []
+        self._rest = b""  #: behind the entries so far
+        self._wrong = ""
 
     def feed(self, data: memoryview) -> None:
         text = self._rest + bytes(data)
-        self._begun = self._begun or b"<ListBucketResult" in text
-        end = 0
-        for found in _LISTED.finditer(text):
-            self.items += -1 if found[1] else 1
-            end = found.end()
-        self._rest = text[max(end, len(text) - _REST_MAX) :]
+        tags = self._tags
+        if tags is None:
+            found = _LISTING_ROOT.search(text)
+            if found is None:
+                self._rest = text[-_ENTRY_MAX:]
+                return
+            self._tags = tags = _tags_of(found[1] or b"")
+        ends = [text.rfind(tag) + len(tag) for tag in tags.ends if tag in text]
+        end = max(ends, default=0)
+        whole, self._rest = text[:end], text[end:]
+        self._is_quoted = self._is_quoted or tags.quoted in whole or tags.quoted in self._rest
+        keys, folders = tags.key.findall(whole), tags.folder.findall(whole)
+        if (len(keys), len(folders)) != tuple(map(whole.count, tags.ends)):
+            self._wrong = "an entry without a name"
+        self._keys += keys
+        self._folders += folders
+        self.items += len(keys) + len(folders)
+        if self.items > self._limit + 1:  # a mark is among them at most
+            self._keys, self._folders = self._keys[-1:], self._folders[-1:]
+        if len(self._rest) > _ENTRY_MAX:
+            self._rest = self._rest[-_ENTRY_MAX:]
 
-    def check(self, limit: int, timing: Timing) -> None:
+    def check(self, timing: Timing) -> None:
         """Check what was counted, after all data was fed.
 
-        :raises StorageError: PROTOCOL: it is no complete listing, or longer than requested.
+        :raises StorageError: PROTOCOL: it is no complete listing, or longer than requested, or of
+            names that were not requested, or not in order.
         """
-        complete = self._rest.rstrip().endswith(b"</ListBucketResult>")
-        if not (self._begun and complete):
+        if self._tags is None or not self._rest.rstrip().endswith(self._tags.end):
             raise malformed("a listing", timing)
-        if self.items > limit:
+        wrong, keys = self._wrong, self._names(self._keys)
+        if self._mark in keys:
+            keys.remove(self._mark)
+            self.items -= 1
+        if self.items > self._limit:
+            wrong = f"{self.items} entries, where {self._limit} were requested"
+        else:
+            wrong = wrong or order_fault(keys, self._prefix)
+            wrong = wrong or order_fault(self._names(self._folders), self._prefix)
+        if wrong:
             raise StorageError(
-                ErrorKind.PROTOCOL,
-                f"a listing of {self.items} entries, where {limit} were requested",
-                status=timing.status,
-                timing=timing,
+                ErrorKind.PROTOCOL, f"a listing of {wrong}", status=timing.status, timing=timing
             )
+
+    def _names(self, found: list[bytes]) -> list[str]:
+        text = unescape(b"<".join(found).decode("utf-8", "replace"))
+        names = text.split("<") if found else []
+        return [*map(unquote_plus, names)] if self._is_quoted and _QUOTED(text) else names
+
+
+class _Tags(NamedTuple):
+    """The tags of a listing under its prefix of the namespace, as bytes or patterns."""
+
+    ends: tuple[bytes, bytes]  #: of an entry: an object, or a common prefix
+    key: re.Pattern[bytes]
+    folder: re.Pattern[bytes]
+    quoted: bytes  #: says that names are quoted
+    end: bytes  #: of the document
+
+
+@lru_cache(maxsize=8)
+def _tags_of(prefix: bytes) -> _Tags:
+    p = re.escape(prefix)
+    return _Tags(
+        (b"</%bContents>" % prefix, b"</%bCommonPrefixes>" % prefix),
+        re.compile(rb"<%bKey>([^<]*)</%bKey>" % (p, p)),
+        re.compile(rb"<%bCommonPrefixes>\s*<%bPrefix>([^<]*)</%bPrefix>" % (p, p, p)),
+        b"<%bEncodingType>url<" % prefix,
+        b"</%bListBucketResult>" % prefix,
+    )
 
 
 class Xml(XmlReader):

@@ -13,7 +13,13 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import MARKER_HEADER
 from ssbench.core.text import printable
-from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.base import (
+    ContainerEntry,
+    ContainerInfo,
+    ObjectEntry,
+    StoreLimits,
+    order_fault,
+)
 from ssbench.storage.httpresponse import StreamingCollector
 
 Entry = TypeVar("Entry")
@@ -133,32 +139,34 @@ class NameCounter(StreamingCollector):
         self.count = 0
         self._prefix, self._limit = prefix, limit
         self._line = b""  #: the start of a line whose end is still to come
-        self._others = 0  #: lines without the prefix
+        self._last = b""  #: the last name so far
+        self._wrong = ""
 
     def feed(self, data: memoryview) -> None:
         lines, end, rest = bytes(data).rpartition(b"\n")
         if not end:
             self._line = (self._line + rest)[: _NAME_MAX + 1]
             return
-        lines = b"\n" + self._line + lines
-        count = lines.count(b"\n")
-        self.count += count
-        self._others += count - lines.count(b"\n" + self._prefix)
+        names = (self._line + lines).split(b"\n")
+        if not self._wrong:
+            self._wrong = order_fault([self._last, *names] if self.count else names, self._prefix)
+        self.count += len(names)
+        self._last = names[-1]
         self._line = rest[: _NAME_MAX + 1]
 
     def check(self, timing: Timing) -> None:
         """Check what was counted.
 
         :raises StorageError: PROTOCOL: no listing, cut off, longer than requested, or with names
-            that don't begin with the prefix.
+            that don't begin with the prefix, or are not in order.
         """
         form = self.headers.get("content-type", "text/plain")
         if not form.startswith("text/plain"):
             wrong = f"of Content-Type {form[:80]!r}, not text/plain"
         elif self._line:
             wrong = "cut off within a name"
-        elif self._others:
-            wrong = f"with {self._others} names that don't begin with the prefix"
+        elif self._wrong:
+            wrong = f"of {self._wrong}"
         elif self.count > self._limit:
             wrong = f"of {self.count} names, where {self._limit} were requested"
         else:

@@ -299,7 +299,9 @@ def test_what_is_no_listing_is_refused(body: bytes) -> None:
 
 
 def test_names_and_errors_are_no_object_data() -> None:
-    keys = b"<Contents><Key>k</Key><Size>9</Size></Contents>" * 2
+    keys = b"".join(
+        b"<Contents><Key>%b</Key><Size>9</Size></Contents>" % key for key in (b"a", b"b")
+    )
     with outcome_of(LIST, ok(b"<ListBucketResult>%s</ListBucketResult>" % keys)) as timing:
         assert (timing.status, timing.items, timing.bytes_moved) == (200, 2, 0)
     many = b"<Contents><Key>k</Key><Size>9</Size></Contents>" * 11
@@ -551,6 +553,16 @@ def test_a_listing_that_stands_still_is_refused(marker: str) -> None:
     with pytest.raises(StorageError) as caught:
         asked(lambda admin: admin.list_objects("ssbench_000000", marker, 10), *pages)
     assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+@pytest.mark.parametrize("call", [
+    lambda admin: admin.list_objects("ssbench_000000", "", 10),
+    lambda admin: admin.list_containers("ssbench", "", 10),
+])  # fmt: skip
+def test_names_of_another_prefix_are_refused(call: Callable[[StoreAdmin], object]) -> None:
+    prefix = "<CommonPrefixes><Prefix>other/</Prefix></CommonPrefixes>"
+    with pytest.raises(StorageError, match="of the prefix that was requested"):
+        asked(call, listing_page("other/x", more=prefix), bucket="b")
 
 
 def test_a_page_with_nothing_but_the_mark_is_followed_by_the_next() -> None:

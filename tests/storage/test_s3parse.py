@@ -40,6 +40,14 @@ def listing(*names: str, prefixes: tuple[str, ...] = (), more: str = "") -> byte
     return b"<?xml version='1.0' encoding='UTF-8'?>\n" + text.encode() + b"\n"
 
 
+QUOTED = "<EncodingType>url</EncodingType>"
+
+
+def in_namespace(data: bytes) -> bytes:
+    """The same with a prefix at each tag."""
+    return re.sub(rb"<(/?)(?=[A-Za-z])", rb"<\1s3:", data).replace(b" xmlns=", b" xmlns:s3=")
+
+
 DELETED = (
     f"<DeleteResult {NAMESPACE}><Deleted><Key>a</Key></Deleted>"
     "<Error><Key>b &amp; c</Key><Code>AccessDenied</Code><Message>no</Message></Error>"
@@ -118,13 +126,17 @@ def test_a_multi_delete_names_every_key(keys: list[str]) -> None:
 
 @pytest.mark.parametrize("step", [1, 13, 300, 100_000])
 def test_entries_are_counted_without_marks(step: int) -> None:
-    names = [f"c/{number}" for number in range(300)]
-    for mark in ("c/.ssbench", "c%2F.ssbench", ".ssbench"):
-        data = listing(*names, mark, "c/not.ssbench", prefixes=("p/", "q/"))
-        counter = ItemCounter()
+    names = [f"c/{number:03d}" for number in range(300)]
+    quoted = [name.replace("/", "%2F") for name in ("c/.ssbench", *names)]
+    for data in (
+        listing("c/.ssbench", *names, "c/not.ssbench", prefixes=("c/p/", "c/q/")),
+        listing(*quoted, "c%2Fnot.ssbench", prefixes=("c%2Fp/", "c%2Fq/"), more=QUOTED),
+        in_namespace(listing("c/.ssbench", *names, "c/x & y", prefixes=("c/p/", "c/q/"))),
+    ):
+        counter = ItemCounter("c/", "c/", 1000)
         for start in range(0, len(data), step):
             counter.feed(memoryview(data)[start : start + step])
-        counter.check(1000, TIMING)
+        counter.check(TIMING)
         assert counter.items == 303
 
 
@@ -133,12 +145,19 @@ def test_entries_are_counted_without_marks(step: int) -> None:
     (ERROR, "expected a listing"),
     (listing("a")[:-9], "expected a listing"),
     (listing("a", "b", "c"), "3 entries, where 2 were requested"),
+    (listing("a", "b", "a0"), "3 entries, where 2 were requested"),
+    (listing("a", "b"), "1 names that don't begin with the prefix"),
+    (listing("a1", prefixes=("b/",)), "1 names that don't begin with the prefix"),
+    (listing("a1", "a1"), "not in order, or there twice"),
+    (in_namespace(listing("a2", "a1")), "not in order, or there twice"),
+    (listing("a%2B", "a%2A", more=QUOTED), "not in order, or there twice"),
+    (listing("a1").replace(b"Key>", b"Name>"), "an entry without a name"),
 ])  # fmt: skip
 def test_a_page_that_is_none_is_refused(data: bytes, says: str) -> None:
-    counter = ItemCounter()
+    counter = ItemCounter("a", "", 2)
     counter.feed(memoryview(data))
     with pytest.raises(StorageError, match=re.escape(says)) as caught:
-        counter.check(2, TIMING)
+        counter.check(TIMING)
     assert caught.value.timing == TIMING
 
 

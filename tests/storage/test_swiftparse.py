@@ -286,13 +286,15 @@ def counted(
 @pytest.mark.parametrize("step", [1, 3, 100])
 def test_names_in_plain_text_are_counted_whatever_the_pieces(step: int) -> None:
     assert counted(b"", step=step) == 0
-    assert counted(b"tiny_1\ntiny_2\ntiny/\n", b"tiny", step=step) == 3
+    assert counted(b"tiny/\ntiny_1\ntiny_2\n", b"tiny", step=step) == 3
 
 
 @pytest.mark.parametrize(("body", "wrong"), [
     (b"tiny_1\ntiny", "cut off within a name"),
-    (b"tiny_1\nsmall_1\n", "with 1 names that don't begin with the prefix"),
-    (b"tiny_1\n" * 11, "of 11 names, where 10 were requested"),
+    (b"tiny_1\nsmall_1\n", "of 1 names that don't begin with the prefix"),
+    (b"tiny_1\ntiny_1\n", "of names that are not in order, or there twice"),
+    (b"tiny_2\ntiny_1\n", "of names that are not in order, or there twice"),
+    (b"".join(b"tiny_%02d\n" % n for n in range(11)), "of 11 names, where 10 were requested"),
 ])  # fmt: skip
 def test_other_listings_are_rejected(body: bytes, wrong: str) -> None:
     with pytest.raises(StorageError, match=wrong) as caught:
