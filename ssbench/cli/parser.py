@@ -13,7 +13,7 @@ from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option
-from ssbench.core.text import close_matches
+from ssbench.core.text import close_matches, printable
 
 SHOW_CONFIG = "--show-config"
 
@@ -70,6 +70,7 @@ class Parser(argparse.ArgumentParser):
         self.rows: list[Option] = []
         self.site: dict[str, SiteValue] = {}
         self._texts: dict[str, list[str]] = {}  # by name, of the arguments of this command line
+        self._words: Sequence[str] = ()  # being parsed
         self.synopsis: list[str] = []  #: what must be given, for the short help
         self.briefs: list[tuple[str, str]] = []  #: name and text, for the short help
         self.add_argument(
@@ -111,17 +112,31 @@ class Parser(argparse.ArgumentParser):
         """
         words = self._expand_all(sys.argv[1:] if args is None else args)
         if SHOW_CONFIG in words:
-            for action in self._actions:
-                action.required = False
-            for group in self._mutually_exclusive_groups:
-                group.required = False
+            self._require_nothing()
         self._texts.clear()
+        self._words = words
         found, left = super().parse_known_args(words, namespace)
         if left:
-            many = f"{len(left)} unexpected argument{'s' if len(left) > 1 else ''}"
-            self.error(f"{many}; {self._stray}" if self._stray else many)
+            self.error(self._unexpected(left))
+        self._words = ()
         self._add_defaults(found)
         return found, left
+
+    def _require_nothing(self) -> None:
+        for action in self._actions:
+            action.required = False
+        for group in self._mutually_exclusive_groups:
+            group.required = False
+
+    def _unexpected(self, left: Sequence[str]) -> str:
+        """An error with a hint. Of a word, only one that names a scenario is shown."""
+        from ssbench.runner.scenarios import CANNED, SUFFIX  # only after a mistake
+
+        many = f"{len(left)} unexpected argument{'s' if len(left) > 1 else ''}"
+        scenarios = [word for word in left if word in CANNED or word.endswith(SUFFIX)]
+        if scenarios and "-f" in self._option_string_actions:
+            return f"{many}; did you mean -f {printable(scenarios[0])}?"
+        return f"{many}; {self._stray}" if self._stray else many
 
     def _add_defaults(self, found: argparse.Namespace) -> None:
         """Add the defaults of what was not given, those of the site first.
@@ -165,6 +180,11 @@ class Parser(argparse.ArgumentParser):
             check_output()
 
     def error(self, message: str) -> NoReturn:
+        words, self._words = self._words, ()
+        if words and "required" in message:  # what was given in the wrong place says more
+            self._require_nothing()
+            _, left = super().parse_known_args(words)
+            message = self._unexpected(left) if left else message
         message = _VALUE_OF_SWITCH.sub("takes no value", message)
         tell(f"{self.prog}: {message}\n(see {self.prog} -h)")
         sys.exit(2)
@@ -249,8 +269,13 @@ class Parser(argparse.ArgumentParser):
         """``; did you mean ...?`` if there are close matches; else a hint, or nothing."""
         # Without their dashes, which would make all options similar.
         names = [option[2:] for option in self._visible_options() if "_" not in option]
-        near = [close_matches(name.strip("-").replace("_", "-"), names, 2) for name in unknown]
-        words = list(dict.fromkeys(f"--{word}" for matches in near for word in matches))
+        if _IN_SCENARIO & {option.strip("-") for option in unknown} and "scenario" in names:
+            return "; the scenario has the sizes and the numbers of objects: see list-scenarios"
+        words: dict[str, None] = {}
+        for option in unknown:
+            name = option.strip("-").replace("_", "-")
+            known = [each for each in _OTHER_NAMES.get(name, ()) if each in names]
+            words |= dict.fromkeys(f"--{each}" for each in known or close_matches(name, names, 2))
         if words:
             return f"; did you mean {' or '.join(words)}?"
         return "; give a command's options after its name" if self._subparsers else ""
@@ -267,6 +292,39 @@ _METAVARS = {
     types.size: "BYTES",
     types.tolerance: "PERCENT",
 }
+
+
+#: Options of other tools (warp, elbencho, k6, Locust, wrk and the like) -> ours, without dashes;
+#: those that the command has are named.
+_OTHER_NAMES = {
+    "access-key": ("s3-access-key",),
+    "autoterm": ("auto-stop",),
+    "autoterm-dur": ("auto-stop-window",),
+    "autoterm-pct": ("auto-stop-tolerance",),
+    "benchdata": ("stats-file",),
+    "clients": ("users", "concurrency"),
+    "concurrency": ("users",),
+    "concurrent": ("users", "concurrency"),
+    "connections": ("users", "concurrency"),
+    "endpoint": ("s3-endpoint",),
+    "host": ("s3-endpoint", "master"),
+    "iterations": ("op-count",),
+    "keep-data": ("keep-objects",),
+    "no-cleanup": ("keep-objects",),
+    "noclear": ("keep-objects",),
+    "qps": ("rate",),
+    "requests": ("op-count",),
+    "rps": ("rate",),
+    "run-time": ("duration", "time"),
+    "runtime": ("duration", "time"),
+    "secret-key": ("s3-secret-key",),
+    "threads": ("users", "concurrency"),
+    "time": ("duration", "step-seconds"),
+    "timelimit": ("duration", "time"),
+    "users": ("concurrency",),
+    "vus": ("users", "concurrency"),
+}
+_IN_SCENARIO = {"obj.size", "objects", "num-objects", "object-size", "size"}
 
 
 class _ShortHelp(argparse.Action):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ CONFIG_VARIABLE = "SSBENCH_CONFIG"
 WORKER_TABLE = "ssbench-worker"
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 _OFF = object()
+_FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _MAX_BYTES = 1 << 20
 
 
@@ -185,15 +187,15 @@ def describe(
     public = {each.name for each in rows if each.of_store and not each.secret}
     public |= {f"{each.name}_file" for each in rows if each.of_store and each.secret}
     for row in {row.name: row for row in rows if row.flags and row.name != "show_config"}.values():
-        variable = next(filter(environ.get, variables_of(row)), "") if row.of_store else ""
+        origin = _origin(row, ns, environ)
         if row.name in ns.given:
             value, origin = ns.given[row.name], "command line"
-        elif variable:
-            value, origin = environ[variable], variable
-        elif row.name in ns.site:
-            value, origin = ns.site[row.name].text, ns.site[row.name].origin
-        else:
+        elif not origin:
             continue
+        elif origin in environ:
+            value = environ[origin]
+        else:
+            value = ns.site[row.name].text
         if row.secret:
             value = MASK
         elif row.name == "storage_options":
@@ -201,6 +203,34 @@ def describe(
             value = ", ".join(each if name in public else f"{name}={MASK}" for each, name in pairs)
         yield f"{row.keys[0]} = {value}  ({origin})"
     yield "All other options have their defaults."
+
+
+def located(message: str, ns: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    """An error with the places of the values that it names.
+
+    An option that the command line did not give is one that nobody would look for: where the error
+    begins with it, the variable, or the file and its key, is the place; elsewhere it is added.
+    """
+    by_flag = {flag: row for row in ns.rows for flag in (*row.flags, *row.aliases)}
+    lines = []
+    for line in message.split("\n"):
+        found = [flag for flag in _FLAG.findall(line) if flag in by_flag]
+        origins = {flag: _origin(by_flag[flag], ns, environ) for flag in dict.fromkeys(found)}
+        first = found[0] if found and line.startswith(found[0]) else ""
+        if origins.get(first):
+            line = origins.pop(first) + line.removeprefix(first)
+        sets = [f"{flag} is set by {origin}" for flag, origin in origins.items() if origin]
+        lines.append(f"{line} ({', '.join(sets)})" if sets else line)
+    return "\n".join(lines)
+
+
+def _origin(row: Option, ns: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    """The variable, or the file and its key, that sets an option; "" if none does, or it was
+    given."""
+    if row.name in ns.given:
+        return ""
+    variable = next(filter(environ.get, variables_of(row)), "") if row.of_store else ""
+    return variable or (ns.site[row.name].origin if row.name in ns.site else "")
 
 
 def _written(raw: Any) -> str:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ssbench.cli.console import check_output, log_to_stderr, prepare_streams, say, tell
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import handle_signals, wanted_signals
-from ssbench.cli.site import WORKER_TABLE, SiteDefaults, describe
+from ssbench.cli.site import WORKER_TABLE, SiteDefaults, describe, located
 from ssbench.cli.worker_options import WORKER, key_path, ports_of, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.text import plural
@@ -68,7 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Several may log to one stream.
         name = "" if namespace.parent_pipe is None else f"{namespace.worker_id} ".replace("%", "%%")
         log_to_stderr(level, f"%(asctime)s {name}%(levelname)s:%(message)s")
-        return int(_run(namespace))
+        try:
+            return int(_run(namespace))
+        except SsbenchError as error:
+            error.args = (located(str(error), namespace, os.environ),)
+            raise
     except SsbenchError as error:
         tell(f"ssbench-worker: {error}")
         return int(error.exit_status)

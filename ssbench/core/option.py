@@ -215,7 +215,7 @@ def address(default_port: int, *, needs_host: bool = True) -> Callable[[str], tu
             found = host.strip("[]"), port(number)
         except UsageError:
             found = "", 0
-        if not found[1] or (needs_host and not found[0]):
+        if not found[1] or "/" in text or (needs_host and not found[0]):
             raise UsageError(f"{text!r}: give {wanted}")
         return found
 

@@ -18,7 +18,6 @@ from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import ErrorKind, SizeClass
 from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import parameters_of
-from ssbench.core.scenario.fields import KEYS
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import bytes_text, plural, printable
@@ -101,7 +100,7 @@ def check_store(storage: StoreAdmin, settings: StorageSettings, scenario: Scenar
     state = state_of(storage) if reports_space else _UNKNOWN_STATE
     found = check(limits, scenario, naming_of(settings), state)
     policy = check_policy(limits, scenario.policy)
-    place = KEYS["policy"].option if "policy" in scenario.overrides else scenario.source
+    place = scenario.places.get("policy", scenario.source)
     faults = [f"{scenario.source}: {fault}" for fault in found.faults]
     faults += [f"{place}: {fault}" for fault in policy.faults]
     return Check(tuple(faults), policy.warnings + found.warnings)

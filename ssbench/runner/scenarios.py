@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,7 +78,11 @@ def find_scenario(argument: str) -> ScenarioText:
     if os.path.isdir(argument):
         raise UsageError(f"{printable(argument)}: a folder; give a scenario file")
     near = close_matches(name, [*CANNED, *OLD_NAMES])
-    meant = f"did you mean {OLD_NAMES.get(near[0], near[0])}? " if near else ""
+    folder, wanted = os.path.split(argument)
+    with suppress(OSError, ValueError):
+        files = close_matches(wanted, os.listdir(folder or "."))
+        near = [os.path.join(folder, each) for each in files] or near
+    meant = f"did you mean {printable(OLD_NAMES.get(near[0], near[0]))}? " if near else ""
     raise UsageError(
         f"{printable(argument) or '(empty)'}: no such file or canned scenario; "
         f"{meant}canned scenarios: {', '.join(CANNED)}"

@@ -91,6 +91,12 @@ def test_endless_input_is_bounded() -> None:
         Scenario.from_json(text, "/dev/zero")
 
 
+def test_a_missing_file_suggests_the_nearest_of_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "web.scenario").write_text("{}")
+    with pytest.raises(UsageError, match=f"did you mean {tmp_path}/web.scenario"):
+        find_scenario(str(tmp_path / "web.scenari"))
+
+
 def test_a_missing_scenario_suggests_the_nearest() -> None:
     with pytest.raises(UsageError) as caught:
         find_scenario("delte_only.scenario")

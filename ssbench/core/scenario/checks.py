@@ -57,10 +57,14 @@ class ValidationError(ValueError):
 
 
 class ValidationErrors:
-    """The errors of one source: lines ``source: place: what is wrong; what would be right``."""
+    """The errors of one source: lines ``source: place: what is wrong; what would be right``.
 
-    def __init__(self, source: str) -> None:
+    :param places: key that was overridden -> where: an option, a setting of the API.
+    """
+
+    def __init__(self, source: str, places: Mapping[str, str] = {}) -> None:
         self.source = printable(source)
+        self.places = places
         self.lines: list[str] = []
         self._left_out = 0
 
@@ -75,6 +79,13 @@ class ValidationErrors:
     def add(self, place: str, wrong: str, right: str) -> None:
         """Add an error at a place of the source."""
         self._note(f"{self.source}: {place}: {wrong}; {right}")
+
+    def add_to(self, keys: Sequence[str], wrong: str, right: str) -> None:
+        """Add an error of values that do not go together. Its place is where they were overridden;
+        the first of the keys if none was."""
+        overridden = [self.places[key] for key in keys if key in self.places]
+        place = ", ".join(overridden) or f"{self.source}: {keys[0]}"
+        self._note(f"{place}: {wrong}; {right}")
 
     def is_object(self, raw: object, place: str, right: str) -> TypeGuard[dict[str, Any]]:
         """Whether a value is a JSON object; adds an error if not."""

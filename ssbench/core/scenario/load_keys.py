@@ -149,12 +149,12 @@ def check_groups(
         return
     users = sum(group.users for group in groups)
     if "user_count" in overrides:
-        faults.add("groups (-u)", "they have users of their own", "leave out -u")
+        faults.add_to(["user_count"], "the groups have users of their own", "leave it out")
     elif values.get("user_count") not in (None, users):
         wrong = f"{values['user_count']} is not the {users} users of the groups"
         faults.add("user_count", wrong, "leave it out")
     if values.get("stages") or values.get("rate"):
-        faults.add("groups", "there are stages or a rate as well", "one of them")
+        faults.add_to(["groups", "rate"], "there are stages or a rate as well", "one of them")
     sizes = given.get("sizes")
     places = [("", given)]
     places += [
@@ -186,9 +186,10 @@ def check_load(
     if any(rates) and not all(rates):
         faults.add("stages", "some have a rate and some have none", "a rate for all or for none")
     if any(rates) and values.get("think_time"):
-        faults.add("think_time", "an open loop (rate) has no think time", "one of the two")
+        keys = ["think_time", "rate"]
+        faults.add_to(keys, "an open loop (rate) has no think time", "one of the two")
     if "arrivals" in values and values["arrivals"] not in (None, "uniform") and not any(rates):
-        faults.add("arrivals", "arrivals need a rate", "a rate, as in 500")
+        faults.add_to(["arrivals"], "arrivals need a rate", "a rate, as in 500")
     _check_window(values, faults)
     return implied
 
@@ -202,18 +203,21 @@ def _of_stages(
     total_s = sum(stage.seconds for stage in stages)
     right = "leave it out: the stages have durations"
     if values.get("operation_count") is not None:
-        faults.add("operation_count", "the stages end the run by time", right)
+        faults.add_to(["operation_count"], "the stages end the run by time", right)
     if values.get("run_seconds") not in (None, total_s):
         wrong = f"{values['run_seconds']:g} is not the {total_s:g} s of the stages"
-        faults.add("run_seconds", wrong, right)
-    for key, own, option in (("user_count", "users", "-u"), ("rate", "rate", "--rate")):
+        faults.add_to(["run_seconds"], wrong, right)
+    for key, own in (("user_count", "users"), ("rate", "rate")):
         if key in overrides and any(getattr(stage, own) for stage in stages):
-            words = f"they have {own.removesuffix('s')}s of their own"
-            faults.add(f"stages ({option})", words, f"leave out {option}")
+            words = f"the stages have {own.removesuffix('s')}s of their own"
+            faults.add_to([key], words, "leave it out")
     users = [stage.users for stage in stages if stage.users]
     most = max([*users, *([values["user_count"]] if values.get("user_count") else [])], default=0)
     needed = {} if not most or values.get("user_count") else {"user_count": most}
     return {"run_seconds": total_s, "operation_count": None, **needed}
+
+
+_WINDOW = ("warmup", "cooldown", "run_seconds")
 
 
 def _check_window(values: Mapping[str, Any], faults: ValidationErrors) -> None:
@@ -223,11 +227,11 @@ def _check_window(values: Mapping[str, Any], faults: ValidationErrors) -> None:
     if run_s is None or not warmup + cooldown:
         return
     if warmup + cooldown >= run_s:
-        wrong = f"with cooldown it is {warmup + cooldown:g} s of a run of {run_s:g} s"
-        faults.add("warmup", wrong, "together less than the run")
+        wrong = f"warm-up and cool-down are {warmup + cooldown:g} s of a run of {run_s:g} s"
+        faults.add_to(_WINDOW, wrong, "together less than the run")
     elif not _is_left(values.get("stages") or (), warmup, run_s - cooldown):
-        wrong = "with cooldown and those of the stages it excludes the whole run"
-        faults.add("warmup", wrong, "shorter ones")
+        wrong = "warm-up, cool-down and those of the stages exclude the whole run"
+        faults.add_to(_WINDOW, wrong, "shorter ones")
 
 
 def _is_left(stages: Sequence[Stage], low_s: float, high_s: float) -> bool:

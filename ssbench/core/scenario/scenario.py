@@ -53,7 +53,7 @@ from ssbench.core.text import bytes_text, plural, printable
 
 
 class Scenario(Hiding, frozen=True, eq=False):
-    """A valid scenario. source, given and overrides do not count for equality.
+    """A valid scenario. source, given, overrides and places do not count for equality.
 
     Of ``operation_count`` and ``run_seconds`` at most one is set, and exactly one after
     ``resolve``.
@@ -92,6 +92,7 @@ class Scenario(Hiding, frozen=True, eq=False):
     source: str = "scenario"
     given: Mapping[str, object] = {}
     overrides: Mapping[str, object] = {}
+    places: Mapping[str, str] = {}  #: key -> where it was overridden
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scenario):
@@ -112,11 +113,20 @@ class Scenario(Hiding, frozen=True, eq=False):
         :param source: the name of the file, for errors.
         :raises ScenarioError: with every error of the text.
         """
-        return cls._read(text, source, None)
+        return cls._read(text, source, None, {})
 
     @classmethod
-    def resolve(cls, text: str | bytes, source: str = "scenario", **overrides: object) -> Scenario:
+    def resolve(
+        cls,
+        text: str | bytes,
+        source: str = "scenario",
+        *,
+        places: Mapping[str, str] = {},
+        **overrides: object,
+    ) -> Scenario:
         """The scenario of a text with values of the command line; None: not given.
+
+        :param places: key -> where it was given, for errors; of others it is the key's option.
 
         Overridden keys may be missing in the text (``user_count``). Either limit (operation_count,
         run_seconds) replaces those of the text; of both, run_seconds counts.
@@ -124,7 +134,8 @@ class Scenario(Hiding, frozen=True, eq=False):
         :raises ScenarioError: with every error of the text and of the overrides, also if there is
             no limit.
         """
-        return cls._read(text, source, overrides)
+        own = {key: place for key in overrides if (place := places.get(key) or _option(key))}
+        return cls._read(text, source, overrides, own)
 
     @property
     def load(self) -> tuple[Stage, ...]:
@@ -237,9 +248,14 @@ class Scenario(Hiding, frozen=True, eq=False):
 
     @classmethod
     def _read(
-        cls, text: str | bytes, source: str, overrides: Mapping[str, object] | None
+        cls,
+        text: str | bytes,
+        source: str,
+        overrides: Mapping[str, object] | None,
+        places: Mapping[str, str],
     ) -> Scenario:
-        faults = ValidationErrors(source)
+        given_places = {key: places[key] for key in places if (overrides or {})[key] is not None}
+        faults = ValidationErrors(source, given_places)
         given = read_object(text, faults)
         changes = _read_overrides(overrides or {}, faults)
         values: dict[str, Any] = {}
@@ -251,10 +267,12 @@ class Scenario(Hiding, frozen=True, eq=False):
             if overrides is not None:
                 _check_limit(faults, given, overrides)
         faults.raise_any()
-        return cls(**values, source=source, given=given or {}, overrides=changes)
+        return cls(
+            **values, source=source, given=given or {}, overrides=changes, places=faults.places
+        )
 
 
-_NOT_COMPARED = ("source", "given", "overrides")
+_NOT_COMPARED = ("source", "given", "overrides", "places")
 _DEFAULTS: Mapping[str, Any] = asdict(Scenario("", (), 0))
 
 
@@ -288,7 +306,7 @@ def _read_file(
 
 
 def _read_overrides(overrides: Mapping[str, object], faults: ValidationErrors) -> dict[str, Any]:
-    """The valid ones; the place of an error is the option, with the key of a short one.
+    """The valid ones.
 
     :raises TypeError: an unknown key, or one that has no override.
     """
@@ -297,10 +315,14 @@ def _read_overrides(overrides: Mapping[str, object], faults: ValidationErrors) -
         if name not in KEYS or name in (*PROFILE_KEYS, "pick"):
             raise TypeError(f"{name} cannot be overridden")
         if raw is not None:
-            option = KEYS[name].option or name
-            key = "" if option.lstrip("-").replace("-", "_") == name else f" ({name})"
-            changes[name] = faults.check_option(option + key, KEYS[name].check, raw)
+            changes[name] = faults.check_option(faults.places[name], KEYS[name].check, raw)
     return changes
+
+
+def _option(key: str) -> str:
+    """The option that overrides a key, and the key itself where they differ."""
+    option = KEYS[key].option or key if key in KEYS else key
+    return option if option.lstrip("-").replace("-", "_") == key else f"{option} ({key})"
 
 
 def _one_limit(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -328,7 +350,7 @@ def _check_container_names(values: Mapping[str, Any], faults: ValidationErrors) 
     if len(name.encode()) > MAX_CONTAINER_NAME:
         wrong = f"container names like {preview(name)} have {len(name.encode())} bytes"
         right = f"at most {MAX_CONTAINER_NAME}, number and policy included"
-        faults.add("container_base", wrong, right)
+        faults.add_to(["container_base", "policy", "container_count"], wrong, right)
 
 
 def _size_to_dict(size: SizeClass) -> dict[str, object]:

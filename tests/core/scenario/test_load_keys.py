@@ -109,7 +109,7 @@ def test_the_command_line_overrides_the_file() -> None:
         ),
         (
             {"stages": [{"seconds": 5, "users": 1, "warmup": 3}], "warmup": 1, "cooldown": 2},
-            "warmup: with cooldown and those of the stages it excludes",
+            "warmup: warm-up, cool-down and those of the stages exclude",
         ),
         ({"stages": STAGES, "operation_count": 9}, "operation_count: the stages end"),
         ({"stages": STAGES, "run_seconds": 9}, "run_seconds: 9 is not the 90 s of the stages"),
@@ -130,7 +130,7 @@ def test_the_command_line_overrides_the_file() -> None:
         ({"run_seconds": 9, "think_time": [2, 1]}, "think_time: [2, 1] has the longer one"),
         ({"run_seconds": 9, "think_time": [1]}, "think_time: [1] has 1 entries"),
         ({"run_seconds": 9, "think_time": -1}, "think_time: -1 is negative"),
-        ({"run_seconds": 9, "warmup": 5, "cooldown": 4}, "warmup: with cooldown it is 9 s"),
+        ({"run_seconds": 9, "warmup": 5, "cooldown": 4}, "warmup: warm-up and cool-down are 9 s"),
     ],
 )  # fmt: skip
 def test_faults(keys: dict[str, object], words: str) -> None:
@@ -138,15 +138,32 @@ def test_faults(keys: dict[str, object], words: str) -> None:
 
 
 def test_options_that_stages_exclude() -> None:
-    assert fault({"user_count": 3}, stages=STAGES).startswith("stages (-u): they have users")
+    words = "-u (user_count): the stages have users of their own; leave it out"
+    assert fault({"user_count": 3}, stages=STAGES) == words
     rates = [{"seconds": 5, "rate": 5}]
-    words = "stages (--rate): they have rates of their own; leave out --rate"
+    words = "--rate: the stages have rates of their own; leave it out"
     assert fault({"rate": 3.0}, stages=rates, user_count=1) == words
-    assert fault({"run_seconds": 3.0}, stages=STAGES).startswith("run_seconds: 3 is not the 90 s")
-    assert fault({"operation_count": 3}, stages=STAGES).startswith(
-        "operation_count: the stages end"
-    )
+    words = "-r (run_seconds): 3 is not the 90 s of the stages"
+    assert fault({"run_seconds": 3.0}, stages=STAGES).startswith(words)
+    words = "-o (operation_count): the stages end the run by time"
+    assert fault({"operation_count": 3}, stages=STAGES).startswith(words)
     assert made({"user_count": 3}, stages=rates).most_users == 3
+
+
+@pytest.mark.parametrize(
+    ("overrides", "keys", "says"),
+    [
+        ({"run_seconds": 5}, {"warmup": 10}, "-r (run_seconds): warm-up and cool-down are 10 s"),
+        ({"run_seconds": 5, "warmup": 10}, {}, "--warmup, -r (run_seconds): warm-up and cool-down"),
+        ({"cooldown": 9}, {"run_seconds": 9}, "--cooldown: warm-up and cool-down are 9 s"),
+        ({"arrivals": "poisson"}, {"run_seconds": 9}, "--arrivals: arrivals need a rate"),
+        ({"rate": 3.0}, {"run_seconds": 9, "think_time": 1}, "--rate: an open loop (rate) has no"),
+    ],
+)
+def test_values_that_do_not_go_together_are_blamed_on_those_that_were_overridden(
+    overrides: dict[str, object], keys: dict[str, object], says: str
+) -> None:
+    assert fault(overrides, user_count=2, **keys).startswith(says)
 
 
 def test_the_names_of_arrivals_are_those_of_the_models() -> None:
@@ -207,5 +224,5 @@ def test_faults_of_groups_are_reported(changes: dict[str, object], said: str) ->
 
 
 def test_the_user_count_option_excludes_groups() -> None:
-    with pytest.raises(ScenarioError, match=r"groups \(-u\): they have users of their own"):
+    with pytest.raises(ScenarioError, match=r"-u \(user_count\): the groups have"):
         Scenario.resolve(grouped(), user_count=9)

@@ -246,8 +246,12 @@ def test_a_container_name_with_number_and_policy_has_256_bytes_at_most() -> None
     base = "b" * (256 - len("_000099_gold"))
     assert Scenario.from_json(text(container_base=base)).container_base == base
     assert places_of(text(container_base=base + "b")) == ["container_base"]
-    assert places_of(text(container_base=base), policy="golden") == ["container_base"]
-    assert places_of(text(container_base=base), container_count=1_000_001) == ["container_base"]
+    for change, option in (
+        ({"policy": "golden"}, "--policy"),
+        ({"container_count": 1_000_001}, "-c"),
+    ):
+        with pytest.raises(ScenarioError, match=f"^{option}.*: container names like"):
+            Scenario.resolve(text(container_base=base), **change)
 
 
 def test_the_summary_is_one_line() -> None:
