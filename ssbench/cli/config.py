@@ -14,8 +14,13 @@ from ssbench.cli.store_options import given_on_command_line, store_options
 from ssbench.cli.worker_options import key_path, ports_of
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.jsontext import MAX_BYTES
-from ssbench.host.process import usable_cores
-from ssbench.runner.config import WORKER_COMMAND, AutoStop, RunConfig, TransportConfig
+from ssbench.runner.config import (
+    WORKER_COMMAND,
+    AutoStop,
+    RunConfig,
+    TransportConfig,
+    default_workers,
+)
 from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.storage.registry import row_of
 
@@ -31,7 +36,12 @@ def run_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfig:
 
     :raises UsageError: options that exclude each other, or a scenario that can't be read.
     """
-    values = {**base_config(ns, environ), "overrides": _overrides(ns), "auto_stop": _auto_stop(ns)}
+    values = {
+        **base_config(ns, environ),
+        "overrides": _overrides(ns),
+        "places": _places(ns),
+        "auto_stop": _auto_stop(ns),
+    }
     RunConfig(**values)  # raises what is wrong with the options before the scenario is read
     return RunConfig(**{**values, "scenario": _read_scenario(ns.scenario)})
 
@@ -54,6 +64,7 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
         "store": store,
         "is_noop": store is not None and not row_of(store.driver).is_real,
         "transport": transport_config(ns, environ),
+        "starts_if_none": _starts_if_none(ns, environ),
         "worker_command": (*WORKER_COMMAND, *(["--verbose"] if ns.verbose else [])),
         "percentiles": percentiles(ns),
         "thresholds": thresholds(ns),
@@ -64,14 +75,14 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
 def command_config(ns: argparse.Namespace, environ: Mapping[str, str], users: int) -> RunConfig:
     """The run of a command that makes its own scenario.
 
-    Without a number of workers, it has one per CPU core of this host, but no more than users.
+    Without a number of workers, it has ``default_workers`` on this host.
 
     :raises UsageError: options that exclude each other.
     """
     run = RunConfig(**base_config(ns, environ))
     if run.least_started or run.expect_workers:
         return run
-    return replace(run, workers=min(usable_cores(), users))
+    return replace(run, workers=default_workers(users))
 
 
 def search_config(ns: argparse.Namespace) -> SearchConfig:
@@ -127,6 +138,12 @@ def thresholds(ns: argparse.Namespace) -> tuple[Threshold, ...]:
     return found
 
 
+def _starts_if_none(ns: argparse.Namespace, environ: Mapping[str, str]) -> bool:
+    """Whether nothing says that workers come later, or from other hosts."""
+    waits = {"worker_wait_s", "fewer_workers_ok"} & (ns.given.keys() | ns.site.keys())
+    return not (waits or ns.address or key_path(ns, environ))
+
+
 def _overrides(ns: argparse.Namespace) -> dict[str, object]:
     """Keys of the scenario that the command line sets.
 
@@ -144,6 +161,16 @@ def _overrides(ns: argparse.Namespace) -> dict[str, object]:
             raise UsageError(f"--sweep sets the {ns.sweep.over}: leave out {option}")
         found.pop(key, None)  # of the site
     return found
+
+
+def _places(ns: argparse.Namespace) -> dict[str, str]:
+    """Key of the scenario -> the option that sets it, where that is not the key's own."""
+    if ns.command == "find-limit":
+        key = "user_count" if ns.over == "users" else "rate"
+        return {"run_seconds": "--step-seconds", key: f"--over {ns.over}"}
+    if getattr(ns, "sweep", None) is not None:
+        return {"user_count" if ns.sweep.over == "users" else "rate": f"--sweep {ns.sweep.over}"}
+    return {}
 
 
 def _auto_stop(ns: argparse.Namespace) -> AutoStop | None:

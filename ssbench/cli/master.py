@@ -83,7 +83,6 @@ def _command(words: Sequence[str]) -> ExitStatus:
     level = logging.INFO if namespace.verbose else logging.WARNING
     log_to_stderr(level, "%(levelname)s:%(message)s")
     command = COMMANDS[namespace.command]
-    check_files(command.rows, namespace)
     place, needs_numpy = (
         command.function,
         command.has_statistics or getattr(namespace, "logs", None),
@@ -96,7 +95,14 @@ def _command(words: Sequence[str]) -> ExitStatus:
             f" install it: {sys.executable} -m pip install numpy"
         )
     module, _, function = place.partition(":")
-    status: ExitStatus = getattr(import_module(f"ssbench.cli.{module}"), function)(namespace)
+    try:
+        check_files(command.rows, namespace)
+        status: ExitStatus = getattr(import_module(f"ssbench.cli.{module}"), function)(namespace)
+    except SsbenchError as error:
+        from ssbench.cli.site import located
+
+        error.args = (located(str(error), namespace, os.environ),)
+        raise
     return status
 
 

@@ -6,8 +6,7 @@
     ├── UsageError               status 2   the user's input is wrong; the store was not changed
     │   └── ScenarioError                   ... in the scenario: carries every fault found
     ├── AuthError                status 1   authentication failed
-    ├── NoWorkersError           status 1   no workers connected
-    │   └── FewerWorkersError    status 6   fewer workers than requested
+    ├── NoWorkersError           status 6   none, or fewer than requested, connected
     ├── StatFileError            status 1   a stat file can't be written, or the file is not one
     ├── MessageError                        a message that is not valid
     │   └── ProtocolError                   ... but one of another protocol version
@@ -41,7 +40,7 @@ class ExitStatus(IntEnum):
     OK = 0, "Success"
     FAILED = (
         1,
-        "Failure: the login failed, no workers, a full disk, a truncated stat file; also if more "
+        "Failure: the login failed, a full disk, a truncated stat file; also if more "
         "than half of the operations failed, or a check of ``doctor`` found something wrong",
     )
     USAGE = (
@@ -58,10 +57,10 @@ class ExitStatus(IntEnum):
     INTERRUPTED = 5, "Interrupted; the results so far are kept"
     WORKERS_LOST = (
         6,
-        "Workers are missing: fewer came than ``--expect-workers`` or ``--workers`` says, or a "
-        "host of ``--ssh-workers`` could not start them, and the run did not start; or some were "
-        "lost, or exited (also by a signal) before the master released them, or could run fewer "
-        "users than requested, and the run continued with the rest",
+        "Workers are missing: none came, or fewer than ``--expect-workers`` or ``--workers`` says, "
+        "or a host of ``--ssh-workers`` could not start them, and the run did not start; or some "
+        "were lost, or exited (also by a signal) before the master released them, or could run "
+        "fewer users than requested, and the run continued with the rest",
     )
 
 
@@ -112,11 +111,7 @@ class AuthError(SsbenchError):
 
 
 class NoWorkersError(SsbenchError):
-    """No worker connected in time."""
-
-
-class FewerWorkersError(NoWorkersError):
-    """Fewer workers than requested connected in time: the run doesn't start."""
+    """No worker, or fewer than requested, connected in time: the run doesn't start."""
 
     exit_status = ExitStatus.WORKERS_LOST
 

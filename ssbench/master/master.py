@@ -208,6 +208,23 @@ class Master:
         """The same without a wait, to be called again within a tenth of a second."""
         self._poll(0.0)
 
+    def add_children(self, children: Children) -> None:
+        """Watch workers that were started after this master."""
+        self._children = (*self._children, children)
+
+    def finds_worker(self) -> bool:
+        """Whether a worker is there: one that waits for a master joins within seconds."""
+        deadline_ns = self._clock() + FIRST_JOINED_NS
+        self._manager.allocate_users(1)  # without users, workers would take the run for over
+        while not self._interrupted and not self.registry.load_workers:
+            left_ns = deadline_ns - self._clock()
+            if left_ns <= 0:
+                break
+            self._show_wait(f"Looking for workers ({left_ns // SECOND_NS + 1} s left)")
+            self._poll(WAIT_S)
+        self._show_wait("")
+        return bool(self.registry.load_workers)
+
     def wait_for_workers(self, users: int, expected: int | None) -> None:
         """Wait for so many workers; without a number, for workers that can run all users.
 

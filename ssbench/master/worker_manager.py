@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from ssbench.core.dispatch.worker_registry import MAX_NAMES, WorkerRegistry, WorkerState
-from ssbench.core.errors import FewerWorkersError, NoWorkersError
+from ssbench.core.errors import NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Hello, Leaving, NetworkCheck
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.settings import Credentials, StorageSettings
@@ -337,8 +337,8 @@ class WorkerWait:
     def shortcomings(self) -> list[str]:
         """Warnings if fewer workers or users are available than wanted.
 
-        :raises NoWorkersError: if no worker joined.
-        :raises FewerWorkersError: if fewer than expected joined, unless ``fewer_workers_ok``.
+        :raises NoWorkersError: if no worker joined; or fewer than expected, unless
+            ``fewer_workers_ok``.
         """
         registry, expected = self._manager.registry, self._expected
         refused = "; ".join(islice(registry.refused.values(), _MAX_REFUSALS))
@@ -349,7 +349,7 @@ class WorkerWait:
         found = []
         if expected and joined < expected:
             if not self._limits.fewer_workers_ok:
-                raise FewerWorkersError(
+                raise NoWorkersError(
                     f"only {joined} of {expected} workers joined within {wait_s:g} s{because};"
                     " the run was not started (--fewer-workers-ok runs with fewer)"
                 )

@@ -112,7 +112,8 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
     from ssbench.core.scenario.scenario import Scenario
 
     text, source, _ = config.scenario
-    scenario = Scenario.resolve(text, source, **{**config.overrides, **changes})
+    overrides = {**config.overrides, **changes}
+    scenario = Scenario.resolve(text, source, places=config.places, **overrides)
     if config.auto_stop and len(scenario.load) > 1:
         raise UsageError(f"{source}: with stages there is no steady rate: leave out --auto-stop")
     check_thresholds(config, scenario)

@@ -15,7 +15,7 @@ from ssbench.core.live import Observer
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.runner.config import RunConfig, TransportConfig
+from ssbench.runner.config import FREE_PORTS, RunConfig
 from ssbench.runner.results import parse_thresholds, read_distinct, read_stats
 from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.runner.series import LimitSearch, SearchConfig, Sweep
@@ -27,8 +27,6 @@ from ssbench.storage.registry import options_of, row_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Any free port: local workers are told which.
-FREE_PORTS = TransportConfig(None, 0, 0, 0)
 #: Setting -> the key of the scenario that it overrides.
 _SHORT: Mapping[Literal["users", "operations", "seconds"], str] = {
     "users": "user_count", "operations": "operation_count", "seconds": "run_seconds",
@@ -181,9 +179,10 @@ def _checked(
         given = given_values(given, options_of(row_of(storage)))
         store = StoreOptions(storage, given, os.environ)
     overrides = dict(settings.get("overrides", {}))
+    places = {key: f"overrides: {key}" for key in overrides}
     for name, key in _SHORT.items():
         if name in settings:
-            overrides[key] = settings[name]
+            overrides[key], places[key] = settings[name], name
     thresholds, stats_file = settings.get("thresholds", ()), settings.get("stats_file")
     if isinstance(scenario, Mapping):
         text = ScenarioText(json.dumps(scenario).encode(), "scenario")
@@ -192,12 +191,13 @@ def _checked(
     config = RunConfig(
         scenario=text,
         overrides=overrides,
+        places=places,
         store=store,
         is_noop=store is not None and not row_of(store.driver).is_real,
         keep_objects=settings.get("keep_objects", False),
         verify=settings.get("verify", False),
         retries=retries,
-        transport=FREE_PORTS,
+        transport=FREE_PORTS,  # local workers are told which
         workers=workers,
         ssh_workers=hosts,
         stats_file=None if stats_file is None else os.fspath(stats_file),

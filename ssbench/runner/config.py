@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from ssbench.core.errors import UsageError
+from ssbench.host.process import usable_cores
 
 if TYPE_CHECKING:
     from ssbench.core.hostlist import SshHost
@@ -42,6 +43,9 @@ class TransportConfig(Struct, frozen=True):
     key_file: str | None = None
 
 
+FREE_PORTS = TransportConfig(None, 0, 0, 0)
+
+
 class AutoStop(Struct, frozen=True):
     """When the rate of operations is steady enough to end a run early."""
 
@@ -57,6 +61,7 @@ class RunConfig(Struct, frozen=True, kw_only=True):
 
     scenario: ScenarioText
     overrides: Mapping[str, object] = {}  #: keys of the scenario
+    places: Mapping[str, str] = {}  #: as of Scenario.resolve
     store: StoreOptions | None  #: None: a temporary Swift on this host
     is_noop: bool = False  #: the store moves no data
     keep_objects: bool = False
@@ -79,6 +84,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     expect_workers: int | None = None
     source_addresses: Sequence[str] | None = None  #: of this host, for its workers
     worker_wait_s: float = 30.0
+    #: If no number of workers is given, and none is there: start ``default_workers`` here.
+    starts_if_none: bool = True
     fewer_workers_ok: bool = False
     worker_timeout_s: float = 10.0
     batch_size: int | None = None  #: None: what is due, up to a limit
@@ -135,6 +142,18 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         return not self.workers or bool(self.ssh_workers or transport.key_file or transport.address)
 
     @property
+    def looks_for_workers(self) -> bool:
+        """Whether the run uses the workers that are there, and starts some if there are none."""
+        return self.starts_if_none and not (self.least_started or self.expect_workers)
+
+    @property
+    def bound(self) -> TransportConfig:
+        """Where the master listens: if only workers that it starts here can join, any free ports
+        instead of the default ones."""
+        is_default = self.transport == TransportConfig()
+        return FREE_PORTS if is_default and not self.has_remote_workers else self.transport
+
+    @property
     def least_started(self) -> int:
         """Workers that the run starts itself; at least, as hosts may start one for each core."""
         return (self.workers or 0) + sum(host.processes or 1 for host in self.ssh_workers or ())
@@ -146,6 +165,11 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         :param groups: of users: no more workers take part than the smallest has users.
         """
         return -(-users // min([self.least_started, *(group.users for group in groups)]))
+
+
+def default_workers(users: int) -> int:
+    """Workers of this host where the user gave no number: a core is left to the master."""
+    return max(1, min(usable_cores() - 1, users))
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True):

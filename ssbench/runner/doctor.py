@@ -252,10 +252,13 @@ def _hosts(doctor: Doctor) -> Iterator[Finding]:
 
 def _ports(doctor: Doctor) -> Iterator[Finding]:
     doctor.transport = transport = open_ports(
-        doctor.config.transport, doctor.stack, doctor.warnings.append, ssh=doctor.ssh
+        doctor.config.bound, doctor.stack, doctor.warnings.append, ssh=doctor.ssh
     )
     numbers = ", ".join(map(str, transport.ports))
     secured = "with a key" if transport.has_key else "without a key"
+    if not doctor.config.bound.work_port:
+        yield _ok(f"the run takes any free ports of {transport.ip}, for its own workers only")
+        return
     yield _ok(f"{numbers} of {transport.ip} are free; {secured}")
 
 
@@ -510,7 +513,10 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
             yield _ok(f"{worker.name}: ssbench {hello.version}, {users}{cores}")
         for reason in registry.refused.values():
             yield _failed(f"a worker was refused: {reason}")
-        yield from _missing_workers(doctor, transport, of_others, waited_s)
+        if config.looks_for_workers and not registry.workers and not registry.refused:
+            yield _ok("none is there: the run starts its own on this host")
+        else:
+            yield from _missing_workers(doctor, transport, of_others, waited_s)
         if doctor.workers and doctor.operation_s and row_of(doctor.settings.driver).is_real:
             yield from _uploads(doctor, master, times)
     finally:

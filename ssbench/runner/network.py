@@ -13,7 +13,7 @@ from math import inf
 from msgspec import Struct
 
 from ssbench.core.dispatch.worker_registry import WorkerState
-from ssbench.core.errors import FewerWorkersError, UsageError
+from ssbench.core.errors import NoWorkersError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.messages import NetworkCheck, NetworkResult
 from ssbench.core.settings import StorageSettings
@@ -79,7 +79,7 @@ def check_network(
     The servers end with it.
 
     :raises TransportError: a port is not available.
-    :raises FewerWorkersError: fewer workers joined than expected.
+    :raises NoWorkersError: fewer workers joined than expected.
     :raises UsageError: there is nothing to measure.
     :raises KeyboardInterrupt: it was stopped.
     """
@@ -138,7 +138,7 @@ def _one_per_host(workers: Sequence[WorkerState]) -> list[WorkerState]:
 
 def _check_enough(config: NetworkConfig, joined: int, workers: Sequence[WorkerState]) -> None:
     if config.expect_workers is not None and joined < config.expect_workers:
-        raise FewerWorkersError(
+        raise NoWorkersError(
             f"only {joined} of {config.expect_workers} workers joined within"
             f" {config.worker_wait_s:g} s"
         )

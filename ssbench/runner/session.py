@@ -26,7 +26,7 @@ from ssbench.host.process import tune_garbage_collector
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits
 from ssbench.master.recorder import Recorder
-from ssbench.runner.config import RunConfig, SessionSettings
+from ssbench.runner.config import RunConfig, SessionSettings, default_workers
 from ssbench.runner.connections import (
     Store,
     check_encrypted,
@@ -38,6 +38,7 @@ from ssbench.runner.connections import (
 from ssbench.runner.stop import Stop
 from ssbench.storage.registry import open_admin
 from ssbench.storage.retrying_client import RetryingClient
+from ssbench.transport.parent_pipe import address_line
 
 if TYPE_CHECKING:
     from ssbench.runner.existing import ExistingObjects
@@ -48,6 +49,7 @@ T = TypeVar("T")
 
 #: Between two polls of the master while a run waits for the store.
 _KEEPALIVE_INTERVAL_S = 0.01
+_MOST_SHOWN = 4  #: local workers that have a line each; of more, one line says where the logs are
 
 
 class Session:
@@ -70,6 +72,7 @@ class Session:
         self.stack = stack
         self.observers = observers
         self.stop = stop
+        self._settings = settings
         self.most_users = settings.most_users
         self.wanted_users = settings.wanted_users or settings.most_users
         self.seed = settings.seed if settings.seed is not None else secrets.randbits(32)
@@ -169,6 +172,31 @@ class Session:
         self._master.begin_run(settings, recorder)
         return self._master
 
+    def start_workers(self) -> None:
+        """Start workers on this host, as none is there.
+
+        :raises UsageError: this host can't run so many users.
+        """
+        from ssbench.runner.local_workers import start_local_workers
+
+        assert self._master  # nosec B101 # it looked for workers
+        settings, count = self._settings, default_workers(self.most_users)
+        self.config = replace(self.config, workers=count)
+        self.info(
+            f"No worker is there: starting {count} on this host, one for each CPU core but one"
+            " (--workers sets another number)"
+        )
+        local = start_local_workers(
+            self.config, self.stack, self.most_users, settings.least_users, settings.groups
+        )
+        assert local  # nosec B101 # there is a number
+        self._local = local
+        local.send_address(address_line(self._transport, None))
+        self._master.add_children(local)
+        for text in local.warnings:
+            self.warn(text)
+        self._begin_local(local)
+
     @property
     def expected_workers(self) -> int | None:
         """Workers to wait for; None: as many as can run the users."""
@@ -245,7 +273,7 @@ class Session:
             self.config.batch_size or MAX_BATCH, self.most_users, self.expected_workers or 1
         )
         self._transport = open_ports(
-            self.config.transport, self.stack, self.warn, jobs, local=self._local, ssh=self._ssh
+            self.config.bound, self.stack, self.warn, jobs, local=self._local, ssh=self._ssh
         )
         if self._store and self._store.password_equivalent:
             check_encrypted(self._transport)
@@ -258,9 +286,17 @@ class Session:
         if ssh:
             self.info(ssh.summary)
         if local:
-            local.begin()
-            for path, command in zip(local.logs, local.commands, strict=True):
-                self.info(f"Spawning local ssbench-worker (logging to {path}) with {command}")
+            self._begin_local(local)
+
+    def _begin_local(self, local: LocalWorkers) -> None:
+        local.begin()
+        started = [*zip(local.logs, local.commands, strict=True)]
+        if len(started) > _MOST_SHOWN:
+            logs = f"{local.logs[0]} ... {local.logs[-1]}"
+            self.info(f"Spawning {len(started)} local ssbench-worker processes (logging to {logs})")
+            return
+        for path, command in started:
+            self.info(f"Spawning local ssbench-worker (logging to {path}) with {command}")
 
 
 @contextmanager

@@ -278,6 +278,9 @@ class Run:
         if session.has_workers:
             master.wait_for_workers(self.scenario.most_users, 1)
             return
+        looks = session.config.looks_for_workers
+        if looks and not master.finds_worker() and not self.stop.requested:
+            session.start_workers()
         try:
             master.wait_for_workers(session.wanted_users, session.expected_workers)
         except NoWorkersError as error:

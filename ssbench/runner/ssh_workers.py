@@ -22,7 +22,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ssbench import __version__
-from ssbench.core.errors import FewerWorkersError, UsageError
+from ssbench.core.errors import NoWorkersError, UsageError
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import first_of, plural, printable
 from ssbench.host.process import child_environment
@@ -161,11 +161,11 @@ class SshWorkers:
         """Wait until every host has started its workers; warns of hosts that can't be used if
         others can.
 
-        :raises FewerWorkersError: some host can't, and not ``fewer_workers_ok``; or none can.
+        :raises NoWorkersError: some host can't, and not ``fewer_workers_ok``; or none can.
         """
         faults, hosts = self.find_faults(stop, waiting), len(self._config.ssh_workers or ())
         if faults and (not self._config.fewer_workers_ok or not self._hosts):
-            raise FewerWorkersError(_not_started([*map(str, faults)], hosts))
+            raise NoWorkersError(_not_started([*map(str, faults)], hosts))
         if faults:
             started = f"{len(self._hosts)} of {plural(hosts, 'host')} started workers"
             self.warnings.append(f"Only {started}; continuing with {plural(self.count, 'worker')}")

@@ -187,6 +187,39 @@ def test_the_transport_of_a_master() -> None:
     assert found == TransportConfig("::1", 1, 2, 3, "my.key")
 
 
+@pytest.mark.parametrize(
+    ("words", "free"),
+    [
+        ("--workers 2", True),
+        ("", False),
+        ("--workers 2 --zmq-work-port 7", False),
+        ("--workers 2 --zmq-bind-ip 127.0.0.1", False),
+        ("--workers 2 --zmq-key-file k", False),
+        ("--workers 2 --ssh-workers a", False),
+    ],
+)
+def test_ports_are_free_ones_where_no_other_worker_can_join(words: str, free: bool) -> None:
+    """So that two runs with workers of their own can go on beside each other."""
+    chosen = config(f"--noop {words}")
+    assert (chosen.bound.work_port == 0) is free
+    assert free or chosen.bound == chosen.transport
+
+
+@pytest.mark.parametrize(
+    ("words", "looks"),
+    [
+        ("", True),
+        ("--workers 2", False),
+        ("--expect-workers 2", False),
+        ("--worker-wait 9", False),
+        ("--zmq-key-file k", False),
+        ("--zmq-bind-ip 0.0.0.0", False),
+    ],
+)
+def test_workers_are_started_where_nothing_says_that_some_come(words: str, looks: bool) -> None:
+    assert config(f"--noop {words}").looks_for_workers is looks
+
+
 def test_the_key_file_option_overrides_the_environment() -> None:
     environ = {"SSBENCH_KEY_FILE": "env.key"}
     parse = worker_parser().parse_args

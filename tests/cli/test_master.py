@@ -18,9 +18,10 @@ from typing import IO, Any
 import pytest
 
 from ssbench.cli.master import main
+from ssbench.runner.results import read_stats
 from ssbench.runner.scenarios import CANNED
 from ssbench.transport.key import CurveKey
-from tests.cli.shell import Shell, free_ports
+from tests.cli.shell import Shell, free_ports, scenario
 from tests.report import runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,8 +120,75 @@ def test_a_stat_file_that_cannot_be_written(shell: Shell, tmp_path: Path) -> Non
 
 def test_no_worker_joins(shell: Shell) -> None:
     said = shell.run("--worker-wait", 0.1, "-q", workers=0)
-    assert said.status == 1
+    assert said.status == 6
     assert "no worker joined within 0.1 s" in said.err
+
+
+def test_too_few_workers_join(shell: Shell) -> None:
+    """None of two, and one of two, are the same to a script."""
+    said = shell.run("--worker-wait", 0.1, "--expect-workers", 2, "-q", workers=0)
+    assert said.status == 6
+
+
+@pytest.mark.usefixtures("forked_workers")
+@pytest.mark.parametrize(("cores", "workers"), [(1, 1), (2, 1), (4, 3), (64, 4)])
+def test_a_run_starts_workers_if_none_is_there(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, cores: int, workers: int
+) -> None:
+    """A core is left to the master, and no worker is without a user."""
+    monkeypatch.setattr("ssbench.master.master.FIRST_JOINED_NS", 100_000_000)
+    monkeypatch.setattr("ssbench.runner.config.usable_cores", lambda: cores)
+    said = shell.run(workers=0, user_count=4)
+    assert said.status == 0
+    assert f"INFO:No worker is there: starting {workers} on this host" in said.err
+    assert read_stats(str(shell.results)).worker_count == workers
+
+
+@pytest.mark.usefixtures("forked_workers")
+def test_many_workers_of_a_run_do_not_fill_the_screen(shell: Shell) -> None:
+    said = shell.run(workers=6, user_count=6)
+    assert said.status == 0
+    assert said.err.count("Spawning") == 1
+    assert "INFO:Spawning 6 local ssbench-worker processes (logging to " in said.err
+
+
+@pytest.mark.parametrize(
+    ("variables", "words", "says"),
+    [
+        ({"METRICS_PORT": "tcp://10.0.0.1:13579"}, (), "SSBENCH_METRICS_PORT: 'tcp://10.0.0.1"),
+        ({"EXPECT_WORKERS": "1"}, ("--workers", 2), "SSBENCH_EXPECT_WORKERS 1 is fewer than"),
+        ({"WARMUP": "10"}, ("-r", 5), "SSBENCH_WARMUP, -r (run_seconds): warm-up and cool-down"),
+        (
+            {"WARMUP": "10", "RUN_SECONDS": "5"}, (),
+            "together less than the run (-r is set by SSBENCH_RUN_SECONDS)",
+        ),
+        ({}, ("--warmup", 10, "-r", 5), "ssbench-master: --warmup, -r (run_seconds): warm-up"),
+        ({"HTML": "/no/such/x"}, (), "SSBENCH_HTML /no/such/x: can't be written"),
+        ({"STORAGE": "webdav"}, ("--s3-bucket", "b"), "(--storage is set by SSBENCH_STORAGE)"),
+    ],
+)  # fmt: skip
+def test_an_error_names_the_place_where_the_value_is_from(
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    words: tuple[object, ...],
+    says: str,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"SSBENCH_{name}", value)
+    noop = () if "STORAGE" in variables else ("--noop",)
+    said = shell("run-scenario", "-f", scenario(shell.folder), *noop, *words)
+    assert said.status == 2
+    assert says in said.err
+
+
+def test_an_error_names_the_key_of_the_site(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = shell.folder / "c.toml"
+    path.write_text("[run-scenario]\ncooldown = '1h'\n")
+    monkeypatch.setenv("SSBENCH_CONFIG", str(path))
+    said = shell.run("-r", 5)
+    assert said.status == 2
+    assert f"ssbench-master: {path}: [run-scenario] cooldown, -r (run_seconds): warm-up" in said.err
 
 
 @pytest.mark.parametrize("command", ["run-scenario", "kill-workers"])

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 import pytest
 
 from ssbench.cli.commands import master_parser
 from ssbench.cli.master import main
-from ssbench.cli.site import SiteDefaults
 from ssbench.cli.store_options import store_options
 from ssbench.core.errors import UsageError
 from ssbench.storage.swiftlogin import login_options
@@ -133,14 +131,3 @@ def test_no_command_ignores_an_option_of_another_store(
     monkeypatch.setenv("ST_AUTH", "http://127.0.0.1:1/auth/v1.0")
     assert main([*command.split(), "--s3-endpoint", "http://127.0.0.1:1"]) == 2
     assert "--s3-endpoint" in capsys.readouterr().err
-
-
-def test_variables_and_the_file_of_the_site_may_be_for_several_stores(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("SSBENCH_S3_ENDPOINT", "http://127.0.0.1:1")
-    site = SiteDefaults(os.environ, "/c.toml", 0o600, {"s3-bucket": "b"})
-    words = ["cleanup-containers", "--storage", "webdav", "--url", "http://h/"]
-    assert (
-        store_options(master_parser(words, site).parse_args(words), os.environ).driver == "webdav"
-    )

@@ -56,7 +56,7 @@ def test_every_status_has_its_gravity() -> None:
         (UsageError("x"), USAGE),
         (ScenarioError(["x"]), USAGE),
         (AuthError("x"), FAILED),
-        (NoWorkersError("x"), FAILED),
+        (NoWorkersError("x"), LOST),
         (StatFileError("x"), FAILED),
         (MessageError("x"), FAILED),
         (StorageError(ErrorKind.RESET, "x"), FAILED),

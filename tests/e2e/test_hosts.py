@@ -113,7 +113,7 @@ def test_without_key_and_address_only_loopback_is_served(
     ended = commands.run(
         "-f", path, *options, workers=None, ports=PORTS, preexec_fn=network.master.enter()
     )
-    assert "no worker joined" in ended.one_line()
+    assert "no worker joined" in ended.one_line(6)
 
 
 def test_a_key_file_readable_by_others_is_rejected(commands: Commands, key_file: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ssbench.core.errors import ExitStatus, FewerWorkersError, NoWorkersError
+from ssbench.core.errors import ExitStatus, NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Leaving
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.settings import StorageSettings
@@ -396,7 +396,7 @@ def test_an_address_that_only_this_host_reaches_is_named(has_key: bool) -> None:
 def test_fewer_workers_than_expected_are_an_error_or_a_warning() -> None:
     here = Scene()
     here.deliver(hello(1, "twin"), hello(2, "twin"))
-    with pytest.raises(FewerWorkersError, match="only 1 of 2 workers joined within 30 s") as e:
+    with pytest.raises(NoWorkersError, match="only 1 of 2 workers joined within 30 s") as e:
         worker_wait(here, 4, 2).shortcomings()
     assert e.value.exit_status is ExitStatus.WORKERS_LOST
     assert "is taken by" in str(e.value)

@@ -78,11 +78,11 @@ def test_errors_are_exceptions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "option"),
     [
-        ({"users": 0}, "-u (user_count): 0 is below 1"),
-        ({"users": -2, "overrides": {"user_count": 3}}, "-u (user_count): -2 is below 1"),
-        ({"users": None, "overrides": {"user_count": -3}}, "-u (user_count): -3 is below 1"),
-        ({"operations": -1}, "-o (operation_count): -1 is below 1"),
-        ({"seconds": -1}, "-r (run_seconds): -1 is negative"),
+        ({"users": 0}, "users: 0 is below 1"),
+        ({"users": -2, "overrides": {"user_count": 3}}, "users: -2 is below 1"),
+        ({"users": None, "overrides": {"user_count": -3}}, "overrides: user_count: -3 is below 1"),
+        ({"operations": -1}, "operations: -1 is below 1"),
+        ({"seconds": -1}, "seconds: -1 is negative"),
     ],
 )
 def test_settings_override_keys_of_the_scenario(

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
-from ssbench.runner.api import FREE_PORTS
 from ssbench.runner.bench import BenchConfig, EmptiedContainers, run_bench
-from ssbench.runner.config import RunConfig
+from ssbench.runner.config import FREE_PORTS, RunConfig
 from ssbench.runner.methods import METHODS
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.single_run import RunResult

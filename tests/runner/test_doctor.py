@@ -336,12 +336,16 @@ def test_a_port_that_is_taken(store: MemoryStore, tmp_path: Path) -> None:
 
 
 def test_no_worker_joins(store: MemoryStore, tmp_path: Path) -> None:
-    rows = found(config(tmp_path, workers=None, worker_wait_s=0.0))
-    (row,) = rows["workers"]
+    waits = config(tmp_path, workers=None, worker_wait_s=0.0, starts_if_none=False)
+    (row,) = found(waits)["workers"]
     assert row.verdict is Verdict.FAILED
     assert "0 workers joined" in row.result
     assert "firewalls" in row.advice
     assert "--zmq-bind-ip" in row.advice  # they could only be on this host
+
+
+def test_no_worker_is_needed_where_the_run_starts_some(store: MemoryStore, tmp_path: Path) -> None:
+    assert "workers" not in found(config(tmp_path, workers=None, worker_wait_s=0.0))
 
 
 @pytest.mark.parametrize(("expected", "fails"), [(1, False), (2, True)])

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from ssbench import __version__
-from ssbench.core.errors import FewerWorkersError, UsageError
+from ssbench.core.errors import NoWorkersError, UsageError
 from ssbench.core.hostlist import parse_hosts
 from ssbench.runner.config import RunConfig
 from ssbench.runner.scenarios import find_scenario
@@ -70,7 +70,7 @@ def wait(workers: SshWorkers) -> None:
 
 
 def faults(workers: SshWorkers) -> list[str]:
-    with pytest.raises(FewerWorkersError) as caught, workers:
+    with pytest.raises(NoWorkersError) as caught, workers:
         wait(workers)
     assert caught.value.exit_status == 6
     return str(caught.value).splitlines()

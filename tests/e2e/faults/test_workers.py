@@ -224,7 +224,7 @@ def test_no_worker_joins(commands: Commands) -> None:
     path = commands.scenario()
     ports = free_ports()
     words = ["run-scenario", "-f", path, "-s", commands.place / "x", *ports]
-    line = commands.call(*words, "--noop", "--worker-wait", "1").one_line()
+    line = commands.call(*words, "--noop", "--worker-wait", "1").one_line(6)
     assert "no worker joined within 1 s" in line
     assert "--workers" in line
     assert all(port in line for port in ports[1::2])
