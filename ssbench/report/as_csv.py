@@ -48,7 +48,7 @@ _ORDER = (
     "load_generator_busiest_loop_percent", "load_generator_loop_lag_max_s", "users_ran",
     "rate_basis", "rate_window_s", "completed_after_end", "completed_after_end_s",
     "verified_reads", "verified_bytes_read", "verified_corrupt", "verified_stale",
-    "left_unknown", "store_involved",
+    "left_unknown", "store_involved", "store",
 )  # fmt: skip
 #: Of these, rounded and N/A where unknown; others are empty where unknown.
 _MEASURED = {

@@ -151,6 +151,8 @@ def _more_header(report: Report) -> Iterator[str]:
         f"Policy: {printable(settings['policy'] or 'default')}   "
         f"Block size: {_or_none(settings['block_size'])}"
     )
+    if report["store"]["line"]:
+        yield f"Store: {printable(report['store']['line'])}"
     if run["overrides"]:
         given = (f"{key}={value}" for key, value in run["overrides"].items())
         yield "Overridden on the command line: " + printable(", ".join(given))

@@ -43,6 +43,7 @@ from ssbench.report.model import (
     section_of,
 )
 from ssbench.report.notes import notes_of_compared, steadiness_notes
+from ssbench.report.run import store_section
 
 SCHEMA_VERSION = 1
 
@@ -127,6 +128,7 @@ def _run(run: ComparedRun) -> list[Fact]:
         fact("file", run.name, WORD, "its stat file"),
         fact("run_id", header and header.run_id, WORD, "identifier"),
         fact("scenario_name", of_run.run.scenario.name, WORD, "its scenario"),
+        fact("store", store_section(header)["line"], WORD, "which it measured; null: unknown"),
         fact("complete", of_run.run.complete, WORD, "whether no result is missing"),
         fact("users_ran", ran, COUNT, "the fewest users that ran at any time"),
         fact("short_of_users", short, WORD, "whether these are fewer than asked for"),

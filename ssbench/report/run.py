@@ -10,6 +10,7 @@ from msgspec import structs
 
 from ssbench.core.model import Phase, error_label
 from ssbench.core.operations import Body, row_of
+from ssbench.core.records import RunHeader
 from ssbench.core.stats.findings import steady
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
@@ -50,6 +51,7 @@ from ssbench.report.profile import profile_section
 SCHEMA_VERSION = 1
 
 _DATA = "csv json"
+_MOST_URLS = 3  #: in a line
 _AROUND = (Phase.POPULATE, Phase.CLEANUP)
 #: Latency judged -> its name in the report.
 _JUDGED = {
@@ -94,6 +96,7 @@ def of_run(
     sections = [
         Section("", facts=[schema]),
         _run(stats),
+        store_section(stats.run.header),
         _settings(stats),
         Section("total", facts=_operation(stats, None, percents)),
         section_of(Table.of("operations", operations, by="operation")),
@@ -187,6 +190,51 @@ def _run(stats: RunStats) -> Section:
         ),
     ]
     return Section("run", facts=facts, prefix="")
+
+
+def store_section(header: RunHeader | None) -> Section:
+    """Which store was measured; nothing where there was none, or the file does not say."""
+    place = header.store if header else {}
+    urls, given = place.get("urls"), header.scenario if header and place else {}
+    existing = place.get("existing")
+    base = None if existing else given.get("container_base")
+    facts = [
+        fact("kind", header.driver if header and place else None, WORD, "storage driver", "json"),
+        fact(
+            "urls",
+            list(urls) if isinstance(urls, list | tuple) else None,
+            WORD,
+            "of requests",
+            "json",
+        ),
+        fact(
+            "region", place.get("region"), WORD, "of S3, or of Swift in Keystone's catalog", "json"
+        ),
+        fact("bucket", place.get("bucket"), WORD, "that holds all containers", "json"),
+        fact("directory", place.get("path"), WORD, "of the file store", "json"),
+        fact("existing", existing, WORD, "container, and prefix, of --existing", "json"),
+        fact(
+            "container_base",
+            base,
+            WORD,
+            "what the names of the run's containers begin with",
+            "json",
+        ),
+        fact("policy", given.get("policy"), WORD, "storage policy of its containers", "json"),
+    ]
+    return Section("store", facts=[*facts, _store_line(facts)], formats="text csv json")
+
+
+def _store_line(facts: Sequence[Fact]) -> Fact:
+    """``s3 at http://h:9000, region r, bucket b, container base ssbench``."""
+    values = {each.column.key: each.value for each in facts}
+    urls = [str(url) for url in values.pop("urls") or ()]
+    more = f" and {len(urls) - _MOST_URLS} more" if len(urls) > _MOST_URLS else ""
+    where = f" at {', '.join(urls[:_MOST_URLS])}{more}" if urls else ""
+    kind = values.pop("kind")
+    parts = [f"{key.replace('_', ' ')} {value}" for key, value in values.items() if value]
+    line = ", ".join([f"{kind}{where}", *parts]) if kind else None
+    return fact("line", line, WORD, "the same in words", csv="store")
 
 
 def _lateness(stats: RunStats) -> list[Fact]:

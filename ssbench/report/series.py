@@ -31,7 +31,7 @@ from ssbench.report.model import (
     plain_note,
 )
 from ssbench.report.notes import NO_STORE, cause_text
-from ssbench.report.run import threshold_facts
+from ssbench.report.run import store_section, threshold_facts
 
 SCHEMA_VERSION = 1
 
@@ -109,7 +109,8 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
         slo=" and ".join(map(str, thresholds)),
         search=top.row if search is not None else None,
     )
-    return Report("series", [top, ending], rows=table)
+    store = store_section(steps[0].header)
+    return Report("series", [top, store, ending], rows=table)
 
 
 def _step(step: Step, settings: SeriesSettings) -> list[Fact]:

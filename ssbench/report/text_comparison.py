@@ -60,6 +60,8 @@ def _run_of_comparison(number: int, run: Row) -> Iterator[str]:
         f"  {printable(run['scenario_name'])}, {time_text(run['started_at_s'])}, "
         f"{duration}, {compared}"
     )
+    if run["store"]:
+        yield f"  {printable(run['store'])}"
     yield from (f"  {line}" for line in note_lines(run["notes"]))
 
 

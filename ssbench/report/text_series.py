@@ -31,6 +31,8 @@ def series_head(report: Report, most: int | None = COLUMNS) -> str:
     """What stands above the rows of a series."""
     top = report[""]
     lines = ["", top.title]
+    if report["store"]["line"]:
+        lines.append(f"Store: {printable(report['store']['line'])}")
     if top["thresholds"]:
         lines.append(f"Thresholds: {' and '.join(map(printable, top['thresholds']))}")
     shown, _rest = _step_columns(top["steps"], most)

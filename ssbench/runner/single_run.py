@@ -43,7 +43,7 @@ from ssbench.runner.prepare import (
 )
 from ssbench.runner.session import Session, counted_phase
 from ssbench.statfile import StatFileWriter
-from ssbench.storage.registry import check_capabilities
+from ssbench.storage.registry import check_capabilities, destination_of
 
 if TYPE_CHECKING:
     from ssbench.core.stats.auto_stop import ThresholdWatch
@@ -232,6 +232,10 @@ class Run:
             verify=self.config.verify,
             operations=tuple(row.to_map() for row in OPERATIONS.values()),
             names=settings.names,
+            store={
+                **destination_of(settings),
+                **({"existing": self.config.existing} if self.config.existing else {}),
+            },
         )
 
     def _limits(self, settings: StorageSettings) -> Limits:

@@ -118,22 +118,26 @@ class Authenticator:
         try:
             token = _checked_token(access.auth_token)
             # With a given storage URL, the catalog needs no object store.
-            url = self._options.os_storage_url
+            url, region = self._options.os_storage_url, self._options.os_region_name
             if _PROJECT in url:
                 url = url.replace(_PROJECT, str(access.project_id))
             elif not url:
-                url = check_http_url(_storage_url(login, access, self._options), "storage URL")
+                url, region = _storage_url(login, access, self._options)
+                check_http_url(url, "storage URL")
                 _check_encrypted(login, url, self._options)
-            return self._access_with(token, url, _expiry(access))
+            return self._access_with(token, url, _expiry(access), region)
         except UsageError as e:
             raise AuthError(f"{login.url}: {e}") from e
         except (LookupError, TypeError, ValueError, AttributeError):
             raise AuthError(f"{login.url}: {_NOT_AN_AUTH_RESPONSE}") from None
 
-    def _access_with(self, token: str, url: str, expires_at: float | None) -> Access:
+    def _access_with(
+        self, token: str, url: str, expires_at: float | None, region: str = ""
+    ) -> Access:
         settings = replace(self._http, urls=self._http.urls or (url,))
         return Access(
-            asdict(settings), Credentials(next(self._serials), expires_at, {"token": token})
+            {**asdict(settings), "region": region},
+            Credentials(next(self._serials), expires_at, {"token": token}),
         )
 
     def _check_accepted(self, token: str) -> None:
@@ -263,13 +267,13 @@ def _checked_token(token: object) -> str:
     return token
 
 
-def _storage_url(login: Login, access: Any, options: LoginOptions) -> str:
-    """The object store's endpoint in the service catalog.
+def _storage_url(login: Login, access: Any, options: LoginOptions) -> tuple[str, str]:
+    """The object store's endpoint in the service catalog, and its region; "": it names none.
 
     :raises AuthError: there is none; the message lists what the catalog has.
     """
     if login.method == "v1password":
-        return str(access.service_catalog.storage_url)
+        return str(access.service_catalog.storage_url), ""
     c = options
     found = access.service_catalog.get_endpoints_data(
         service_type=c.os_service_type,
@@ -277,9 +281,9 @@ def _storage_url(login: Login, access: Any, options: LoginOptions) -> str:
         region_name=c.os_region_name or None,
         service_name=c.os_service_name or None,
     )
-    urls = [endpoint.url for endpoints in found.values() for endpoint in endpoints]
-    if urls:
-        return str(urls[0])
+    fitting = [endpoint for endpoints in found.values() for endpoint in endpoints]
+    if fitting:
+        return str(fitting[0].url), str(fitting[0].region_name or "")
     where = f" in region {c.os_region_name} (--os-region-name)" if c.os_region_name else ""
     raise AuthError(
         f"{login.url}: no {c.os_endpoint_type} endpoint for {c.os_service_type}{where}; "

@@ -6,6 +6,7 @@ class may carry its row as ``ROW``. A new store in the package is a row here and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -154,6 +155,25 @@ def url_count(options: StoreOptions) -> int:
     row = row_of(options.driver)
     listed = [option for option in options_of(row) if option.name == row.urls]
     return len(option_values(listed, options).get(row.urls, ())) or 1
+
+
+def destination_of(settings: StorageSettings) -> dict[str, Any]:
+    """Where the load goes, as far as the store's settings say: ``RunHeader.store``."""
+    own = settings.store
+    values = {"urls": own.get("urls") or own.get(row_of(settings.driver).urls)}
+    values |= {key: own.get(key) for key in ("region", "bucket", "path")}
+    return {key: _shown(value) for key, value in values.items() if value}
+
+
+def _shown(value: Any) -> Any:
+    """Without user, password and query, where it is a URL."""
+    if isinstance(value, list | tuple):
+        return [_shown(each) for each in value]
+    scheme, is_url, rest = str(value).partition("://")
+    if not is_url:
+        return str(value)
+    netloc, slash, path = re.split("[?#]", rest, maxsplit=1)[0].partition("/")
+    return f"{scheme}://{netloc.rpartition('@')[2]}{slash}{path}"
 
 
 def secret_variables(options: StoreOptions) -> set[str]:

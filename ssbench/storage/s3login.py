@@ -78,7 +78,8 @@ class S3Login:
         """
         with self._lock:
             self._check(is_strict=True)
-            return Access({**asdict(self._http), **asdict(self._own)}, self._credentials())
+            settings = {**asdict(self._http), **asdict(self._own), "region": self._region}
+            return Access(settings, self._credentials())
 
     def renew(self) -> Credentials:
         """Issue a key anew: of the present day, for the region that the store names, from what

@@ -123,6 +123,8 @@ def test_existing_objects_are_read_and_nothing_is_changed(
     before_run = len(requests(embedded_swift, base))
     ended = commands.run(*given, workers=1)
     check_all_done(ended, 60, embedded_swift, base, before_run)
+    store = f"Store: swift at {embedded_swift.storage_url}, existing {container}/in/\n"
+    assert store in ended.out
     assert ended.stats.run  # no record of the file is damaged, its header included
     asked = [r for r in requests(embedded_swift, base) if r.container == container]
     names = {r.object for r in asked if r.method in ("GET", "HEAD") and r.object}
@@ -131,6 +133,7 @@ def test_existing_objects_are_read_and_nothing_is_changed(
     assert account.contents(container)[container] == before
     assert account.containers(f"{base}_0") == []
     swept = commands.run(*given, "--sweep", "users=1,3", "-o", "10", workers=1).fine()
+    assert store in swept.out
     assert "users" in swept.out
 
 

@@ -60,6 +60,7 @@ def header(**changes: Any) -> RunHeader:
         "overrides": {"user_count": 4},
         "seed": 42,
         "driver": "swift",
+        "store": {"urls": ["http://swift.example/v1/AUTH_test"], "region": "north"},
     }
     return RunHeader(**{**values, **changes})
 

@@ -281,6 +281,7 @@ def test_no_object_store_in_the_catalog(v2: KeystoneV2) -> None:
 def test_v3(v3: KeystoneV3) -> None:
     found = Authenticator(new3(v3)).log_in()
     assert reached(found) == ("v3-token-1", "http://north.public.test/v1/KEY_bench")
+    assert found.settings["region"] == "north"
     scope = v3.seen[0].json()["auth"]["scope"]
     assert scope == {"project": {"name": "bench", "domain": {"id": "default"}}}
 

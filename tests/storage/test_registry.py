@@ -23,6 +23,7 @@ from ssbench.storage.registry import (
     ROWS,
     StoreRow,
     check_capabilities,
+    destination_of,
     load,
     open_admin,
     open_provider,
@@ -171,6 +172,18 @@ def test_secrets_come_from_files_and_the_environment(tmp_path: Path) -> None:
 def test_nothing_shows_a_secret() -> None:
     options = StoreOptions(OWN, {}, {"OWN_KEY": "s3cret"})
     assert "s3cret" not in f"{options}{open_provider(options)}{open_provider(options).log_in()}"
+
+
+def test_the_destination_has_no_secret() -> None:
+    urls = ["http://me:s3cret@h:1/v1/AUTH_a?s3cret=1#s3cret", "https://[::1]/"]
+    store = {"urls": urls, "region": "r", "bucket": "b", "cacert_pem": "x", "insecure": True}
+    shown = ["http://h:1/v1/AUTH_a", "https://[::1]/"]
+    assert destination_of(StorageSettings("s3", store=store)) == {
+        "urls": shown, "region": "r", "bucket": "b",
+    }  # fmt: skip
+    assert destination_of(StorageSettings(OWN, store={"hosts": urls, "fast": 1})) == {"urls": shown}
+    assert destination_of(StorageSettings("file", store={"path": "/d"})) == {"path": "/d"}
+    assert destination_of(StorageSettings("noop")) == {}
 
 
 def test_credentials_without_a_login_are_not_renewed() -> None:

@@ -242,6 +242,7 @@ def unlike(headers: Sequence[RunHeader]) -> list[SettingDifference]:
     others = [
         {
             "driver": header.driver,
+            **{f"store.{key}": value for key, value in header.store.items()},
             "ssbench_version": header.ssbench_version,
             **{f"versions.{name}": version for name, version in header.versions.items()},
             "seed": header.seed,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ssbench.core.records import RunHeader
 from ssbench.core.stats.headroom import Bottleneck, Headroom
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Step(Struct, frozen=True):
     steady: bool | None = None  #: whether an average can be quoted; None: unknown
     #: (ErrorKind, HTTP status) -> failures.
     causes: Mapping[tuple[int, int], int] = {}
+    header: RunHeader | None = None  #: None: the file has none
 
     @classmethod
     def of(
@@ -100,6 +102,7 @@ class Step(Struct, frozen=True):
             no_store=run.no_store,
             steady=steady(stats),
             causes={cause: tally.count for cause, tally in sorted(stats.errors.items())},
+            header=run.header,
         )
 
     @property
