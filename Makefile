@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 SPHINX = $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
 
-.PHONY: help demo docs screenshots test servers test-long faults soak scale truth bench fuzz check clean
+.PHONY: help demo docs screenshots test test-anywhere servers test-long faults soak scale truth bench fuzz check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -22,6 +22,10 @@ export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.for-test ## all tests, including those against real Swift and Keystone
 	$(BIN)/python -m compileall -q ssbench
 	$(BIN)/python -m pytest -n 8 --dist loadfile --no-loadscope-reorder -m 'not slow' $(TESTS)
+
+test-anywhere: $(VENV)/.for-test ## the same under variations of the machine, an hour; VARIATIONS="umask random" for some
+	$(BIN)/python -m compileall -q ssbench
+	$(BIN)/python -m tests.anywhere $(VARIATIONS) -- $(TESTS)
 
 servers: $(BIN)/versitygw ## install servers that tests use and pip does not have; some minutes
 
@@ -64,7 +68,7 @@ check: $(VENV)/.for-test ## format, lint, types, security, layers, documents
 	$(BIN)/lint-imports --no-cache
 
 clean: ## remove everything that make and the tools created here
-	rm -rf $(VENV) demo.html .bench .fuzz .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo.html .bench .fuzz build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # By a plain path: the import hook, which is the default, costs each start of Python 10 ms of CPU.

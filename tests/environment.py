@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 #: Kept as they are: where programs and libraries are, what the tests themselves are told.
 _KEPT = frozenset({
@@ -47,6 +48,10 @@ def adopt() -> str | None:
     """
     made = None if "PYTEST_XDIST_WORKER" in os.environ else tempfile.mkdtemp(prefix="ssbench-home-")
     own = own_environment(os.environ)
+    with suppress(ImportError):
+        import readline  # noqa: F401  # which pdb does later: it sets the next two behind os.environ
+    os.unsetenv("COLUMNS")
+    os.unsetenv("LINES")
     os.environ.clear()
     os.environ.update({**own, "HOME": made or own["HOME"]})
     time.tzset()

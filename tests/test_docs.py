@@ -211,7 +211,6 @@ OTHERS = {
     "python": "tests/e2e/test_outside_driver.py",
     "python3": "tests/e2e/test_packaging.py",
     "cadaver": "tests/servers/programs.py",
-    "tox": "tox.ini",
     "fio": "shown beside ours, to compare",
     "scp": "needs a second host",
     **dict.fromkeys(("cat", "cp", "export", "gzip", "ls", "mkdir"), "the shell's own"),
@@ -251,7 +250,7 @@ def must_be_accepted(line: str) -> None:
     program, *arguments = shlex.split(line, comments=True)
     if program == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        assert set(arguments) <= set(targets)
+        assert {word for word in arguments if "=" not in word} <= set(targets)
         return
     arguments = ["http://h/v1/A" if word == "$TOKEN" else word for word in arguments]
     if program.startswith("python"):

@@ -174,6 +174,7 @@ def test_elsewhere_than_on_loopback_the_token_is_needed() -> None:
     served.page.close()
 
 
+@pytest.mark.program("ipv6")
 def test_loopback_of_ipv6_needs_no_token_and_only_its_own_name() -> None:
     page = LivePage(("::1", 0), Stop())
     url = urlsplit(page.url)

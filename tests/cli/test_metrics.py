@@ -162,6 +162,7 @@ def test_a_port_that_is_taken_is_an_error() -> None:
         pass
 
 
+@pytest.mark.program("ipv6")
 def test_ipv6_is_served() -> None:
     with metrics_server(("::1", held_port("::1")), RunMetrics("one")) as url:
         assert url.startswith("http://[::1]:")

@@ -42,6 +42,7 @@ def test_insecure_works_with_one_warning(commands: Commands, tls_swift: Embedded
         assert text.count("certificates are not verified") == 1
 
 
+@pytest.mark.program("ipv6")
 def test_swift_at_an_ipv6_address(commands: Commands, ipv6_swift: EmbeddedSwift) -> None:
     assert "[::1]" in ipv6_swift.auth_url
     path = commands.scenario(container_base="six")
@@ -49,6 +50,7 @@ def test_swift_at_an_ipv6_address(commands: Commands, ipv6_swift: EmbeddedSwift)
     check_all_done(ended, 60, ipv6_swift, "six")
 
 
+@pytest.mark.program("ipv6")
 def test_master_and_workers_at_an_ipv6_address(commands: Commands) -> None:
     path = commands.scenario(operation_count=300)
     ports = free_ports("::1")
@@ -79,6 +81,7 @@ def test_a_name_with_ipv4_and_ipv6_addresses_is_reached_by_ipv4(commands: Comman
 # The servers themselves
 
 
+@pytest.mark.program("ipv6")
 def test_ipv6(ipv6_swift: EmbeddedSwift) -> None:
     assert ipv6_swift.storage_url.startswith("http://[::1]:")
     assert Client(ipv6_swift)("PUT", "/c")[0] == 201

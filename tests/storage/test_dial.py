@@ -89,7 +89,9 @@ def leading_to(monkeypatch: pytest.MonkeyPatch, port: int, *hosts: str) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", pytest.param("::1", marks=pytest.mark.program("ipv6"))]
+)
 def test_a_name_of_both_families_connects_to_the_listening_one(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

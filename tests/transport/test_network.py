@@ -172,6 +172,7 @@ def test_a_request_that_is_not_valid_is_rejected(line: bytes) -> None:
         assert answer in (b"", b"error not a valid request\n")
 
 
+@pytest.mark.program("ipv6")
 def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
     with NetworkListener("::", 0, None, "") as listener:
         thread = threading.Thread(target=listener.serve)
@@ -193,7 +194,7 @@ def test_a_port_in_use_is_named_with_its_option() -> None:
         (None, None, "127.0.0.1", False),
         (None, KEY, "0.0.0.0", False),
         ("0.0.0.0", None, "0.0.0.0", True),
-        ("::1", None, "::1", False),
+        pytest.param("::1", None, "::1", False, marks=pytest.mark.program("ipv6")),
     ],
 )
 def test_without_a_key_only_loopback_is_listened_to_by_default(

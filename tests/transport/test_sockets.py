@@ -29,9 +29,6 @@ from tests.transport.ends import ANY, PATIENCE_S, all_channels, until, worker_of
 GRACE_S = 0.4
 
 has_batch = pytest.mark.skipif(not HAS_BATCH, reason="only Linux has batch threads")
-has_ipv6 = pytest.mark.skipif(
-    not (socket.has_ipv6 and os.path.exists("/proc/net/if_inet6")), reason="no IPv6 here"
-)
 
 
 @pytest.mark.parametrize("with_key", [False, True], ids=["plain", "encrypted"])
@@ -64,7 +61,7 @@ def test_zeromq_threads_use_the_batch_policy() -> None:
         assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
-@has_ipv6
+@pytest.mark.program("ipv6")
 def test_ipv6() -> None:
     with (
         MasterTransport("::1", ANY, None) as master,

@@ -1,0 +1,258 @@
+"""``make test-anywhere``: all tests, once under each of several variations of the machine.
+
+    python -m tests.anywhere [--commit HASH] [VARIATION ...] [-- ARGUMENTS OF PYTEST]
+
+What a test expects must not depend on any of these. A variation that can't be had here is named in
+the table at the end, and is no failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pwd
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.servers.programs import PROGRAMS, has_ipv6
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = Path(sys.prefix)
+#: As ``make test`` has them.
+PYTEST = ["-m", "pytest", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not slow"]
+#: Settings that people have, and that no test may see.
+SETTINGS = {
+    "HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent",
+    "ST_AUTH": "http://192.0.2.1/auth", "ST_USER": "u", "ST_KEY": "k", "OS_CLOUD": "none",
+    "OS_AUTH_URL": "http://192.0.2.1:5000/v3", "AWS_PROFILE": "none", "AWS_REGION": "none",
+    "AWS_ENDPOINT_URL": "http://192.0.2.1", "SSBENCH_WORKERS": "7", "SSBENCH_STORAGE": "s3",
+    "SSBENCH_CONFIG": "/nonexistent", "http_proxy": "http://192.0.2.1:1", "no_proxy": "",
+    "HTTPS_PROXY": "http://192.0.2.1:1", "ALL_PROXY": "http://192.0.2.1:1", "NO_COLOR": "1",
+    "FORCE_COLOR": "1", "TERM": "dumb", "CI": "true", "PYTHONWARNINGS": "error",
+    "PYTHONHASHSEED": "7", "PYTHONUNBUFFERED": "1", "REQUESTS_CA_BUNDLE": "/nonexistent",
+    "SSL_CERT_FILE": "/nonexistent", "MANWIDTH": "60", "PAGER": "false", "LANGUAGE": "de",
+}  # fmt: skip
+#: Programs that tests look for: those that aren't here stay away.
+LOOKED_FOR = {*PROGRAMS, "nginx", "wrk", "fio", "go", "atheris"}
+#: 50 ms to 2 s of work, then as long a rest at most; ends with the process that started it.
+BURN = """if True:
+    import os, random, sys, time
+    while os.getppid() == int(sys.argv[1]):
+        until = time.monotonic() + random.uniform(0.05, 2)
+        while time.monotonic() < until:
+            pass
+        time.sleep(random.uniform(0, 2))
+"""
+
+
+class NotHereError(Exception):
+    """A variation that this machine can't provide; says why."""
+
+
+@dataclass
+class Conditions:
+    """How pytest is started."""
+
+    environment: dict[str, str] = field(default_factory=dict)
+    prefix: list[str] = field(default_factory=list)
+    options: list[str] = field(default_factory=list)
+    python: str = sys.executable
+    processes: int = 8
+    umask: int = 0o022
+
+
+Variation = Callable[[], AbstractContextManager[Conditions]]
+
+
+def fixed(**changes: object) -> Variation:
+    return lambda: nullcontext(Conditions(**changes))  # type: ignore[arg-type]
+
+
+@contextmanager
+def busy() -> Iterator[Conditions]:
+    command = [sys.executable, "-c", BURN, str(os.getpid())]
+    burners = [subprocess.Popen(command) for _ in range(2)]
+    try:
+        yield Conditions()
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+@contextmanager
+def shuffled() -> Iterator[Conditions]:
+    seed = secrets.randbelow(2**32)
+    print(f"to repeat this order: -p randomly --randomly-seed={seed}", flush=True)
+    yield Conditions(options=["-p", "randomly", "--randomly-seed", str(seed)])
+
+
+@contextmanager
+def latin() -> Iterator[Conditions]:
+    """German, in ISO 8859-1: another encoding, comma for point, other names of months."""
+    with TemporaryDirectory() as place:
+        name = "de_DE.ISO-8859-1"
+        command = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", f"{place}/{name}"]
+        _must_run(command)
+        yield Conditions({"LOCPATH": place, "LC_ALL": name, "LANG": name})
+
+
+@contextmanager
+def full_path() -> Iterator[Conditions]:
+    """A program for each word of the documents, but those that are there or that tests look for."""
+    pages = [*ROOT.glob("*.rst"), *ROOT.glob("docs/**/*.rst")]
+    words = {word for page in pages for word in re.findall(r"\w[\w.+-]*", page.read_text("utf-8"))}
+    with TemporaryDirectory() as place:
+        for word in words - LOOKED_FOR:
+            if not shutil.which(word):
+                (Path(place) / word[:200]).symlink_to("/bin/false")
+        Path(place).chmod(0o755)
+        yield Conditions({"PATH": f"{os.environ['PATH']}:{place}"})
+
+
+@contextmanager
+def without_ipv6() -> Iterator[Conditions]:
+    """In a network of its own, whose loopback interface has no ::1."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-current-user", "--keep-caps"]
+    script = 'ip link set lo up && ip address del ::1/128 dev lo && exec "$@"'
+    prefix = ["unshare", *user, "--net", "sh", "-ec", script, "sh"]
+    if has_ipv6():
+        _must_run([*prefix, "true"])
+    yield Conditions(prefix=prefix if has_ipv6() else [])
+
+
+@contextmanager
+def not_root() -> Iterator[Conditions]:
+    """In a user namespace, where root's files are this user's: also those below /root."""
+    prefix = []
+    if os.geteuid() == 0:
+        user = pwd.getpwnam("daemon")
+        ids = [f"--map-user={user.pw_uid}", f"--map-group={user.pw_gid}"]
+        prefix = ["unshare", "--user", *ids]
+        _must_run([*prefix, "true"])
+    yield Conditions(prefix=prefix)
+
+
+@contextmanager
+def python(version: str) -> Iterator[Conditions]:
+    """Of another environment below this one, which is made with the first run."""
+    if f"{sys.version_info[0]}.{sys.version_info[1]}" == version:
+        yield Conditions()
+        return
+    place = VENV / f"python{version}"
+    make = ["make", f"VENV={place}", f"PYTHON={_interpreter(version)}", f"{place}/.for-test"]
+    if subprocess.run(make, cwd=ROOT).returncode:
+        raise NotHereError(f"its environment could not be installed: {place}")
+    # The servers that `make servers` installs are beside this Python.
+    path = f"{os.environ['PATH']}:{VENV / 'bin'}"
+    yield Conditions({"PATH": path}, python=str(place / "bin" / "python"))
+
+
+VARIATIONS: dict[str, Variation] = {
+    "alone": fixed(),
+    "busy": busy,  # beside two processes that burn cores in bursts
+    "two": fixed(processes=2),
+    "sixteen": fixed(processes=16),
+    "random": shuffled,
+    "zone": fixed(environment={"TZ": "America/St_Johns"}),
+    "locale": latin,
+    "umask": fixed(umask=0o077),
+    "columns": fixed(environment={"COLUMNS": "60", "LINES": "10"}),
+    "settings": fixed(environment=SETTINGS),
+    "path": full_path,
+    "no-ipv6": without_ipv6,
+    "user": not_root,
+    **{f"python3.{minor}": partial(python, f"3.{minor}") for minor in (10, 11, 12, 13)},
+}
+
+
+def _must_run(command: list[str]) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except OSError as error:
+        raise NotHereError(f"{command[0]}: {error.strerror}") from error
+    except subprocess.CalledProcessError as error:
+        raise NotHereError(f"{command[0]}: {error.stderr.decode().strip()}") from error
+
+
+def _interpreter(version: str) -> str:
+    """On PATH, or one that pyenv has installed."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    installed = sorted(root.glob(f"versions/{version}.*/bin/python{version}"))
+    for path in (shutil.which(f"python{version}"), *installed):
+        if (
+            path
+            and not subprocess.run([path, "-c", "import ensurepip"], capture_output=True).returncode
+        ):
+            return str(path)
+    raise NotHereError(f"no Python {version} with ensurepip on PATH or in {root}")
+
+
+def run(name: str, arguments: list[str]) -> tuple[int, str]:
+    """Run the tests under a variation. Returns the exit status and pytest's closing line.
+
+    :raises NotHereError: this machine can't provide it.
+    """
+    print(f"\n===== {name} =====", flush=True)
+    with VARIATIONS[name]() as how:
+        command = [*how.prefix, how.python, *PYTEST, "-n", str(how.processes), *how.options]
+        environment = {**os.environ, **how.environment}
+        if name == "no-ipv6":  # the tests that need it are left out
+            environment.pop("SSBENCH_ALL_SERVERS", None)
+        closing = "no closing line"
+        with subprocess.Popen(
+            [*command, *arguments], cwd=ROOT, env=environment, umask=how.umask,
+            stdout=subprocess.PIPE, text=True, encoding="utf-8", errors="replace",
+        ) as process:  # fmt: skip
+            assert process.stdout
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                if re.search(r"\d+ (passed|failed|errors?|deselected)\b.* in [\d.]+s", line):
+                    closing = line.strip("= \n")
+        return process.returncode, closing
+
+
+def order_of(commit: str) -> list[str]:
+    """All variations, the one that this commit chooses first."""
+    names = [name for name in VARIATIONS if name != "alone"]
+    at = int(commit[:8], 16) % len(names)
+    return names[at:] + names[:at]
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    parser = argparse.ArgumentParser(prog="python -m tests.anywhere", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="VARIATION", help=f"of {' '.join(VARIATIONS)}")
+    parser.add_argument("--commit", metavar="HASH", help="one, which this hash chooses")
+    given = parser.parse_args(words[:at])
+    unknown = [name for name in given.names if name not in VARIATIONS]
+    if unknown:
+        parser.error(f"no such variation: {unknown[0]} (one of {', '.join(VARIATIONS)})")
+    names = order_of(given.commit) if given.commit else given.names or [*VARIATIONS]
+    lines, failed = [], False
+    for name in names:
+        try:
+            status, closing = run(name, words[at + 1 :])
+        except NotHereError as error:
+            lines.append(f"not run  {name:10}  {error}")
+            continue
+        failed |= status != 0
+        lines.append(f"{'FAILED' if status else 'ok':7}  {name:10}  {closing}")
+        if given.commit:
+            break
+    print("", *lines, sep="\n", flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""The table of ``make test-anywhere``, with variations that say so instead of running pytest."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import pytest
+
+from tests import anywhere
+from tests.anywhere import Conditions, NotHereError, fixed
+
+
+def missing() -> AbstractContextManager[Conditions]:
+    raise NotHereError("no Python 3.9")
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    """Runs the script; gives its exit status and the lines of its table."""
+    table = {
+        "alone": fixed(prefix=["echo", "7 passed in 0.1s;"]),
+        "bad": fixed(prefix=["sh", "-c", "echo '=== 1 failed, 6 passed in 2.50s ==='; exit 1"]),
+        "absent": missing,
+    }
+    monkeypatch.setattr(anywhere, "VARIATIONS", table)
+
+    def run(*words: str) -> tuple[int, list[str]]:
+        monkeypatch.setattr("sys.argv", ["anywhere", *words])
+        status = anywhere.main()
+        return status, capfd.readouterr().out.rpartition("\n\n")[2].splitlines()
+
+    return run
+
+
+def test_each_variation_has_a_line_and_one_that_fails_is_the_status(call) -> None:  # type: ignore[no-untyped-def]
+    status, lines = call()
+    assert status == 1
+    assert lines[0].startswith("ok       alone       7 passed in 0.1s; ")
+    assert lines[1:] == [
+        "FAILED   bad         1 failed, 6 passed in 2.50s",
+        "not run  absent      no Python 3.9",
+    ]
+
+
+def test_single_variations_are_run_by_name(call) -> None:  # type: ignore[no-untyped-def]
+    assert call("absent") == (0, ["not run  absent      no Python 3.9"])
+    with pytest.raises(SystemExit, match="2"):
+        call("unheard-of")
+
+
+@pytest.mark.parametrize("commit", ["0000000a", "0000000b"])
+def test_a_commit_chooses_one_that_can_be_had(call, commit: str) -> None:  # type: ignore[no-untyped-def]
+    status, lines = call("--commit", commit)
+    assert status == 1
+    assert lines[-1].startswith("FAILED   bad ")
+
+
+def test_commits_choose_all_of_them() -> None:
+    chosen = {anywhere.order_of(f"{number:08x}")[0] for number in range(100)}
+    assert chosen == {*anywhere.VARIATIONS} - {"alone"}
