@@ -250,8 +250,8 @@ COMMANDS: Mapping[str, Command] = {
         "make a scenario of containers' objects, or of access logs",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
         "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed. "
-        "Or reads access logs of a Swift proxy, S3 or a web server, and writes a scenario with "
-        "their operations, sizes and rate.",
+        "Or reads access logs of a Swift proxy, S3, RGW, HAProxy or a web server, and writes a "
+        "scenario with their operations, sizes and rate.",
         "name containers with --from-container, or logs with --from-access-log",
         examples=("--from-container mycontainer --output my.scenario",),
     ),
@@ -259,10 +259,10 @@ COMMANDS: Mapping[str, Command] = {
         REPLAY,
         "run_commands:replay",
         "send the requests of access logs again, at their own times",
-        "Reads access logs of a Swift proxy, S3 or a web server, uploads objects of the sizes that "
-        "the requests need to containers of its own, and sends the requests at their own times. "
-        "The report says how late they were sent. Names, addresses and users of the log are not "
-        "kept.",
+        "Reads access logs of a Swift proxy, S3, RGW, HAProxy or a web server, uploads objects of "
+        "the sizes that the requests need to containers of its own, and sends the requests at "
+        "their own times. The report says how late they were sent. Names, addresses and users of "
+        "the log are not kept.",
         groups=_WORKERS_OF_BENCH,
         examples=("access.log.gz --speed 2 --html replay.html",),
     ),

@@ -92,6 +92,8 @@ def tell_log(found: LogFiles) -> None:
     tell(f"Read {plural(found.lines, 'line')}: {plural(found.used, 'request')} used")
     for reason, count in found.left_out.items():
         tell(f"  left out {count:,}: {reason}")
+    for layout, count in found.requests.layouts.most_common():
+        tell(f"  paths of {plural(count, 'request')}: {layout}")
     if found.not_understood:
         tell(f"  not understood {found.not_understood:,}; letters and digits masked:")
         for example in found.examples:

@@ -753,14 +753,14 @@ PROFILER = (
 )
 _LOG_FORMAT = row("--log-format", "log_format", str, "",
         "format of the log's lines [default: recognized line by line]",
-        choices=("swift", "s3", "combined"))
+        choices=("swift", "s3", "beast", "haproxy", "combined"))
 MAKE_SCENARIO = (
     row("--from-container", "containers", str, "",
         "take the sizes of this container's objects; may be repeated", metavar="CONTAINER",
         repeat=True, required=True, exclusive="source", brief="take the sizes of its objects"),
     row("--from-access-log", "logs", str, "",
-        "take operations, sizes and rate of this access log: a file, also compressed with gzip, or "
-        "- for stdin; may be repeated", metavar="FILE", repeat=True, required=True,
+        "take operations, sizes and rate of this access log: a file, also compressed, or - for "
+        "stdin; may be repeated", metavar="FILE", repeat=True, required=True,
         exclusive="source", brief="take operations, sizes and rate of this log", file="r"),
     _LOG_FORMAT,
     row("--objects", "initial", types.count, "",
@@ -771,7 +771,7 @@ MAKE_SCENARIO = (
     *STORE_OPTIONS,
 )
 REPLAY = (
-    row("", "logs", str, "", "access logs: files, also compressed with gzip, or - for stdin",
+    row("", "logs", str, "", "access logs: files, also compressed, or - for stdin",
         metavar="FILE", repeat=True, required=True, brief="access logs", file="r"),
     replace(_LOG_FORMAT, group=_WHAT),
     row("--speed", "speed", types.factor, _WHAT,

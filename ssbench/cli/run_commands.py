@@ -88,12 +88,19 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
             made = Replay(config, requests)
             if not ns.quiet:
                 tell_log(found)
+
+            def show() -> None:
+                if ns.quiet:
+                    return
+                if made.too_large:
+                    tell(f"  left out {made.too_large:,}: of objects too large for this store")
                 tell(
                     f"Replaying {plural(len(made.plan), 'request')} in {made.seconds:.3f} s;"
                     f" {plural(made.plan.prepared, 'object')} must exist before"
                     f" ({bytes_text(made.prepared_bytes)})"
                 )
-            result = made.run(observers, stop)
+
+            result = made.run(observers, stop, show)
         _report(ns, config.run, result, page)
         counts = result.outcome.counts
         never = len(made.plan) - (counts.sent - counts.withdrawn)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from io import BufferedReader
 from typing import IO, cast
 
@@ -22,7 +22,16 @@ from ssbench.core.text import plural, printable
 from ssbench.runner.make_scenario import MOST_INITIAL, SizeHistogram, scenario_text
 from ssbench.runner.stop import Stop
 
-_GZIP = b"\x1f\x8b"
+#: How compressed files begin, the format, and the module that reads it with its error; None: none.
+_COMPRESSED = (
+    (b"\x1f\x8b", "gzip", ("gzip", "BadGzipFile")),
+    (b"BZh", "bzip2", ("bz2", "")),
+    (b"\xfd7zXZ\0", "xz", ("lzma", "LZMAError")),
+    (b"(\xb5/\xfd", "zstd", None),
+    (b'\x04"M\x18', "lz4", None),
+    (b"PK\x03\x04", "zip", None),
+    (b"\x1f\x9d", "compress", None),
+)
 _SHOW_EVERY = 50_000  #: lines
 _SHOWN = 3  #: lines that are not understood
 #: Names of the size classes, and below how many bytes their objects are.
@@ -30,7 +39,11 @@ _CLASSES = (
     ("tiny", 16 << 10), ("small", 256 << 10), ("medium", 4 << 20), ("large", 64 << 20),
     ("huge", 1 << 62),
 )  # fmt: skip
+#: Swift by default, and S3, take no more in one request: larger objects there are of parts.
+_MOST_SIZE = (5 << 30) - 1
 _LEAST_INITIAL = 100  #: with fewer, the classes' shares of the load could not be kept
+#: Reason why requests are left out of a scenario.
+TOO_LARGE = "of objects of 5 GiB or more, which most stores take in parts only"
 _SECONDS = 60
 _USERS, _MOST_USERS = 64, 1024
 
@@ -62,7 +75,7 @@ def read_logs(
     show: Callable[[str], None] = lambda text: None,
     stop: Stop | None = None,
 ) -> LogFiles:
-    """Read the lines of these files, plain or compressed with gzip; ``-`` is standard input.
+    """Read the lines of these files, plain or compressed; ``-`` is standard input.
 
     :param format_name: a key of FORMATS; "": found by the lines.
     :param show: called with what is done, from time to time.
@@ -97,7 +110,7 @@ def read_logs(
         if not lines:
             raise UsageError(f"{name}: is empty; give an access log")
         if not understood:
-            known = "an access log of a Swift proxy, S3 or a web server"
+            known = "an access log of a Swift proxy, S3, RGW, HAProxy or a web server"
             wanted = f"the format {format_name}" if format_name else f"the format of {known}"
             raise UsageError(f"{name}: no line has {wanted}; letters and digits masked, {first}")
     show("")
@@ -109,6 +122,7 @@ def read_logs(
 
 def _lines(path: str, name: str) -> Iterator[bytes]:
     """Lines of a file; a line of MAX_LINE bytes or more as its first MAX_LINE."""
+    damage: tuple[type[Exception], ...] = (EOFError, zlib.error)
     try:
         with ExitStack() as stack:
             if path == "-":
@@ -116,15 +130,27 @@ def _lines(path: str, name: str) -> Iterator[bytes]:
             else:
                 raw = stack.enter_context(open(path, "rb"))
             file: IO[bytes] = raw
-            if raw.peek(2)[:2] == _GZIP:
-                file = cast(IO[bytes], stack.enter_context(gzip.open(raw)))
+            begin = raw.peek(8)
+            for magic, form, reader in _COMPRESSED:
+                if not begin.startswith(magic):
+                    continue
+                if reader is None:
+                    raise UsageError(
+                        f"{name}: is compressed with {form}, which can't be read here: decompress"
+                        " it, and give the file, or - for standard input"
+                    )
+                module = import_module(reader[0])  # together they take 2 MB
+                damage += (getattr(module, reader[1], EOFError),)
+                file = stack.enter_context(module.open(raw))
             while line := file.readline(MAX_LINE):
                 yield line
                 while len(line) == MAX_LINE and not line.endswith(b"\n"):
                     line = file.readline(MAX_LINE)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except damage as error:
         raise SsbenchError(f"{name}: is damaged, or cut off: {error}") from error
     except OSError as error:
+        if error.errno is None:  # of bz2
+            raise SsbenchError(f"{name}: is damaged, or cut off: {error}") from error
         raise UsageError(f"{name}: can't be read: {error.strerror or error}") from error
 
 
@@ -152,7 +178,11 @@ def scenario_of_log(name: str, log: RequestLog, initial: int | None = None) -> L
     """
     batched = log.left_out[BATCHED]
     busy_ns, timed = log.busy_ns, log.timed
-    requests = log.arrange(with_sets=True)
+    arranged = log.arrange(with_sets=True)
+    requests = arranged.without_larger(_MOST_SIZE)
+    log.left_out[TOO_LARGE] += len(arranged) - len(requests)
+    del arranged
+    log.left_out = +log.left_out
     if not len(requests):
         raise UsageError("the log has no request that is an operation on objects")
     seconds, total = requests.seconds, len(requests)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from random import Random
 
@@ -57,24 +57,32 @@ class Replay:
 
     def __init__(self, config: ReplayConfig, log: RequestLog) -> None:
         self.config = config
+        self.too_large = 0  #: requests that are left out: the store does not take such objects
         containers = config.container_count or log.container_count
         requests = log.arrange()
         if not len(requests):
             reasons = ", ".join(f"{why} ({n:,})" for why, n in log.left_out.items())
             raise UsageError(f"the log has no request that can be sent again: {reasons}")
-        seconds = requests.seconds / config.speed
-        sizes = requests.sizes
+        self._seconds = requests.seconds / config.speed
+        due_ns = requests.at_ns  # in place: logs have millions of lines
+        due_ns -= due_ns[0]
+        due_ns[:] = (due_ns / config.speed).clip(max=_LATEST_NS)
+        self._build(requests, containers)
+
+    def _build(self, requests: Requests, containers: int) -> None:
+        config, sizes = self.config, requests.sizes
         size_class = SizeClass(
             "object", int(sizes.min()), int(sizes.max()),
             profile({row: float(count) for row, count in requests.counts.items()}),
             len(requests.objects),
         )  # fmt: skip
+        self._requests = requests
         self.scenario = Scenario(
             name=f"replay at speed {config.speed:g}",
             sizes=(size_class,),
             user_count=config.users,
             operation_count=len(requests),
-            rate=min(len(requests) / seconds, MAX_RATE),
+            rate=min(len(requests) / self._seconds, MAX_RATE),
             arrivals="replayed",
             container_base=config.container_base,
             container_count=containers,
@@ -83,7 +91,7 @@ class Replay:
             parameters=_parameters(requests),
             source="replay",
         )
-        self.plan = _plan(requests, config.speed, containers)
+        self.plan = _plan(requests, containers)
         self.workload = ReplayWorkload(self.plan, Random(config.seed))  # nosec B311 # offsets
 
     @property
@@ -96,20 +104,47 @@ class Replay:
         """From the first to the last due time."""
         return self.plan.due_ns[-1] / SECOND_NS
 
-    def run(self, observers: Sequence[Observer] = (), stop: Stop | None = None) -> RunResult:
+    def run(
+        self,
+        observers: Sequence[Observer] = (),
+        stop: Stop | None = None,
+        show: Callable[[], None] = lambda: None,
+    ) -> RunResult:
         """Send the requests; returns when the stat file is closed.
 
+        :param show: called once it is known which requests the store takes.
         :raises SsbenchError, KeyboardInterrupt, Aborted: as ``runner.run``.
         """
         config = self.config.run
         check_thresholds(config, self.scenario)
-        prepared = PreparedObjects(self.plan) if self.plan.prepared else None
-        plan = RunPlan({"kind": "hashed"}, workload=self.workload, prepared=prepared)
         with ExitStack() as stack:
             session = open_session(config, [self.scenario], stack, observers, stop)
+            with session.client() as client:
+                self.leave_out_larger(client.call(client.storage.limits).max_object_size)
+            show()
+            prepared = PreparedObjects(self.plan) if self.plan.prepared else None
+            plan = RunPlan({"kind": "hashed"}, workload=self.workload, prepared=prepared)
             result = Run(session, self.scenario, config.stats_file, plan).execute()
         judge(config, result)
         return result
+
+    def leave_out_larger(self, most: int | None) -> None:
+        """Leave out the requests for contents of more bytes than this; None: there is no limit.
+
+        :raises UsageError: no request is left.
+        """
+        if most is None:
+            return
+        before = self._requests
+        requests = before.without_larger(most)
+        self.too_large = len(before) - len(requests)
+        if not len(requests):
+            raise UsageError(
+                f"the log has no request that can be sent again: all objects have more than the"
+                f" {most} bytes that this store takes in one object"
+            )
+        if self.too_large:
+            self._build(requests, self.scenario.container_count)
 
 
 def _parameters(requests: Requests) -> dict[str, int | str]:
@@ -121,14 +156,12 @@ def _parameters(requests: Requests) -> dict[str, int | str]:
     }
 
 
-def _plan(requests: Requests, speed: float, containers: int) -> ReplayPlan:
-    most = requests.most_within(int(LOOKAHEAD_NS * speed))
-    due_ns = requests.at_ns  # in place: logs have millions of lines
-    due_ns -= due_ns[0]
-    due_ns[:] = (due_ns / speed).clip(max=_LATEST_NS)
+def _plan(requests: Requests, containers: int) -> ReplayPlan:
+    """:param requests: their times are due times."""
+    most = requests.most_within(LOOKAHEAD_NS)
     return ReplayPlan(
         # Not copied, and read as Python's numbers.
-        due_ns=due_ns.data,
+        due_ns=requests.at_ns.data,
         operations=requests.operations.data,
         slots=requests.slots.data,
         sizes=requests.sizes.data,

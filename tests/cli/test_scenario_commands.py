@@ -67,8 +67,9 @@ def test_a_new_file_gets_the_scenario_and_its_place_is_told(
         assert err == ""
     else:
         told = err.splitlines()[1:]
-        assert told.pop(2).startswith("The run uploads about ")
+        assert told.pop(3).startswith("The run uploads about ")
         assert told == [
+            "  paths of 2 requests: /CONTAINER/OBJECT",
             "Rate: 0.2 requests/s on average over 9 s, which the scenario has; 1 in the busiest"
             " second",
             "Objects are picked uniformly: their popularity does not follow Zipf's law, or has too"

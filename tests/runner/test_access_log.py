@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,10 +23,16 @@ from tests.core.accesslog.test_formats import combined, s3, swift
 
 LINE = swift("GET", "/v1/AUTH_secret/photos/me.jpg", sent=100)
 
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+}
+
 
 def write(path: Path, *lines: str, end: str = "\n") -> str:
     data = "".join(f"{line}{end}" for line in lines).encode("latin-1")
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    path.write_bytes(COMPRESS.get(path.suffix, bytes)(data))
     return str(path)
 
 
@@ -31,7 +40,7 @@ def read(*paths: str, **more: str) -> LogFiles:
     return read_logs(paths, RequestLog(), **more)
 
 
-@pytest.mark.parametrize("name", ["log", "log.gz"])
+@pytest.mark.parametrize("name", ["log", "log.gz", "log.xz", "log.bz2"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_plain_and_compressed_files(tmp_path: Path, name: str, end: str) -> None:
     found = read(write(tmp_path / name, LINE, "", LINE, end=end))
@@ -69,7 +78,7 @@ def test_a_line_of_any_length_takes_bounded_memory(tmp_path: Path) -> None:
         (["", " "], "is empty"),
         (
             ["frank 1"],
-            "no line has the format of an access log of a Swift proxy, S3 or a web server",
+            "no line has the format of an access log of a Swift proxy, S3, RGW, HAProxy or a web",
         ),
         ([combined("GET", "/x", 404)], "no operation among them: failed with status 404 (1)"),
     ],
@@ -106,6 +115,30 @@ def test_reading_can_be_stopped_and_says_how_far_it_is(tmp_path: Path) -> None:
     stop("enough")
     with pytest.raises(KeyboardInterrupt):
         read_logs([path], RequestLog(), stop=stop)
+
+
+@pytest.mark.parametrize(
+    ("begin", "form"),
+    [(b"(\xb5/\xfd\x04\x00", "zstd"), (b'\x04"M\x18dp', "lz4"), (b"PK\x03\x04", "zip")],
+)
+def test_files_of_other_compressors_are_named(tmp_path: Path, begin: bytes, form: str) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(begin + b"\0" * 100)
+    with pytest.raises(UsageError) as caught:
+        read(str(path))
+    assert f"is compressed with {form}, which can't be read here: decompress it" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize("suffix", [*COMPRESS])
+def test_a_damaged_compressed_file_is_an_error(tmp_path: Path, suffix: str) -> None:
+    path = Path(write(tmp_path / f"log{suffix}", LINE))
+    data = path.read_bytes()
+    for damaged in (data[:-12], data[:20] + b"\xff" * 8 + data[28:]):
+        path.write_bytes(damaged)
+        with pytest.raises(SsbenchError, match="is damaged, or cut off"):
+            read(str(path))
 
 
 # Scenarios --------------------------------------------------------------------------------
@@ -157,6 +190,16 @@ def test_a_scenario_that_deletes_has_enough_objects(tmp_path: Path) -> None:
     (size,) = scenario.sizes
     assert scenario.rate == 1000
     assert size.initial_files > 60_000
+
+
+def test_objects_that_no_store_takes_at_once_are_left_out_and_counted(tmp_path: Path) -> None:
+    sizes = [100, (5 << 30) - 1, 5 << 30, 6 << 30]
+    lines = [swift("GET", f"/v1/a/c/{size}", sent=size) for size in sizes]
+    log = read(write(tmp_path / "log", *lines)).requests
+    scenario = Scenario.from_json(scenario_of_log("x", log).text)
+    assert max(each.size_max for each in scenario.sizes) < 5 << 30
+    reason = "of objects of 5 GiB or more, which most stores take in parts only"
+    assert log.left_out == {reason: 2}
 
 
 def test_parts_and_sets_get_their_averages(tmp_path: Path) -> None:

@@ -68,6 +68,27 @@ def test_a_burst_sends_a_bounded_number_of_jobs_ahead(tmp_path: Path) -> None:
     assert found.workload.dues.ahead <= 20_001
 
 
+def test_objects_too_large_for_the_store_are_left_out_and_counted(tmp_path: Path) -> None:
+    lines = [
+        swift("GET", "/v1/a/c/huge", sent=5000),
+        swift("GET", "/v1/a/c/o", sent=100),
+        swift("PUT", "/v1/a/c/o", 201, received=9000),
+        swift("GET", "/v1/a/c/o", sent=9000),
+        swift("HEAD", "/v1/a/c/huge"),
+    ]
+    found = made(tmp_path, *lines)
+    found.leave_out_larger(None)
+    found.leave_out_larger(9000)
+    assert (found.too_large, len(found.plan), found.plan.prepared) == (0, 5, 2)
+    found.leave_out_larger(1000)
+    assert (found.too_large, len(found.plan), found.plan.prepared) == (4, 1, 1)
+    assert found.prepared_bytes == 100
+    assert found.scenario.sizes[0].size_max == 100
+    assert found.scenario.operation_count == 1
+    with pytest.raises(UsageError, match="more than the 99 bytes that this store takes"):
+        found.leave_out_larger(99)
+
+
 def test_a_log_of_bulk_deletes_alone_cannot_be_replayed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no request that can be sent again: bulk deletes"):
         made(tmp_path, s3("REST.POST.MULTI_OBJECT_DELETE"))

@@ -1,12 +1,14 @@
-"""Lines of access logs: Swift's proxy log, S3's server access log, the combined log of web servers.
+"""Lines of access logs: Swift's proxy log, S3's server access log, those of RGW, HAProxy and web
+servers.
 
 A line is a request, or one that is left out for a stated reason, or it is not understood. Nothing
 but names of containers and objects leaves this module of what identifies users, and
 ``accesslog.requests`` keeps hashes of these.
 
 Sources of the formats: the ``log_msg_template`` of Swift's proxy-logging middleware, whose fields
-are quoted and "-" if empty; "Amazon S3 server access log format"; s3log of versitygw 1.8; Apache's
-mod_log_config and mod_logio, and nginx's ngx_http_log_module.
+are quoted and "-" if empty; "Amazon S3 server access log format"; s3log of versitygw 1.8;
+rgw_asio_frontend.cc of Ceph; "HTTP log format" of HAProxy's manual; Apache's mod_log_config and
+mod_logio, and nginx's ngx_http_log_module.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class LoggedRequest(NamedTuple):
     size: int  #: bytes of the whole object; UNKNOWN
     moved: int  #: bytes of content; UNKNOWN
     duration_ns: int  #: UNKNOWN
+    layout: str = ""  #: how the path was read; "": the log names container and object
 
 
 class LeftOut(NamedTuple):
@@ -65,10 +68,23 @@ _QUERY = re.compile(
     rb"|attributes|object-lock|retention|legal-hold|publicAccessBlock)(?==?(?:&|$))|extract-archive)"
     rb")(?=[=&]|$)"
 )
-_SWIFT_PATH = re.compile(rb"/v1(?:\.0)?/[^/]+(?:/([^/]*)(?:/(.*))?)?", re.DOTALL)
+#: Path and container and object in it, and how messages show the layout. An account behind a prefix
+#: begins with Swift's and RGW's usual AUTH_; without it (RGW's default) no account is in the path.
+_LAYOUTS = (
+    (rb"/v1(?:\.0)?/[^/]+(?:/([^/]*)(?:/(.*))?)?", "/v1/ACCOUNT/CONTAINER/OBJECT (Swift)"),
+    (
+        rb"(?:/[^/]+){1,2}/v1(?:\.0)?/AUTH_[^/]*(?:/([^/]*)(?:/(.*))?)?",
+        "/PREFIX/v1/AUTH_ACCOUNT/CONTAINER/OBJECT (Swift)",
+    ),
+    (rb"/swift/v1(?:\.0)?(?:/([^/]*)(?:/(.*))?)?", "/swift/v1/CONTAINER/OBJECT (Swift API of RGW)"),
+)
+_SWIFT_PATHS = [(re.compile(path, re.DOTALL), layout) for path, layout in _LAYOUTS]
+_PLAIN, _BUCKET_ALONE, _OBJECT_ALONE = "/CONTAINER/OBJECT", "/CONTAINER", "/OBJECT"
+UNKNOWN_LAYOUT = "unknown, with a version in it; the first segment was taken as the container"
+_VERSIONED_PATH = re.compile(rb"(?:/[^/]+){1,3}/v\d(?:\.\d)?(?:/|$)")
 _SERVICE_PATH = re.compile(
-    rb"/(?:auth(?:/.*)?|info|healthcheck|endpoints(?:/.*)?|recon(?:/.*)?|crossdomain\.xml"
-    rb"|v[23](?:\.\d)?(?:/.*)?)",
+    rb"/(?:auth(?:/.*)?|(?:swift/)?(?:info|healthcheck|crossdomain\.xml)|endpoints(?:/.*)?"
+    rb"|recon(?:/.*)?|v[23](?:\.\d)?(?:/.*)?)",
     re.DOTALL,
 )
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -92,7 +108,8 @@ def _number(text: bytes | None) -> int:
 
 @lru_cache(maxsize=64)  # lines of the same second follow each other
 def _second_ns(text: bytes) -> int | None:
-    """Unix time of ``06/Feb/2019:00:00:38 +0100``, also with slashes; None if there is no such."""
+    """Unix time of ``06/Feb/2019:00:00:38 +0100``, also with slashes, or without a zone (UTC);
+    None if there is no such."""
     try:
         day = date(int(text[7:11]), _MONTHS[text[3:6]], int(text[:2]))
         hour, minute, second = int(text[12:14]), int(text[15:17]), int(text[18:20])
@@ -108,11 +125,36 @@ def _second_ns(text: bytes) -> int | None:
     return seconds * SECOND_NS
 
 
+def _time_ns(text: bytes) -> int | None:
+    """As ``_second_ns``, also with a fraction: ``06/Feb/2019:00:00:38.045 +0100``."""
+    if text[20:21] != b".":
+        return _second_ns(text)
+    fraction, _, zone = text[21:].partition(b" ")
+    whole_ns = _second_ns(text[:20] + b" " + zone if zone else text[:20])
+    return None if whole_ns is None else whole_ns + int(fraction.ljust(9, b"0"))
+
+
 @lru_cache(maxsize=1024)
 def _known(method: bytes, resource: str) -> str:
     """The key of LOGGED for a request; "" if it is none of our operations."""
     request = f"{method.decode('latin-1')} {resource}"
     return request if request in LOGGED else ""
+
+
+def _located(path: bytes, bucket_alone: bool) -> tuple[bytes, bytes, str]:
+    """Container, object and layout of a path; see ``_http``."""
+    if b"/v" in path:  # most have none, and patterns take longer
+        for pattern, layout in _SWIFT_PATHS:
+            found = pattern.fullmatch(path)
+            if found:
+                return found[1] or b"", found[2] or b"", layout
+    container, _, name = path.lstrip(b"/").partition(b"/")
+    if not name and bucket_alone:
+        return container, b"", _BUCKET_ALONE
+    if not name:
+        return b"", container or b"/", _OBJECT_ALONE
+    is_unknown = b"/v" in path and _VERSIONED_PATH.match(path)
+    return container, name, UNKNOWN_LAYOUT if is_unknown else _PLAIN
 
 
 def _http(
@@ -127,15 +169,9 @@ def _http(
     """
     if status[:1] != b"2":
         return LeftOut(_reason_for_status(status), at_ns)
-    in_swift = _SWIFT_PATH.fullmatch(path)
-    if in_swift:
-        container, name = in_swift[1] or b"", in_swift[2] or b""
-    elif _SERVICE_PATH.fullmatch(path):
+    if _SERVICE_PATH.fullmatch(path):
         return LeftOut(_SERVICE, at_ns)
-    else:
-        container, _, name = path.lstrip(b"/").partition(b"/")
-        if not bucket_alone and not name:
-            container, name = b"", container or b"/"
+    container, name, layout = _located(path, bucket_alone)
     found = _QUERY.search(query) if query else None
     kind = found.lastgroup if found else None
     if kind == "set":
@@ -147,7 +183,7 @@ def _http(
     elif kind == "other":
         return LeftOut(_OTHER, at_ns)
     elif not name or (kind == "listing" and b"/" not in path.strip(b"/")):
-        if in_swift and not container:
+        if not container and not name:
             return LeftOut(_CONTAINERS, at_ns)
         resource, name = "BUCKET", b""
     elif name.endswith(b"/") and _known(method, "BUCKET") and not _known(method, "OBJECT 206"):
@@ -164,7 +200,7 @@ def _http(
         size, moved = (UNKNOWN if status == b"206" else sent), sent
     else:
         size = moved = UNKNOWN
-    return LoggedRequest(request, container, name, at_ns, size, moved, duration_ns)
+    return LoggedRequest(request, container, name, at_ns, size, moved, duration_ns, layout)
 
 
 def _requests_with(body: str) -> tuple[str, ...]:
@@ -210,7 +246,8 @@ def _swift(line: bytes) -> Parsed | None:
 
 # S3's server access log -------------------------------------------------------------------
 
-_TIME = rb"(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
+_LOCAL_TIME = rb"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d{1,9})?"
+_TIME = rb"(" + _LOCAL_TIME + rb" [+-]\d{4})"
 _QUOTED = rb'"(?:[^"\\]|\\.)*"'
 _S3 = re.compile(
     rb"(?:^| )(\S+) \[" + _TIME + rb"\] \S+ \S+ \S+ ([A-Z0-9]+)\.([A-Z0-9]+\.[A-Z0-9_]+) (\S+) "
@@ -268,7 +305,7 @@ def _s3(line: bytes) -> Parsed | None:
     if found is None:
         return _versitygw(line)
     bucket, stamp, source, operation, key, status, sent, size, milliseconds = found.groups()
-    at_ns = _second_ns(stamp)
+    at_ns = _time_ns(stamp)
     if at_ns is None:
         return None
     duration_ns = _number(milliseconds) * 1_000_000 if milliseconds != b"-" else UNKNOWN
@@ -340,19 +377,80 @@ def _combined(line: bytes) -> Parsed | None:
     """The combined and the common log; with mod_logio's bytes received and sent, uploads have a
     size, their headers included."""
     found = _COMBINED.search(line)
-    if found is None:
+    if found is None or b" beast: 0x" in line:  # which begins alike
         return None
     stamp, method, path, status, sent, received, _sent = found.groups()
-    at_ns = _second_ns(stamp)
+    at_ns = _time_ns(stamp)
     if at_ns is None:
         return None
-    path, _, query = path.partition(b"?")
-    if not path.startswith(b"/"):  # absolute, as sent to a proxy
-        path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
+    path, query = _split(path)
     return _http(
-        method, unquote_to_bytes(path) if b"%" in path else path, query, status, at_ns,
+        method, path, query, status, at_ns,
         sent=_number(sent), received=UNKNOWN if received is None else _number(received),
         duration_ns=UNKNOWN, bucket_alone=False,
+    )  # fmt: skip
+
+
+def _split(target: bytes) -> tuple[bytes, bytes]:
+    """Path, without percent encoding, and query of a request's target."""
+    path, _, query = target.partition(b"?")
+    if not path.startswith(b"/"):  # absolute, as sent to a proxy, and in HTTP/2
+        path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
+    return unquote_to_bytes(path) if b"%" in path else path, query
+
+
+# The log of RGW's beast frontend ----------------------------------------------------------
+
+_BEAST = re.compile(
+    rb"beast: 0x[0-9a-f]{1,16}: \S+ - [^\[]{1,256} \[" + _TIME + rb'\] "([A-Z]+) (\S+) HTTP/[\d.]+"'
+    rb" (\d{3}) (\d+)(?: [^\n]{0,2000}? latency=(\d{1,9}(?:\.\d{1,9})?)s)?(?:\s|$)"
+)
+_ADMIN_PATH = re.compile(rb"/admin(?:/.*)?", re.DOTALL)  #: rgw_admin_entry
+
+
+def _beast(line: bytes) -> Parsed | None:
+    """The time is when the request began; its bytes are those sent and received together."""
+    found = _BEAST.search(line)
+    if found is None:
+        return None
+    stamp, method, target, status, count, seconds = found.groups()
+    at_ns = _time_ns(stamp)
+    if at_ns is None:
+        return None
+    path, query = _split(target)
+    if _ADMIN_PATH.fullmatch(path):
+        return LeftOut(_SERVICE, at_ns)
+    moved = _number(count)
+    return _http(
+        method, path, query, status, at_ns, sent=moved, received=moved,
+        duration_ns=UNKNOWN if seconds is None else int(float(seconds) * SECOND_NS),
+        bucket_alone=True,
+    )  # fmt: skip
+
+
+# HAProxy's HTTP log -----------------------------------------------------------------------
+
+_HAPROXY = re.compile(
+    rb" \[(" + _LOCAL_TIME + rb")\] \S+ \S+ (?:-?\d+/){4}\+?(\d{1,12}) (\d{3}|-1) \+?(\d+)"
+    rb' \S+ \S+ \S{4} (?:\d+/){4}\+?\d+ \d+/\d+ (?:\{[^"\n]{0,4096}\} )?"([A-Z]+) ([^" ]+)'
+    rb'(?: HTTP/[\d.]+)?"'
+)
+
+
+def _haproxy(line: bytes) -> Parsed | None:
+    """``option httplog``; ``httpslog`` has more behind it. Times have no zone: UTC is assumed.
+    Bytes are those sent, headers included."""
+    found = _HAPROXY.search(line)
+    if found is None:
+        return None
+    stamp, milliseconds, status, sent, method, target = found.groups()
+    at_ns = _time_ns(stamp)
+    if at_ns is None:
+        return None
+    path, query = _split(target)
+    return _http(
+        method, path, query, status, at_ns, sent=_number(sent), received=UNKNOWN,
+        duration_ns=int(milliseconds) * 1_000_000, bucket_alone=False,
     )  # fmt: skip
 
 
@@ -360,6 +458,8 @@ def _combined(line: bytes) -> Parsed | None:
 FORMATS: dict[str, Callable[[bytes], Parsed | None]] = {
     "swift": _swift,
     "s3": _s3,
+    "beast": _beast,
+    "haproxy": _haproxy,
     "combined": _combined,
 }
 

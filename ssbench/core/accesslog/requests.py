@@ -47,6 +47,7 @@ class RequestLog:
         self, start_ns: int | None = None, end_ns: int | None = None, most: int | None = None
     ) -> None:
         self.left_out: Counter[str] = Counter()  #: requests, by reason
+        self.layouts: Counter[str] = Counter()  #: of paths that have a container, by layout
         self._start_ns = -(1 << 62) if start_ns is None else start_ns
         self._end_ns = 1 << 62 if end_ns is None else end_ns
         self._most = 1 << 62 if most is None else most
@@ -82,7 +83,9 @@ class RequestLog:
         if len(self._at) >= self._most:
             self.left_out["beyond --max-requests"] += 1
             return
-        request, container, name, _at, size, moved, duration_ns = parsed
+        request, container, name, _at, size, moved, duration_ns, layout = parsed
+        if layout:
+            self.layouts[layout] += 1
         index = self._containers.get(container)
         if index is None:
             if len(self._containers) < _MOST_CONTAINERS:
@@ -158,6 +161,14 @@ class Requests(Struct):
             self.at_ns[keep], self.operations[keep], self.slots[keep], self.sizes[keep],
             self.moved[keep], self.objects, self.initial,
         )  # fmt: skip
+
+    def without_larger(self, most: int) -> Requests:
+        """Without the requests for contents of more bytes than this."""
+        if not len(self) or self.sizes.max() <= most:
+            return self
+        left = self.chosen(self.sizes <= most)
+        left.initial = np.where(self.initial > most, UNKNOWN, self.initial)
+        return left
 
     @property
     def seconds(self) -> float:

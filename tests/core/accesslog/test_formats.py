@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ssbench.core.accesslog.formats import (
     FORMATS,
     UNKNOWN,
+    UNKNOWN_LAYOUT,
     LeftOut,
     LineParser,
     LoggedRequest,
@@ -48,6 +49,18 @@ COMBINEDIO = (
     '201 0 "-" "cadaver/0.23 \\"x\\"" 2600 190'
 )
 
+#: rgw_asio_frontend.cc of Ceph; HAProxy's manual, "HTTP log format".
+BEAST = (
+    "2023-02-05T16:44:00.081+0200 7fb3e5aa8700  1 beast: 0x7fb3e5aa0740: 192.0.2.7 - bench "
+    '[05/Feb/2023:16:44:00.045 +0200] "{method} {path} HTTP/1.1" {status} {count} - '
+    '"client/1.25 (linux; amd64)" - latency=0.036000937s'
+)
+HAPROXY = (
+    "Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in~ "
+    "static/srv1 10/0/30/69/109 {status} 2750 - - ---- 1/1/1/1/0 0/0 {{1wt.eu|a b}} {{}} "
+    '"{method} {path} HTTP/1.1"'
+)
+
 
 def swift(method: str, path: str, status: int = 200, **more: object) -> str:
     values = {"received": "-", "sent": "-", "source": "-", **more}
@@ -65,6 +78,14 @@ def versitygw(operation: str, key: str = "-", status: str = "200 -", size: int =
         f" /bench/{key.replace(' ', '%20')}?x-id=x {status} 0 {size} 6 5 - ssbench 1 - uouN/Q1p="
         " SigV4 - AuthHeader s3.us-east-1.amazonaws.com - arn:aws:s3:::/bench/k Yes"
     )
+
+
+def beast(method: str, path: str, status: int = 200, count: int = 4096) -> str:
+    return BEAST.format(method=method, path=path, status=status, count=count)
+
+
+def haproxy(method: str, path: str, status: int = 200) -> str:
+    return HAPROXY.format(method=method, path=path, status=status)
 
 
 def combined(method: str, path: str, status: int = 200, sent: int = 0) -> str:
@@ -92,8 +113,9 @@ def reason(line: str) -> str:
 def test_a_line_of_swift_s_proxy_with_and_without_syslog() -> None:
     line = swift("GET", "/v1/AUTH_a/photos/2026/%2520x.jpg%3Fformat%3Djson", sent=1024)
     expected = LoggedRequest(
-        "GET OBJECT", b"photos", b"2026/ x.jpg", 1795359032_250000000, 1024, 1024, 12_300_000
-    )
+        "GET OBJECT", b"photos", b"2026/ x.jpg", 1795359032_250000000, 1024, 1024, 12_300_000,
+        "/v1/ACCOUNT/CONTAINER/OBJECT (Swift)",
+    )  # fmt: skip
     assert request(line) == expected
     assert request(f"{SYSLOG}{line}") == expected
     assert request(f"<158>proxy-server: {line} AUTH_user") == expected, "with access_user_id"
@@ -173,6 +195,12 @@ def test_requests_of_swift_that_are_operations(
         (versitygw("GetObject", "k", "404 NoSuchKey"), "failed with status 404"),
         (combined("MKCOL", "/dav/c/", 201), "other requests"),
         (combined("GET", "/x", 404), "failed with status 404"),
+        (combined("GET", "/swift/v1"), "accounts and containers"),
+        (combined("GET", "/swift/info"), "logins and service pages"),
+        (beast("GET", "/"), "accounts and containers"),
+        (beast("PUT", "/b"), "accounts and containers"),
+        (beast("GET", "/admin/usage?uid=x"), "logins and service pages"),
+        (haproxy("GET", "/x", -1), "failed with status -1"),
     ],
 )
 def test_requests_that_are_left_out_have_a_reason(line: str, expected: str) -> None:
@@ -242,10 +270,75 @@ def test_lines_of_versitygw(line: str, expected: tuple[str, bytes, int, int]) ->
     assert found.at_ns + found.duration_ns == 1795384733 * SECOND, "it logs the end"
 
 
+BEAST_BEGIN_NS = 1675608240_045000000
+HAPROXY_BEGIN_NS = 1233922454_655000000
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (beast("PUT", "/b/a%20b", 200), ("PUT OBJECT", b"b", b"a b", 4096, 4096)),
+        (beast("GET", "/b/o", 206), ("GET OBJECT 206", b"b", b"o", UNKNOWN, 4096)),
+        (beast("GET", "/b?max-keys=2"), ("GET BUCKET", b"b", b"", UNKNOWN, UNKNOWN)),
+        (beast("GET", "/b/"), ("GET BUCKET", b"b", b"", UNKNOWN, UNKNOWN)),
+        (beast("GET", "/swift/v1/c"), ("GET BUCKET", b"c", b"", UNKNOWN, UNKNOWN)),
+        (beast("HEAD", "/swift/v1/c/o"), ("HEAD OBJECT", b"c", b"o", UNKNOWN, UNKNOWN)),
+    ],
+)
+def test_lines_of_rgw(line: str, expected: tuple[str, bytes, bytes, int, int]) -> None:
+    found = request(line)
+    assert (*found[:3], found.size, found.moved) == expected
+    assert (found.at_ns, found.duration_ns) == (BEAST_BEGIN_NS, 36_000_937)
+    assert request(line.partition(" latency=")[0]).duration_ns == UNKNOWN, "of older releases"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (haproxy("GET", "/c/o%20p"), ("GET OBJECT", b"c", b"o p", 2750)),
+        (haproxy("PUT", "/v1/AUTH_a/c/o", 201), ("PUT OBJECT", b"c", b"o", UNKNOWN)),
+        (haproxy("GET", "https://h/v1/AUTH_a/c?x=1"), ("GET BUCKET", b"c", b"", UNKNOWN)),
+        (haproxy("GET", "/c/o").replace(" {1wt.eu|a b} {}", ""), ("GET OBJECT", b"c", b"o", 2750)),
+        (f'{haproxy("GET", "/c/o")} "h" 0/0/0/0/0 -/TLSv1.3/-', ("GET OBJECT", b"c", b"o", 2750)),
+    ],
+)
+def test_lines_of_haproxy(line: str, expected: tuple[str, bytes, bytes, int]) -> None:
+    found = request(line)
+    assert (*found[:3], found.size) == expected
+    assert (found.at_ns, found.duration_ns) == (HAPROXY_BEGIN_NS, 109_000_000)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/v1/AUTH_a/c/o", (b"c", b"o", "/v1/ACCOUNT/CONTAINER/OBJECT (Swift)")),
+        ("/swift/v1/c/o/p", (b"c", b"o/p", "/swift/v1/CONTAINER/OBJECT (Swift API of RGW)")),
+        ("/swift/v1/c", (b"c", b"", "/swift/v1/CONTAINER/OBJECT (Swift API of RGW)")),
+        (
+            "/swift/v1/AUTH_a/c/o",
+            (b"c", b"o", "/PREFIX/v1/AUTH_ACCOUNT/CONTAINER/OBJECT (Swift)"),
+        ),
+        (
+            "/object-store/v1/AUTH_a/c",
+            (b"c", b"", "/PREFIX/v1/AUTH_ACCOUNT/CONTAINER/OBJECT (Swift)"),
+        ),
+        ("/store/v1/c/o", (b"store", b"v1/c/o", UNKNOWN_LAYOUT)),
+        ("/dav/folder/o", (b"dav", b"folder/o", "/CONTAINER/OBJECT")),
+        ("/o", (b"", b"o", "/OBJECT")),
+    ],
+)
+def test_the_layout_of_a_path_is_known_or_said(
+    path: str, expected: tuple[bytes, bytes, str]
+) -> None:
+    for line in (combined("GET", path), haproxy("GET", path)):
+        found = request(line)
+        assert (found.container, found.name, found.layout) == expected
+
+
 @pytest.mark.parametrize("line", [COMMON, COMBINED])
 def test_common_and_combined_lines(line: str) -> None:
     expected = LoggedRequest(
-        "GET OBJECT", b"", b"apache_pb.gif", 971211336 * SECOND, 2326, 2326, UNKNOWN
+        "GET OBJECT", b"", b"apache_pb.gif", 971211336 * SECOND, 2326, 2326, UNKNOWN, "/OBJECT"
     )
     assert request(line) == expected
 
@@ -256,9 +349,10 @@ def test_common_and_combined_lines(line: str) -> None:
         ("01/Jan/1970:00:00:00 +0000", 0),
         ("01/Jan/2000:23:59:60 +0530", 946771200 - 19800),
         ("31/Dec/2100:00:00:00 -0330", 4133894400 + 12600),
+        ("01/Jan/1970:00:00:01.5 +0000", 1.5),
     ],
 )
-def test_times_are_those_of_their_zone(time: str, unix_s: int) -> None:
+def test_times_are_those_of_their_zone(time: str, unix_s: float) -> None:
     assert request(COMMON.replace("10/Oct/2000:13:55:36 -0700", time)).at_ns == unix_s * SECOND
 
 
@@ -305,11 +399,18 @@ def test_other_lines_are_not_understood(line: str) -> None:
 
 def test_the_format_may_be_forced_and_changes_within_a_log() -> None:
     lines = [
-        each.encode() for each in (swift("GET", "/v1/a/c/o"), COMMON, s3("REST.GET.OBJECT", "k"))
+        each.encode()
+        for each in (
+            swift("GET", "/v1/a/c/o"),
+            COMMON,
+            s3("REST.GET.OBJECT", "k"),
+            beast("GET", "/b/o"),
+            haproxy("GET", "/c/o"),
+        )
     ]
     any_format = LineParser()
     assert all(any_format.parse(line) for line in [*lines, *lines])
-    for name, line in zip(("swift", "combined", "s3"), lines, strict=True):
+    for name, line in zip(("swift", "combined", "s3", "beast", "haproxy"), lines, strict=True):
         forced = LineParser(name)
         assert [bool(forced.parse(each)) for each in lines] == [each is line for each in lines]
 
@@ -320,7 +421,7 @@ SEEDS = [
         swift("GET", "/v1/AUTH_a/c/o%3Fx%3D1", sent=10),
         f"{SYSLOG}{swift('PUT', '/v1/a/c/o', 201)}",
         OLD_SWIFT, s3("REST.GET.OBJECT", "k", sent=1, size=1), versitygw("GetObject", "k"),
-        COMMON, COMBINED, COMBINEDIO,
+        COMMON, COMBINED, COMBINEDIO, beast("GET", "/b/o?x=1"), haproxy("PUT", "/c/o"),
     )
 ]  # fmt: skip
 
@@ -364,6 +465,11 @@ def test_lines_with_damage_are_harmless(line: bytes, data: st.DataObject) -> Non
         (COMMON.split('"')[0] + '"GET /' + "a" * 60_000).encode(),
         (COMMON + ' "' + "\\" * 60_000).encode(),
         swift("GET", "/v1/a/c/" + "%25" * 20_000).encode(),
+        b"beast: 0xa: h - u" * 4_000,
+        (beast("GET", "/b/o").partition(" latency")[0] * 300).encode(),
+        (haproxy("GET", "/c/o").partition(" {")[0] + " {" * 10_000).encode(),
+        (haproxy("GET", "/c/o").partition('"')[0] * 300).encode(), b" [06/Feb/2009" * 5_000,
+        combined("GET", "/swift/v1" * 5_000).encode(),
         swift("GET", "/v1/a/c/o%3F" + "acl" * 20_000).encode(),
     ],
 )  # fmt: skip
