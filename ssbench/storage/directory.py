@@ -22,7 +22,7 @@ from ssbench.core.settings import StorageSettings, typed
 from ssbench.core.text import printable
 from ssbench.storage.filetree import FileTree
 
-#: Bytes read at a time. More cost more cache misses than they save calls.
+#: Bytes read at a time, to be sent. More cost more cache misses than they save calls.
 PIECE = 256 * 1024
 #: Bytes of a sendfile call at most: the other users of the worker wait meanwhile.
 _SEND = 1 << 20
@@ -66,17 +66,21 @@ def file_contents(settings: StorageSettings) -> FileContents | None:
 class DirectorySource:
     """Opens the files of a folder, by the objects that have their content.
 
+    :param piece: bytes read at a time.
     :raises UsageError: there is no such folder.
     """
 
-    def __init__(self, settings: StorageSettings, contents: FileContents) -> None:
+    def __init__(
+        self, settings: StorageSettings, contents: FileContents, piece: int = PIECE
+    ) -> None:
         self.contents = contents
+        self.piece = piece
         #: Files that are being sent, by the numbers of their objects.
         self.open_files: dict[int, SourceFile] = {}
         self._tree = FileTree(contents.path, "the folder of files to send,")
         self._naming = naming_of(settings)
         self._skipped = len(contents.prefix)
-        self.buffers: list[memoryview] = []  #: of PIECE bytes, which no file uses
+        self.buffers: list[memoryview] = []  #: of ``piece`` bytes, which no file uses
 
     def open(self, job: Job) -> SourceFile:
         """The file of the job's object; close it.
@@ -157,7 +161,7 @@ class SourceFile:
         self.rewind()
         if self._buffer is None:
             buffers = self._source.buffers
-            self._buffer = buffers.pop() if buffers else memoryview(bytearray(PIECE))
+            self._buffer = buffers.pop() if buffers else memoryview(bytearray(self._source.piece))
         while self.sent < self.size:
             try:
                 count = os.preadv(self._fd, [self._buffer[: self.size - self.sent]], self.sent)

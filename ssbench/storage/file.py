@@ -67,7 +67,11 @@ class FileStorage(FileClient):
         #: Real files; None: content is synthetic.
         self._contents = contents = file_contents(settings)
         self._verifier = verifier_of(settings, self._naming, self._content, contents)
-        self._files = DirectorySource(settings, contents) if contents and contents.path else None
+        self._files = (
+            DirectorySource(settings, contents, own.io_buffer)
+            if contents and contents.path
+            else None
+        )
         self._most = [size.size_max + _OVERLONG for size in settings.sizes]
         if own.session and not self._tree.has_session(own.session):
             raise UsageError(
@@ -212,14 +216,8 @@ class FileStorage(FileClient):
 
     def _put(self, job: Job, deadline_ns: int, *, is_new: bool) -> Timing:
         if self._files is not None:
-            most = len(self._buffer.whole)
             with self._files.open(job) as file:
-                parts = (
-                    piece[at : at + most]
-                    for piece in file.pieces()
-                    for at in range(0, len(piece), most)
-                )
-                timing = self._write_pieces(job, deadline_ns, parts, is_new=is_new)
+                timing = self._write_pieces(job, deadline_ns, file.pieces(), is_new=is_new)
                 file.check_unchanged(timing)
             return timing
         content = self._naming.object(job.size_class, job.object).encode()

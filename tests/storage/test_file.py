@@ -139,19 +139,25 @@ def test_content_of_any_size_by_any_way(
 
 
 @pytest.mark.parametrize("direct", [False, True])
-def test_real_files_are_written_in_pieces_of_the_buffer(
-    opened: Opener, tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, direct: bool
-) -> None:
+@pytest.mark.parametrize("buffer", [4096, 512 << 10])
+def test_real_files_are_read_and_written_in_pieces_of_the_buffer(
+    opened: Opener, tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, buffer: int,
+    direct: bool,
+) -> None:  # fmt: skip
     (outside / "file").write_bytes(os.urandom(600_001))
     driver = opened(
-        {"io_buffer": 4096, "direct": direct},
+        {"io_buffer": buffer, "direct": direct},
         contents=asdict(FileContents(str(outside), "in/", time.time_ns())),
         names={"kind": "listed", "containers": [FIRST], "names": ["in/file"]},
     )
     written, write = list[int](), os.write
+    read, preadv = list[int](), os.preadv
+    monkeypatch.setattr(
+        os, "preadv", lambda fd, parts, at: read.append(len(parts[0])) or preadv(fd, parts, at)
+    )
     monkeypatch.setattr(os, "write", lambda fd, part: written.append(len(part)) or write(fd, part))
     assert run(driver, CREATE, 0, 600_001).bytes_moved == 600_001
-    assert max(written) == 4096
+    assert max(written) == max(read) == buffer
     assert (tmp_path / FIRST / "in/file").read_bytes() == (outside / "file").read_bytes()
     (outside / "file").unlink()
 
