@@ -279,6 +279,10 @@ def _said(node: ast.AST, known: dict[str, ast.expr]) -> str:
             return "".join(_said(value, known) for value in values)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _said(left, known) + _said(right, known)
+        case ast.FormattedValue(
+            value=ast.Call(func=ast.Name(id="plural"), args=[_, ast.Constant(value=noun)])
+        ):
+            return f"... {noun}s"
         case ast.FormattedValue(value=ast.Name() as name):
             return _said(name, known)
         case ast.Name(id=name) if isinstance(known.get(name), ast.Constant | ast.JoinedStr):

@@ -202,7 +202,7 @@ def _workers(workers: Sequence[WorkerProgress], most_rows: int) -> list[Line]:
         rows.append([(printable(each.name), _PLAIN), state, *numbers])
     rest = ordered[len(shown) :]
     if rest:
-        name = f"and {len(rest):,} more" if shown else f"{len(rest):,} workers"
+        name = f"and {len(rest):,} more" if shown else plural(len(rest), "worker")
         users = sum(worker.users for worker in rest)
         rows.append([(name, _DIM), *_cells(_counted(rest), f"{users:,}")])
     return rows

@@ -118,7 +118,7 @@ def _translated(words: Sequence[str]) -> Sequence[str]:
 
         translated = upload_words(rest)
         os.environ.update(env_file(Path(ENV_FILE), os.environ))
-        tell("Port 6060 is not opened: there is no profile to serve")
+        tell("Port 6060 is not opened; --profile reports where CPU time goes")
         return [*words[:at], *translated]
     from ssbench.cli.nectar import SECRET_VARIABLES, bench_words
 

@@ -50,7 +50,7 @@ def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
 
     :raises UsageError: nectar's benchmark would not accept it. The message shows no value.
     """
-    leading, rest = own_words(words)
+    leading, rest = own_words(words, _GLOBAL, _SWITCHES)
     own = [word for word in leading if not word.startswith(f"{_SCALE}=")]
     scales = [_scale(word) for word in leading if word not in own]
     given, rest = parse_flags(rest, _GLOBAL, _SWITCHES, COMMAND)
@@ -69,10 +69,27 @@ def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     return [*found, *_global_words(given, environ), *own]
 
 
-def own_words(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """The leading words with two dashes, which are options of ssbench, and the others."""
-    first = next((at for at, word in enumerate(words) if not word.startswith("--")), len(words))
-    return words[:first], words[first:]
+def own_words(
+    words: Sequence[str], known: Collection[str], switches: Collection[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The options of ssbench among the leading options, and the other words.
+
+    Those have two dashes, as ``--name`` or ``--name=value``. Go's package flag takes two dashes as
+    one, so what it knows is its own.
+    """
+    own: list[str] = []
+    rest: list[str] = []
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at].strip("-"):
+        name, equals, _ = words[at].lstrip("-").partition("=")
+        if words[at].startswith("--") and name not in known:
+            own.append(words[at])
+            at += 1
+        else:
+            end = at + (1 if equals or name in switches else 2)
+            rest += words[at:end]
+            at = end
+    return own, [*rest, *words[at:]]
 
 
 def parse_flags(

@@ -710,7 +710,7 @@ _TRANSFER = (
 )
 _TRANSFER_RUN = (
     *_only(_HOW, "operation_timeout_s", "drain_timeout_s"), _RETRIES_OF_RUN,
-    *_without(_ERRORS, "profile"), *_OWN_FILE,
+    *_ERRORS, *_OWN_FILE,
     row("--progress", "progress", str, _RESULTS,
         "live: a bar for all files, and one for each that takes long; without a terminal a line "
         "every few seconds. Or none", default="live", choices=("live", "none")),
@@ -748,7 +748,7 @@ DOWNLOAD = (
 PROFILER = (
     row("", "arguments", str, "",
         "-input-dir=DIR, -concurrency=N, -dest-prefix=CONTAINER, -num-files=N, "
-        "-precompute-checksum=BOOL, -verify-checksum=BOOL; before them, options of upload as "
+        "-precompute-checksum=BOOL, -verify-checksum=BOOL; between them, options of upload as "
         "--name=value", repeat=True, required=True, metavar="ARGS", brief="as Swift Profiler's"),
 )
 _LOG_FORMAT = row("--log-format", "log_format", str, "",

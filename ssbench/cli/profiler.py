@@ -39,11 +39,11 @@ _QUOTED = re.compile(r"(['\"])(.*?)\1\s*(?:#.*)?")
 def upload_words(words: Sequence[str]) -> list[str]:
     """The command line of ``upload`` for Swift Profiler's.
 
-    Leading words with two dashes go to ``upload`` as they are.
+    Words with two dashes that Swift Profiler does not know go to ``upload`` as they are.
 
     :raises UsageError: Swift Profiler would not accept it.
     """
-    own, rest = own_words(words)
+    own, rest = own_words(words, _OPTIONS, _SWITCHES)
     given, more = parse_flags(rest, _OPTIONS, _SWITCHES, COMMAND)
     if more:
         raise UsageError(f"{COMMAND}: unexpected argument: {more[0]}")

@@ -19,6 +19,8 @@ from ssbench.cli.store_options import DEFAULT_STORE
 from ssbench.cli.transfer_progress import TransferProgress
 from ssbench.core.errors import ExitStatus
 from ssbench.core.text import plural, printable
+from ssbench.report.profile import profile_section
+from ssbench.report.text_layout import section_lines
 from ssbench.runner.single_run import Aborted
 from ssbench.runner.stop import Stop
 from ssbench.runner.transfer import (
@@ -73,8 +75,9 @@ def upload(ns: argparse.Namespace) -> ExitStatus:
         for users in config.users:
             for checksum in config.checksums:
                 runs.say(_DOING[checksum].format(_title(driver)))
-                runs.say(f"Spawning {users} users to run")
-                runs.say(f"Copying {len(upload.names)} files concurrently")
+                upload.prepare()
+                runs.say(f"Spawning {plural(users, 'user')} to run")
+                runs.say(f"Copying {plural(len(upload.names), 'file')} concurrently")
                 if not runs.add(upload.run(users, checksum)):
                     return runs.end()
         return runs.end()
@@ -96,7 +99,7 @@ def download(ns: argparse.Namespace) -> ExitStatus:
         for line in _unmatched_lines(download):
             tell(line)
         for users in config.users:
-            say(f"Spawning {users} users to run")
+            say(f"Spawning {plural(users, 'user')} to run")
             say(f"Reading {plural(used, 'object')} concurrently")
             if not runs.add(download.run(users)):
                 break
@@ -124,7 +127,7 @@ class _Runs:
         kind = TransferProgress if shows else NoProgress
         self.progress = kind(Screen(sys.stderr), quiet=ns.quiet)
         self.reasons: dict[ExitStatus, str] = {}
-        self._quiet = ns.quiet
+        self._quiet, self._profile = ns.quiet, ns.profile
         self._steps: list[TransferStep] = []
         self._signals = Signals(stop, hold=True)
         self._stack = ExitStack()
@@ -153,6 +156,9 @@ class _Runs:
         for line in failure_lines(step):
             tell(line)
         result = step.result
+        if self._profile and result.has_results:
+            for line in section_lines(profile_section(result.stats.run), None):
+                say(line)
         for status, why in result.reasons.items():
             self.reasons.setdefault(status, why)
         counts = result.outcome.counts
@@ -231,8 +237,9 @@ def step_lines(step: TransferStep) -> Iterator[str]:
     """The figures of a run; of an upload, in Swift Profiler's words."""
     if step.checksum_s:
         yield f"Checksums took {go_duration(step.checksum_s)} before the clock started"
-    what = "files {} written" if step.is_upload else "objects {} read"
-    yield f"  {step.done} {what.format(si_bytes(step.bytes))} in {go_duration(step.seconds)}"
+    done = plural(step.done, "file" if step.is_upload else "object")
+    verb = "written" if step.is_upload else "read"
+    yield f"  {done} {si_bytes(step.bytes)} {verb} in {go_duration(step.seconds)}"
     throughput = "Copy throughput" if step.is_upload else "Throughput"
     yield f"  {throughput} per second: {si_bytes(int(step.bytes_per_s))}"
 

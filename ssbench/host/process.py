@@ -18,6 +18,7 @@ from msgspec import Struct
 
 import ssbench
 from ssbench.core.errors import UsageError
+from ssbench.core.text import plural
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _MEMORY = Path("/proc/meminfo")
@@ -184,12 +185,12 @@ def shortage(limits: HostLimits, users: int, workers: int, targets: int = 1) -> 
     most, why = most_users(limits, targets)
     if most is not None and each > most:
         return (
-            f"{users:,} users in {_workers(workers)} ({each:,} each) are too many for this host:"
-            f" {why}"
+            f"{plural(users, 'user')} in {plural(workers, 'worker')} ({each:,} each) are too many"
+            f" for this host: {why}"
         )
     if limits.ports is not None and users > limits.ports * targets:
         why = most_users(HostLimits(ports=limits.ports))[1]
-        return f"{users:,} users are too many for this host: {why}"
+        return f"{plural(users, 'user')} are too many for this host: {why}"
     return ""
 
 
@@ -198,7 +199,7 @@ def check_memory(limits: HostLimits, workers: int) -> None:
     needed = workers * _IDLE_WORKER_MEMORY_BYTES
     if limits.memory_bytes is not None and needed > limits.memory_bytes:
         raise UsageError(
-            f"{_workers(workers)} take at least {needed / 1e6:,.0f} MB of memory, and"
+            f"{plural(workers, 'worker')} take at least {needed / 1e6:,.0f} MB of memory, and"
             f" {limits.memory_bytes / 1e6:,.0f} MB can be had on this host: use fewer"
         )
 
@@ -209,10 +210,6 @@ def memory_warning(limits: HostLimits, users: int, workers: int) -> str:
     if limits.memory_bytes is None or needed <= limits.memory_bytes:
         return ""
     return (
-        f"{users:,} users in {_workers(workers)} take about {needed / 1e6:,.0f} MB of memory, and"
-        f" {limits.memory_bytes / 1e6:,.0f} MB can be had on this host"
+        f"{plural(users, 'user')} in {plural(workers, 'worker')} take about {needed / 1e6:,.0f} MB"
+        f" of memory, and {limits.memory_bytes / 1e6:,.0f} MB can be had on this host"
     )
-
-
-def _workers(count: int) -> str:
-    return "one worker" if count == 1 else f"{count:,} workers"

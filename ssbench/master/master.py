@@ -577,7 +577,7 @@ class Master:
             report(f"Worker {name} left before the end: {event.reason}")
             return
         self._warn_of_worker(
-            f"Lost worker {name}: {event.reason}; {jobs} operations were lost with it"
+            f"Lost worker {name}: {event.reason}; lost with it: {plural(jobs, 'operation')}"
         )
         if phase and not self.registry.load_workers and not self._manager.none_can_join:
             wait_s = self.limits.worker_wait_s

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.report import summary
 from ssbench.report.model import (
     COUNT,
@@ -38,7 +38,6 @@ SCHEMA_VERSION = 1
 _DATA = "csv json"
 #: What a series is over -> the heading of its column, and a load in words.
 _HEADINGS = {"users": "Users", "rate": "Rate/s"}
-_WORDS = {"users": "{} users", "rate": "{} operations/s"}
 #: Bottlenecks that a row names.
 _REMARKS = {
     Bottleneck.GENERATOR: "the load generator was the bottleneck",
@@ -223,4 +222,4 @@ def _times(count: int, tries: int) -> str:
 
 
 def _words(load: float, over: str) -> str:
-    return "1 user" if (over, load) == ("users", 1) else _WORDS[over].format(f"{load:g}")
+    return plural(int(load), "user") if over == "users" else f"{load:g} operations/s"

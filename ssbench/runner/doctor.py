@@ -212,7 +212,7 @@ def _descriptors(doctor: Doctor) -> Iterator[Finding]:
     if most is None:
         yield _ok("no limit is known")
         return
-    found = f"a worker on this host can run {max(most, 0):,} users: {why}"
+    found = f"a worker on this host can run {plural(max(most, 0), 'user')}: {why}"
     if most < users:
         yield _warning(found, f"the scenario has {users:,}: raise the limit, or use more workers")
     else:
@@ -587,11 +587,10 @@ def _missing_workers(
             yield _failed(f"{fault.host}: {fault.what}", fault.advice)
     ports = ", ".join(map(str, transport.ports))
     if joined < max(expected, 1) and not unreached:
-        of_all = f" of {expected}" if expected else ""
+        seen = f"{joined} of {expected} workers" if expected else plural(joined, "worker")
         bind_to = " of this host only: bind another address with --zmq-bind-ip"
         yield _failed(
-            f"{joined}{of_all} workers joined within {waited_s:.0f} s at ports {ports}"
-            f" of {transport.ip}",
+            f"{seen} joined within {waited_s:.0f} s at ports {ports} of {transport.ip}",
             "start ssbench-worker with --zmq-host and this host's name and the same key file, and"
             " open these ports in the firewalls between; or give --workers N"
             + (f"; {transport.ip} is{bind_to}" if transport.is_loopback else ""),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.host.private_files import numbered_log
 from ssbench.host.process import (
     HostLimits,
@@ -113,7 +113,7 @@ def users_per_worker(
         warnings.append(memory)
     most, reason = most_users(found, targets)
     if most is not None and most < each and all_users > least_users:
-        warnings.append(f"A worker on this host can run at most {most:,} users: {reason}")
+        warnings.append(f"A worker on this host can run at most {plural(most, 'user')}: {reason}")
     return (each if most is None else min(each, most)), warnings
 
 

@@ -435,7 +435,7 @@ class Run:
             because = f" ({why})" if why else ""
             again = f"; cleanup-containers --resume-cleanup {self.path} tries again"
             self.session.warn(
-                f"{left} objects of this run could not be deleted{because}"
+                f"{plural(left, 'object')} of this run could not be deleted{because}"
                 f"{again if self.plan.names.get('kind', 'run') in KINDS else ''}"
             )
 

@@ -361,16 +361,20 @@ class FolderUpload(Transfer):
                 " them"
             )
 
-    def run(self, users: int, checksum: str) -> TransferStep:
-        """One run. If any has PRECOMPUTE, the first one computes all checksums before it begins; so
-        each of them finds in memory what fits there.
-
-        :raises SsbenchError, KeyboardInterrupt, Aborted: as ``runner.run``.
-        """
+    def prepare(self) -> None:
+        """If any run has PRECOMPUTE, compute all checksums, once. Call it before the first run, so
+        that each of them finds in memory what fits there."""
         files = self.files
         if not self._md5 and PRECOMPUTE in self.config.checksums:
             self._md5, self._checksum_s = self._compute_md5(files.folder, files.names)
-        config = self.config
+
+    def run(self, users: int, checksum: str) -> TransferStep:
+        """One run.
+
+        :raises SsbenchError, KeyboardInterrupt, Aborted: as ``runner.run``.
+        """
+        self.prepare()
+        config, files = self.config, self.files
         contents = FileContents(
             path=config.worker_folder or os.path.abspath(files.folder),
             prefix=config.before_names,

@@ -12,7 +12,7 @@ from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.storage.base import Action
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import UnsignedRequest
@@ -243,7 +243,8 @@ class S3Storage(S3Client, HttpStorage):
             return timing
         raise StorageError(
             ErrorKind.STATUS,
-            f"bulk delete of {len(statuses)} objects: {len(statuses) - gone} failed; {failed}",
+            f"bulk delete of {plural(len(statuses), 'object')}: {len(statuses) - gone} failed;"
+            f" {failed}",
             status=next(status for status in statuses.values() if status != 204),
             timing=timing._replace(statuses=(*statuses.values(),)),
         )

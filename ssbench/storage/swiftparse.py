@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import MARKER_HEADER
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
@@ -270,7 +270,7 @@ def bulk_error(result: BulkResult, names: Sequence[str], timing: Timing) -> Stor
     failures = dict(result.failures)
     all_done = result.deleted + result.not_found + len(failures) == len(names)
     statuses = tuple(failures.get(name, 200 if all_done else 0) for name in names)
-    detail = f"bulk delete of {len(names)} objects: {result.deleted} deleted, "
+    detail = f"bulk delete of {plural(len(names), 'object')}: {result.deleted} deleted, "
     detail += f"{result.not_found} not found, {len(failures)} failed"
     status = 0
     for name, status in failures.items():

@@ -43,6 +43,21 @@ def test_each_option_has_its_counterpart() -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "--concurrency=2 --workers=3 -input-dir=d",
+        "-concurrency=2 --workers=3 --input-dir=d",
+        "--workers=3 --concurrency 2 --input-dir d",
+        "-verify-checksum --workers=3 -concurrency 2 --input-dir=d",
+    ],
+)
+def test_two_dashes_are_as_one_and_our_options_go_between(line: str) -> None:
+    found = upload_words([*line.split(), "--profile"])
+    ns = master_parser(found).parse_args(found)
+    assert (ns.users, ns.workers, ns.folder, ns.profile) == (2, 3, "d", True)
+
+
+@pytest.mark.parametrize(
     ("line", "says"),
     [
         ("-concurrency=3", "give the folder of the files with -input-dir=DIR"),
@@ -101,7 +116,10 @@ def test_the_command_is_an_upload_with_the_variables_of_the_file(
     assert (ns.verbose, ns.as_profiler, ns.workers) == (True, True, 3)
     assert (ns.folder, ns.place) == ("d", ("c", "e"))
     assert os.environ["ST_KEY"] == "s3cret"
-    assert capsys.readouterr().err == "Port 6060 is not opened: there is no profile to serve\n"
+    assert (
+        capsys.readouterr().err
+        == "Port 6060 is not opened; --profile reports where CPU time goes\n"
+    )
 
 
 def test_a_malformed_line_is_named_and_not_shown(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_the_scarcest_resource_limits_the_users() -> None:
             229,
             1,
             1,
-            "229 users in one worker (229 each) are too many for this host: a process may open 256",
+            "229 users in 1 worker (229 each) are too many for this host: a process may open 256",
         ),
         (456, 2, 1, ""),
         (

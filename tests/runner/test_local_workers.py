@@ -249,7 +249,7 @@ def test_more_users_or_workers_than_this_host_can_run_are_rejected_with_figures(
         assert found is not None
         assert concurrency_of(found) == 5000, "users of --noop have no connections"
         (memory,) = found.warnings
-        assert "5,000 users in one worker take about 250 MB of memory" in memory
+        assert "5,000 users in 1 worker take about 250 MB of memory" in memory
     with ExitStack() as stack, pytest.raises(UsageError) as caught:
         start_local_workers(config(5), stack, 5)
     assert str(caught.value) == (

@@ -25,6 +25,7 @@ from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.worker_registry import WorkerRegistry
 from ssbench.core.errors import MessageError
 from ssbench.core.model import SECOND_NS, ErrorKind, Failure, Job, Phase, Result
+from ssbench.core.text import plural
 from ssbench.core.workload.workload import Workload
 
 MAX_BATCH = 256
@@ -548,7 +549,7 @@ def abort_reason(
     """
     in_a_row = dispatcher.failures_in_a_row
     if in_a_row >= max(dispatcher.registry.assigned_users, FAILURES_IN_A_ROW):
-        return f"{in_a_row} operations failed in a row: {dispatcher.first_error}"
+        return f"{plural(in_a_row, 'operation')} failed in a row: {dispatcher.first_error}"
     # A DELETE completes at once or, with its retries, not for minutes.
     limit_s = TIMEOUTS_WITHOUT_SUCCESS * network_timeout_s
     idle_s = (now_ns - max(dispatcher.last_success_ns, start_ns)) / SECOND_NS
