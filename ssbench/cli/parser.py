@@ -16,6 +16,18 @@ from ssbench.core.option import Option
 from ssbench.core.text import close_matches, printable
 
 SHOW_CONFIG = "--show-config"
+#: Letters that are other options in other commands, for historical reasons; a test compares them
+#: with the commands.
+LETTERS = {
+    "-b": "-b is --block-size in run-scenario and find-limit, --container-base in "
+    "cleanup-containers",
+    "-c": "-c is --container-count in run-scenario, find-limit and replay, --concurrency in "
+    "cleanup-containers and ssbench-worker",
+    "-f": "-f is --scenario in run-scenario, find-limit and doctor, --report-file in "
+    "report-scenario",
+    "-p": "-p is --policy in ssbench-master, --profile-count in ssbench-worker",
+    "-r": "-r is --run-seconds in run-scenario, --rps-histogram in report-scenario",
+}
 
 
 class SiteValue(Hiding, frozen=True):
@@ -88,6 +100,12 @@ class Parser(argparse.ArgumentParser):
 
         kind = "commands" if self._subparsers else "options"
         width = max((len(name) for name, _ in self.briefs), default=0)
+        letters = [each for each in LETTERS if any(n.startswith(each) for n, _ in self.briefs)]
+        elsewhere = (
+            f"{' and '.join(letters)}: other options in other commands, see --help-all"
+            if letters
+            else ""
+        )
         lines = [
             " ".join(["usage:", self.prog, *self.synopsis, "[options]"]),
             "",
@@ -97,7 +115,7 @@ class Parser(argparse.ArgumentParser):
             *(f"  {name:<{width}}  {text}" for name, text in self.briefs),
             *(["", "examples:"] if self.examples else []),
             *(f"  {example}" for example in self.examples),
-            "" if self.briefs or self.examples else None,
+            elsewhere if self.briefs or self.examples else None,
             f"All {kind}: {self.prog} --help-all",
         ]
         return "".join(f"{line}\n" for line in lines if line is not None)
@@ -392,7 +410,8 @@ def _add_option(target: argparse._ActionsContainer, row: Option, *, is_set: bool
         settings |= {"type": row.convert, "metavar": row.metavar, "choices": row.choices}
         if row.const is not True:
             settings |= {"nargs": "?", "const": row.const}
-    text = row.help.replace("%", "%%")
+    text = "; ".join([row.help, *(LETTERS[flag] for flag in row.flags if flag in LETTERS)])
+    text = text.replace("%", "%%")
     if row.variables:
         text += f" [env {' or '.join(row.variables)}]"
     if row.default not in (None, False, (), argparse.SUPPRESS) and "default" not in text:

@@ -12,8 +12,9 @@ from docs.shellfiles import parsers
 from ssbench import __version__
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.nectar import bench_words
+from ssbench.cli.parser import LETTERS
 from ssbench.cli.profiler import upload_words
-from ssbench.cli.worker_options import worker_parser
+from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.core.scenario.fields import ARRIVALS
 from tests.cli.shell import Shell
 
@@ -428,6 +429,25 @@ def test_version(shell: Shell) -> None:
 ALL_PARSERS = {
     each.prog: each for root in (master_parser(), worker_parser()) for each in parsers(root)
 }
+
+
+def test_each_help_says_what_its_letters_are_in_other_commands() -> None:
+    """In the same words, wherever one of them is."""
+    tables = {name: each.rows for name, each in COMMANDS.items()} | {"ssbench-worker": WORKER}
+    uses: dict[str, dict[tuple[str, ...], list[str]]] = {}
+    for command, rows in tables.items():
+        for letter, *names in (row.flags for row in rows if row.flags):
+            if len(letter) == 2:
+                uses.setdefault(letter, {}).setdefault(tuple(names), []).append(command)
+    assert LETTERS.keys() == {letter for letter, by_names in uses.items() if len(by_names) > 1}
+    for letter, words in LETTERS.items():
+        for names, commands in uses[letter].items():
+            assert any(f"{name} in " in words for name in names)
+            for command in commands:
+                program = command if command in ALL_PARSERS else f"ssbench-master {command}"
+                text = "".join(ALL_PARSERS[program].format_help().split())
+                assert "".join(words.split()) in text, program
+                assert f"in {program.partition(' ')[0]}" in words or command in words
 
 
 @pytest.mark.parametrize("program", ALL_PARSERS)
