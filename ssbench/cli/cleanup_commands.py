@@ -122,11 +122,14 @@ def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) ->
         say(f"No containers to delete ({_pattern(base, policy)}).")
         _report_skipped(planned, say)
         return ExitStatus.OK
+    rule = _rule(_pattern(base, policy), needs_mark=cleaner.needs_mark)
     if cleaner.dry_run:
         _announce_containers(counted, "Would delete", len(entries), say)
+        say(f"{rule} Without a terminal nothing is asked.")
         _report_skipped(planned, say)
         return ExitStatus.OK
     _announce_containers(counted, cleaner.verb, NAMED, tell)
+    tell(rule)
     _report_skipped(planned, tell)
     if cleaner.declined():
         return ExitStatus.FAILED
@@ -229,6 +232,14 @@ def _status(result: CleanupResult) -> ExitStatus:
 def _pattern(base: str, policy: str | None) -> str:
     suffix = "" if not policy else "[_POLICY]" if policy == ANY_POLICY else f"_{policy}"
     return printable(f"{base}_NNNNNN{suffix}")
+
+
+def _rule(pattern: str, *, needs_mark: bool) -> str:
+    """What README and the documents say, too."""
+    which = "with ssbench's mark" if needs_mark else "with or without ssbench's mark"
+    return (
+        f"This is every container {pattern} {which}, with all that is in it, whoever put it there."
+    )
 
 
 def _announce_containers(

@@ -158,9 +158,10 @@ COMMANDS: Mapping[str, Command] = {
     "cleanup-containers": Command(
         CLEANUP_CONTAINERS,
         "cleanup_commands:cleanup_containers",
-        "delete ssbench's containers and everything in them",
-        "Deletes the containers that ssbench created, with all their objects: those named by a "
-        "base, an underscore and six digits. Lists them and asks for confirmation first.",
+        "delete containers named ssbench_ and six digits",
+        "Deletes every container named by a base, an underscore and six digits, with all that is "
+        "in it, whoever put it there; in other stores than Swift, only those with ssbench's mark. "
+        "Lists them first. On a terminal it asks for confirmation; without one it does not.",
         "give the first part of the containers' names with -b",
         examples=("--dry-run", "-b ssbench --yes"),
     ),

@@ -4,12 +4,14 @@ import io
 import re
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from ssbench.cli.cleanup_commands import Cleaner, delete_containers, delete_orphans
+from ssbench.cli.commands import COMMANDS
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.model import Result
@@ -47,6 +49,7 @@ class Command:
         concurrency: int = 4,
         dry_run: bool = False,
         yes: bool = False,
+        needs_mark: bool = False,
     ) -> None:
         out, err = io.StringIO(), FakeTerminal(isatty=isatty)
         client = RetryingClient(storage or MemoryStorage(store), concurrency, stopping=stopping)
@@ -56,7 +59,7 @@ class Command:
             patch("sys.stdin", FakeTerminal(answer, isatty=isatty)),
         ):
             progress = make_progress("chars", err, {})
-            self.status = run(Cleaner(client, [progress], dry_run, yes))
+            self.status = run(Cleaner(client, [progress], dry_run, yes, needs_mark))
         self.out, self.err = out.getvalue(), err.getvalue()
 
 
@@ -111,9 +114,45 @@ def test_a_dry_run_names_all_and_deletes_nothing() -> None:
     done = cleaned(store, dry_run=True, isatty=True)
     assert done.status is ExitStatus.OK
     assert done.out.startswith("Would delete 15 containers with 30 objects (45.0 kB):\n")
-    assert done.out.count("\n") == 18
+    assert done.out.count("\n") == 19
     assert len(store.containers) == 17
     assert not store.count("delete_object")
+
+
+WHAT = "with all that is in it, whoever put it there"
+
+
+@pytest.mark.parametrize("needs_mark", [False, True])
+def test_the_question_and_a_dry_run_say_what_is_deleted(needs_mark: bool) -> None:
+    store = filled()
+    for index in range(3):
+        store.add(container_name("ssbench", index), marker=True)
+    mark = "with ssbench's mark" if needs_mark else "with or without ssbench's mark"
+    rule = f"This is every container ssbench_NNNNNN {mark}, {WHAT}."
+    dry = cleaned(store, dry_run=True, needs_mark=needs_mark)
+    assert f"{rule} Without a terminal nothing is asked.\n" in dry.out
+    asked = cleaned(store, "n\n", isatty=True, needs_mark=needs_mark)
+    assert f"{rule}\n" in asked.err.partition("Delete them? [y/N]")[0]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.rst",
+        "docs/tutorial/own-cluster.rst",
+        "docs/how-to/coming-from.rst",
+        "docs/reference/account.rst",
+        "ssbench-master cleanup-containers --help-all",
+    ],
+)
+def test_the_documents_say_the_same_of_what_is_deleted(page: str) -> None:
+    if page.endswith(".rst"):
+        text = (Path(__file__).parents[2] / page).read_text()
+    else:
+        text = COMMANDS["cleanup-containers"].description
+    said = " ".join(text.split())
+    assert "whoever put it there" in said
+    assert "other stores than Swift" in said
 
 
 def test_a_long_list_of_containers_is_truncated_to_ten() -> None:
