@@ -56,6 +56,8 @@ MESSAGES: dict[str, dict[str, str]] = {
         "asks for a user now": "start again: the WebDAV server has changed what it asks for",
         "offers no authentication that ssbench knows": "turn on one of these in the WebDAV server",
         "there is no such collection": "",
+        "something in between, such as a proxy": "",
+        "is it a WebDAV collection?": "check --url",
         "workers on other hosts could not prove": "other hosts need a --path that can be written, "
         "in a file system that all share",
     },

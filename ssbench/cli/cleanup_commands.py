@@ -65,16 +65,20 @@ class Cleaner(Struct, frozen=True):
 
 
 @contextmanager
-def open_client(ns: argparse.Namespace) -> Iterator[tuple[RetryingClient, NoProgress]]:
+def open_client(
+    ns: argparse.Namespace, *, exact_names: bool = False
+) -> Iterator[tuple[RetryingClient, NoProgress]]:
     """Log in and open the store, for a command that runs no operations.
 
+    :param exact_names: what it lists is of other clients: see ``StorageSettings.exact_names``.
     :raises SsbenchError: there is no access to it.
     """
     options = replace(store_options(ns, os.environ), measures=False)
     stop = Stop()
     with own_hub(), Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
         store = reach_store(options, progress.message, stop)
-        storage = open_admin(store.settings)
+        settings = store.settings
+        storage = open_admin(settings.with_exact_names() if exact_names else settings)
         try:
             client = RetryingClient(
                 storage,

@@ -31,7 +31,7 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
         text = _of_logs(ns)
         made = "with the requests of access logs"
     else:
-        with open_client(ns) as (client, progress):
+        with open_client(ns, exact_names=True) as (client, progress):
             sizes = sample_containers(client, ns.containers, progress.wait_for)
             progress.wait_for("")
             if client.stopping():

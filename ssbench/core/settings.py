@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ssbench.core.distributions import distribution_of
 from ssbench.core.hiding import Hiding
@@ -67,6 +68,16 @@ class StorageSettings(Hiding, frozen=True):
     def url_count(self) -> int:
         """How many addresses ``Timing.url`` can be an index of: the store's ``urls``, if any."""
         return len(self.store.get("urls", ())) or 1
+
+    @property
+    def exact_names(self) -> bool:
+        """Whether names are those that the user or another client gave: a driver must not map them
+        to others, as it may do with names that we make."""
+        return self.names.get("kind") == "listed"
+
+    def with_exact_names(self) -> StorageSettings:
+        """The same, to list what the user or another client named."""
+        return replace(self, names={"kind": "listed"})
 
     @property
     def newest(self) -> Credentials:

@@ -35,7 +35,25 @@ class ExistingObjects(Struct, frozen=True):
     container: str
     names: list[str]
     sizes: array[int]  #: bytes
-    listed: int  #: objects that were listed; more than ``names`` if there are too many
+    listed: int  #: objects that can be used; more than ``names`` if there are too many
+    dotted: int = 0  #: objects that can't be, for a segment ``.`` or ``..`` in their names
+    too_small: int = 0  #: objects of fewer bytes than the scenario's operations need
+
+    @property
+    def left_out(self) -> list[str]:
+        """A line for each reason for which objects are not used, to show to the user."""
+        found = []
+        if self.dotted:
+            found.append(
+                f'Left out: {plural(self.dotted, "object")} with a segment "." or ".." in the'
+                " name, which a server may take for another path"
+            )
+        if self.too_small:
+            found.append(
+                f"Left out: {plural(self.too_small, 'object')} of fewer bytes than an operation of"
+                " the scenario needs"
+            )
+        return found
 
     def prepare(self, scenario: Scenario, seed: int) -> tuple[Scenario, RunPlan]:
         """The scenario on these objects, as one size class, and what its run does."""
@@ -93,12 +111,17 @@ def list_existing(
     least = max((row_of(each).least_size for each in scenario.operations), default=0)
     names: list[str] = []
     sizes = array("Q")
+    dotted = too_small = 0
     listed, step = 0, 1  # every ``step``th object is used
     try:
         limit = page_size(client.call(client.storage.limits))
         for page in list_objects(client, container, limit, prefix):
             for entry in page:
-                if entry.size < least or has_dot_segment(entry.name):
+                if has_dot_segment(entry.name):
+                    dotted += 1
+                    continue
+                if entry.size < least:
+                    too_small += 1
                     continue
                 if listed % step == 0:
                     names.append(entry.name)
@@ -114,5 +137,6 @@ def list_existing(
         names, sizes = names[::2], sizes[::2]
     if not names and not client.stopping():
         what = "no object" if least == 0 else f"no object of {least} byte or more"
-        raise SsbenchError(f"there is {what} in {printable(place)}")
-    return ExistingObjects(container, names, sizes, listed)
+        without = ' without a segment "." or ".." in its name' if dotted else ""
+        raise SsbenchError(f"there is {what}{without} in {printable(place)}")
+    return ExistingObjects(container, names, sizes, listed, dotted, too_small)

@@ -132,14 +132,19 @@ class Session:
         concurrency: int = 1,
         *,
         stoppable: bool = True,
+        exact_names: bool = False,
     ) -> Iterator[RetryingClient]:
         """A client of the store, for requests that are no operations of a run.
 
         :param settings: None: those of the store.
         :param stoppable: its work ends early when the run is stopped.
+        :param exact_names: what it lists is of other clients: see ``StorageSettings.exact_names``.
         """
         store = self.store()
-        storage = open_admin(settings or store.settings)
+        settings = settings or store.settings
+        if exact_names:
+            settings = settings.with_exact_names()
+        storage = open_admin(settings)
         try:
             yield RetryingClient(
                 storage, concurrency, retries=self.config.retries, renew=store.renew,

@@ -191,7 +191,7 @@ class Run:
         session = self.session
         if session.existing is None:
             try:
-                with session.client() as client, session.workers_kept():
+                with session.client(exact_names=True) as client, session.workers_kept():
                     found = list_existing(client, place, self.scenario, session.wait_for)
             finally:
                 session.wait_for("")
@@ -200,6 +200,8 @@ class Run:
             used = len(found.names)
             some = f"; {used:,} of them are used" if used < found.listed else ""
             session.info(f"{place} has {plural(found.listed, 'object')} to read{some}")
+        for line in session.existing.left_out:
+            session.warn(line)
         self.scenario, self.plan = session.existing.prepare(self.scenario, session.seed)
 
     # Before the first phase ----------------------------------------------------------------

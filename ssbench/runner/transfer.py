@@ -304,7 +304,7 @@ class FolderUpload(Transfer):
         if lacking:
             raise UsageError("\n".join(lacking))
         try:
-            with self.session.client() as client:
+            with self.session.client(exact_names=True) as client:
                 return self._check_container(client)
         except StorageError as error:
             raise SsbenchError(
@@ -404,11 +404,13 @@ class ContainerDownload(Transfer):
         super().__init__(replace(config, run=run), stack, observers, stop)
         place, session = f"{config.container}/{config.before_names}", self.session
         try:
-            with session.client() as client:
+            with session.client(exact_names=True) as client:
                 found = list_existing(client, place, self._scenario(1, [0]), session.wait_for)
         finally:
             session.wait_for("")
         session.stop.check()
+        for line in found.left_out:
+            session.warn(line)
         self.listed = found.listed
         self.names, self.sizes = found.names[: config.limit], found.sizes[: config.limit]
         skipped = len(config.before_names)

@@ -19,11 +19,17 @@ from ssbench.storage.xmlreader import XmlReader
 
 _DEPTH_MAX = 32
 _STATUSES_MAX = 100  #: of one response
+_SLASHES = re.compile("/{2,}")
 _STATUS = re.compile(r"HTTP/\S+ ([1-5][0-9]{2})\b")
 _SIZE = re.compile(r"[0-9]{1,18}")
 _ROOT, _RESPONSE, _COLLECTION = "DAV: multistatus", "DAV: response", "DAV: collection"
 _HREF, _SIZE_NAME, _STATUS_NAME = "DAV: href", "DAV: getcontentlength", "DAV: status"
 _TEXTS = frozenset({_HREF, _SIZE_NAME, _STATUS_NAME})
+
+
+def plain_path(quoted: str) -> str:
+    """The unquoted path, with one slash where some servers (davrods) give several."""
+    return _SLASHES.sub("/", unquote(quoted))
 
 
 class ResponseCounter(XmlReader):
@@ -64,7 +70,7 @@ class ResponseCounter(XmlReader):
 class Member(NamedTuple):
     """One response: a resource, and how the request went for it."""
 
-    path: str  #: unquoted
+    path: str  #: as of ``plain_path``
     size: int  #: bytes; 0 if not stated
     is_collection: bool
     statuses: tuple[int, ...]  #: of the resource, or of groups of its properties
@@ -108,7 +114,7 @@ class Multistatus(ResponseCounter):
         """Take over a value. Properties that a resource lacks are empty."""
         if name == _HREF:
             if self._depth == 2 and not self._path:
-                self._path = unquote(text if text.startswith("/") else urlsplit(text).path)
+                self._path = plain_path(text if text.startswith("/") else urlsplit(text).path)
         elif name == _STATUS_NAME:
             status = _STATUS.match(text)
             if status is None:

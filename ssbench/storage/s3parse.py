@@ -35,6 +35,10 @@ REJECTED = frozenset(
         "TokenRefreshRequired",
     }
 )  # fmt: skip
+#: What any client may name a bucket.
+_LEGAL_BUCKET = re.compile(
+    r"(?!.*(?:\.\.|\.-|-\.))(?!(?:[0-9]+\.){3}[0-9]+\Z)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
 _DEPTH_MAX = 16
@@ -52,13 +56,16 @@ _SIGNATURE = re.compile(r"(Signature=)\w+", re.IGNORECASE)
 
 
 def bucket_of(container: str) -> str:
-    """The bucket of a container: ``ssbench-000061-gold`` of ``ssbench_000061_gold``.
+    """The bucket of a container: the container's name where that is a legal bucket name, such as
+    one that the user gave; else ``ssbench-000061-gold`` of ``ssbench_000061_gold``.
 
-    ``_`` becomes ``-``; whatever else no bucket's name can have becomes ``--`` and two hexadecimal
-    digits for each byte. ``container_of`` is the inverse.
+    There ``_`` becomes ``-``; whatever else but letters and digits becomes ``--`` and two
+    hexadecimal digits for each byte. ``container_of`` is the inverse.
 
     :raises UsageError: that is no legal name.
     """
+    if _LEGAL_BUCKET.fullmatch(container):
+        return container
     parts: list[str] = []
     for character in container:
         if character in "abcdefghijklmnopqrstuvwxyz0123456789":
@@ -78,7 +85,8 @@ def bucket_of(container: str) -> str:
 
 
 def container_of(bucket: str) -> str | None:
-    """The container of a bucket; None if no container has this bucket."""
+    """The container of a bucket, ours if it can be: ``ssbench_000061`` of ``ssbench-000061``; None
+    if no container has this bucket."""
     pieces = _ESCAPED.split(bucket)
     octets = b"".join(
         piece.encode() if index % 2 == 0 else bytes.fromhex(piece) if piece else b"_"
@@ -86,9 +94,11 @@ def container_of(bucket: str) -> str | None:
     )
     try:
         container = octets.decode()
-        return container if bucket_of(container) == bucket else None
+        if bucket_of(container) == bucket:
+            return container
     except (UnicodeDecodeError, UsageError):
-        return None
+        pass  # not of that form
+    return bucket if _LEGAL_BUCKET.fullmatch(bucket) else None
 
 
 def listing_query(

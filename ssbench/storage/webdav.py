@@ -20,7 +20,6 @@ from ssbench.storage.webdavclient import (
     XML_TYPE,
     EntryCounter,
     WebdavClient,
-    path_of,
     under_fresh_nonce,
 )
 
@@ -49,7 +48,7 @@ class WebdavStorage(WebdavClient, HttpStorage):
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
-        self._paths = naming_of(settings, path_of)
+        self._paths = naming_of(settings, self._path_of)
         self._path = self._paths.path
         self._folders: set[str] = set()  #: those that are there
         self.actions = self._make_actions()
@@ -125,7 +124,7 @@ class WebdavStorage(WebdavClient, HttpStorage):
         """All entries of a folder, or those that begin with what the prefix has behind its last
         slash. WebDAV knows no limit and no delimiter but the slash."""
         folder, slash, beginning = bytes(job.arguments[0]).decode().rpartition("/")
-        path = f"{self._paths.containers[job.object]}/{path_of(folder)}{slash}"
+        path = f"{self._paths.containers[job.object]}/{self._path_of(folder)}{slash}"
         found: list[str] = []
 
         def take(name: str, size: int) -> None:

@@ -34,7 +34,6 @@ from ssbench.storage.webdavclient import (
     PROPFIND,
     EntryCounter,
     WebdavClient,
-    path_of,
     under_fresh_nonce,
 )
 
@@ -72,7 +71,7 @@ class WebdavAdmin(WebdavClient):
         return StoreState(int(found[1]) if found else None, seconds_ahead(response.headers, time()))
 
     def owns(self, container: str) -> bool:
-        path = _path(container)
+        path = self._path(container)
         if self._request("HEAD", f"{path}/{MARKER}", accepted=(404,)).status != 404:
             return True
         self._request("PROPFIND", f"{path}/", "Depth: 0\r\n", PROPFIND)
@@ -84,7 +83,7 @@ class WebdavAdmin(WebdavClient):
             return ContainerInfo(None, False, None)
         count: int | None = None
         try:
-            count = self._count(_path(container))
+            count = self._count(self._path(container))
         except StorageError as error:
             if error.kind is not ErrorKind.OVERLONG:
                 raise
@@ -102,7 +101,7 @@ class WebdavAdmin(WebdavClient):
             return found
         if changing is not None:
             changing()
-        path = _path(container)
+        path = self._path(container)
         if found is None and self._make_folder(path).status == 405:  # another client has made it
             return self.container_info(container)
         self._unmarked.add(container)
@@ -127,11 +126,11 @@ class WebdavAdmin(WebdavClient):
 
     def object_run_id(self, container: str, name: str) -> str | None:
         """By the object's name: a PUT of WebDAV has no metadata."""
-        self._request("HEAD", f"{_path(container)}/{_path(name)}")
+        self._request("HEAD", f"{self._path(container)}/{self._path(name)}")
         return run_id_in(name)
 
     def delete_object(self, container: str, name: str) -> bool:
-        path = f"{_path(container)}/{_path(name)}"
+        path = f"{self._path(container)}/{self._path(name)}"
         return self._request("DELETE", path, accepted=(404,)).status != 404
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
@@ -146,7 +145,7 @@ class WebdavAdmin(WebdavClient):
             raise _refusal(f'"{shown}" has no mark of ssbench ({MARKER})', 403)
         for entry in self._walk(container, "", ""):
             raise _refusal(f'"{shown}" is not empty: it holds "{printable(entry.name)}"', 409)
-        path = f"{_path(container)}/"
+        path = f"{self._path(container)}/"
         status = self._request("DELETE", path, accepted=(404,)).status
         if status == 207:
             raise _refusal(f'the server could not delete all of "{shown}"', 409)
@@ -192,7 +191,7 @@ class WebdavAdmin(WebdavClient):
 
     @under_fresh_nonce
     def _each_member(self, path: str, take: Callable[[str, int], None]) -> None:
-        path = _path(path) if path else ""
+        path = self._path(path) if path else ""
         response = self._members(path, take, _LISTING_MAX)
         response.finish(self._propfind(path, response, self._admin_deadline_ns()))
 
@@ -207,6 +206,14 @@ class WebdavAdmin(WebdavClient):
         return response.entries
 
     # --- Requests
+
+    def _path(self, name: str) -> str:
+        """The quoted path of any name.
+
+        :raises StorageError: the name has a dot segment, which a server could resolve.
+        """
+        quoted_name(name)
+        return self._path_of(name)
 
     @under_fresh_nonce
     def _make_folder(self, path: str) -> Timing:
@@ -252,15 +259,6 @@ class _Page:
             del self._held[self._most :]
             self.is_cut = True
         return self._held
-
-
-def _path(name: str) -> str:
-    """The quoted path of any name.
-
-    :raises StorageError: the name has a dot segment, which a server could resolve.
-    """
-    quoted_name(name)
-    return path_of(name)
 
 
 def _refusal(why: str, status: int) -> StorageError:

@@ -28,7 +28,7 @@ from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import ConnectionPool, UnsignedRequest
 from ssbench.storage.httpresponse import LISTING_MAX, Collector
 from ssbench.storage.httpstore import HttpClient
-from ssbench.storage.multistatus import Member, Multistatus, ResponseCounter
+from ssbench.storage.multistatus import Member, Multistatus, ResponseCounter, plain_path
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.sites import StorageUrl, open_pools, parse_storage_url
 
@@ -151,6 +151,9 @@ class WebdavClient(HttpClient):
         pools = open_pools(http, settings, urls, [site.sign for site in self._sites])
         super().__init__(settings, seed, pools)
         self._extra = ""  #: header lines of every request
+        #: The quoted path of a name, and the name of a path that was unquoted.
+        self._path_of: Callable[[str], str] = quote if settings.exact_names else path_of
+        self._name_of: Callable[[str], str] = str if settings.exact_names else unquote
         self.set_credentials(settings.newest)
 
     def set_credentials(self, credentials: Credentials) -> None:
@@ -245,7 +248,7 @@ class WebdavClient(HttpClient):
             with a slash.
         :param limit: maximum length of the listing in bytes.
         """
-        bases = tuple({unquote(site.base + path) for site in self._sites})
+        bases = tuple({plain_path(site.base + path) for site in self._sites})
 
         def take_member(member: Member) -> None:
             base = next((each for each in bases if member.path.startswith(each)), None)
@@ -255,7 +258,7 @@ class WebdavClient(HttpClient):
             if "/" in name:
                 raise ValueError("more than one level")
             if name and name != MARKER:
-                take(unquote(name) + "/" * member.is_collection, member.size)
+                take(self._name_of(name) + "/" * member.is_collection, member.size)
 
         return Multistatus(take_member, limit)
 
@@ -313,7 +316,7 @@ def unused_path() -> str:
 
 
 def path_of(name: str) -> str:
-    """The quoted path of a name. Characters that file systems or servers treat in ways of their own
-    are quoted twice: ``?`` in a Destination header, for one, ends the path for some. An unquoted
-    path is unquoted once more to get its name."""
+    """The quoted path of a name of ours. Characters that file systems or servers treat in ways of
+    their own are quoted twice: ``?`` in a Destination header, for one, ends the path for some. An
+    unquoted path is unquoted once more to get its name."""
     return quote(_UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", name), safe="/")

@@ -19,7 +19,8 @@ from urllib.parse import urljoin, urlsplit
 import requests
 from msgspec.structs import asdict
 
-from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.errors import AuthError, StorageError, UsageError
+from ssbench.core.model import Timing
 from ssbench.core.settings import Credentials
 from ssbench.core.text import printable
 from ssbench.storage.authhttp import SameHostSession, reason_of
@@ -30,6 +31,7 @@ from ssbench.storage.digest import (
     digest_credentials,
     parse_challenges,
 )
+from ssbench.storage.multistatus import Member, Multistatus, plain_path
 from ssbench.storage.options import INSECURE_NOTE, StoreOptions, http_settings, option_values
 from ssbench.storage.webdavclient import PROPFIND, WebdavSettings, unused_path
 from ssbench.storage.webdavoptions import OPTIONS, user_of
@@ -135,6 +137,7 @@ def _probe_server(http: requests.Session, url: str, user: str, password: str) ->
     if status != 207:
         reason = _REFUSALS.get(status, f"PROPFIND returned {status}: is it a WebDAV collection?")
         raise AuthError(f"{url}: {reason}{f' ({status})' * (status in _REFUSALS)}")
+    _check_path(url, response.content)
     allow = _ask(http, "OPTIONS", url, headers, signer).headers.get("Allow", "")
     return issued, frozenset(method.strip().upper() for method in allow.split(",") if method)
 
@@ -177,6 +180,30 @@ def _target(response: requests.Response, name: str) -> str:
     except ValueError:
         return "what is no URL"
     return printable(f"{parts.scheme}://{host}{parts.path.removesuffix(name)}"[:_SHOWN])
+
+
+def _check_path(url: str, body: bytes) -> None:
+    """Check that the response to a PROPFIND names the collection as the URL does: listings could
+    not be read otherwise, and what a run creates would stay.
+
+    :raises AuthError: it doesn't.
+    """
+    members: list[Member] = []
+    response = Multistatus(members.append)
+    response.feed(body)
+    try:
+        response.finish(Timing(0, 0, 0, 0, 207))
+    except StorageError as error:
+        raise AuthError(f"{url}: {error.detail}: is it a WebDAV collection?") from None
+    paths = [member.path.rstrip("/") for member in members]
+    asked = plain_path(urlsplit(url).path).rstrip("/")
+    if asked not in paths:
+        named = printable(f"{paths[0]}/"[:_SHOWN]) if paths else "nothing"
+        raise AuthError(
+            f"{url}: PROPFIND of {asked}/ returned {named}: something in between, such as a proxy,"
+            " changes paths, so no listing would match and nothing could be cleaned up: give the"
+            " URL under which the server itself knows the collection"
+        )
 
 
 def _check_confidential(url: str) -> None:

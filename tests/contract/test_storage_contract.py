@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ssbench.core.content import version_of_copy
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass
+from ssbench.core.naming import pack_names
 from ssbench.core.operations import (
     BULK_DELETE,
     COPY,
@@ -403,6 +404,24 @@ def test_an_object_without_a_name_is_not_its_container(subject: Subject, storage
             assert not (call("contract_extra", "") and subject.stateful)
     if subject.stateful:
         assert storage.container_info("contract_extra").marked
+
+
+def test_names_of_others_are_not_changed(subject: Subject, storage: Any) -> None:
+    """What one client of exact names writes, another one lists and reads under these names."""
+    given = ["50 off", "50%20off", "a+b", "x%3Fy", "\u00e9%C3%A9"]
+    names = {"kind": "listed", "containers": CONTAINERS[:1], "packed_names": pack_names(given)}
+    exact = subject.open(names=names)
+    for number in range(len(given)):
+        exact.actions[CREATE](job(CREATE, number), 0)
+    if subject.stateful:
+        found = exact.list_objects(CONTAINERS[0], "", 100)
+        assert found == [ObjectEntry(name, 150) for name in given]
+    for number in range(len(given)):
+        assert exact.actions[READ](job(READ, number), 0).bytes_moved == 150
+    for name in given:
+        exact.delete_object(CONTAINERS[0], name)
+    assert exact.list_objects(CONTAINERS[0], "", 100) == []
+    exact.close()
 
 
 def test_new_credentials_are_used_from_the_next_request(subject: Subject, storage: Any) -> None:

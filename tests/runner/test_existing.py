@@ -62,8 +62,15 @@ def test_of_too_many_objects_some_are_used_spread_over_the_listing(
 
 def test_objects_that_no_operation_can_use_are_left_out() -> None:
     names = {"a": 5, "b": 0, "../c": 9, "d/./e": 9}
-    assert listed("c", names).names == ["a", "b"]
-    assert listed("c", names, range_read=1, read=1).names == ["a"]
+    found = listed("c", names)
+    assert (found.names, found.dotted, found.too_small) == (["a", "b"], 2, 0)
+    assert len(found.left_out) == 1
+    assert found.left_out[0].startswith(
+        'Left out: 2 objects with a segment "." or ".." in the name'
+    )
+    found = listed("c", names, range_read=1, read=1)
+    assert (found.names, found.dotted, found.too_small) == (["a"], 2, 1)
+    assert "1 object of fewer bytes" in found.left_out[1]
 
 
 @pytest.mark.parametrize(

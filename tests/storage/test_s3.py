@@ -484,10 +484,19 @@ def test_headers_of_the_scenario_are_sent_and_those_of_s3_signed() -> None:
     ("my-bench_000001", "my--2dbench-000001"),
     ("a__b", "a---5fb"),
     ("a__2d", "a---5f2d"),
+    # Names that users gave their buckets.
+    ("photos.example.org", "photos.example.org"),
+    ("1.2.3.4", "1--2e2--2e3--2e4"),  # no legal one
+    ("a..b", "a--2e--2eb"),
 ])  # fmt: skip
 def test_a_container_has_a_legal_bucket(container: str, bucket: str) -> None:
     assert bucket_of(container) == bucket
     assert container_of(bucket) == container
+
+
+@pytest.mark.parametrize("bucket", ["my-photos", "photos-2024.example.org", "a--2db", "x-000001"])
+def test_the_bucket_that_a_user_names_is_that_one(bucket: str) -> None:
+    assert bucket_of(bucket) == bucket
 
 
 @pytest.mark.parametrize("container", ["A_000001", "_000001", "a", "a" * 60 + "_000001", "x_"])

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
+from ssbench.core.naming import pack_names
+from ssbench.core.operations import HEAD
 from ssbench.storage import webdavadmin
 from ssbench.storage.base import ContainerInfo, ObjectEntry
 from ssbench.storage.webdavadmin import WebdavAdmin
-from tests.storage.test_webdav import answered, driver_on
+from tests.storage.test_webdav import answered, driver_on, job
 
 
 class Tree:
@@ -317,6 +319,25 @@ def test_names_that_could_lead_elsewhere_are_not_sent() -> None:
         with pytest.raises(StorageError, match="not sent"):
             admin.delete_container("..")
     assert heard == []
+
+
+def test_names_of_others_are_not_changed() -> None:
+    names = ["50 off", "50%20off", "a%3Fb", "a?b"]
+    tree = Tree(*(f"theirs/{name}" for name in names))
+    changes = {"kind": "listed", "containers": ["theirs"], "packed_names": pack_names(names)}
+    with driver_on(tree, kind=WebdavAdmin, names=changes) as (admin, _):
+        assert pages(admin, "theirs", 10) == [names]
+    with driver_on(tree, names=changes) as (driver, heard):
+        for number in range(len(names)):
+            assert driver.actions[HEAD](job(HEAD, number), 0).status == 200
+        assert [line for line, _ in heard] == [f"HEAD /dav/theirs/{quote(each)}" for each in names]
+
+
+def test_several_slashes_in_a_listing_are_one() -> None:
+    said = Tree("c/a", "c/b")("PROPFIND /dav/c/", {}).replace(b"/c/", b"//c//")
+    said = answered(207, body=said.partition(b"\r\n\r\n")[2])
+    with driver_on(said, kind=WebdavAdmin) as (admin, _):
+        assert pages(admin, "c", 10) == [["a", "b"]]
 
 
 def test_sizes_are_those_of_the_listing() -> None:

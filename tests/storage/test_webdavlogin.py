@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,16 @@ from ssbench.storage.webdavoptions import user_of
 from tests.fakes.scripted_server import Peer, ScriptedServer
 
 PASSWORD = "s3cret-of-nobody"
-FOUND = b"HTTP/1.1 207 M\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+def found(path: str) -> bytes:
+    """A multistatus of this collection."""
+    body = f'<multistatus xmlns="DAV:"><response><href>{path}</href></response></multistatus>'
+    head = f"HTTP/1.1 207 M\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return (head + body).encode()
+
+
+FOUND = found("/dav/")
 ABSENT = b"HTTP/1.1 404 N\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 DIGEST = (
     b'HTTP/1.1 401 N\r\nWWW-Authenticate: Basic realm="b"\r\n'
@@ -66,6 +76,22 @@ def test_a_server_that_asks_for_nobody_gets_no_credentials() -> None:
     lines = [head.split(b"\r\n")[0] for head in heard]
     assert lines[0].startswith(b"PROPPATCH /dav/.ssbench-")  # of what isn't there
     assert lines[1:] == [b"PROPFIND /dav/ HTTP/1.1", b"OPTIONS /dav/ HTTP/1.1"]
+
+
+@pytest.mark.parametrize("path", ["/dav", "//dav//", "/d%61v/", "http://other.example/dav/"])
+def test_a_collection_may_be_named_in_several_ways(path: str) -> None:
+    with server(ABSENT, found(path), ALLOW) as (url, _):
+        assert provider(url).log_in()
+
+
+@pytest.mark.parametrize(("answer", "says"), [
+    (found("/"), "PROPFIND of /dav/ returned /: something in between"),
+    (found("/other/dav/"), "PROPFIND of /dav/ returned /other/dav/"),
+    (found("/dav/").replace(b"</href>", b"</other>"), "not a valid multistatus"),
+])  # fmt: skip
+def test_a_collection_that_has_another_path_is_refused(answer: bytes, says: str) -> None:
+    with server(ABSENT, answer) as (url, _), pytest.raises(AuthError, match=re.escape(says)):
+        provider(url).log_in()
 
 
 def test_digest_is_preferred_and_workers_get_its_key_not_the_password() -> None:
