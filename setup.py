@@ -17,6 +17,8 @@ EXTRAS = {
     "html": ["plotly>=6.0"],
     # --os-cloud
     "clouds": ["openstacksdk>=4.0"],
+    # profiles of the AWS command line that have more than keys, a region and an endpoint
+    "aws": ["botocore>=1.34"],
     # report-scenario --parquet
     "parquet": ["pyarrow>=17.0"],
     # --metrics-port

@@ -26,7 +26,7 @@ from ssbench.storage.options import (
     option_values,
 )
 from ssbench.storage.s3account import S3Settings, explained, place_of
-from ssbench.storage.s3options import DEFAULT_REGION, OPTIONS, read_keys
+from ssbench.storage.s3options import DEFAULT_REGION, OPTIONS, read_keys, read_profile
 from ssbench.storage.s3parse import REJECTED, error_of
 from ssbench.storage.s3sign import Signer, issue
 from ssbench.storage.sites import parse_storage_url
@@ -51,17 +51,19 @@ class S3Login:
         self._serials = count(1)
         self._lock = threading.Lock()
         values = option_values(OPTIONS, options)
-        self._keys, profile = read_keys(options, values)
+        profile = read_profile(options, values)
+        self._keys = read_keys(options, values)
         #: The one that was given, until the store names the bucket's.
-        self._region = values.get("s3_region") or profile.get("region") or DEFAULT_REGION
-        endpoint = profile.get("endpoint_url") or f"https://s3.{self._region}.amazonaws.com"
+        self._region = values.get("s3_region") or profile.region or DEFAULT_REGION
+        endpoint = profile.endpoint or f"https://s3.{self._region}.amazonaws.com"
         urls = values.get("s3_endpoints") or (check_http_url(endpoint, "the endpoint"),)
-        cacert = values.get("os_cacert") or options.environ.get("AWS_CA_BUNDLE", "")
+        of_environment = options.environ.get("AWS_CA_BUNDLE", "")
+        cacert = values.get("os_cacert") or of_environment or profile.cacert
         self._http = http_settings(urls, {**values, "os_cacert": cacert})
         self._session = partial(BoundedSession, self._http, cacert, options.timeouts_s)
         self._own = S3Settings(
             values.get("s3_bucket", ""),
-            values.get("s3_style", "path"),
+            values.get("s3_style") or profile.style or "path",
             values.get("s3_payload", "signed"),
         )
         self.where: str = urls[0]
@@ -90,7 +92,7 @@ class S3Login:
         with self._lock:
             try:
                 values = option_values(OPTIONS, self._options)
-                self._keys = read_keys(self._options, values)[0]
+                self._keys = read_keys(self._options, values)
                 self._check(is_strict=False)
             except UsageError as error:
                 raise AuthError(str(error)) from error

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.session import Session
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions, option_values, parse_storage_options
 from ssbench.storage.registry import open_provider, secret_variables
 from ssbench.storage.s3login import S3Login
-from ssbench.storage.s3options import OPTIONS, read_keys
+from ssbench.storage.s3options import OPTIONS, read_keys, read_profile
 from ssbench.storage.s3sign import AwsKeys
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
 
@@ -62,7 +67,7 @@ def home(tmp_path: Path) -> Path:
         "aws_session_token = tok/en==\n"
     )
     (tmp_path / ".aws/config").write_text(
-        "[default]\nregion = eu-north-1\ns3 =\n  addressing_style = path\n"
+        "[default]\nregion = eu-north-1\ncli_pager =\noutput = json\n"
         "[profile other]\nregion = ap-south-1\nendpoint_url = http://127.0.0.1:9000\n"
         "[profile role]\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = default\n"
         "[both]\naws_access_key_id = AKBOTH\naws_secret_access_key = s\n"
@@ -78,10 +83,12 @@ IN_ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"}
     ({}, {}, DEFAULT),
     ({"AWS_PROFILE": "other"}, {}, OTHER),
     ({"AWS_DEFAULT_PROFILE": "other"}, {}, OTHER),
-    ({"AWS_DEFAULT_PROFILE": "other", "AWS_PROFILE": "default"}, {}, DEFAULT),
+    ({"AWS_DEFAULT_PROFILE": "other", "AWS_PROFILE": "default"}, {}, OTHER),
     ({}, {"profile": "other"}, OTHER),
     ({"AWS_CONFIG_FILE": "/dev/null"}, {"profile": "other"}, OTHER),
     ({"AWS_SHARED_CREDENTIALS_FILE": "{home}/.aws/config"}, {"profile": "both"},
+     AwsKeys("AKBOTH", "s", "")),
+    ({"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/config"}, {"profile": "both"},
      AwsKeys("AKBOTH", "s", "")),
     (IN_ENVIRONMENT, {}, AwsKeys("E", "e", "")),
     ({**IN_ENVIRONMENT, "AWS_SESSION_TOKEN": "t"}, {}, AwsKeys("E", "e", "t")),
@@ -91,12 +98,20 @@ IN_ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"}
     ({}, {"profile": "other", "access_key": "C", "secret_key": "c"}, AwsKeys("C", "c", "")),
     ({}, {"anonymous": True}, None),
 ])  # fmt: skip
+@pytest.mark.parametrize("has_botocore", [True, False])
 def test_sources_have_the_order_of_the_aws_command_line(
-    home: Path, environ: dict[str, str], given: dict[str, Any], keys: AwsKeys | None
+    home: Path,
+    environ: dict[str, str],
+    given: dict[str, Any],
+    keys: AwsKeys | None,
+    has_botocore: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if not has_botocore:
+        monkeypatch.setitem(sys.modules, "botocore.session", None)
     named = {name: value.format(home=home) for name, value in environ.items()}
     opened = options(environ={"HOME": str(home), **named}, **given)
-    assert read_keys(opened, option_values(OPTIONS, opened))[0] == keys
+    assert read_keys(opened, option_values(OPTIONS, opened)) == keys
 
 
 def test_the_credentials_file_goes_before_the_configuration(home: Path) -> None:
@@ -107,9 +122,105 @@ def test_the_credentials_file_goes_before_the_configuration(home: Path) -> None:
     with (home / ".aws/credentials").open("a") as file:
         file.write("[third]\naws_access_key_id = B\naws_secret_access_key = b\n")
     opened = options(environ={"HOME": str(home)}, profile="third")
-    keys, values = read_keys(opened, option_values(OPTIONS, opened))
-    assert keys == AwsKeys("B", "b", "")
-    assert values["region"] == "x"
+    values = option_values(OPTIONS, opened)
+    assert read_keys(opened, values) == AwsKeys("B", "b", "")
+    assert read_profile(opened, values).region == "x"
+
+
+PLAIN = "aws_access_key_id = AK\naws_secret_access_key = sk\n"
+
+
+@pytest.mark.parametrize("profile", [
+    "",
+    "region = eu-north-1\n",
+    "endpoint_url = URL\n",
+    "endpoint_url = URL\nregion = eu-north-1\naws_session_token = tok\n",
+    "services = mine\n[services mine]\ns3 =\n  endpoint_url = URL\niam =\n  endpoint_url = X\n",
+    "endpoint_url = http://x\nservices = mine\n[services mine]\ns3 =\n  endpoint_url = URL\n",
+    "endpoint_url = URL\nservices = mine\n[services mine]\ndynamodb =\n  endpoint_url = http://x\n",
+    "endpoint_url = URL\nignore_configured_endpoint_urls = true\n",
+    "endpoint_url = URL\ns3 =\n  addressing_style = path\n",
+    "endpoint_url = URL\ns3 =\n  addressing_style = virtual\n",
+    "endpoint_url = URL\ns3 =\n  addressing_style = auto\n  max_concurrent_requests = 20\n",
+    "region = eu-north-1\ns3 =\n  use_dualstack_endpoint = true\n",
+    "region = us-gov-west-1\nuse_fips_endpoint = true\n",
+    "region = cn-north-1\n",
+    "region = us-east-1\ns3_us_east_1_regional_endpoint = regional\n",
+])  # fmt: skip
+def test_a_profile_means_what_botocore_makes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    """The first request goes to the same place, with the same keys, for the same region."""
+    with S3(Answer(200, {}, b"<ListBucketResult/>")) as store:
+        url = store.url.replace("127.0.0.1", "localhost")  # no bucket can be before an address
+        path = tmp_path / "config"
+        path.write_text(f"[default]\n{PLAIN}{profile}".replace("URL", url))
+        environ = {"AWS_CONFIG_FILE": str(path), "HOME": str(tmp_path)}
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        theirs = request_of_botocore()
+        provider = S3Login(options(environ=environ, bucket="bkt"))
+        if "localhost" not in theirs.url:  # Amazon's: by the endpoint alone
+            assert provider.where == theirs.url.replace("://bkt.", "://").partition("/?")[0]
+            return
+        access = provider.log_in()
+        ours = store.seen[0]
+    scope = theirs.headers["Authorization"].decode().split("Credential=")[1].split("/")
+    assert provider.where == url
+    assert f"http://{ours.headers['Host']}{ours.path}".startswith(theirs.url.partition("?")[0])
+    payload = access.credentials.payload
+    assert (payload["access_key"], access.settings["region"]) == (scope[0], scope[2])
+    assert payload["token"] == theirs.headers.get("X-Amz-Security-Token", b"").decode()
+
+
+def request_of_botocore() -> AWSPreparedRequest:
+    """The request of a listing of the bucket bkt, which is not sent."""
+    seen: list[AWSPreparedRequest] = []
+
+    def instead(request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        seen.append(request)
+        return AWSResponse(request.url, 200, {}, BytesIO(b"<ListBucketResult/>"))
+
+    client = Session().create_client("s3")
+    client.meta.events.register("before-send.s3.ListObjectsV2", instead)
+    with suppress(Exception):
+        client.list_objects_v2(Bucket="bkt")
+    return seen[0]
+
+
+def test_a_program_that_gives_keys_is_run(tmp_path: Path) -> None:
+    keys = '{"Version": 1, "AccessKeyId": "AKP", "SecretAccessKey": "sp", "SessionToken": "t"}'
+    (tmp_path / "config").write_text(
+        f"[profile mine]\ncredential_process = echo '{keys}'\n"
+        "[profile broken]\ncredential_process = sh -c 'echo s3cret >&2; exit 1'\n"
+    )
+    environ = {"AWS_CONFIG_FILE": str(tmp_path / "config"), "HOME": str(tmp_path)}
+    opened = options(environ=environ, profile="mine")
+    assert read_keys(opened, option_values(OPTIONS, opened)) == AwsKeys("AKP", "sp", "t")
+    with pytest.raises(UsageError, match="profile broken: credential_process failed") as caught:
+        S3Login(options(environ=environ, profile="broken"))
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("profile", "says"), [
+    ("services = mine\n", "has services, which needs botocore: in ssbench's checkout, pip install"),
+    ("s3 =\n  addressing_style = virtual\n", "has s3, which needs botocore"),
+    ("endpoint_url = http://h\nuse_fips_endpoint = true\n", "has use_fips_endpoint, which needs"),
+])  # fmt: skip
+def test_without_botocore_what_is_not_understood_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, says: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    (tmp_path / "config").write_text(f"[default]\n{PLAIN}{profile}")
+    with pytest.raises(UsageError, match=says):
+        S3Login(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path / "config")}))
+
+
+def test_what_botocore_would_use_and_ssbench_can_not_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(f"[default]\n{PLAIN}s3 =\n  use_accelerate_endpoint = true\n")
+    with pytest.raises(UsageError, match="default: ssbench does not support use_accelerate"):
+        S3Login(options(environ={"AWS_CONFIG_FILE": str(path), "HOME": str(tmp_path)}))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +246,10 @@ def test_missing_options_are_named(
     assert SECRET not in str(caught.value)
 
 
-def test_a_profile_of_a_role_says_how_to_export_keys(home: Path) -> None:
+def test_a_profile_of_a_role_says_how_to_export_keys(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(UsageError, match=r"role_arn and no keys.*export-credentials"):
         open_provider(options("http://h", {"HOME": str(home)}, profile="role"))
 
@@ -148,7 +262,12 @@ def test_a_damaged_file_is_named_and_not_quoted(tmp_path: Path) -> None:
     assert SECRET not in str(caught.value)
 
 
-def test_a_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_can_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=f"AWS_CONFIG_FILE names {tmp_path}, which does not"):
+        open_provider(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path)}))
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(UsageError, match=f"{tmp_path}: Is a directory"):
         open_provider(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path)}))
 
