@@ -16,6 +16,7 @@ P = ParamSpec("P")
 
 _CALM_S, _NAP_S, _LATE_S = 0.2, 0.005, 0.003
 _PATIENCE_S = 20.0
+_TRIES = 3
 
 
 def await_calm() -> None:
@@ -30,18 +31,22 @@ def await_calm() -> None:
             calm_since_s = now_s
 
 
-def spoilable_in(tries: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def spoilable(reason: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """A test that a core taken away can fail, and nothing can pass by chance: one pass will do.
 
-    For tests whose claim is a time, or which live by timeouts of a fraction of a second. What is
-    wrong fails every time, so more than a few tries would only hide what is wrong now and then.
-    Tries in a row would fail of one busy moment, so each but the first waits for a calm one.
+    The last resort, for at most five tests (test_timing.py counts them): a clock of the test's
+    own, events, or bounds that the test itself measured need no second try. What is wrong fails
+    every time, so more than a few tries would only hide what is wrong now and then. Tries in a row
+    would fail of one busy moment, so each but the first waits for a calm one.
+
+    :param reason: why the test needs the time of a real clock.
     """
+    assert reason
 
     def tried(test: Callable[P, None]) -> Callable[P, None]:
         @wraps(test)
         def again(*args: P.args, **kwargs: P.kwargs) -> None:
-            for _ in range(tries - 1):
+            for _ in range(_TRIES - 1):
                 with suppress(AssertionError, pytest.fail.Exception, StorageError):
                     return test(*args, **kwargs)
                 await_calm()
@@ -50,6 +55,3 @@ def spoilable_in(tries: int) -> Callable[[Callable[P, None]], Callable[P, None]]
         return again
 
     return tried
-
-
-spoilable = spoilable_in(3)

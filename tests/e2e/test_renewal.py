@@ -21,7 +21,7 @@ def swift() -> Iterator[EmbeddedSwift]:
         yield made
 
 
-@spoilable  # on a busy host an early renewal may come as late as the expiry that 401 tells of
+@spoilable("on a busy host an early renewal may be as late as the expiry that 401 tells of")
 def test_an_expiring_token_is_renewed_for_all_workers(
     commands: Commands, swift: EmbeddedSwift
 ) -> None:

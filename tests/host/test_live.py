@@ -68,35 +68,33 @@ def test_all_metrics_are_known_and_plausible() -> None:
     assert 1 << 20 < figures["process_rss_bytes"] < figures["memory_total_bytes"]
 
 
-@spoilable
 def test_the_modes_of_the_cores_are_all_of_their_time() -> None:
     here = sampler()
     burn(0.2)
     figures = here.sample()
     modes = [figures.get(name, 0.0) for name in DSTAT.values() if name.startswith("cpu_")]
     assert sum(modes) == pytest.approx(100, abs=0.1)
-    busy = 100 - figures["cpu_idle_percent"] - figures.get("cpu_iowait_percent", 0.0)
-    assert busy == pytest.approx(figures["cpu_percent"], abs=5)
     assert figures["memory_free_bytes"] < figures["memory_total_bytes"]
     assert figures["swap_in_bytes_per_s"] >= 0
 
 
-@spoilable
 def test_cpu_time_of_the_loop_thread_is_separate() -> None:
+    before_s = time.thread_time()
     here = sampler()
     other = threading.Thread(target=burn, args=(0.1,))
     other.start()
     other.join()
     burn(0.05)
     figures = here.sample()
+    spent_s = time.thread_time() - before_s
     loop_s = figures["loop_cpu_percent"] * figures["interval_s"] / 100
     process_s = figures["process_cpu_percent"] * figures["interval_s"] / 100
-    assert loop_s == pytest.approx(0.05, abs=0.03)
-    assert process_s == pytest.approx(0.15, abs=0.06)
+    assert 0.049 < loop_s <= spent_s
+    assert process_s > loop_s + 0.1 - 0.03  # in ticks of 10 ms
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="no schedstat here")
-@spoilable
+@spoilable("a hypervisor or a quota takes time that the kernel counts nowhere")
 def test_a_busy_thread_runs_or_waits_for_a_core() -> None:
     here = sampler()
     until = time.perf_counter() + 0.2
@@ -108,14 +106,22 @@ def test_a_busy_thread_runs_or_waits_for_a_core() -> None:
     )
 
 
-@spoilable
-def test_a_sample_costs_less_than_two_milliseconds() -> None:
+def test_a_sample_costs_little_more_than_to_read_the_counters_of_the_kernel() -> None:
     here = sampler()
-    here.sample()
-    began = time.thread_time()
-    for _ in range(50):
+    sampled_s = read_s = float("inf")
+    for _ in range(20):
+        began_s = time.thread_time()
         here.sample()
-    assert (time.thread_time() - began) / 50 < 0.002
+        between_s = time.thread_time()
+        psutil.cpu_times(percpu=True)
+        psutil.net_io_counters(pernic=True, nowrap=False)
+        psutil.disk_io_counters(nowrap=False)
+        psutil.swap_memory()
+        psutil.virtual_memory()
+        psutil.cpu_stats()
+        read_s = min(read_s, time.thread_time() - between_s)
+        sampled_s = min(sampled_s, between_s - began_s)
+    assert sampled_s < 3 * read_s
 
 
 class Cores(NamedTuple):

@@ -27,7 +27,6 @@ from tests.fakes.http_server import FakeSwift
 from tests.fakes.scripted_server import Peer, ScriptedServer
 from tests.ports import held_port
 from tests.servers.certificates import Certificates
-from tests.timing import spoilable
 
 HEAD = b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -150,13 +149,12 @@ def full_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-@spoilable
 def test_a_connection_that_is_not_accepted_is_a_connect_timeout(full_port: int) -> None:
     started = perf_counter()
     error = refusal(full_port, timeout_s=0.05)
     assert error.kind is ErrorKind.CONNECT_TIMEOUT
     assert error.detail == f"127.0.0.1:{full_port}: no connection within 0.05 s"
-    assert perf_counter() - started < 0.5
+    assert perf_counter() - started >= 0.05
 
 
 def test_the_deadline_applies_to_connecting(full_port: int) -> None:

@@ -47,7 +47,6 @@ from ssbench.worker.thread_users import ThreadUserPool
 from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, Pauses, UserPool
 from tests.fakes.control_states import IDLE
 from tests.fakes.scripted_master import rows_of
-from tests.timing import spoilable
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -752,17 +751,45 @@ def test_the_loop_sleeps_after_an_acknowledgement_took_the_results_along() -> No
     team.settle(2)
 
 
-@spoilable
-def test_a_job_starts_when_it_is_due() -> None:
+class HeldTimer:
+    """A timer that the test lets expire."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.expire = call
+        self.at_ns = 0
+
+    def set(self, at_ns: int) -> None:
+        self.at_ns = at_ns
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_job_starts_when_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: list[HeldTimer] = []
+
+    def make_timer(call: Callable[[], object]) -> HeldTimer:
+        timers.append(HeldTimer(call))
+        return timers[0]
+
+    monkeypatch.setattr(user_pool, "make_timer", make_timer)
     driver = Driver()
-    driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
     team = Team(driver, 2)
-    now_ns = time.perf_counter_ns() - 2 * SECOND
-    dues = [now_ns + 30 * MS, now_ns + 10 * MS, 0]
+    now_ns = driver.now_ns - 2 * SECOND
+    dues = [now_ns + 90 * MS, now_ns + 50 * MS, 0]
     for number, due_ns in enumerate(dues):
         team.add([job(number, due_ns=due_ns)])
     assert team.held.total == 3
+    for done, due_ns in enumerate(sorted(dues)):
+        if due_ns:
+            assert timers[0].at_ns == due_ns + 2 * SECOND
+            driver.now_ns = timers[0].at_ns
+            timers[0].expire()
+        with gevent.Timeout(5):
+            while len(driver.done) <= done:
+                gevent.sleep(0.001)
     team.settle(3)
+    assert driver.done == [2, 1, 0]
     assert [row.due_ns for row in team.rows] == sorted(dues)
     assert all(row.start_ns >= row.due_ns for row in team.rows)
     assert team.held.total == 0

@@ -27,7 +27,7 @@ def test_a_run_that_fails_gives_no_figure() -> None:
         ours.run(ours.Load(NOWHERE, ours.GET, 4096, 4, 0.3))
 
 
-@spoilable  # CPU time is counted in ticks of 10 ms
+@spoilable("the kernel counts CPU time of processes in ticks of 10 ms")
 def test_simulated_workers_are_measured_during_their_run() -> None:
     cost = simulated.run(simulated.Setup(2, 8, 10, 0.3))
     assert cost.master_us > 0
