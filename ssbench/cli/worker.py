@@ -34,7 +34,7 @@ from ssbench.host.process import (
     tune_garbage_collector,
 )
 from ssbench.host.sampler import StackSampler
-from ssbench.storage.registry import open_store
+from ssbench.storage.registry import Permissions, open_store
 from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import MasterAddress, read_address
 from ssbench.transport.sockets import Ports
@@ -93,6 +93,12 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
         path = key_path(ns, os.environ)
         key = CurveKey.load(path) if path else None
         address = MasterAddress(ns.address, Ports(*ports_of(ns)), key)
+        if key is None and not ns.allowed_hosts:
+            log.warning(
+                "Without a key, whoever listens at ports %d, %d and %d of %s can make this worker"
+                " send any request to any host: use --zmq-key-file or --allow-host",
+                *address.ports, ns.address,
+            )  # fmt: skip
     if ns.processes is not None:
         from ssbench.cli.worker_group import run_group  # a single worker does not need it
 
@@ -110,7 +116,7 @@ def _run_worker(
     ns: argparse.Namespace, worker_id: str, concurrency: int, address: MasterAddress
 ) -> ExitStatus:
     """Run a worker in this process, until a signal, or the end of what started it."""
-    host, ports, key = address
+    host, ports, key, _ = address
     transport = WorkerTransport(host, ports, key)
     counter = _JobProfile(ns.profile_count or 0)
     settings = local_settings(
@@ -122,7 +128,7 @@ def _run_worker(
         host=HostLive(),
         on_jobs=counter.count if ns.profile_count else None,
         open_driver=partial(
-            _open_store, tuple(ns.allowed_drivers or ()), tuple(ns.source_addresses or ())
+            _open_store, _permissions(ns, address), tuple(ns.source_addresses or ())
         ),
     )
     if ns.parent_pipe is not None:
@@ -168,10 +174,15 @@ def _serve_network(ns: argparse.Namespace) -> ExitStatus:
     return ExitStatus.OK
 
 
+def _permissions(ns: argparse.Namespace, address: MasterAddress) -> Permissions:
+    paths = map(os.path.abspath, ns.allowed_paths or ())
+    return Permissions(ns.allowed_drivers or (), (*paths, *address.paths), ns.allowed_hosts)
+
+
 def _open_store(
-    allowed: tuple[str, ...], sources: tuple[str, ...], settings: StorageSettings
+    permitted: Permissions, sources: tuple[str, ...], settings: StorageSettings
 ) -> ObjectStore:
-    return open_store(replace(settings, source_addresses=sources), allowed=allowed)
+    return open_store(replace(settings, source_addresses=sources), permitted=permitted)
 
 
 def _possible_users(ns: argparse.Namespace) -> int:

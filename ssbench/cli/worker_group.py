@@ -48,8 +48,12 @@ def run_group(
     arguments = ["--concurrency", str(users), "--retries", str(ns.retries)]
     for source in ns.source_addresses or ():
         arguments += ["--source-address", source]
-    for module in ns.allowed_drivers or ():
-        arguments += ["--allow-driver", module]
+    for option, values in (
+        ("--allow-driver", ns.allowed_drivers),
+        ("--allow-path", ns.allowed_paths),
+        ("--allow-host", ns.allowed_hosts),
+    ):
+        arguments += [word for value in values or () for word in (option, value)]
     if ns.profile_count:
         arguments += ["--profile-count", str(ns.profile_count)]
     if ns.exit_with_master:

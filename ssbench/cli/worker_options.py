@@ -109,6 +109,14 @@ WORKER = (
     row("--allow-driver", "allowed_drivers", str, "",
         "load this module if a master runs a storage driver of your own from it; may be repeated. "
         "Its code runs with this worker's rights", metavar="MODULE", repeat=True),
+    row("--allow-path", "allowed_paths", types.path, "",
+        "let masters use this file or directory, and all that is in it: the directory of the file "
+        "store, folders to upload, client certificates; may be repeated. Without it a worker that "
+        "was started by hand touches no files", metavar="PATH", repeat=True,
+        brief="let masters use this file or directory"),
+    row("--allow-host", "allowed_hosts", str, "",
+        "send requests only to stores on this host, as their URLs name it; may be repeated "
+        "[default: any host]", metavar="HOST", repeat=True, brief="use only stores on this host"),
     # A master sends its address and key through this pipe; its end ends the worker.
     row("--parent-pipe", "parent_pipe", types.count_or_none, "", "", metavar="FD", hidden=True),
     row("--zmq-host --master", "address", str, _MASTER,

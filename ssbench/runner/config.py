@@ -83,6 +83,7 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     ssh_master: str | None = None  #: our address as they see it; None: they are asked
     expect_workers: int | None = None
     source_addresses: Sequence[str] | None = None  #: of this host, for its workers
+    worker_paths: Sequence[str] = ()  #: of real files that workers read, absolute
     worker_wait_s: float = 30.0
     #: If no number of workers is given, and none is there: start ``default_workers`` here.
     starts_if_none: bool = True

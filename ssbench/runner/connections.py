@@ -96,9 +96,13 @@ def open_ports(
     *,
     local: LocalWorkers | None = None,
     ssh: SshWorkers | None = None,
+    paths: Sequence[str] = (),
 ) -> MasterTransport:
     """As ``bind``, until the stack closes; and send address and key to the workers that were
-    started, which end before that."""
+    started, which end before that.
+
+    :param paths: that these workers may use.
+    """
     key, address = load_key(config), config.address
     if key is None and (ssh or (local and address is None)):
         key = CurveKey.generate()  # for these workers only
@@ -112,10 +116,10 @@ def open_ports(
     transport = stack.enter_context(bind(config, key, address, warn, jobs_per_message))
     if ssh is not None:
         stack.callback(ssh.end)
-        ssh.send_addresses(transport, key)
+        ssh.send_addresses(transport, key, paths)
     if local is not None:
         stack.callback(local.end)
-        local.send_address(address_line(transport, key))
+        local.send_address(address_line(transport, key, paths=paths))
     return transport
 
 

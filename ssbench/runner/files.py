@@ -203,6 +203,7 @@ class _Measurement:
                 store=StoreOptions("file", {**config.store, "path": str(self.target.parent)}),
                 transport=TransportConfig(None, 0, 0, 0),
                 workers=min(os.cpu_count() or 1, most),
+                worker_paths=(str(self.source),),
                 batch_size=config.queue,
                 stats_file=f"{folder}/pass.gz",
                 force=True,

@@ -36,7 +36,7 @@ from ssbench.runner.connections import (
     reach_store,
 )
 from ssbench.runner.stop import Stop
-from ssbench.storage.registry import open_admin
+from ssbench.storage.registry import open_admin, paths_of, row_of
 from ssbench.storage.retrying_client import RetryingClient
 from ssbench.transport.parent_pipe import address_line
 
@@ -196,7 +196,7 @@ class Session:
         )
         assert local  # nosec B101 # there is a number
         self._local = local
-        local.send_address(address_line(self._transport, None))
+        local.send_address(address_line(self._transport, None, paths=self._worker_paths))
         self._master.add_children(local)
         for text in local.warnings:
             self.warn(text)
@@ -272,14 +272,21 @@ class Session:
         finally:
             self.wait_for("")
 
+    @property
+    def _worker_paths(self) -> Sequence[str]:
+        """Files and directories that the run names, after the login."""
+        settings = self.store().settings
+        return [*self.config.worker_paths, *paths_of(row_of(settings.driver), settings)]
+
     def _bind_sockets(self) -> None:
         """Open the ports, and tell the workers that were started of them."""
         jobs = batch_limit(
             self.config.batch_size or MAX_BATCH, self.most_users, self.expected_workers or 1
         )
         self._transport = open_ports(
-            self.config.bound, self.stack, self.warn, jobs, local=self._local, ssh=self._ssh
-        )
+            self.config.bound, self.stack, self.warn, jobs, local=self._local, ssh=self._ssh,
+            paths=self._worker_paths,
+        )  # fmt: skip
         if self._store and self._store.password_equivalent:
             check_encrypted(self._transport)
 

@@ -267,10 +267,12 @@ class SshWorkers:
         given = self._config.ssh_master or (bound if bound not in _EVERYWHERE else None)
         return given or (host.started.master if host.started else "")
 
-    def send_addresses(self, transport: MasterTransport, key: CurveKey | None) -> None:
-        """Send each host the master's address and key."""
+    def send_addresses(
+        self, transport: MasterTransport, key: CurveKey | None, paths: Sequence[str] = ()
+    ) -> None:
+        """Send each host the master's address and key, and what its workers may use."""
         for host in self._hosts:
-            line = address_line(transport, key, self._address_for(host))
+            line = address_line(transport, key, self._address_for(host), paths)
             with suppress(OSError):  # it ended; ``exits`` reports it
                 os.write(host.stdin, line.encode("ascii"))
 

@@ -187,8 +187,10 @@ class Transfer:
                 if path := self._path(users, checksum):
                     statfile.check_new(path, overwrite=config.run.force)
         self._cpu = _CpuMeter()
+        folder = config.worker_folder or (config.folder and os.path.abspath(config.folder))
+        run = replace(config.run, worker_paths=(folder,)) if folder else config.run
         self.session = self._cpu.session = open_session(
-            config.run, [widest], stack, [self._cpu, *observers], stop, is_series=is_series
+            run, [widest], stack, [self._cpu, *observers], stop, is_series=is_series
         )
         self.names: Sequence[str] = ()  #: of the objects, by number
         self.sizes: Sequence[int] = ()  #: the same

@@ -6,10 +6,12 @@ class may carry its row as ``ROW``. A new store in the package is a row here and
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
@@ -34,6 +36,8 @@ class StoreRow(Struct, frozen=True):
     #: A CredentialsProvider. "": secret options are the credentials, the others the settings.
     credentials: str = ""
     urls: str = ""  #: name of the option that lists addresses, for the limits of connections
+    #: Names in ``StorageSettings.store`` of files and directories that workers use.
+    paths: tuple[str, ...] = ()
     is_real: bool = True  #: moves data
     #: Keys of a scenario, and other abilities, that not every store has; this one does.
     features: tuple[str, ...] = ()
@@ -46,6 +50,7 @@ _PAGES = ("list_limit", "list_delimiter")  #: of a store whose listings have pag
 UPLOADS, CHECKSUMS = "uploads of files", "checksums"
 FREE_SPACE = "free space"  #: ``state`` of the driver may give it
 _HTTP = ("headers", "expect_continue", "keep_alive")
+_CERTIFICATE = ("cert_path", "cert_key_path")
 _ALL = (UPLOADS, CHECKSUMS, "delete_after", "policy", "large_object", *_HTTP, *_PAGES)
 #: Name -> row.
 ROWS = {
@@ -58,6 +63,7 @@ ROWS = {
             options="ssbench.storage.swiftlogin:OPTIONS",
             credentials="ssbench.storage.auth:provider",
             urls="storage_urls",
+            paths=_CERTIFICATE,
             features=(*_ALL, FREE_SPACE),
             needs_mark=False,
         ),
@@ -68,6 +74,7 @@ ROWS = {
             options="ssbench.storage.s3options:OPTIONS",
             credentials="ssbench.storage.s3login:S3Login",
             urls="s3_endpoints",
+            paths=_CERTIFICATE,
             features=(UPLOADS, CHECKSUMS, "large_object", *_HTTP, *_PAGES),
         ),
         StoreRow(
@@ -77,6 +84,7 @@ ROWS = {
             options="ssbench.storage.webdavoptions:OPTIONS",
             credentials="ssbench.storage.webdavlogin:WebdavLogin",
             urls="urls",
+            paths=_CERTIFICATE,
             features=(UPLOADS, CHECKSUMS, FREE_SPACE, *_HTTP),
         ),
         StoreRow(
@@ -85,6 +93,7 @@ ROWS = {
             admin="ssbench.storage.fileadmin:FileAdmin",
             options="ssbench.storage.filelogin:OPTIONS",
             credentials="ssbench.storage.filelogin:FileAccess",
+            paths=("path",),
             features=(UPLOADS, FREE_SPACE, *_PAGES),
         ),
         StoreRow(
@@ -205,16 +214,56 @@ class GivenCredentials:
         raise AuthError("the store rejected the given credentials")
 
 
+class Permissions(Struct, frozen=True):
+    """What a worker lets a master use on its host. None: all.
+
+    :param drivers: modules outside of the package that may be loaded.
+    :param paths: absolute; files and directories, with all that is in them.
+    :param hosts: names or addresses of stores.
+    """
+
+    drivers: Collection[str] | None = None
+    paths: Collection[str] | None = None
+    hosts: Collection[str] | None = None
+
+    def check(self, row: StoreRow, settings: StorageSettings) -> None:
+        """:raises UsageError: a run with these settings needs more."""
+        for path in paths_of(row, settings) if self.paths is not None else ():
+            real = os.path.realpath(path)
+            allowed = map(os.path.realpath, self.paths or ())
+            if not any(os.path.commonpath([real, each]) == each for each in allowed):
+                raise UsageError(
+                    f"{path} is not used here: start this worker with --allow-path {path} if"
+                    " masters may read and write there"
+                )
+        for url in settings.store.get("urls", ()) if self.hosts is not None else ():
+            host = urlsplit(url).hostname or ""
+            if host not in (self.hosts or ()):
+                raise UsageError(
+                    f"no request is sent to {host} from here: start this worker with --allow-host"
+                    f" {host} if it should be"
+                )
+
+
+def paths_of(row: StoreRow, settings: StorageSettings) -> list[str]:
+    """Files and directories that a worker with these settings uses."""
+    named = [settings.store.get(name) for name in row.paths]
+    return [str(path) for path in (*named, settings.contents.get("path")) if path]
+
+
 def open_store(
-    settings: StorageSettings, seed: int | None = None, *, allowed: Collection[str] | None = None
+    settings: StorageSettings, seed: int | None = None, *, permitted: Permissions | None = None
 ) -> ObjectStore:
     """Open the hot half of the settings' store, for this thread's gevent hub.
 
     :param seed: of the driver's random choices (which storage URL); None: not reproducible.
-    :param allowed: modules outside of the package that may be loaded; None: any.
-    :raises UsageError: as ``row_of``, or the driver rejects the settings.
+    :raises UsageError: as ``row_of``, or the settings need more than is permitted, or the driver
+        rejects them.
     """
-    return cast("ObjectStore", load(row_of(settings.driver, allowed).driver)(settings, seed))
+    permitted = permitted or Permissions()
+    row = row_of(settings.driver, permitted.drivers)
+    permitted.check(row, settings)
+    return cast("ObjectStore", load(row.driver)(settings, seed))
 
 
 def check_capabilities(

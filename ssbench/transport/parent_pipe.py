@@ -1,8 +1,9 @@
 """The lines between workers and their parent, the process that started them.
 
-The parent writes one line to their pipe: where the master is, and the key, if there is one::
+The parent writes one line to their pipe, a JSON object: where the master is, the key, if there is
+one, and the files and directories that the run names::
 
-    127.0.0.1 13579 13580 13581 ssbench-key-1 ...
+    {"host": "127.0.0.1", "ports": [13579, 13580, 13581], "key": "ssbench-key-1 ...", "paths": []}
 
 A group of workers (``ssbench-worker --processes --parent-pipe``) writes lines to its parent, one
 JSON object each::
@@ -19,8 +20,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import msgspec
 
 from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
@@ -43,20 +46,26 @@ class MasterAddress(NamedTuple):
     host: str
     ports: Ports
     key: CurveKey | None
+    paths: Sequence[str] = ()  #: that the workers may use (storage.registry.Permissions)
 
     def to_line(self) -> str:
         """The line, with the newline."""
-        key = self.key.to_text() if self.key else "\n"
-        return " ".join([self.host, *map(str, self.ports), key])
+        key = self.key.to_text() if self.key else ""
+        return f"{json.dumps({**self._asdict(), 'key': key})}\n"
 
 
-def address_line(transport: MasterTransport, key: CurveKey | None, host: str | None = None) -> str:
+def address_line(
+    transport: MasterTransport,
+    key: CurveKey | None,
+    host: str | None = None,
+    paths: Sequence[str] = (),
+) -> str:
     """The line for workers.
 
     :param host: the master's address as they see it; None: workers on this host.
     """
     host = host or _LOOPBACK_OF.get(transport.ip, transport.ip)
-    return MasterAddress(host, transport.ports, key).to_line()
+    return MasterAddress(host, transport.ports, key, paths).to_line()
 
 
 def read_address(fd: int) -> MasterAddress | None:
@@ -68,12 +77,22 @@ def read_address(fd: int) -> MasterAddress | None:
         line = pipe.readline()
     if not line:
         return None
-    words = line.split(maxsplit=4)
-    if len(words) < 4 or not all(word.isdecimal() for word in words[1:4]):
-        raise UsageError(f"{_SOURCE}: no host and three ports")
-    work, results, control = map(int, words[1:4])
-    key = CurveKey.from_text(words[4], _SOURCE) if len(words) > 4 else None
-    return MasterAddress(words[0], Ports(work, results, control), key)
+    try:
+        found = msgspec.json.decode(line, type=_Address)
+    except msgspec.MsgspecError:
+        raise UsageError(f"{_SOURCE}: no address of a master") from None
+    key = CurveKey.from_text(found.key, _SOURCE) if found.key else None
+    return MasterAddress(found.host, Ports(*found.ports), key, found.paths)
+
+
+_Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
+
+
+class _Address(msgspec.Struct):
+    host: str
+    ports: tuple[_Port, _Port, _Port]
+    key: str
+    paths: tuple[str, ...]
 
 
 class GroupStarted(NamedTuple):

@@ -364,6 +364,14 @@ class WorkerMachine:
         if state.master != self._membership.master:
             self._serial = 0  # each master counts its own credentials
         self._membership.accept(state)
+        users = state.workers[self.incarnation][0]
+        if max(users, sum(state.groups.get(self.incarnation, ()))) > self.settings.concurrency:
+            self._begin_exit(
+                f"the master gave it {plural(users, 'user')}; it runs"
+                f" {self.settings.concurrency} at most (-c)",
+                ExitStatus.FAILED,
+            )
+            return
         self._dropped, self._cut_short = 0, False
         if self.settings.exit_with_master and state.is_goodbye:
             cut = self.phase is not None and self.phase.held.total

@@ -129,7 +129,9 @@ def started_servers(place: Path) -> Iterator[Servers]:
             "SSBENCH_KEY_FILE": str(place / "ssbench.key"), "SSBENCH_EXPECT_WORKERS": "1",
         }  # fmt: skip
         start("ssbench-master make-key ssbench.key", place, environment).wait().fine()
-        opened.callback(interrupt, start("ssbench-worker shared", place, environment))
+        opened.callback(
+            interrupt, start("ssbench-worker --allow-path / shared", place, environment)
+        )
         (place / "some").write_text(scaled(ROOT / "scenarios/small.scenario"))
         line = "ssbench-master run-scenario -f some -s run.stat.gz"
         start(line, place, environment).wait().fine()

@@ -130,7 +130,7 @@ def test_a_worker_that_sees_another_directory_is_refused(
 ) -> None:
     disks.run("mount", "-t", "tmpfs", "none", str(folder))
     ports = free_ports()
-    worker = commands.worker(*ports, "far", preexec_fn=disks.enter())
+    worker = commands.worker(*ports, "--allow-path", folder, "far", preexec_fn=disks.enter())
     ended = commands.run(
         "-f", scenario(commands), "--expect-workers", 1, *store(folder), workers=None, ports=ports
     )
@@ -143,13 +143,30 @@ def test_a_worker_that_sees_the_same_directory_takes_part(
     commands: Commands, folder: Path, disks: Namespace
 ) -> None:
     ports = free_ports()
-    commands.worker("--exit-with-master", *ports, "far", preexec_fn=disks.enter())
+    words = ["--allow-path", folder, "--exit-with-master", *ports, "far"]
+    commands.worker(*words, preexec_fn=disks.enter())
     ended = commands.run(
         "-f", scenario(commands), "--expect-workers", 2, "--zmq-bind-ip", "127.0.0.1",
         *store(folder), workers=1, ports=ports,
     ).fine()  # fmt: skip
     assert len(workers_of(ended.results)) == 2
     assert (folder / ".ssbench").is_file()
+
+
+def test_a_worker_touches_only_directories_that_its_user_allows(
+    commands: Commands, folder: Path, tmp_path: Path
+) -> None:
+    """As if somebody else had listened at the master's ports first."""
+    ports = free_ports()
+    worker = commands.worker("--allow-path", tmp_path / "elsewhere", *ports, "careful")
+    ended = commands.run(
+        "-f", scenario(commands), "--expect-workers", 1, *store(folder), workers=None, ports=ports
+    )
+    assert ended.status != 0
+    said = f"{folder} is not used here: start this worker with --allow-path {folder}"
+    assert said in ended.err
+    assert said in worker.wait().fine(1).err
+    assert {Path(path).name for path in files_of(folder)} == {".ssbench"}
 
 
 def test_only_root_drops_all_caches(commands: Commands, folder: Path) -> None:

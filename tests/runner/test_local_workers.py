@@ -26,7 +26,7 @@ from ssbench.runner.scenarios import find_scenario
 from ssbench.storage.options import StoreOptions
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.parent_pipe import address_line
+from ssbench.transport.parent_pipe import MasterAddress, address_line
 from ssbench.transport.sockets import Ports
 from tests.descriptors import open_descriptors
 from tests.master.test_master import Observer
@@ -194,7 +194,7 @@ def test_an_address_for_workers_that_have_ended_is_no_error() -> None:
 def test_a_worker_without_a_run_leaves_nothing(told: bool) -> None:
     with local() as workers:
         if told:
-            workers.send_address("127.0.0.1 1 2 3\n")
+            workers.send_address(MasterAddress("127.0.0.1", Ports(1, 2, 3), None).to_line())
         assert all(Path(log).exists() for log in workers.logs)
         Path(workers.logs[0]).unlink()  # somebody cleared away there
     assert children() == []

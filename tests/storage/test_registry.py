@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ssbench.storage.options import (
 )
 from ssbench.storage.registry import (
     ROWS,
+    Permissions,
     StoreRow,
     check_capabilities,
     destination_of,
@@ -70,16 +72,49 @@ def test_a_driver_is_opened_by_name() -> None:
 @pytest.mark.parametrize("driver", [OwnStorage, PlainStorage])
 def test_a_users_own_driver_is_opened_by_its_place(driver: type) -> None:
     own = StorageSettings(driver=f"{__name__}:{driver.__name__}")
-    assert type(open_store(own, seed=1, allowed=[__name__])) is driver
+    assert type(open_store(own, seed=1, permitted=Permissions(drivers=[__name__]))) is driver
     assert type(open_admin(own)) is driver
     assert row_of(own.driver).name == own.driver
 
 
 @pytest.mark.parametrize("allowed", [[], ["tests"], [OWN]])
 def test_a_module_is_loaded_only_where_it_is_allowed(allowed: list[str]) -> None:
+    permitted = Permissions(drivers=allowed)
     with pytest.raises(UsageError, match=f"start this worker with --allow-driver {__name__}"):
-        open_store(StorageSettings(driver=OWN), allowed=allowed)
-    assert open_store(StorageSettings(driver="noop"), allowed=allowed)
+        open_store(StorageSettings(driver=OWN), permitted=permitted)
+    assert open_store(StorageSettings(driver="noop"), permitted=permitted)
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("contents", [False, True])
+def test_a_worker_uses_only_paths_that_it_is_permitted_to_use(
+    row: StoreRow, contents: bool, tmp_path: Path
+) -> None:
+    """Each path that settings may have, as a file of its own."""
+    inside, outside = tmp_path / "in", tmp_path / "in-not"
+    inside.mkdir()
+    outside.touch()
+    (inside / "link").symlink_to(outside)
+    for name in ["contents"] if contents else row.paths:
+        for path in (outside, inside / ".." / "in-not", inside / "link", tmp_path):
+            settings = (
+                StorageSettings(row.name, contents={"path": str(path)})
+                if contents
+                else StorageSettings(row.name, store={name: str(path)})
+            )
+            for paths in ([], [str(inside)]):
+                with pytest.raises(UsageError, match=f"--allow-path {re.escape(str(path))} if"):
+                    open_store(settings, permitted=Permissions(paths=paths))
+            for paths in ([str(tmp_path)], ["/"], None):
+                Permissions(paths=paths).check(row, settings)
+
+
+def test_a_worker_sends_requests_only_to_hosts_that_it_is_permitted_to() -> None:
+    urls = ("http://store.example:8080/v1/AUTH_a", "https://[::1]/v1/AUTH_a")
+    settings = StorageSettings("swift", store={"urls": urls})
+    with pytest.raises(UsageError, match="start this worker with --allow-host ::1 if"):
+        open_store(settings, permitted=Permissions(hosts=["store.example"]))
+    open_store(settings, permitted=Permissions(hosts=["store.example", "::1"])).close()
 
 
 @pytest.mark.parametrize("name", ["swfit", "", "no.such.module:Class", "ssbench.core:X", ":X"])

@@ -29,6 +29,11 @@ class Wire(MasterTransport):
         self.ip, self.ports = ip, Ports(1, 2, 65535)
 
 
+def _line(**changes: object) -> bytes:
+    line = {"host": "h", "ports": [1, 2, 3], "key": "", "paths": []}
+    return json.dumps({**line, **changes}).encode() + b"\n"
+
+
 def read(data: bytes) -> MasterAddress | None:
     read_end, write_end = os.pipe()
     os.write(write_end, data)
@@ -45,9 +50,9 @@ def read(data: bytes) -> MasterAddress | None:
     [("10.0.0.1", "10.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("fe80::1", "fe80::1")],
 )
 def test_a_key_passes_through_the_pipe(ip: str, host: str, key: CurveKey | None) -> None:
-    assert read(address_line(Wire(ip), key).encode()) == MasterAddress(
-        host, Ports(1, 2, 65535), key
-    )
+    paths = ("/data/a b", "/\N{SNOWMAN}")
+    line = address_line(Wire(ip), key, paths=paths).encode("ascii")
+    assert read(line) == MasterAddress(host, Ports(1, 2, 65535), key, paths)
 
 
 def test_a_closed_pipe_means_that_the_parent_is_gone() -> None:
@@ -55,18 +60,18 @@ def test_a_closed_pipe_means_that_the_parent_is_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"\n", b"127.0.0.1\n", b"h 1 2\n", b"h 1 2 x s3cret\n", b"h 1 -2 3\n", b"\xff\n",
-             b"h 1 2 \xb2\n"]
+    "data", [b"\n", b"127.0.0.1\n", b"[]\n", b"{}\n", b"\xff\n", b"[" * 60_000, _line(ports=[1, 2]),
+             _line(ports=[1, -2, 3]), _line(ports=[1, 2, "s3cret"]), _line(paths=[1])]
 )  # fmt: skip
 def test_other_input_is_rejected_and_not_shown(data: bytes) -> None:
     with pytest.raises(UsageError) as caught:
         read(data)
-    assert str(caught.value) == "the parent's pipe: no host and three ports"
+    assert str(caught.value) == "the parent's pipe: no address of a master"
 
 
 def test_a_malformed_key_is_rejected_and_not_shown() -> None:
     with pytest.raises(UsageError, match=r"^the parent's pipe: not a key") as caught:
-        read(b"h 1 2 3 ssbench-key-1 s3cret\n")
+        read(_line(key="ssbench-key-1 s3cret"))
     assert "s3cret" not in str(caught.value)
 
 

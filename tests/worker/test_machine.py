@@ -482,8 +482,16 @@ def test_a_batch_is_acknowledged_before_any_of_its_jobs_starts() -> None:
     assert (results.run, results.phase, results.acked) == (RUN, Phase.RUN, [])
 
 
+def test_a_worker_runs_no_more_users_than_it_offered() -> None:
+    here = Script(concurrency=2)
+    here.join(users=1_000_000)
+    here.wait(1)
+    assert here.machine.phase is None
+    assert here.machine.status is ExitStatus.FAILED
+
+
 def test_large_results_are_split_into_messages_that_the_master_takes() -> None:
-    here = at_work(users=64)
+    here = at_work(users=64, concurrency=64)
     here.arrive(*range(1, 65))
     deleted = tuple(range(10_000, 20_000))
     for job in here.start(64):
