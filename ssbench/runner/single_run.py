@@ -30,7 +30,7 @@ from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural
-from ssbench.core.workload.bench import bench_jobs
+from ssbench.core.workload.bench import bench_jobs, why_not_held
 from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, initial_jobs
 from ssbench.host import info
 from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
@@ -168,6 +168,9 @@ class Run:
         space = check_results_space(self.path, scenario) if writer.readable else ""
         if space:
             session.warn(space)
+        unheld = why_not_held(scenario) if self.plan.workload is None else ""
+        if unheld:
+            session.warn(f"The mix of operations can't be held: {unheld}")
         if session.has_containers:
             writer.release()  # earlier runs of the series changed the store
         try:

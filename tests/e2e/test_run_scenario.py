@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.model import Phase
-from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
+from ssbench.core.operations import CREATE, READ, UPDATE
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import (
     Account,
@@ -89,7 +89,7 @@ def test_the_command_line_of_0_3_9(run: Run, embedded_swift: EmbeddedSwift, base
     assert "Worker count:   2   Concurrency:   4" in ended.out
     stats = ended.stats
     assert sum(finished(stats).values()) == 113
-    for operation in (CREATE, READ, UPDATE, DELETE):
+    for operation in (CREATE, READ, UPDATE):
         assert ended.counted(operation.name)[:2] == (stats.total(operation).count, 0)
     assert stats.phase(Phase.POPULATE).count == 110
     account = Account(embedded_swift)
@@ -309,6 +309,15 @@ def test_a_noop_run(commands: Commands) -> None:
     assert stats.run.header is not None
     assert stats.run.header.driver == "noop"
     assert stats.errors == {}
+
+
+def test_a_mix_that_cannot_be_held_is_said_before_the_run(commands: Commands) -> None:
+    path = commands.scenario(crud_profile=[0, 1, 0, 1], initial_files={"tiny": 20})
+    ended = commands.run("-f", path, "-o", 200, "--noop", workers=1).fine()
+    said = "WARNING: The mix of operations can't be held: 200 operations may remove 100 objects"
+    assert said in ended.err
+    assert ended.err.index(said) < ended.err.index("Scenario run results")
+    assert "The mix of operations can't be held" in ended.out, "in the report as well"
 
 
 def test_a_given_token_and_storage_url_need_no_login(

@@ -4,9 +4,10 @@ import pytest
 
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Profile
-from ssbench.core.operations import CREATE, DELETE, READ
+from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
 from ssbench.core.scenario.jsontext import MAX_BYTES
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.workload.bench import why_not_held
 from ssbench.runner.scenarios import CANNED, find_scenario, list_canned
 
 CHECKOUT = Path(__file__).parents[2]
@@ -54,8 +55,16 @@ def test_delete_only_finds_an_object_for_each_of_its_operations() -> None:
     assert scenario.operation_count <= size.initial_files
 
 
-def test_very_small_takes_seconds() -> None:
+@pytest.mark.parametrize("name", CANNED)
+def test_each_canned_scenario_holds_its_mix(name: str) -> None:
+    assert why_not_held(dict(list_canned())[name]) == ""
+
+
+def test_very_small_has_the_profile_of_0_3_9_and_takes_seconds() -> None:
     scenario = dict(list_canned())["very_small"]
+    assert {size.profile for size in scenario.sizes} == {
+        ((CREATE, 0.1), (READ, 0.75), (UPDATE, 0.15))
+    }
     uploads = sum(size.initial_files for size in scenario.sizes)
     assert scenario.operation_count is not None
     requests = scenario.container_count + 2 * uploads + 2 * scenario.operation_count

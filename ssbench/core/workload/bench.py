@@ -8,6 +8,7 @@ removed.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -19,6 +20,7 @@ from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import OPERATIONS, Effect, Target, row_of
 from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.text import plural, printable
 from ssbench.core.workload.pacing import MODELS, DueTimes, StageSchedule, due_times
 from ssbench.core.workload.picker import BenchPlan, NoJob, TargetPicker, draw_table, pickers_of
 from ssbench.core.workload.population import Population, lifetime_s
@@ -28,6 +30,85 @@ from ssbench.core.workload.workload import NOT_FOUND, CleanupWorkload, Workload
 SKIPS_AT_ONCE = 10_000
 #: The same for skips because of operations in flight: drawing again at once would hardly help.
 BUSY_SKIPS_AT_ONCE = 4
+
+
+#: Jobs for each user that may be drawn and not done: in flight, queued, or removals that wait until
+#: nothing else is in flight on their object. Measured: with fewer objects, draws find none.
+_DRAWN_PER_USER = 3
+#: Operations a second of a user; a closed loop by time may do so many.
+_MOST_PER_USER_S = 50
+
+
+def why_not_held(scenario: Scenario) -> str:
+    """Why draws will find no object, so that the mix of operations differs from the scenario's, and
+    what would hold it; "" if it can be held.
+
+    Removals in flight need objects as long as they last, and a mix that removes more objects than
+    it creates uses them up. Where both are as frequent, the number of objects wanders as the sum of
+    random steps does.
+    """
+    initial = sum(size.initial_files for size in scenario.sizes)
+    users, total = scenario.most_users, _operations_of(scenario)
+    worst, found = 1.0, ""
+    for size in (each for each in scenario.sizes if each.initial_files):
+        share = size.initial_files / initial
+        creates, removes = (
+            share * sum(_objects_of(row, scenario) * part for row, part in size.profile
+                        if row_of(row).effect is effect)
+            for effect in (Effect.CREATES, Effect.REMOVES)
+        )  # fmt: skip
+        name, objects = f'objects "{printable(size.name)}"', size.initial_files
+        held, fewer = _DRAWN_PER_USER * users * removes, removes - creates
+        if total is None:
+            if fewer > 0:
+                most = max(objects - held, 0) / fewer
+                seconds = scenario.run_seconds or 1.0
+                if most / seconds < _MOST_PER_USER_S * users:
+                    found = found or (
+                        f"after about {most:,.0f} operations ({most / seconds:,.0f}/s for"
+                        f" {seconds:g} s) none of the {objects:,} {name} is left: use more initial"
+                        " objects, or create as many as are removed"
+                    )
+            gone = 0.0
+        else:
+            gone = total * fewer
+            if removes:
+                wander = math.sqrt((creates + removes) * total)
+                if fewer < 0:
+                    wander = min(wander, (creates + removes) / -fewer)
+                gone = max(gone, wander)
+        needed = held + gone
+        if needed / objects <= worst:
+            continue
+        worst = needed / objects
+        if gone > held:
+            why = f"{total:,} operations may remove {gone:,.0f} {name} more than they create"
+            instead = f"at most {objects / gone * (total or 0):,.0f} operations, or more creations"
+        else:
+            why = f"{plural(users, 'user')} may be removing {held:,.0f} {name} at a time"
+            instead = f"at most {plural(int(users * objects / needed), 'user')}"
+        found = (
+            f"{why}, and {objects:,} exist: use {worst:.2g} times the initial objects"
+            f" ({math.ceil(needed):,} of these), or {instead}"
+        )
+    return found
+
+
+def _operations_of(scenario: Scenario) -> float | None:
+    """How many operations the run does; None: as many as there is time for."""
+    if scenario.operation_count is not None:
+        return scenario.operation_count
+    if all(stage.rate for stage in scenario.load):
+        return round(sum(stage.seconds * (stage.rate or 0.0) for stage in scenario.load))
+    return None
+
+
+def _objects_of(operation: int, scenario: Scenario) -> int:
+    """How many objects it creates or removes."""
+    row = row_of(operation)
+    if row.target is not Target.OBJECTS:
+        return 1
+    return int(row.parameter_values(scenario.parameters).get(row.set_key, row.set_size))
 
 
 def bench_jobs(

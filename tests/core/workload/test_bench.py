@@ -14,12 +14,72 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ssbench.core.content import initial_size
 from ssbench.core.model import Failure, Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
-from ssbench.core.workload.bench import BenchWorkload, bench_jobs
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.workload.bench import BenchWorkload, bench_jobs, why_not_held
 from ssbench.core.workload.workload import CleanupWorkload, Workload, initial_jobs
 from tests.core.workload.scenes import all_jobs, bench, scenario, size_class
 from tests.core.workload.workload_model import RunModel, key_of
 
 # Draws ------------------------------------------------------------------------------------
+
+
+def load(*sizes: SizeClass, users: int = 4, count: int | None = 500, **more: object) -> Scenario:
+    return Scenario(
+        "test", sizes, users, operation_count=count, **more  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+OLD_TINY = size_class((0.2, 0.6, 0.1, 0.1), 100)
+OLD_SMALL = size_class((0.2, 0.6, 0.1, 0.1), 10, name="small")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "says"),
+    [
+        (load(OLD_TINY, OLD_SMALL), ""),
+        (load(OLD_TINY, OLD_SMALL, users=200, count=40_000), ""),
+        (
+            load(OLD_TINY, OLD_SMALL, users=2000, count=40_000),
+            '2,000 users may be removing 55 objects "small" at a time, and 10 exist: use 5.8 times'
+            " the initial objects (58 of these), or at most 347 users",
+        ),
+        (load(size_class((0.1, 0.75, 0.15, 0), 110), users=2000, count=40_000), ""),
+        (load(size_class((0, 0, 0, 1), 5000), count=4000), ""),
+        (
+            load(size_class((0, 0, 0, 1), 100), users=1),
+            '500 operations may remove 500 objects "tiny" more than they create, and 100 exist: use'
+            " 5 times the initial objects (503 of these), or at most 100 operations, or more"
+            " creations",
+        ),
+        (load(size_class((0.5, 0, 0, 0.5), 100), count=5000), ""),
+        (
+            load(size_class((0.5, 0, 0, 0.5), 10), count=5000),
+            '5,000 operations may remove 71 objects "tiny" more than they create, and 10 exist',
+        ),
+        (
+            load(size_class((0, 0.5, 0, 0.5), 100), count=None, run_seconds=60.0, rate=10.0),
+            '600 operations may remove 300 objects "tiny" more than they create, and 100 exist',
+        ),
+        (
+            load(size_class((0, 0.5, 0, 0.5), 100), count=None, run_seconds=60.0),
+            'after about 188 operations (3/s for 60 s) none of the 100 objects "tiny" is left',
+        ),
+        (load(size_class((0, 0.99, 0, 0.01), 10_000), count=None, run_seconds=60.0), ""),
+    ],
+)
+def test_a_mix_that_cannot_be_held_is_known_before_the_run(scenario: Scenario, says: str) -> None:
+    found = why_not_held(scenario)
+    assert found.startswith(says)
+    assert bool(found) is bool(says)
+
+
+@pytest.mark.parametrize("users", [4, 20, 200])
+def test_a_mix_that_can_be_held_finds_an_object_for_nearly_all_operations(users: int) -> None:
+    scenario = load(OLD_TINY, OLD_SMALL, users=users, count=10 * users)
+    assert not why_not_held(scenario)
+    workload = bench_jobs(scenario, 1, initial_jobs(scenario).population)
+    assert len(shuffled_run(workload, 1)) == 10 * users
+    assert workload.skipped.total() < 0.02 * 10 * users
 
 
 def test_operation_counts_including_skips_follow_the_profile() -> None:
