@@ -27,6 +27,7 @@ class Case:
     :param rest_ms: when the body's rest leaves, counted from the request.
     :param pieces: that the rest leaves in, at equal intervals; the last one at ``rest_ms``.
     :param stall_ms: at the end of every ``stall_every_ms``, in which nothing leaves.
+    :param per_s: responses a second, one after the other, in the order of requests; 0: no limit.
     :param lie: how READs are lied to: a name of lies.LIES.
     """
 
@@ -39,11 +40,17 @@ class Case:
     stall_ms: float = 0.0
     stall_every_ms: float = 0.0
     fail_share: float = 0.0
+    per_s: float = 0.0
     lie_share: float = 0.0
     lie: str = "etag"
 
-    def plan(self, got_ns: int, origin_ns: int, rng: Random) -> Plan:
-        """The plan for a request that arrived at ``got_ns``; the server began at ``origin_ns``."""
+    def plan(self, got_ns: int, origin_ns: int, rng: Random, free_ns: int = 0) -> Plan:
+        """The plan for a request that arrived at ``got_ns``; the server began at ``origin_ns``.
+
+        :param free_ns: when the response to the request before is to leave.
+        """
+        if self.per_s:
+            got_ns = max(got_ns, free_ns) + round(SECOND / self.per_s)
         slow = self.slow_share and rng.random() < self.slow_share
         head_ns = got_ns + round((self.slow_ms if slow else self.delay_ms) * MS)
         rest_ns = max(got_ns + round(self.rest_ms * MS), head_ns)
@@ -80,6 +87,7 @@ CASES = {
     "split": Case("first byte after 10 ms, the rest after 50 ms", delay_ms=10, rest_ms=50),
     "drip": Case("first byte after 5 ms, the rest in 16 pieces by 21 ms", 5, rest_ms=21, pieces=16),
     "half-second": Case("each answer after 500 ms", delay_ms=500),
+    "limited": Case("200/s, one after the other", per_s=200),
     "rare": Case("5 ms, 1 in 2,400 at 7 s", delay_ms=5, slow_share=1 / 2400, slow_ms=7000),
     "failing": Case("20 ms, 2 % answer 503", delay_ms=20, fail_share=0.02),
     "lying": Case("20 ms, 2 % of ETags are wrong", delay_ms=20, lie_share=0.02),

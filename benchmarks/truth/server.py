@@ -94,6 +94,7 @@ class TruthServer:
         self._objects: dict[str, Stored] = {}
         self._newest: dict[str, Stored] = {}  # two, to have another one for each
         self._origin_ns = perf_counter_ns()
+        self._free_ns = 0  # when the newest response about an object leaves
 
     def serve(self, until_fd: int) -> None:
         """Serve until this descriptor is readable."""
@@ -177,7 +178,8 @@ class TruthServer:
         target = target.partition("?")[0]
         is_object = target.count("/") >= 4
         case = self._case if is_object else CASES["swift"]
-        plan = case.plan(got_ns, self._origin_ns, self._rng)
+        plan = case.plan(got_ns, self._origin_ns, self._rng, self._free_ns)
+        self._free_ns = plan.head_ns if is_object else self._free_ns
         # What is made anew, and what is cleaned away, never fails: a run begins and ends as any.
         fails = plan.fails and method in ("GET", "PUT") and target in self._objects
         lies = plan.lies and method == "GET"

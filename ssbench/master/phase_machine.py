@@ -38,7 +38,7 @@ from ssbench.core.model import SECOND_NS, Phase, Stage
 from ssbench.core.progress_tracker import ProgressTracker
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.text import first_of, plural
-from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
+from ssbench.core.workload.pacing import LOOKAHEAD_NS, START_DELAY_NS, StageSchedule
 from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
 from ssbench.master.worker_manager import WorkerManager
 
@@ -97,6 +97,7 @@ class PhaseMachine:
         self._abort: tuple[str, str] | None = None
         self._ending = ("complete", "")
         self._duration_s = 0.0
+        self._end_marked = False
         self._users = 0  # that ran, by the last mark
         self._short_of_users = False
         self._moving: dict[int, Mapping[int, int]] = {}  # incarnation -> as in its heartbeat
@@ -146,7 +147,8 @@ class PhaseMachine:
             self._start(now_ns)
         if self.state is PhaseState.SENDING:
             if self.dispatcher.finished:
-                self._mark_end(self._finished_ns(now_ns))
+                if not self._end_marked:
+                    self._mark_end(self._finished_ns(now_ns))
                 self._end(now_ns)
             else:
                 self._advance(now_ns)
@@ -209,12 +211,16 @@ class PhaseMachine:
             self._mark("stage", self.schedule.began_ns)
         else:
             self._count_users(now_ns)
+            end_ns = None if self._end_marked else self._due_until_ns(now_ns)
+            if end_ns is not None:  # ahead: before the results that cross it
+                self._mark_end(end_ns)
 
     def _stop(self, ending: tuple[str, str], now_ns: int) -> None:
         """Send nothing more: workers return what they have not started."""
         self.state = PhaseState.DRAINING
         self._ending = ending
-        self._mark_end(now_ns)
+        if not self._end_marked or now_ns < self.schedule.ended_ns:
+            self._mark_end(now_ns)
         self.dispatcher.stop()
         self.outbox.clear()
         self._manager.state_changed = True
@@ -359,6 +365,7 @@ class PhaseMachine:
 
     def _mark_end(self, now_ns: int) -> None:
         """The load ended when its time was over, however late this step is."""
+        self._end_marked = True
         end_ns = self.schedule.end_ns
         self.schedule.ended_ns = now_ns if end_ns is None else min(now_ns, end_ns)
         self._mark("end", self.schedule.ended_ns)
@@ -381,9 +388,21 @@ class PhaseMachine:
         """When a load ended whose results have all arrived: now, or, if no more operations of an
         open loop fall due, when its time is over."""
         workload, end_ns = self._plan.workload, self.schedule.end_ns
+        until_ns = self._due_until_ns(now_ns)
+        if until_ns is not None and not workload.exhausted:
+            return until_ns
         if end_ns is None or workload.exhausted or workload.taken == workload.total:
             return now_ns
         return end_ns
+
+    def _due_until_ns(self, now_ns: int) -> int | None:
+        """When the load of an open loop ends with its number of operations: when the next one
+        would fall due. None until that is known, and in a closed loop."""
+        workload, rate = self._plan.workload, self.schedule.stage.rate
+        if workload.dues is None or workload.total is None or not rate:
+            return None
+        last_s = workload.dues.last_s((now_ns + LOOKAHEAD_NS) / SECOND_NS)
+        return None if last_s is None else round((last_s + 1 / rate) * SECOND_NS)
 
     # Progress ----------------------------------------------------------------------------------
 

@@ -51,8 +51,13 @@ def load_lines(stats: RunStats) -> Iterator[str]:
         rates = ", ".join(f"{rate:g}" for rate in open_rates)
         model = printable(view.arrivals or "uniform")
         found = arrivals(stats)
-        started = f"; {found.started_per_s:,.1f}/s were started" if found else ""
-        yield f"Load: open loop, {rates} operations/s due ({model} arrivals){started}"
+        by_end = ""
+        if found:
+            done = f"{found.completed:,} of {found.due:,} that were due"
+            by_end = (
+                f"; {found.started_per_s:,.1f}/s were started, and {done} completed, by its end"
+            )
+        yield f"Load: open loop, {rates} operations/s due ({model} arrivals){by_end}"
         if stats.lateness.count:
             late = stats.lateness.quantiles([50, 99, 100])
             p50, p99, worst = (latency_text(value or 0) for value in late)
@@ -107,7 +112,7 @@ def excluded_text(stats: RunStats) -> str:
 
 #: How successes are counted for a rate.
 _COUNTED = {
-    Basis.DUE: "; successes count at their due time",
+    Basis.WINDOW: "; successes count when they complete",
     Basis.SHARE: "; a success that is only partly within that time counts by that part",
     Basis.COMPLETED: "; each operation over its own time",
     Basis.UNKNOWN_END: " (unknown when the load ended); each operation over its own time",
@@ -121,8 +126,8 @@ def _rate_line(stats: RunStats) -> Iterator[str]:
     if seconds is None or basis not in _COUNTED:
         return
     begin, end = "first start", "last completion"
-    if basis in (Basis.DUE, Basis.SHARE):
-        begin = "start of the load" if basis is Basis.DUE else begin
+    if basis in (Basis.WINDOW, Basis.SHARE):
+        begin = "start of the load" if basis is Basis.WINDOW else begin
         begin = "end of the warm-up" if view.warmup_s or view.stage_warmup_s(0) else begin
         end = "start of the cool-down" if view.cooldown_s else "end of the load"
     if any(view.stage_warmup_s(stage) for stage in range(1, stats.stage_count)):
@@ -312,11 +317,10 @@ def run_notes(stats: RunStats) -> Iterator[Note]:
     # The reports of ssbench 0.3.9 have no such note.
     if stats.run.no_store and not stats.run.legacy:
         yield _note("no_store", NO_STORE)
-    behind = arrivals(stats)
-    if behind and behind.behind:
-        yield _behind(behind)  # then the end of the due times is not that of the load
-    else:
-        yield from _last_start(stats)
+    found_rate = arrivals(stats)
+    if found_rate and found_rate.missed:
+        yield _rate_missed(found_rate, stats)
+    yield from _last_start(stats)
     skipped = stats.run.skipped_count
     drawn = skipped + stats.total().operations + stats.left_out
     if skipped and skipped >= _MIX_SHARE * drawn:
@@ -346,19 +350,25 @@ def run_notes(stats: RunStats) -> Iterator[Note]:
         )
 
 
-def _behind(found: Arrivals) -> Note:
+def _rate_missed(found: Arrivals, stats: RunStats) -> Note:
+    rate = stats.total().rate_per_s
+    what = f"{found.completed:,} of {found.due:,} operations that were due were complete at the end"
     if found.late:
-        what = f"{found.late:,} of {found.due:,} operations fell due and were never started"
-    else:
-        what = f"operations began {found.mean_lag_s:.3g} s late on average"
+        what += f", {found.late:,} were never started"
+    if stats.stage_count > 1 and found.missed_stages:
+        several = "s" * (len(found.missed_stages) > 1)
+        what += f" (stage{several} {', '.join(str(stage + 1) for stage in found.missed_stages)})"
+    achieved = "" if rate is None else f"{rate:,.1f} of "
     return _note(
         "behind",
-        f"the load fell behind its rate: {found.started_per_s:,.1f} of {found.target_per_s:,.10g}"
-        f" operations/s were started; {what} (too few users, or a store or a load generator that is"
-        " too slow)",
+        f"the load missed its rate: {achieved}{found.due_per_s:,.10g} operations/s; {what} (a store"
+        " or a load generator that is too slow, or too few users)",
         Level.SEVERE,
         target_per_s=found.target_per_s,
+        due_per_s=found.due_per_s,
         started_per_s=found.started_per_s,
+        due=found.due,
+        completed=found.completed,
         late=found.late,
         mean_lag_s=found.mean_lag_s,
     )

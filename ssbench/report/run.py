@@ -11,7 +11,7 @@ from msgspec import structs
 from ssbench.core.model import Phase, error_label
 from ssbench.core.operations import Body, row_of
 from ssbench.core.records import RunHeader
-from ssbench.core.stats.findings import steady
+from ssbench.core.stats.findings import arrivals, stage_missed, steady
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
@@ -168,7 +168,7 @@ def _run(stats: RunStats) -> Section:
         fact("lost", run.lost, COUNT, "operations lost with their worker", _DATA),
         fact("unaccounted", stats.unaccounted, COUNT, "sent, no result and not lost", _DATA),
         fact("late", run.late, COUNT, "fell due and never started", _DATA),
-        *_lateness(stats),
+        *_arrivals(stats),
         fact("refused", run.refused, COUNT, "rejected result messages", _DATA),
         fact("skipped", run.skipped, COUNT, "operations that found no object, by name", "json"),
         fact("out_of_range", stats.out_of_range, COUNT, "with impossible times", _DATA),
@@ -237,12 +237,17 @@ def _store_line(facts: Sequence[Fact]) -> Fact:
     return fact("line", line, WORD, "the same in words", csv="store")
 
 
-def _lateness(stats: RunStats) -> list[Fact]:
+def _arrivals(stats: RunStats) -> list[Fact]:
     """Nothing in a closed loop."""
     if not stats.lateness.count:
         return []
+    found = arrivals(stats)
     p50, p99, worst = stats.lateness.quantiles([50, 99, 100])
     return [
+        fact("due", found and found.due, COUNT, "operations that fell due and count", "json"),
+        fact("due_per_s", found and found.due_per_s, RATE, "of these, per second", "json"),
+        fact("due_completed", found and found.completed, COUNT, "of these, by the end", "json"),
+        fact("rate_missed", found and found.missed, WORD, "whether the load missed it", "json"),
         fact("lateness_p50_s", p50, LATENCY, "median time from due to start", "json"),
         fact("lateness_p99_s", p99, LATENCY, "99th percentile of that", "json"),
         fact("lateness_max_s", worst, LATENCY, "the longest", "json"),
@@ -409,7 +414,21 @@ def _stage(stats: RunStats, index: int, percents: Sequence[float]) -> list[Fact]
         fact("rate_per_s", mark and mark.rate, RATE, "operations/s due; open loop only"),
         fact("seconds", stats.stage_seconds(index), SECONDS, "of it that count"),
         fact("warmup_s", warmup_s, SECONDS, "excluded from its beginning"),
+        *_in_time(stats, index),
         *_tally(stats.total(stage=index), percents),
+    ]
+
+
+def _in_time(stats: RunStats, stage: int) -> list[Fact]:
+    """Nothing in a closed loop."""
+    if not stats.lateness.count:
+        return []
+    found = stats.in_time_of.get(stage)
+    missed = stage_missed(stats, stage) if found else None
+    return [
+        fact("due", found and found.due, COUNT, "operations due in it that were started", "json"),
+        fact("due_completed", found and found.completed, COUNT, "of these, by its end", "json"),
+        fact("rate_missed", missed, WORD, "whether it missed its rate", "json"),
     ]
 
 

@@ -133,7 +133,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("bytes_per_s", step.bytes_per_s, THROUGHPUT, "by successes", title="MB/s"),
         *_latencies("service", step.service, "from the start to the last byte"),
         *_latencies("response", step.response, "from due to the last byte; open loop only"),
-        *([fact("kept", kept, COUNT, "1: all thresholds met", _DATA)] if thresholds else []),
+        *([fact("kept", kept, COUNT, "1: rate and thresholds met", _DATA)] if thresholds else []),
         fact("users_ran", step.users_ran, COUNT, "the fewest users that ran", _DATA),
         fact("counts", counts, COUNT, "0 where fewer users ran than asked for", _DATA),
         fact("load_generator", step.generator.value, WORD, "whether it was the limit", _DATA),
@@ -141,6 +141,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("stats_file", step.path, WORD, "the run's stat file", _DATA),
         fact("store_involved", store, COUNT, "0 with --noop", _DATA),
         fact("steady", step.steady, WORD, "whether its rate was; null: unknown", "json"),
+        fact("rate_missed", step.rate_missed, WORD, "whether the load missed its rate", "json"),
         fact("errors_by_cause", causes, COUNT, "failures by cause", "json"),
         fact("missed", list(map(str, step.missed)), WORD, "thresholds missed", "json"),
         fact("judged", judged, WORD, "the thresholds, one by one", "json"),
@@ -182,6 +183,7 @@ def _of_thresholds(
 
 def _remarks(step: Step, *, judged: bool) -> list[str]:
     found = [f"{step.lost} lost"] if step.lost else []
+    found += ["RATE MISSED"] if step.rate_missed else []
     found += [f"{step.late} never started"] if step.late else []
     found += [f"run {step.ended}"] if step.ended != "complete" else []
     if step.bottleneck in _REMARKS:

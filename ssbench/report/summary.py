@@ -56,10 +56,9 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
     findings = [note.figures for note in sections["steadiness"].notes or ()]
     warmup_s = max([run["warmup_s"], *(stage["warmup_s"] for stage in stages)])
     missed = [row for row in thresholds if not row["passed"]]
-    rates = {stage["rate_per_s"] for stage in stages if stage["rate_per_s"]}
-    target = f" ({_due(rates.pop())} due)" if len(rates) == 1 else ""
+    due = _due(run)
     lines = [
-        ("Throughput", _throughput(total["requests_per_s"], total["moved_bytes_per_s"], target)),
+        ("Throughput", _throughput(total["requests_per_s"], total["moved_bytes_per_s"], due)),
         ("Latency", f"{_latency(p50, p99, worst)} ({name})" if latency.count else _NO_LATENCY),
         (
             "Steadiness",
@@ -134,15 +133,25 @@ def _listed(parts: Sequence[str], width: int, of: str = "") -> str:
 # A run
 
 
-def _throughput(rate: float | None, moved: float | None, target: str = "") -> str:
-    """``93.1 operations/s (100 due), 4.21 MB/s``; bytes only where they are known."""
+def _throughput(rate: float | None, moved: float | None, due: str = "") -> str:
+    """``93.1 operations/s (100 due, 93 % in time), 4.21 MB/s``; bytes only where they are known."""
     shown = "unknown rate" if rate is None else f"{rate:,.1f} operations/s"
-    return f"{shown}{target}" + ("" if moved is None else f", {moved / 1e6:,.2f} MB/s")
+    return f"{shown}{due}" + ("" if moved is None else f", {moved / 1e6:,.2f} MB/s")
 
 
-def _due(rate: float) -> str:
-    """With the digits of the throughput, but no ``.0``; all digits where these would be 0."""
-    return f"{round(rate, 1) or rate:,.10g}"
+def _due(run: Row) -> str:
+    """Of an open loop, what fell due, and how much of that was complete by the load's end."""
+    rate, due, completed = map(run.get, ("due_per_s", "due", "due_completed"))
+    if rate is None:
+        return ""
+    # With the digits of the throughput, but no ".0"; all digits where these would be 0.
+    shown, missed = f"{round(rate, 1) or rate:,.10g}", "RATE MISSED: " * run["rate_missed"]
+    return f" ({missed}{shown} due, {_share(completed, due)} % in time)"
+
+
+def _share(part: int, whole: int) -> str:
+    """In percent, but 100 only for all."""
+    return "100" if part == whole else f"{min(100 * part / whole, 99.9):.3g}"
 
 
 def _latency(p50: float | None, p99: float | None, worst: float | None) -> str:

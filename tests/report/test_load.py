@@ -159,7 +159,7 @@ def test_warm_ups_of_stages_are_excluded_from_stages_and_total() -> None:
     assert lines[at + 1] == "       Average requests per second: 0.1  Throughput: 0.15 MB/s"
     assert (
         "Rates: over 27.000 s, from the start of the load to the end of the load, without the"
-        " warm-ups in between; successes count at their due time"
+        " warm-ups in between; successes count when they complete"
     ) in lines
 
 
@@ -176,7 +176,7 @@ def test_warm_ups_of_stages_are_excluded_from_stages_and_total() -> None:
 def test_the_header_says_what_rates_are_divided_by(load: dict[str, object], shown: str) -> None:
     lines = report(run([OPEN[0], OPEN[2]], [1, 2, 9, 26], due=True, **load), 30 * SECOND)
     (line,) = (line for line in lines if line.startswith("Rates"))
-    assert line == f"{shown}; successes count at their due time"
+    assert line == f"{shown}; successes count when they complete"
 
 
 def test_rates_of_a_closed_loop_begin_with_its_first_operation() -> None:

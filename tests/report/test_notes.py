@@ -58,19 +58,20 @@ def test_an_open_loop_that_fell_behind_has_a_warning() -> None:
     stats = open_run(92, 100)
     (line,) = [line for line in note_lines(stats) if line.startswith("WARNING")]
     assert line == (
-        "WARNING: the load fell behind its rate: 92.0 of 100 operations/s were started; 80 of 1,000"
-        " operations fell due and were never started (too few users, or a store or a load"
-        " generator that is too slow)"
+        "WARNING: the load missed its rate: 92.0 of 100 operations/s; 920 of 1,000 operations that"
+        " were due were complete at the end, 80 were never started (a store or a load generator"
+        " that is too slow, or too few users)"
     )
     text = render("text", stats)
     assert f"\n{line}\n" in text
     assert (
-        "\nLoad: open loop, 100 operations/s due (uniform arrivals); 92.0/s were started\n"
+        "\nLoad: open loop, 100 operations/s due (uniform arrivals); 92.0/s were started, and 920 of"
+        " 1,000 that were due completed, by its end\n"
     ) in text
     row = runs.as_json(stats)["notes"][0]
     assert (row["note"], row["late"], row["target_per_s"]) == ("behind", 80, 100)
     (line,) = [line for line in note_lines(open_run(50, 100, count=1000)) if "WARN" in line]
-    assert "50.0 of 100 operations/s were started; operations began 5 s late on average" in line
+    assert "50.0 of 100 operations/s; 500 of 1,000 operations that were due were complete" in line
     assert not any("WARN" in line for line in note_lines(open_run(100, 100)))
 
 

@@ -102,12 +102,14 @@ def test_missing_users_are_named() -> None:
         ([(4, None), (9, None)], "20.0 operations/s,", "4 to 9 users in 2 stages on 1 worker, "),
         (
             [(4, 20.0), (4, 20.0)],
-            "20.0 operations/s (20 due),",
+            "20.0 operations/s (20 due, 100 % in time),",
             "4 users in 2 stages on 1 worker, ",
         ),
-        ([(4, 200 / 19)] * 2, "20.0 operations/s (10.5 due),", "4 users in 2 stages on 1 worker, "),
-        ([(4, 0.01)] * 2, "20.0 operations/s (0.01 due),", "4 users in 2 stages on 1 worker, "),
-        ([(9, 12.5), (4, 20.0)], "20.0 operations/s,", "4 to 9 users in 2 stages on 1 worker, "),
+        (
+            [(9, 12.5), (4, 20.0)],
+            "20.0 operations/s (20 due, 100 % in time),",
+            "4 to 9 users in 2 stages on 1 worker, ",
+        ),
     ],
 )
 def test_stages_are_named_with_their_users(

@@ -1,9 +1,9 @@
 """Findings that qualify a run's figures: was it steady, did it keep its rate, did it hide stalls?
 
 - ``steadiness``: of the seconds that count, without warm-ups and cool-down.
-- ``arrivals``: whether an open loop kept up with its rate. If ``run_seconds`` ends the load,
-  operations that were not started by then are counted (``late``). If ``operation_count`` ends it,
-  all operations are started, but later and later.
+- ``arrivals``: whether an open loop kept its rate. It missed it if response times grew as long as
+  the load lasted (``ResponseTrend``), if operations were never started, or if many were not
+  complete at its end and then took longer than all before.
 - ``bottleneck``: whose limit the throughput was.
 - ``omission``: while a store stalls, the users of a closed loop wait and send nothing, so the
   requests that independent clients would have sent are missing from all figures.
@@ -23,6 +23,7 @@ from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.scenario_view import joined
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.steady import Stalled, SteadinessFinding, TooShort, check
+from ssbench.core.stats.tally import Basis
 
 if TYPE_CHECKING:
     from ssbench.core.stats.run_records import RunRecords
@@ -35,9 +36,8 @@ LONGEST_RUN = 1_000_000
 
 #: Share of the operations that fell due: a burst at the very end may leave fewer.
 _LATE_SHARE = 0.001
-#: Share of the planned time by which the last operations must have begun late.
-_LAG_SHARE = 0.05
-_LEAST_LAG_S = 0.1  #: and no less than this
+_UNANSWERED_SHARE = 0.1  #: of them; fewer may be a long queue of a store that keeps up
+_LONGER = 1.25  #: times the longest response within the load
 
 _LONG_NS = 100_000_000  #: a shorter operation is no stall
 _TIMES = 10  #: times the 99th percentile: such operations are in no usual percentile
@@ -125,22 +125,29 @@ def _noted(stats: RunStats) -> Iterator[Noted]:
 
 
 class Arrivals(Struct, frozen=True):
-    """The rate of an open loop: wanted, and achieved."""
+    """The rate of an open loop: wanted, and achieved.
 
-    target_per_s: float  #: operations/s that fell due
-    started_per_s: float  #: operations/s that were started, as far as that is known
-    late: int  #: fell due and were never started
+    Started and completed are those of the operations that fell due, by the load's end.
+    """
+
+    target_per_s: float  #: operations/s that were to fall due
+    due_per_s: float  #: operations/s that fell due: arrivals at random are a little more or less
+    started_per_s: float
     due: int  #: fell due until the load's end
+    completed: int  #: of these, including failed ones
+    late: int  #: fell due and were never started
     mean_lag_s: float  #: from due to start, on average
+    missed_stages: tuple[int, ...]  #: stages whose response times grew, or that were cut short
 
     @property
-    def behind(self) -> bool:
-        """Whether the load fell behind its rate."""
-        if self.late > _LATE_SHARE * self.due:
-            return True
-        # If a load falls behind steadily, its last operations begin twice as late as the average.
-        lag_s = 2 * self.mean_lag_s
-        return lag_s > max(_LEAST_LAG_S, _LAG_SHARE * self.due / self.target_per_s)
+    def missed(self) -> bool:
+        """Whether the load missed its rate."""
+        return bool(self.missed_stages) or self.late > _LATE_SHARE * self.due
+
+    @property
+    def completed_share(self) -> float:
+        """Of what was due, what was completed by the end."""
+        return self.completed / self.due
 
 
 def arrivals(stats: RunStats) -> Arrivals | None:
@@ -149,19 +156,30 @@ def arrivals(stats: RunStats) -> Arrivals | None:
     None for a closed loop, without operations, and if the stat file lacks its footer, which says
     what was not started.
     """
-    run, total = stats.run, stats.total()
+    run, total, found = stats.run, stats.total(), stats.in_time
     target_per_s = target_rate(run)
-    started = run.sent or total.operations + stats.left_out + run.lost
-    if target_per_s is None or not started or not run.footers.keys() >= run.headers.keys():
+    due = found.due + run.late + run.lost
+    if target_per_s is None or not due or not run.footers.keys() >= run.headers.keys():
         return None
-    responses, services = total.response.histogram, total.last_byte.histogram
-    lag_ns = max((responses.mean or 0) - (services.mean or 0), 0)
-    due = started + run.late
-    started_per_s = target_per_s * started / due
-    if not run.late:  # everything was started: in more time than it should have taken
-        lag_s = 2 * lag_ns / 1e9
-        started_per_s = due / (due / target_per_s + lag_s)
-    return Arrivals(target_per_s, started_per_s, run.late, due, lag_ns / 1e9)
+    seconds = total.throughput.seconds
+    per_s = 1 / seconds if seconds and stats.rate_basis is Basis.WINDOW else target_per_s / due
+    return Arrivals(
+        target_per_s,
+        due * per_s,
+        found.started * per_s,
+        due,
+        found.completed,
+        run.late,
+        (stats.lateness.mean or 0) / 1e9,
+        tuple(stage for stage in sorted(stats.trends) if stage_missed(stats, stage)),
+    )
+
+
+def stage_missed(stats: RunStats, stage: int) -> bool:
+    """Whether a stage of an open loop missed its rate, by its response times."""
+    found, trend = stats.in_time_of[stage], stats.trends[stage]
+    many = found.due - found.completed > _UNANSWERED_SHARE * found.due
+    return trend.grows or (many and trend.last_s > _LONGER * found.longest_ns / SECOND_NS)
 
 
 def target_rate(run: RunRecords) -> float | None:
@@ -196,7 +214,7 @@ def bottleneck(stats: RunStats, verdict: HeadroomVerdict) -> Bottleneck:
     if any(host.taken for host in verdict.hosts):
         return Bottleneck.OTHERS
     found = arrivals(stats)
-    if found and found.behind:
+    if found and found.missed:
         return Bottleneck.BEHIND
     return Bottleneck.RATE if stats.total().response.histogram.count else Bottleneck.CLOSED_LOOP
 

@@ -123,8 +123,7 @@ def exact_sums(values: Ints, places: npt.NDArray[np.int64]) -> list[int]:
 class PhaseResults:
     """The rows of several batches of one phase, by column.
 
-    :param shifts_ns: by worker: what is added to its offsets, because its clock was wrong.
-    :param open_loop: whether the load has an arrival rate.
+    :param shifts_ns: by worker: what is added to its starts, because its clock was wrong.
     :raises MessageError: if a batch is malformed.
     """
 
@@ -132,10 +131,7 @@ class PhaseResults:
         self,
         batches: Sequence[ResultBatch],
         shifts_ns: Mapping[int, int],
-        *,
-        open_loop: bool = False,
     ) -> None:
-        self.open_loop = open_loop
         self._batches: list[ResultBatch] = []
         self._ids: dict[int, Sequence[Any]] = {}  # packed, of batches that were asked for
         self._details: dict[int, list[str]] = {}  # of batches that have any
@@ -146,9 +142,14 @@ class PhaseResults:
         self._workers = as_ints([batch.worker for batch in self._batches])
         self._counts = np.array([batch.count for batch in self._batches])
         self._ends = self._counts.cumsum()  # after the last row of each batch
+        later = [batch.later_ns for batch in self._batches]
         shifts = [shifts_ns.get(batch.worker, 0) + batch.later_ns for batch in self._batches]
         if any(shifts):
-            self._shift(shifts)
+            self._columns["start_ns"] = self._columns["start_ns"] + self._of_rows(shifts)
+        if any(later):  # the master draws due times: they do not depend on a worker's clock
+            dues = self._columns["due_ns"]
+            moved = dues + self._of_rows(later)
+            self._columns["due_ns"] = np.where(dues == NONE_NS, NONE_NS, moved)
 
     def _add(
         self, parts: dict[str, list[Ints]], names: tuple[str, ...], batches: Sequence[ResultBatch]
@@ -189,11 +190,9 @@ class PhaseResults:
             else:
                 arrays.append(np.broadcast_to(np.int64(RESULT_COLUMNS[name].default), rows))
 
-    def _shift(self, of_batches_ns: Sequence[int]) -> None:
-        shifts = np.repeat(as_ints(of_batches_ns), self._counts)
-        self._columns["start_ns"] = self._columns["start_ns"] + shifts
-        dues = self._columns["due_ns"]
-        self._columns["due_ns"] = np.where(dues == NONE_NS, NONE_NS, dues + shifts)
+    def _of_rows(self, of_batches: Sequence[int]) -> Ints:
+        """The value of each row's batch."""
+        return np.repeat(as_ints(of_batches), self._counts)
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -412,11 +411,11 @@ class ResultGroup:
     def extents_ns(self) -> tuple[Ints, Ints]:
         """From when and to when each row counts to a rate, as offsets from the phase's start.
 
-        Its start and its end; of an open loop both are its due time (where it has none, its start).
+        Its start and its end; if it has a due time, both are its end.
         """
-        if self._results.open_loop:
-            times = self._picked(self._results.times_ns)
-            return times, times
+        if self._results.has_due_times:
+            closed = self.column("due_ns") == NONE_NS
+            return np.where(closed, self.column("start_ns"), self.ends_ns), self.ends_ns
         return self.column("start_ns"), self.ends_ns
 
     @cached_property

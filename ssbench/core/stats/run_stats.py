@@ -46,7 +46,7 @@ from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.scenario_view import ScenarioView, Span, gaps_ns
 from ssbench.core.stats.series import TimeSeries
 from ssbench.core.stats.tally import Basis, Counts, Errors, Tallies, Tally, Throughput, Verified
-from ssbench.core.stats.windows import LEFT_OUT, LastStart, Windows
+from ssbench.core.stats.windows import LEFT_OUT, InTime, LastStart, ResponseTrend, Windows
 from ssbench.core.text import plural
 
 _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
@@ -110,8 +110,12 @@ class RunStats:
         self._host_seconds = HostSeconds()
         self._shifts: dict[int, int] = {}  # of the phase, by worker
         self.verified: Verified | None = None  #: None without --verify
-        #: From due to start, of all operations that count; empty in a closed loop.
+        #: Of an open loop, of all operations that count: from due to start; what was in time for
+        #: the load's end, and for that of each stage; and the response times of each stage.
         self.lateness = Histogram()
+        self.in_time = InTime()
+        self.in_time_of: defaultdict[int, InTime] = defaultdict(InTime)
+        self.trends: defaultdict[int, ResponseTrend] = defaultdict(ResponseTrend)
 
     @classmethod
     def of(
@@ -276,20 +280,24 @@ class RunStats:
         planned, sent = run.scenario.operation_count, run.sent
         if sent is None:
             sent = self._tallies.total().operations + self.left_out + run.lost
-        if planned is not None and sent == planned:
+        if planned is not None and sent == planned and not self._open_loop:
             return Basis.COMPLETED
         if run.footer is not None and run.footer.ended == "exhausted":
             return Basis.COMPLETED
         if len(run.headers) != 1 or run.end_ns is None or not run.stages:
             return Basis.UNKNOWN_END
-        return Basis.DUE if any(mark.rate for mark in run.stages) else Basis.SHARE
+        return Basis.WINDOW if self._open_loop else Basis.SHARE
+
+    @property
+    def _open_loop(self) -> bool:
+        return any(mark.rate for mark in self.run.stages)
 
     @property
     def rate_windows(self) -> list[Span] | None:
         """The window of the rates of each stage; None if rates cover the time from the first start
         to the last completion."""
         basis, windows = self.rate_basis, self.run.spans
-        if basis not in (Basis.DUE, Basis.SHARE):
+        if basis not in (Basis.WINDOW, Basis.SHARE):
             return None
         begin_ns, (low_ns, high_ns) = self.run.stages[0].at_ns, windows[0]
         first_ns = self._tallies.total().first_start_ns or 0
@@ -308,7 +316,7 @@ class RunStats:
         end_ns = self.run.end_ns
         if not self._after_end or end_ns is None:
             return None
-        if self.rate_basis not in (Basis.DUE, Basis.SHARE):
+        if self.rate_basis not in (Basis.WINDOW, Basis.SHARE):
             return None
         return AfterEnd(self._after_end, (self._last_after_end_ns - end_ns) / SECOND_NS)
 
@@ -490,7 +498,7 @@ class RunStats:
 
     def _add_results(self, phase: Phase, batches: Sequence[ResultBatch]) -> None:
         try:
-            results = PhaseResults(batches, self._shifts, open_loop=self._windows.open_loop)
+            results = PhaseResults(batches, self._shifts)
         except MessageError as error:
             if len(batches) == 1:
                 self.run.add_damage(f"a record is malformed: {error}")
@@ -535,15 +543,29 @@ class RunStats:
             tally = self._tallies.of(group.stage, *kind)
             self._count(tally, group, origin_ns)
             if results.has_due_times:
-                dues_ns, starts_ns = group.column("due_ns"), group.column("start_ns")
-                lateness_ns = np.maximum(starts_ns - dues_ns, 0)
-                self.lateness.record_many(lateness_ns[dues_ns != NONE_NS])
+                self._add_due(group)
             if group.failed:
                 self.errors.add(group, origin_ns)
             else:
                 tally.add_latencies(group)
         if self._last_start:
             self._last_start.add([group for group in groups if group.stage != LEFT_OUT])
+
+    def _add_due(self, group: ResultGroup) -> None:
+        """Count what an open loop's operations were due, started and completed."""
+        times = group.column("due_ns"), group.column("start_ns"), group.ends_ns
+        is_due = times[0] != NONE_NS
+        if not is_due.all():
+            times = times[0][is_due], times[1][is_due], times[2][is_due]
+        dues_ns, starts_ns, ends_ns = times
+        if not len(dues_ns):
+            return
+        self.lateness.record_many(np.maximum(starts_ns - dues_ns, 0))
+        stage_end_ns, load_end_ns = self._windows.ends_ns(group.stage)
+        self.in_time.add(*times, load_end_ns)
+        self.in_time_of[group.stage].add(*times, stage_end_ns)
+        begin_ns = self._windows.begin_ns(group.stage)
+        self.trends[group.stage].add(dues_ns, ends_ns, begin_ns)
 
     def _count(self, counts: Counts, group: ResultGroup, origin_ns: int) -> None:
         # 0.3.9 records only the end of failed operations, and excludes them from the span.

@@ -101,12 +101,13 @@ class ScenarioView(Struct, frozen=True):
         return begin_ns + round(seconds * SECOND_NS)
 
     def load_end_ns(self, marks: Sequence[MarkRecord]) -> int | None:
-        """The end of a load: its first ``end`` mark, but not later than planned.
+        """The end of a load: its earliest ``end`` mark, but not later than planned. (One that is
+        written ahead is followed by another if the run is stopped before.)
 
         :param marks: of one run.
         :returns: None without an ``end`` mark.
         """
-        marked_ns = next((mark.at_ns for mark in marks if mark.name == "end"), None)
+        marked_ns = min((mark.at_ns for mark in marks if mark.name == "end"), default=None)
         begin_ns = next((mark.at_ns for mark in marks if mark.name == "stage"), None)
         if marked_ns is None or begin_ns is None:
             return marked_ns

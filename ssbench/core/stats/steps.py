@@ -54,6 +54,7 @@ class Step(Struct, frozen=True):
     users_ran: int | None = None  #: the fewest that ran at any time
     no_store: bool = False  #: ``--noop``
     steady: bool | None = None  #: whether an average can be quoted; None: unknown
+    rate_missed: bool | None = None  #: None: not an open loop
     #: (ErrorKind, HTTP status) -> failures.
     causes: Mapping[tuple[int, int], int] = {}
     header: RunHeader | None = None  #: None: the file has none
@@ -71,9 +72,10 @@ class Step(Struct, frozen=True):
 
         :param percentiles: 100 is the maximum.
         """
-        from ssbench.core.stats.findings import bottleneck, steady  # loads numpy
+        from ssbench.core.stats.findings import arrivals, bottleneck, steady  # loads numpy
 
         total, run, verdict = stats.total(), stats.run, stats.verdict()
+        open_loop = arrivals(stats)
         short = run.short_of_users
         fewest = min(run.stage_users, key=lambda users: users.least, default=None)
         histograms = (total.last_byte.histogram, total.response.histogram)
@@ -101,6 +103,7 @@ class Step(Struct, frozen=True):
             users_ran=fewest.least if fewest else None,
             no_store=run.no_store,
             steady=steady(stats),
+            rate_missed=open_loop and open_loop.missed,
             causes={cause: tally.count for cause, tally in sorted(stats.errors.items())},
             header=run.header,
         )
@@ -113,9 +116,10 @@ class Step(Struct, frozen=True):
 
     @property
     def kept(self) -> bool:
-        """Whether the run reached its end with all users and results, and met all thresholds."""
+        """Whether the run reached its end with all users and results, kept its rate, and met all
+        thresholds."""
         fine = self.ended in ("complete", "exhausted") and self.operations > 0
-        fine = fine and not self.short_of_users
+        fine = fine and not self.short_of_users and not self.rate_missed
         return fine and all(verdict.passed for verdict in self.verdicts)
 
     @property

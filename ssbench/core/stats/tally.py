@@ -32,9 +32,9 @@ _HIGHEST_STATUS = 999
 class Basis(Enum):
     """How the rates of a run count operations, and over what time; the values are those of JSON."""
 
-    DUE = "due"  #: open loop: successes that were due in the window
+    WINDOW = "window"  #: open loop: successes that completed in the window
     SHARE = "share"  #: closed loop: each success by the share of its time in the window
-    COMPLETED = "completed"  #: all planned operations: from the first start to the last completion
+    COMPLETED = "completed"  #: a closed loop's planned operations: from the first start to the last completion
     UNKNOWN_END = "unknown_end"  #: the same, because it is unknown when the load ended
     LEGACY = "0.3.9"  #: the same, as ssbench 0.3.9 did
 

@@ -4,8 +4,9 @@ An operation belongs to the time at which it was due or, in a closed loop, at wh
 figures exclude operations in a warm-up or the cool-down.
 
 Rates are over windows, which end with the load. In an open loop an operation counts in the window
-in which it was due. In a closed loop it counts in each window by the share of its time there, so
-that operations in flight at a window's edges do not distort the rate.
+in which it completed. In a closed loop it counts in each window by the share of its time there, so
+that operations in flight at a window's edges do not distort the rate. (In an open loop that would
+count operations that wait in a growing queue.)
 
 Times are nanoseconds from the run phase's start.
 """
@@ -17,9 +18,12 @@ from collections.abc import Iterator, Sequence
 from operator import sub
 
 import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.records import MarkRecord
+from ssbench.core.stats.histogram import MAX_NS
 from ssbench.core.stats.results import Ints, PhaseResults, ResultGroup, exact_sum
 from ssbench.core.stats.scenario_view import NEVER_NS, ScenarioView
 from ssbench.core.stats.tally import SHARE, SHARE_BITS, Throughput
@@ -64,10 +68,9 @@ class Windows:
         self._view = view
         #: When the load ends, as far as it is known yet.
         self.load_end_ns = NEVER_NS if end_ns is None else end_ns
-        self.open_loop = False  #: whether any stage so far has an arrival rate
         self._marked_ns = end_ns
         self._first_ns: int | None = None
-        self._marks = 0
+        self._lows_ns: list[int] = []  # of the stages so far, after their warm-ups
         self._counts = _Cuts()
         self._rates = _Cuts()
 
@@ -80,12 +83,11 @@ class Windows:
             self._ends(mark.at_ns)
         if mark.name != "stage":
             return
-        begin_ns, stage = mark.at_ns, self._marks
-        self._marks += 1
-        self.open_loop = self.open_loop or bool(mark.rate)
+        begin_ns, stage = mark.at_ns, len(self._lows_ns)
         if self._first_ns is None:
             self._first_ns = begin_ns
         low_ns = self._view.counts_from_ns(stage, begin_ns, self._first_ns)
+        self._lows_ns.append(low_ns)
         for cuts in (self._counts, self._rates):
             if low_ns > begin_ns:
                 cuts.cut(begin_ns, LEFT_OUT)
@@ -103,6 +105,17 @@ class Windows:
         self.load_end_ns = min(self.load_end_ns, at_ns)
         if self._rates.edges and self.load_end_ns != NEVER_NS:
             self._rates.cut(self._view.counts_until_ns(self.load_end_ns), LEFT_OUT)
+
+    def begin_ns(self, stage: int) -> int:
+        """From when on operations of a stage count; 0 without its mark."""
+        return self._lows_ns[stage] if stage < len(self._lows_ns) else 0
+
+    def ends_ns(self, stage: int) -> tuple[int, int]:
+        """When the window of a stage ends, and that of the load; NEVER_NS while it is unknown."""
+        cuts = self._rates
+        at = cuts.stages.index(stage) + 1 if stage in cuts.stages else len(cuts.edges)
+        of_stage = cuts.edges[at] if at < len(cuts.edges) else NEVER_NS
+        return of_stage, self._view.counts_until_ns(self.load_end_ns)
 
     def stages(self, results: PhaseResults) -> Ints | None:
         """The index of each row's stage, or LEFT_OUT; None if all are of stage 0."""
@@ -159,6 +172,96 @@ def _before(edge_ns: int, lows: Ints, highs: Ints, weights: Sequence[Ints]) -> l
     return found
 
 
+class InTime(Struct):
+    """What of an open loop's operations was started, and completed, by the end of a window."""
+
+    due: int = 0  #: those that were started at all; failed ones are among all three
+    started: int = 0
+    completed: int = 0
+    longest_ns: int = 0  #: response time of those that were completed
+
+    def add(self, dues_ns: Ints, starts_ns: Ints, ends_ns: Ints, window_end_ns: int) -> None:
+        """Count operations that were due in the window."""
+        completed = ends_ns <= window_end_ns
+        self.due += len(dues_ns)
+        self.started += int(np.count_nonzero(starts_ns < window_end_ns))
+        self.completed += int(np.count_nonzero(completed))
+        longest_ns = int((ends_ns - dues_ns).max(initial=0, where=completed))
+        self.longest_ns = max(self.longest_ns, longest_ns)
+
+
+class ResponseTrend:
+    """Response times of an open loop in the order of due times: do they grow without end?
+
+    They do where more operations fall due than are completed, whatever becomes late then: the
+    number in flight, the start of operations, or the completion of the last ones. Each second of
+    the load adds as much to them as the rate exceeds what is completed of it. They do not where
+    operations are slow, and the first ones of a load do not differ.
+
+    Times are kept as sums over short periods, which get longer with the load.
+    """
+
+    _PERIODS = 1 << 10
+    _BATCHES = 16
+    _LEAST = 4 * _BATCHES  #: operations
+    _SHARE = 0.01  #: of the rate: a smaller one is no reason to call it missed
+    #: Student's 99.9 % for the steps between 16 batches. They are as independent as in a store at
+    #: exactly its limit, whose queue grows and shrinks by chance; below the limit they cancel out.
+    _SURE = 3.79
+
+    def __init__(self) -> None:
+        self._period_ns = 1 << 20
+        self._counts = np.zeros(self._PERIODS, np.int64)
+        self._sums_ns = np.zeros(self._PERIODS)  # whole numbers: their order does not matter
+
+    def __repr__(self) -> str:
+        return f"<ResponseTrend of {self._counts.sum()} operations>"
+
+    def add(self, dues_ns: Ints, ends_ns: Ints, begin_ns: int) -> None:
+        """Add operations, in any order.
+
+        :param begin_ns: of the load, always the same.
+        """
+        since = (dues_ns - begin_ns).clip(0, NEVER_NS >> 1).astype(np.int64)
+        while int(since.max()) >= self._PERIODS * self._period_ns:
+            self._period_ns *= 2
+            for values in (self._counts, self._sums_ns):
+                values[: self._PERIODS // 2] = values[::2] + values[1::2]
+                values[self._PERIODS // 2 :] = 0
+        periods = since // self._period_ns
+        responses_ns = (ends_ns - dues_ns).clip(0, MAX_NS).astype(np.float64)
+        self._counts += np.bincount(periods, minlength=self._PERIODS)
+        self._sums_ns += np.bincount(periods, responses_ns, self._PERIODS)
+
+    @property
+    def grows(self) -> bool:
+        """Whether they grow by more than chance, and so much that the rate is missed."""
+        middles_s, means_s = self._batches()
+        if len(means_s) < self._BATCHES:
+            return False  # too few operations to tell
+        steps_s = np.diff(means_s)
+        grown_s, chance_s = float(steps_s.sum()), float(steps_s.std(ddof=1)) * len(steps_s) ** 0.5
+        long_s = float(middles_s[-1] - middles_s[0])
+        return grown_s > max(self._SHARE * long_s, self._SURE * chance_s)
+
+    @property
+    def last_s(self) -> float:
+        """The mean of the last ones to fall due."""
+        return float(self._batches()[1][-1])
+
+    def _batches(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Due times and response times, each the mean of about as many operations in a row."""
+        there = np.flatnonzero(self._counts)
+        counts = self._counts[there]
+        batches = min(self._BATCHES, max(int(counts.sum()) * self._BATCHES // self._LEAST, 1))
+        batch = (counts.cumsum() - counts) * batches // counts.sum()
+        firsts = np.flatnonzero(np.diff(batch, prepend=-1))
+        sizes = np.add.reduceat(counts, firsts)
+        middles = np.add.reduceat(there * counts, firsts) / sizes
+        means_ns = np.add.reduceat(self._sums_ns[there], firsts) / sizes
+        return middles * (self._period_ns / SECOND_NS), means_ns / SECOND_NS
+
+
 class LastStart:
     """When the last operation began, and what was done until then.
 
@@ -167,8 +270,8 @@ class LastStart:
     """
 
     def __init__(self) -> None:
-        self.at_ns: int | None = None  #: the last start, or due time; None without a result
-        #: (start, end, bytes) of successes that ended later; in an open loop (due, due, bytes).
+        self.at_ns: int | None = None  #: the last start; None without a result
+        #: (start, end, bytes) of successes that ended later.
         self._rows: list[tuple[int, int, int]] = []
 
     def __repr__(self) -> str:

@@ -88,6 +88,7 @@ class DueTimes:
         self._expected = expected
         self._next: deque[int] = deque()  # read from offsets, not yet given to a job
         self._ended = False
+        self._last_ns = 0  # the latest that was read
         self._begin_ns = 0
         self._begin_s = 0.0
         self._returned: list[int] = []  # due times of jobs that were returned unstarted
@@ -137,11 +138,22 @@ class DueTimes:
             return None
         return self._begin_s + self._next[0] / SECOND_NS
 
+    def last_s(self, before_s: float) -> float | None:
+        """When the last one is; None if it is not before this time, or so many wait for a job that
+        it is unknown."""
+        self._read(self._since_begin_ns(before_s), MAX_COUNTED)
+        return self._begin_s + self._last_ns / SECOND_NS if self._ended else None
+
     def _since_begin_ns(self, now_s: float) -> int:
         return round((now_s - self._begin_s) * SECOND_NS)
 
     def _due_before(self, horizon_ns: int, limit: int) -> int:
         """How many are due before the horizon, up to the limit; these are in ``_next`` then."""
+        self._read(horizon_ns, limit)
+        return sum(due_ns < horizon_ns for due_ns in islice(self._next, limit))
+
+    def _read(self, horizon_ns: int, limit: int) -> None:
+        """Have those before the horizon in ``_next``, up to the limit."""
         while len(self._next) < limit and not self._ended:
             if self._next and self._next[-1] >= horizon_ns:
                 break
@@ -150,7 +162,7 @@ class DueTimes:
                 self._ended = True
             else:
                 self._next.append(due_ns)
-        return sum(due_ns < horizon_ns for due_ns in islice(self._next, limit))
+                self._last_ns = due_ns
 
 
 class StageSchedule:

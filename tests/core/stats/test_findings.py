@@ -168,14 +168,14 @@ def open_run(
         for n in range(total)
     ]  # fmt: skip
     late = 0 if count else int(rate * seconds) - total
-    end_s = total / started_per_s if count else seconds
+    end_s = count / rate if count else seconds
     marks = [
         MarkRecord(int(n * length * SECOND), "stage", n, 8, each) for n, each in enumerate(rates)
     ]
     return runs.stats_of(
         [
             runs.header(), PhaseRecord(Phase.RUN, 0.0, 8), *marks,
-            runs.batch(rows), MarkRecord(int(end_s * SECOND), "end", len(rates) - 1, 8, rates[-1]),
+            MarkRecord(int(end_s * SECOND), "end", len(rates) - 1, 8, rates[-1]), runs.batch(rows),
             runs.footer(late=late, sent=total, **footer),
         ]
     )  # fmt: skip
@@ -185,9 +185,9 @@ def test_an_open_loop_that_kept_up() -> None:
     for stats in (open_run(200, 100), open_run(200, 100, count=1000)):
         found = arrivals(stats)
         assert found is not None
-        assert (found.target_per_s, found.started_per_s) == (100, pytest.approx(100))
+        assert (found.target_per_s, found.due_per_s, found.started_per_s) == (100, 100, 100)
         assert (found.late, found.due, found.mean_lag_s) == (0, 1000, 0)
-        assert not found.behind
+        assert not found.missed
 
 
 def test_an_open_loop_ended_by_time_counts_unstarted_operations() -> None:
@@ -195,23 +195,22 @@ def test_an_open_loop_ended_by_time_counts_unstarted_operations() -> None:
     assert found is not None
     assert found.started_per_s == pytest.approx(92)
     assert (found.late, found.due) == (80, 1000)
-    assert found.behind
+    assert found.missed
     found = arrivals(open_run(99.9, 100))
     assert found is not None
     assert found.late == 1
-    assert not found.behind, "one of a thousand may have come at the last moment"
+    assert not found.missed, "one of a thousand may have come at the last moment"
 
 
-def test_an_open_loop_ended_by_count_is_late_with_nothing_missing() -> None:
-    found = arrivals(open_run(50, 100, count=1000))
+@pytest.mark.parametrize(("started_per_s", "missed"), [(50, True), (98, True), (99.5, False)])
+def test_an_open_loop_ended_by_count_starts_later_and_later(
+    started_per_s: float, missed: bool
+) -> None:
+    found = arrivals(open_run(started_per_s, 100, count=1000))
     assert found is not None
     assert found.late == 0
-    assert found.mean_lag_s == pytest.approx(5, rel=0.01)
-    assert found.started_per_s == pytest.approx(50, rel=0.01)
-    assert found.behind
-    found = arrivals(open_run(98, 100, count=1000))
-    assert found is not None
-    assert not found.behind
+    assert found.started_per_s == pytest.approx(started_per_s, rel=0.01)
+    assert found.missed is missed
 
 
 def test_without_due_times_or_footer_there_is_no_finding() -> None:
