@@ -141,12 +141,13 @@ def _throughput(rate: float | None, moved: float | None, due: str = "") -> str:
 
 def _due(run: Row) -> str:
     """Of an open loop, what fell due, and how much of that was complete by the load's end."""
-    rate, due, completed = map(run.get, ("due_per_s", "due", "due_completed"))
+    rate = run.get("due_per_s")
     if rate is None:
         return ""
+    share = _share(run["due_completed"], run["due"])
     # With the digits of the throughput, but no ".0"; all digits where these would be 0.
     shown, missed = f"{round(rate, 1) or rate:,.10g}", "RATE MISSED: " * run["rate_missed"]
-    return f" ({missed}{shown} due, {_share(completed, due)} % in time)"
+    return f" ({missed}{shown} due, {share} % in time)"
 
 
 def _share(part: int, whole: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -496,6 +497,27 @@ def test_an_open_loop_that_is_done_early_ends_when_its_time_is_over() -> None:
     assert here.end() == ("complete", "")
     assert here.marks()[-1] == (3.0, "end", 0)
     assert here.now_ns < here.manager.start_ns + 3 * SECOND_NS
+
+
+@pytest.mark.parametrize("abort_s", [None, 1.95])
+def test_an_open_loop_by_count_ends_when_the_next_operation_would_fall_due(
+    abort_s: float | None,
+) -> None:
+    here = Scene(100, Stage(math.inf, 4, 50.0))
+    dues = [islice(uniform(50.0, Random()), 100) for _ in range(2)]
+    here.ledger.dues = DueTimes(dues[0], 50.0, again=dues[1])
+    here.works = False
+
+    def then() -> None:
+        since_s = (here.now_ns - here.manager.start_ns) / SECOND_NS
+        if abort_s and since_s >= abort_s:
+            here.machine.abort("interrupted", "SIGINT")
+        here.works = since_s > 4  # nothing is completed within the load
+
+    here.then = then
+    here.end()
+    ends_s = [at_s for at_s, name, _stage in here.marks() if name == "end"]
+    assert min(ends_s) == pytest.approx(abort_s or START_DELAY_NS / SECOND_NS + 2, abs=0.01)
 
 
 # Progress ----------------------------------------------------------------------------------

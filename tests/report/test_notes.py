@@ -65,8 +65,8 @@ def test_an_open_loop_that_fell_behind_has_a_warning() -> None:
     text = render("text", stats)
     assert f"\n{line}\n" in text
     assert (
-        "\nLoad: open loop, 100 operations/s due (uniform arrivals); 92.0/s were started, and 920 of"
-        " 1,000 that were due completed, by its end\n"
+        "\nLoad: open loop, 100 operations/s due (uniform arrivals); 92.0/s were started, and 920"
+        " of 1,000 that were due completed, by its end\n"
     ) in text
     row = runs.as_json(stats)["notes"][0]
     assert (row["note"], row["late"], row["target_per_s"]) == ("behind", 80, 100)

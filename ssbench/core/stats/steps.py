@@ -103,7 +103,7 @@ class Step(Struct, frozen=True):
             users_ran=fewest.least if fewest else None,
             no_store=run.no_store,
             steady=steady(stats),
-            rate_missed=open_loop and open_loop.missed,
+            rate_missed=open_loop.missed if open_loop else None,
             causes={cause: tally.count for cause, tally in sorted(stats.errors.items())},
             header=run.header,
         )

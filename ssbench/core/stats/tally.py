@@ -34,7 +34,8 @@ class Basis(Enum):
 
     WINDOW = "window"  #: open loop: successes that completed in the window
     SHARE = "share"  #: closed loop: each success by the share of its time in the window
-    COMPLETED = "completed"  #: a closed loop's planned operations: from the first start to the last completion
+    #: All planned operations of a closed loop: from the first start to the last completion.
+    COMPLETED = "completed"
     UNKNOWN_END = "unknown_end"  #: the same, because it is unknown when the load ended
     LEGACY = "0.3.9"  #: the same, as ssbench 0.3.9 did
 

@@ -242,7 +242,8 @@ class ResponseTrend:
         steps_s = np.diff(means_s)
         grown_s, chance_s = float(steps_s.sum()), float(steps_s.std(ddof=1)) * len(steps_s) ** 0.5
         long_s = float(middles_s[-1] - middles_s[0])
-        return grown_s > max(self._SHARE * long_s, self._SURE * chance_s)
+        least_s = max(self._SHARE * long_s, self._SURE * chance_s)
+        return bool(grown_s > least_s)
 
     @property
     def last_s(self) -> float:

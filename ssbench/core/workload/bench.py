@@ -126,10 +126,17 @@ def bench_jobs(
     rates = [stage.rate for stage in scenario.load if stage.rate]
     dues = None
     if rates:
-        rng = Random(f"{seed}/arrivals")  # nosec B311 # choices that can be repeated
-        offsets = due_times(scenario.load, MODELS[scenario.arrivals], rng)
+        offsets, again = (
+            due_times(
+                scenario.load,
+                MODELS[scenario.arrivals],
+                Random(f"{seed}/arrivals"),  # nosec B311 # choices that can be repeated
+            )
+            for _ in range(2)
+        )
         expected = StageSchedule(scenario.load).due_between
-        dues = DueTimes(islice(offsets, scenario.operation_count), max(rates), expected)
+        count = scenario.operation_count
+        dues = DueTimes(islice(offsets, count), max(rates), expected, islice(again, count))
     plan = BenchPlan(
         seed=seed,
         total=scenario.operation_count,

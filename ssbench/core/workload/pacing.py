@@ -74,6 +74,8 @@ class DueTimes:
     :param offsets: rising, in ns from the begin of the load; no more than there may be jobs.
     :param most_per_s: their highest rate.
     :param expected: how many may be expected between two offsets; None: they are always counted.
+    :param again: the same offsets, which are read as time passes, whether or not jobs are drawn;
+        None: ``last_s`` is not asked for.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class DueTimes:
         offsets: Iterator[int],
         most_per_s: float,
         expected: Callable[[int, int], float] | None = None,
+        again: Iterator[int] | None = None,
     ) -> None:
         #: Jobs that may wait at workers for their time.
         self.ahead = int(most_per_s * LOOKAHEAD_NS / SECOND_NS) + 1
@@ -88,7 +91,8 @@ class DueTimes:
         self._expected = expected
         self._next: deque[int] = deque()  # read from offsets, not yet given to a job
         self._ended = False
-        self._last_ns = 0  # the latest that was read
+        self._again = again
+        self._last_ns = 0  # the latest of them that was read
         self._begin_ns = 0
         self._begin_s = 0.0
         self._returned: list[int] = []  # due times of jobs that were returned unstarted
@@ -139,21 +143,20 @@ class DueTimes:
         return self._begin_s + self._next[0] / SECOND_NS
 
     def last_s(self, before_s: float) -> float | None:
-        """When the last one is; None if it is not before this time, or so many wait for a job that
-        it is unknown."""
-        self._read(self._since_begin_ns(before_s), MAX_COUNTED)
-        return self._begin_s + self._last_ns / SECOND_NS if self._ended else None
+        """When the last one is; None if it is not before this time."""
+        horizon_ns = self._since_begin_ns(before_s)
+        while self._again is not None and self._last_ns < horizon_ns:
+            due_ns = next(self._again, None)
+            if due_ns is None:
+                return self._begin_s + self._last_ns / SECOND_NS
+            self._last_ns = due_ns
+        return None
 
     def _since_begin_ns(self, now_s: float) -> int:
         return round((now_s - self._begin_s) * SECOND_NS)
 
     def _due_before(self, horizon_ns: int, limit: int) -> int:
         """How many are due before the horizon, up to the limit; these are in ``_next`` then."""
-        self._read(horizon_ns, limit)
-        return sum(due_ns < horizon_ns for due_ns in islice(self._next, limit))
-
-    def _read(self, horizon_ns: int, limit: int) -> None:
-        """Have those before the horizon in ``_next``, up to the limit."""
         while len(self._next) < limit and not self._ended:
             if self._next and self._next[-1] >= horizon_ns:
                 break
@@ -162,7 +165,7 @@ class DueTimes:
                 self._ended = True
             else:
                 self._next.append(due_ns)
-                self._last_ns = due_ns
+        return sum(due_ns < horizon_ns for due_ns in islice(self._next, limit))
 
 
 class StageSchedule:

@@ -61,7 +61,7 @@ class ReplayWorkload(NumberedRun):
 
     def __init__(self, plan: ReplayPlan, random: Random) -> None:
         self.total = len(plan)
-        self.dues: DueTimes = DueTimes(iter(plan.due_ns), plan.most_per_s)
+        self.dues: DueTimes = DueTimes(iter(plan.due_ns), plan.most_per_s, again=iter(plan.due_ns))
         self.after_failed_upload = 0  #: operations that found no object, because its upload failed
         self._plan = plan
         self._random = random
