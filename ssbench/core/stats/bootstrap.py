@@ -1,19 +1,20 @@
 """The random variation of a run's figures: a block bootstrap over its seconds.
 
 Neighbouring seconds are alike (a full cache, a compaction), so they are drawn in blocks, from a
-circle (Politis and Romano 1992). The length of a block is the cube root of the number of seconds,
-or more if the rate is autocorrelated (Politis and White 2004, for a first-order process), and at
-most a quarter of the seconds.
+circle. The length of a block follows from the series that is drawn (Politis and White 2004, with
+the correction by Patton, Politis and White 2009), and is at most a quarter of the seconds.
 
-Blocks this short break the correlation at their ends, so draws differ less than runs. Intervals are
-widened by the factor that is known for first-order processes.
+Blocks this short break the correlation at their ends, so draws differ less than runs. In a short
+run the noise of counting (few operations in a second) hides correlation from every test of single
+autocorrelations. So intervals are widened by what a first-order process with white noise on top
+would lack, averaged over all such processes by how well they explain the run's periodogram.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
-from math import ceil, sqrt
+from functools import lru_cache
+from math import ceil, log10, pi, sqrt, tan
 from statistics import NormalDist
 from typing import Any
 
@@ -21,41 +22,41 @@ import numpy as np
 import numpy.typing as npt
 
 from ssbench.core.stats.histogram import Buckets, rank_of, value_of
-from ssbench.core.stats.results import Ints
-from ssbench.core.stats.steady import autocorrelation
 
 MOST_RESAMPLES = 10_000
 
-_HIGHEST_CORRELATION = 0.95
-#: A correlation below this over the square root of the number of seconds may be chance.
-_BY_CHANCE = 1.6
-_OUTSIDE = 0.025  #: of the draws, on either side
-#: Number of ranges into which buckets near a percentile, or a wide range, are divided.
-_MOST_RANGES = 48
-#: Standard deviations of a percentile's rank (if all seconds were alike) that count as near, on
-#: either side. Different seconds increase the deviation of a draw.
-_REACH = 5
+Floats = npt.NDArray[np.float64]
 
+_OUTSIDE = 0.025  #: of the draws, on either side
 _NORMAL = NormalDist()
+
+#: Before a run is seen: the probability of no correlation. Processes with correlation share the
+#: rest evenly. (With less, changes of 5 % are missed; with more, correlation is.)
+_UNCORRELATED = 0.93
+#: Of neighbours. Those near 1 differ as much in how long they last as those farther from it.
+_CORRELATIONS = 1 - np.geomspace(0.4, 0.01, 6)
+_SIGNALS = np.array([0.35, 0.5, 0.7, 1.0])  #: share of the variance that is no noise
+_MOST_FREQUENCIES = 500  #: the lowest; they determine how much the mean of a run varies
 
 
 class Resampled:
     """Resamples of a run's whole seconds.
 
-    :param counts: of each second; they determine the length of the blocks.
+    :param values: of each second; they determine the length of the blocks.
+    :param seed: the same seed gives the same draws for blocks of the same length.
     :raises ValueError: no seconds, or more than MOST_RESAMPLES resamples.
     """
 
-    def __init__(self, counts: Sequence[int], rng: random.Random, resamples: int) -> None:
-        if not counts or not 0 < resamples <= MOST_RESAMPLES:
+    def __init__(self, values: Sequence[float] | Floats, seed: int, resamples: int) -> None:
+        if not len(values) or not 0 < resamples <= MOST_RESAMPLES:
             raise ValueError(f"at least a second, and 1 to {MOST_RESAMPLES:,} resamples")
-        self.seconds = len(counts)
-        self.block = block_length(counts)
-        self.widening = widening(counts, self.block)
-        blocks = ceil(self.seconds / self.block)
-        starts = range(self.seconds)
+        self.values = np.asarray(values, np.float64)
+        self.seconds = len(values)
+        self.block = max(1, min(round(block_length(self.values)), self.seconds // 4))
         #: The seconds at which the blocks of each draw begin.
-        self.draws = np.array([rng.choices(starts, k=blocks) for _ in range(resamples)])
+        self.draws = np.random.default_rng(seed).integers(
+            self.seconds, size=(resamples, ceil(self.seconds / self.block))
+        )
 
     def __repr__(self) -> str:
         return f"<Resampled {len(self.draws)} x {self.seconds} s in blocks of {self.block} s>"
@@ -65,161 +66,138 @@ class Resampled:
         """The approximate number of independent pieces."""
         return self.seconds / self.block
 
-    def means(self, values: Sequence[int]) -> list[float]:
+    def means(self, values: Sequence[float] | Floats) -> Floats:
         """The mean over the seconds of each draw."""
         seconds = self.draws.shape[1] * self.block
-        cumulative = np.cumsum(np.array([0, *values, *values[: self.block]], object))
+        each = np.asarray(values, np.float64)
+        cumulative = np.cumsum(np.concatenate([[0.0], each, each[: self.block]]))
         sums = (cumulative[self.block :] - cumulative[: -self.block])[: self.seconds]
-        if abs(sums).max() < (1 << 62) // seconds:  # else they stay Python's integers
-            sums = sums.astype(np.int64)
-        return [int(each) / seconds for each in sums[self.draws].sum(axis=1)]
-
-    def block_sums(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The sums over the block that begins at each second (row), by column."""
-        cumulative = np.concatenate([np.zeros_like(counts[:1]), counts, counts[: self.block]])
-        np.cumsum(cumulative, axis=0, out=cumulative)
-        sums: npt.NDArray[np.int64] = cumulative[self.block :] - cumulative[: -self.block]
-        return sums[: self.seconds]
+        means: Floats = sums[self.draws].sum(axis=1) / seconds
+        return means
 
 
-class Latencies:
-    """Latencies of resampled seconds.
+class Percentile:
+    """The percentile of a run's latencies in each resample of its seconds.
 
-    Most of the time goes into adding up the counts of a draw's blocks. So this is done once for all
-    percentiles, by ranges of buckets that are narrow near these. If a percentile is in a wide
-    range, that range is divided again.
+    What is resampled is the share of values above the percentile; where in the whole run's
+    distribution that share leads to is the percentile of the draw (Woodruff 1952).
 
-    :param percents: those that will be asked for; others take longer.
+    :param whole: the seconds' values together; at least one.
     """
 
     def __init__(
-        self, resampled: Resampled, seconds: Sequence[Buckets], percents: Sequence[float]
+        self,
+        seconds: Sequence[Buckets],
+        whole: Buckets,
+        percent: float,
+        seed: int,
+        resamples: int,
     ) -> None:
-        self._resampled = resampled
-        self.whole = Buckets.merged(seconds)
-        self._rows = np.repeat(np.arange(len(seconds)), [len(each.keys) for each in seconds])
-        keys = np.concatenate([each.keys for each in seconds])
-        self._places = np.searchsorted(self.whole.keys, keys)
-        self._counts = np.concatenate([each.counts for each in seconds])
-        self._edges = _edges_about(percents, self.whole.counts.cumsum()) if len(keys) else []
-        every = np.arange(len(resampled.draws))
-        self._top = self._cumulative(self._edges, every) if self._edges else None
-
-    def quantiles(self, percent: float) -> list[float | None]:
-        """The percentile over all values of each draw; None if a draw has no values."""
-        many = len(self._resampled.draws)
-        if self._top is None:
-            return [None] * many
-        totals = self._top[:, -1]
-        ranks = np.array([rank_of(percent, total) if total else 0 for total in totals.tolist()])
-        places = np.zeros(many, np.int64)
-        self._locate(np.arange(many), ranks, self._edges, self._top, places)
-        values = [value_of(key) for key in self.whole.keys.tolist()]
-        return [
-            values[place] if total else None
-            for place, total in zip(places.tolist(), totals.tolist(), strict=True)
-        ]
-
-    def _locate(
-        self, draws: Ints, ranks: Ints, edges: Sequence[int], cumulative: Ints, places: Ints
-    ) -> None:
-        """Set the place of the bucket with this rank for each of these draws.
-
-        :param cumulative: values up to each range's end, a row per draw.
-        """
-        ranges = (cumulative < ranks[:, None]).sum(axis=1)
-        for at in np.unique(ranges).tolist():
-            low, high = edges[at : at + 2]
-            here = np.flatnonzero(ranges == at)
-            if high - low == 1:
-                places[draws[here]] = low
-                continue
-            before = cumulative[here, at - 1] if at else 0
-            finer = _divided(low, high)
-            inside = self._cumulative(finer, draws[here])
-            self._locate(draws[here], ranks[here] - before, finer, inside, places)
-
-    def _cumulative(self, edges: Sequence[int], draws: Ints) -> Ints:
-        """The number of values up to the end of each range, one row for each of these draws."""
-        width, seconds = len(edges) - 1, self._resampled.seconds
-        inside = (self._places >= edges[0]) & (self._places < edges[-1])
-        ranges = np.searchsorted(edges, self._places[inside], side="right") - 1
-        counts = np.bincount(
-            self._rows[inside] * width + ranges,
-            self._counts[inside].astype(np.float64),
-            minlength=seconds * width,
-        ).astype(np.int64)
-        blocks = self._resampled.block_sums(counts.reshape(seconds, width))
-        found = np.array([blocks[draw].sum(axis=0) for draw in self._resampled.draws[draws]])
-        cumulative: Ints = found.cumsum(axis=1)
-        return cumulative
+        counts = np.array([each.count for each in seconds], np.float64)
+        cumulative, count = whole.counts.cumsum(), whole.count
+        place = int(np.searchsorted(cumulative, rank_of(percent, count)))
+        above = np.array(
+            [each.counts[each.keys > whole.keys[place]].sum() for each in seconds], np.float64
+        )
+        share = above.sum() / count
+        #: Of the values above, those that a second has more than its share.
+        self.drawn = Resampled(above - share * counts, seed, resamples)
+        values, of_draws = self.drawn.means(counts), self.drawn.means(above)
+        shares = np.divide(of_draws, values, out=np.full(len(values), share), where=values > 0)
+        ranks = rank_of(percent, count) + count * (shares - share)
+        places = np.searchsorted(cumulative, np.clip(np.round(ranks), 1, count))
+        found, those = np.unique(places, return_inverse=True)
+        self.draws = np.array([value_of(key) for key in whole.keys[found].tolist()])[those]
 
 
-def _edges_about(percents: Sequence[float], cumulative: npt.NDArray[Any]) -> list[int]:
-    """Edges of ranges that are narrow where these percentiles of a draw are likely.
+def block_length(values: npt.ArrayLike) -> float:
+    """The best length of the blocks of a circular bootstrap of the mean, in seconds.
 
-    :param cumulative: by bucket: number of values in it or below, over all seconds.
+    Autocorrelations count up to twice the last lag before several that may be chance, with a
+    flat-top window.
     """
-    total, many = int(cumulative[-1]), len(cumulative)
-    edges = {0, many}
-    for percent in percents:
-        rank, share = rank_of(percent, total), percent / 100
-        reach = _REACH * sqrt(total * share * (1 - share))
-        low = max(0, int(np.searchsorted(cumulative, rank - reach)) - 1)
-        high = min(many, int(np.searchsorted(cumulative, rank + reach)) + 2)
-        edges.update(_divided(low, high))
-    return sorted(edges)
-
-
-def _divided(low: int, high: int) -> list[int]:
-    """The edges of the parts of a range."""
-    return [*range(low, high, ceil((high - low) / _MOST_RANGES)), high]
-
-
-def block_length(counts: Sequence[int]) -> int:
-    """The length of the blocks in seconds."""
-    many = len(counts)
-    lasting = _lasting(counts)
-    # Politis and White's factor of the cube root, for a first-order process.
-    factor: float = (6 * lasting**2 / (1 - lasting**2) ** 2) ** (1 / 3)
-    root: float = many ** (1 / 3)
-    return max(1, min(ceil(max(1.0, factor) * root), many // 4))
-
-
-def widening(counts: Sequence[int], block: int) -> float:
-    """The factor by which a mean varies more than the means of draws in such blocks.
-
-    For a first-order process with the autocorrelation of these counts, corrected for the bias of
-    short runs (Marriott and Pope 1954). The mean of a block has the variance v(block). Draws around
-    the mean of all keep v(block) - v(all) of it, and a draw consists of all/block of these.
-    """
-    many = len(counts)
-    if block >= many:
+    rest = np.asarray(values, np.float64)
+    rest = rest - rest.mean()
+    many = len(rest)
+    several = 5
+    lags = min(ceil(sqrt(many)) + several, many - 1)  # those that are looked at
+    if lags <= several or not rest.any():
         return 1.0
-    found = _lasting(counts)
-    lasting = min(_HIGHEST_CORRELATION, found + (1 + 4 * found) / many)
-    if lasting < _BY_CHANCE / sqrt(many):
-        lasting = 0.0
-    whole, part = _variance_of_mean(many, lasting), _variance_of_mean(block, lasting)
-    return sqrt(whole / (block / many * (part - whole)))
+    sums = np.array([rest[lag:] @ rest[: many - lag] for lag in range(lags + 1)])
+    squares = np.cumsum(rest**2)
+    ends = squares[many - 1 - lags : many - 2][::-1] * (squares[-1] - squares[1:lags])
+    large = abs(sums[1:lags]) >= 2 * np.sqrt(log10(many) / many * ends)
+    last = next(
+        (at + 1 for at in range(lags - several) if not large[at : at + several].any()), lags
+    )
+    window = min(2 * last, lags)
+    lag = np.arange(1, window + 1)
+    weighted = sums[1 : window + 1] * np.minimum(1, 2 * (1 - lag / window))
+    variance, slope = sums[0] + 2 * weighted.sum(), 2 * (lag * weighted).sum()
+    longest = ceil(min(3 * sqrt(many), many / 3))
+    if not variance:
+        return float(longest)
+    return float(min(longest, (1.5 * many * (slope / variance) ** 2) ** (1 / 3)))
 
 
-def _variance_of_mean(many: int, lasting: float) -> float:
-    """The variance of the mean of neighbours with variance 1 and this autocorrelation."""
-    if not lasting:
-        return 1 / many
-    tail = lasting / (1 - lasting)
-    pairs = tail - tail * (1 - lasting**many) / (many * (1 - lasting))
-    return (1 + 2 * pairs) / many
+def widening(samples: Sequence[Resampled]) -> float:
+    """The factor by which means of runs vary more than the means of their draws, at most.
+
+    The mean of a block has the variance v(block). Draws around the mean of all keep v(block) -
+    v(all) of it, and a draw consists of all/block of these.
+
+    :param samples: of runs that are compared: what one shows of its correlation holds for both.
+    """
+    known = [sample for sample in samples if sample.seconds > sample.block]
+    chances = _chances(known)
+    worst = 1.0
+    for sample in known:
+        many, block = sample.seconds, sample.block
+        whole, part = _variance_of_mean(many), _variance_of_mean(block)
+        worst = max(worst, float((chances * whole / (block / many * (part - whole))).sum()))
+    return sqrt(worst)
 
 
-def _lasting(counts: Sequence[int]) -> float:
-    """Autocorrelation of neighbouring seconds, from 0 to _HIGHEST_CORRELATION."""
-    return min(_HIGHEST_CORRELATION, max(0.0, autocorrelation(counts) or 0.0))
+def _chances(samples: Sequence[Resampled]) -> Floats:
+    """The probability of no correlation, and of each process, after the samples were seen.
+
+    By the likelihood of their periodograms (Whittle 1953) with the periodogram's exact
+    expectation, because a run may be short. Of the scale nothing is known before.
+    """
+    processes = len(_CORRELATIONS) * len(_SIGNALS)
+    likelihood = np.log([_UNCORRELATED, *[(1 - _UNCORRELATED) / processes] * processes])
+    for sample in samples:
+        many = sample.seconds
+        found = abs(np.fft.rfft(sample.values)[1 : (many + 1) // 2][:_MOST_FREQUENCIES]) ** 2
+        if found.sum() <= 1e-20 * many * (sample.values @ sample.values):
+            continue
+        turns = np.exp(2j * pi * np.arange(1, len(found) + 1) / many)
+        step = _CORRELATIONS[:, None] * turns
+        ends = 1 - _CORRELATIONS[:, None] ** many
+        expected = 2 * (1 / (1 - step) - step * ends / (many * (1 - step) ** 2)).real - 1
+        spectra = _processes(expected, np.ones(len(found)))
+        likelihood -= np.log(spectra).sum(axis=1)
+        likelihood -= len(found) * np.log((found / spectra).sum(axis=1))
+    chances: Floats = np.exp(likelihood - likelihood.max())
+    chances /= chances.sum()
+    return chances
+
+
+def _variance_of_mean(many: int) -> Floats:
+    """The variance of the mean of neighbours with variance 1, for each process."""
+    tail = _CORRELATIONS / (1 - _CORRELATIONS)
+    pairs = tail - tail * (1 - _CORRELATIONS**many) / (many * (1 - _CORRELATIONS))
+    return _processes((1 + 2 * pairs)[:, None] / many, np.ones(1) / many)[:, 0]
+
+
+def _processes(signals: Floats, noise: Floats) -> Floats:
+    """Rows for noise alone, and for each correlation with each share of the signal."""
+    mixed = [share * signal + (1 - share) * noise for signal in signals for share in _SIGNALS]
+    return np.array([noise, *mixed])
 
 
 def interval(
-    values: Sequence[float], confidence: float, blocks: float, wider: float = 1.0
+    values: Sequence[float] | Floats, confidence: float, blocks: float, wider: float = 1.0
 ) -> tuple[float, float]:
     """A confidence interval around the median of the draws' values, which are not negative.
 
@@ -230,9 +208,9 @@ def interval(
     :param blocks: approximate number of independent pieces; one degree of freedom less.
     :param wider: factor by which the figure varies more than its draws.
     """
-    reach = wider * _student((1 + confidence) / 2, max(1.0, blocks - 1))
+    reach = wider * student((1 + confidence) / 2, max(1.0, blocks - 1))
     further = reach / _NORMAL.inv_cdf(1 - _OUTSIDE)
-    rising = sorted(values)
+    rising = np.sort(values).tolist()
     cut = max(int(_OUTSIDE * (len(rising) + 1)) - 1, 0)
     centre = rising[len(rising) // 2]
     low, high = (_moved(centre, end, further) for end in (rising[cut], rising[-1 - cut]))
@@ -244,13 +222,15 @@ def _moved(centre: float, end: float, further: float) -> float:
     return centre * (end / centre) ** further if centre > 0 and end > 0 else end
 
 
-def _student(level: float, freedom: float) -> float:
-    """Student's quantile, by Abramowitz and Stegun 26.7.5; within 2 % from 4 degrees on."""
-    z = _NORMAL.inv_cdf(level)
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return sum(term / freedom**power for power, term in enumerate(terms))
+@lru_cache
+def student(level: float, freedom: float) -> float:
+    """Student's quantile above the median, within 0.1 % up to 99.9 %.
+
+    With t = sqrt(freedom) tan(angle), the density is a power of the angle's cosine.
+    """
+    freedom = min(freedom, 10_000.0)  # from there on it's the normal quantile
+    angles = np.linspace(0, pi / 2, 20_001)
+    density = np.cos(angles) ** (freedom - 1)
+    cumulative: npt.NDArray[Any] = np.concatenate([[0], np.cumsum(density[1:] + density[:-1])])
+    angle = np.interp((2 * level - 1) * cumulative[-1], cumulative, angles)
+    return sqrt(freedom) * tan(float(angle))

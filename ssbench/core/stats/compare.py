@@ -11,14 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec import Struct, structs
 
 from ssbench.core.errors import UsageError
 from ssbench.core.operations import CRUD, operation_named
 from ssbench.core.records import RunHeader
-from ssbench.core.stats.bootstrap import Latencies, Resampled, interval
+from ssbench.core.stats.bootstrap import Floats, Percentile, Resampled, interval, widening
 from ssbench.core.stats.findings import counted, whole, whole_seconds
 from ssbench.core.stats.headroom import HostLoad
+from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.tally import Tally
@@ -213,10 +215,7 @@ def compare(
     :param tallies: the sums of each run; without them, rates are means over the seconds.
     """
     of_runs: Sequence[Tally | None] = tallies or [None] * len(sides)
-    runs = [
-        _Side(side, tally, rng, resamples, percents)
-        for side, tally in zip(sides, of_runs, strict=True)
-    ]
+    runs = [_Side(side, tally, rng, resamples) for side, tally in zip(sides, of_runs, strict=True)]
     measures = [Measure("rate"), Measure("throughput")]
     for name in ("service", "response"):
         if any(run.has(name) for run in runs):
@@ -255,21 +254,20 @@ def unlike(headers: Sequence[RunHeader]) -> list[SettingDifference]:
 # How it is computed
 
 
-class _Figure(Struct, frozen=True):
+class _Figure(NamedTuple):
     """A figure of one run, and of each resample."""
 
     value: float | None
-    draws: Sequence[float | None]
-    blocks: float
-    wider: float  #: factor by which the figure varies more than its draws
-    enough: bool  #: whether there are enough values for a verdict
+    draws: Floats = np.zeros(0)
+    drawn: Resampled | None = None
+    enough: bool = False  #: whether there are enough values for a verdict
 
     @property
     def estimate(self) -> Estimate:
-        known = [draw for draw in self.draws if draw is not None]
-        if self.value is None or not known:
+        if self.value is None or self.drawn is None or not len(self.draws):
             return Estimate(self.value)
-        return Estimate(self.value, *interval(known, CONFIDENCE, self.blocks, self.wider))
+        wider = widening([self.drawn])
+        return Estimate(self.value, *interval(self.draws, CONFIDENCE, self.drawn.blocks, wider))
 
 
 class _Side:
@@ -281,14 +279,12 @@ class _Side:
         tally: Tally | None,
         rng: random.Random,
         resamples: int,
-        percents: Sequence[float],
     ) -> None:
         self._seconds = seconds
         self._tally = tally
-        self._percents = percents
-        counts = [second.count for second in seconds]
-        self._resampled = Resampled(counts, rng, resamples) if seconds else None
-        self._latencies: dict[str, Latencies] = {}
+        self._seed = rng.getrandbits(64)
+        self._resamples = resamples
+        self._whole: dict[str, Buckets] = {}  # latencies of all seconds
 
     def has(self, name: str) -> bool:
         """Whether it has latencies of this kind."""
@@ -297,16 +293,19 @@ class _Side:
         return any(buckets.count for buckets in self._of_seconds(name))
 
     def figure(self, measure: Measure) -> _Figure:
-        drawn = self._resampled
-        if drawn is None:
-            return _Figure(self._reported(measure), (), 0, 1.0, enough=False)
-        value, draws, enough = (
-            self._rate(drawn, measure)
-            if measure.percent is None
-            else self._percentile(drawn, measure.name, measure.percent)
-        )
-        enough = enough and len(self._seconds) >= ENOUGH_SECONDS
-        return _Figure(value, draws, drawn.blocks, drawn.widening, enough)
+        if not self._seconds:
+            return _Figure(self._reported(measure))
+        if measure.percent is None:
+            return self._rate(measure)
+        seconds = self._of_seconds(measure.name)
+        if measure.name not in self._whole:
+            self._whole[measure.name] = Buckets.merged(seconds)
+        whole = self._whole[measure.name]
+        (value,) = whole.quantiles((measure.percent,))
+        if min(measure.percent, 100 - measure.percent) / 100 * whole.count < ENOUGH_BEYOND:
+            return _Figure(value)
+        found = Percentile(seconds, whole, measure.percent, self._seed, self._resamples)
+        return _Figure(value, found.draws, found.drawn, len(seconds) >= ENOUGH_SECONDS)
 
     def _of_seconds(self, name: str) -> list[Any]:
         attribute, _of_tally = _ATTRIBUTES[name]
@@ -320,40 +319,28 @@ class _Side:
             found = found.histogram.quantile(measure.percent)
         return found
 
-    def _rate(
-        self, drawn: Resampled, measure: Measure
-    ) -> tuple[float | None, Sequence[float], bool]:
-        """The value, that of each draw, and whether there are enough."""
+    def _rate(self, measure: Measure) -> _Figure:
         values = self._of_seconds(measure.name)
         mean = sum(values) / len(values)
         value = self._reported(measure) if self._tally else mean
         if value is None or (value and not mean):
-            return value, (), False
+            return _Figure(value)
+        drawn = Resampled(values, self._seed, self._resamples)
         scale = value / mean if mean else 1.0
-        return value, [draw * scale for draw in drawn.means(values)], True
-
-    def _percentile(
-        self, drawn: Resampled, name: str, percent: float
-    ) -> tuple[float | None, Sequence[float | None], bool]:
-        if name not in self._latencies:
-            self._latencies[name] = Latencies(drawn, self._of_seconds(name), self._percents)
-        latencies = self._latencies[name]
-        (value,) = latencies.whole.quantiles((percent,))
-        beyond = min(percent, 100 - percent) / 100 * latencies.whole.count
-        return value, latencies.quantiles(percent), beyond >= ENOUGH_BEYOND
+        enough = len(values) >= ENOUGH_SECONDS
+        return _Figure(value, drawn.means(values) * scale, drawn, enough)
 
 
 def _change(first: _Figure, other: _Figure) -> Change:
-    ratios = [
-        mine / base
-        for base, mine in zip(first.draws, other.draws, strict=False)
-        if base and mine is not None
-    ]
     ratio = other.value / first.value if first.value and other.value is not None else None
-    if ratio is None or not ratios:
+    some = slice(min(len(first.draws), len(other.draws)))
+    base, mine = first.draws[some], other.draws[some]
+    ratios = mine[base > 0] / base[base > 0]
+    if ratio is None or first.drawn is None or other.drawn is None or not len(ratios):
         return Change(ratio, None, None, ChangeVerdict.UNKNOWN)
     # Each run has one degree of freedom less than it has blocks.
-    blocks, wider = first.blocks + other.blocks - 1, max(first.wider, other.wider)
+    blocks = first.drawn.blocks + other.drawn.blocks - 1
+    wider = widening([first.drawn, other.drawn])
     low, high = interval(ratios, CONFIDENCE, blocks, wider)
     verdict = ChangeVerdict.REAL
     if not (first.enough and other.enough):

@@ -54,8 +54,8 @@ def test_equal_runs_differ_by_noise_only() -> None:
 
 def test_a_difference_of_a_tenth_is_significant() -> None:
     rng = random.Random(4)
-    base = seconds_of(rng, 60, samples=100)
-    rows = rows_of(base, seconds_of(rng, 60, rate=1100, slower=0.9, samples=100))
+    base = seconds_of(rng, 60, samples=300)
+    rows = rows_of(base, seconds_of(rng, 60, rate=1100, slower=0.9, samples=300))
     for measure, ratio in ((RATE, 1.1), (THROUGHPUT, 1.1), (P50, 0.9), (P99, 0.9)):
         (change,) = rows[measure].changes
         assert change.verdict is REAL
