@@ -410,15 +410,17 @@ def test_timeouts_apply_while_a_connection_opens(
 
 
 def test_a_suspended_process_causes_no_timeout(clock: SweepClock) -> None:
-    # After SIGSTOP and SIGCONT the answer is in the socket, and the sweep is due at once.
-    heard, stopped, said = threading.Event(), threading.Event(), threading.Event()
+    # After SIGSTOP and SIGCONT half an answer is in the socket, and the sweep is due at once.
+    heard, stopped, said, continued = (threading.Event() for _ in range(4))
 
     def script(peer: Peer) -> None:
         peer.hear()
         heard.set()
         stopped.wait(10)
-        peer.say(ok(b"x"))
+        peer.say(START + b"x" * 50)
         said.set()
+        continued.wait(10)
+        peer.say(b"x" * 50)
 
     with serving(script, network_timeout_s=0.12) as (_, pool):
         user = gevent.spawn(pool.request, HEAD)
@@ -429,6 +431,7 @@ def test_a_suspended_process_causes_no_timeout(clock: SweepClock) -> None:
         said.wait(10)  # nothing else runs in this thread
         clock.now_ns += 60 * SECOND_NS
         pool._sweep()  # the loop may look at its timers before it looks at the socket
+        continued.set()
         assert user.get().status == 200
 
 
