@@ -48,7 +48,7 @@ _ORDER = (
     "load_generator_busiest_loop_percent", "load_generator_loop_lag_max_s", "users_ran",
     "rate_basis", "rate_window_s", "completed_after_end", "completed_after_end_s",
     "verified_reads", "verified_bytes_read", "verified_corrupt", "verified_stale",
-    "left_unknown", "store_involved", "store",
+    "left_unknown", "store_involved", "store", "SPARSE",
 )  # fmt: skip
 #: Of these, rounded and N/A where unknown; others are empty where unknown.
 _MEASURED = {
@@ -94,6 +94,8 @@ def _cell(value: Any, column: Column) -> Any:
         return printable(value)
     if isinstance(value, bool):
         return int(value)
+    if isinstance(value, list):
+        return " ".join(map(str, value))
     if column.unit is WALL_CLOCK:
         return time_text(value)
     if value is not None and column.unit.stored != 1:
@@ -141,6 +143,9 @@ def _run(report: Report) -> Iterator[_Cell]:
         elif name == "RESPONSES":
             for block, row in blocks:
                 yield from _response(block, row)
+        elif name == "SPARSE":
+            for block, row in blocks:
+                yield f"{block}_sparse_pctiles", " ".join(row["last_byte_latency"].sparse)
         elif name == "PHASES":
             yield from _phases(report["phases"])
         else:

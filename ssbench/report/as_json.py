@@ -21,6 +21,7 @@ from ssbench.report.model import (
     Row,
     Section,
     Series,
+    Sparse,
     Table,
     Unit,
     percent_text,
@@ -78,13 +79,17 @@ def _value(value: Any, unit: Unit) -> Any:
             "mean_s": _seconds(value.mean),
             "std_dev_s": _seconds(value.std_dev),
             "percentiles_s": {percent_text(p): _seconds(v) for p, v in value.percentiles.items()},
+            "sparse_percentiles": value.sparse,
             "worst_transaction_id": value.worst_id,
         }
     if isinstance(value, Interval):
         scaled = (("value", value.value), ("low", value.low), ("high", value.high))
         return {
-            name: None if each is None else round(each / value.unit.stored, _DIGITS)
-            for name, each in scaled
+            **{
+                name: None if each is None else round(each / value.unit.stored, _DIGITS)
+                for name, each in scaled
+            },
+            "sparse": isinstance(value.value, Sparse),
         }
     if isinstance(value, Note):
         return {**value.figures, "severity": value.level.value, "sentence": value.sentence}

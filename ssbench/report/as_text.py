@@ -93,6 +93,7 @@ def run_text(report: Report, most: int | None, block: Block, *, classic: bool = 
         _errors("POPULATE ERRORS", populate),
         _errors("ERRORS", report["errors"].tables[0]),
         _errors("CLEAN-UP ERRORS", cleanup),
+        [] if classic else note_lines(report["legend"].notes),
         section_lines(report["counters"], most),
         [spread] if spread else [],
         [*note_lines(report["steadiness"].notes), *note_lines(report["notes"].notes)],
@@ -364,5 +365,7 @@ def judged_text(row: Row) -> str:
     remarks = [row["latency"]] if row["latency"] else []
     if row["borderline"]:
         remarks.append("closer to the limit than the percentile's accuracy")
+    if row["sparse"]:
+        remarks.append("fewer than ten operations beyond it")
     text = actual_text(Actual(row["actual"], row["limit"], row["unit"]))
     return f"{text} ({', '.join(remarks)})" if remarks else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ssbench.core.stats.compare import (
@@ -17,6 +17,7 @@ from ssbench.core.stats.compare import (
     Measure,
 )
 from ssbench.core.stats.findings import bottleneck, steady
+from ssbench.core.stats.tally import Tally
 from ssbench.report import summary
 from ssbench.report.details import distribution_section
 from ssbench.report.load_generator import host_table
@@ -26,6 +27,7 @@ from ssbench.report.model import (
     MANY_TIMES,
     RATE,
     SECONDS,
+    SPARSE_NOTE,
     THROUGHPUT,
     WALL_CLOCK,
     WORD,
@@ -35,9 +37,11 @@ from ssbench.report.model import (
     Note,
     Report,
     Section,
+    Sparse,
     Table,
     Unit,
     fact,
+    marked,
     percent_text,
     plain_note,
     section_of,
@@ -103,7 +107,7 @@ def of_comparison(found: Comparison) -> Report:
         Section("total", facts=parts.get(None, ())),
         section_of(Table.of("operations", operations, by="operation")),
         Section("changes", notes=list(_summary(found)), formats="text"),
-        Section("remarks", notes=_remarks(found), formats="text"),
+        Section("remarks", notes=list(_remarks(found, parts.values())), formats="text"),
         distribution_section(
             "distributions",
             [(f"run {at}", run.stats.total()) for at, run in enumerate(found.runs, 1)],
@@ -148,7 +152,8 @@ def _run(run: ComparedRun) -> list[Fact]:
 def _figures(found: Comparison, section: ComparedOperation) -> list[Fact]:
     disturbed = [run.disturbed for run in found.runs]
     totals = [run.stats.total(run.number_of(section.operation)) for run in found.runs]
-    figures = Table.of("figures", [_figure(row, disturbed) for row in section.rows], by="figure")
+    rows = [_figure(row, disturbed, totals) for row in section.rows]
+    figures = Table.of("figures", rows, by="figure")
     return [
         fact("operations", [tally.operations for tally in totals], COUNT, "failed or not"),
         fact("errors", [tally.errors for tally in totals], COUNT, "failures"),
@@ -184,9 +189,16 @@ def _lines(
             ]
 
 
-def _figure(row: ComparedFigure, disturbed: Sequence[bool]) -> list[Fact]:
-    measure = _MEASURES[row.measure.name]
-    runs = [Interval(each.value, each.low, each.high, measure.unit) for each in row.estimates]
+def _figure(row: ComparedFigure, disturbed: Sequence[bool], totals: Sequence[Tally]) -> list[Fact]:
+    measure, percent = _MEASURES[row.measure.name], row.measure.percent
+    latency = "response" if row.measure.name == "response" else "last_byte"
+    runs = [
+        Interval(
+            marked(percent or 100, each.value, getattr(total, latency).histogram.count),
+            each.low, each.high, measure.unit,
+        )
+        for each, total in zip(row.estimates, totals, strict=True)
+    ]  # fmt: skip
     changes = [
         {
             "ratio": change.ratio,
@@ -258,11 +270,20 @@ def _ratio(change: Change) -> str:
     return f" (ratio {change.ratio:.3g})" if seen else ""
 
 
-def _remarks(found: Comparison) -> list[Note]:
+def _remarks(found: Comparison, parts: Iterable[Sequence[Fact]]) -> Iterator[Note]:
+    shown = [
+        estimate.value
+        for part in parts
+        for each in part if each.column.key == "figures"
+        for row in each.value.rows
+        for estimate in row["runs"]
+    ]  # fmt: skip
+    if any(isinstance(value, Sparse) for value in shown):
+        yield plain_note(SPARSE_NOTE)
     if found.legacy:
         why = "Files of ssbench 0.3.9 do not record bytes read"
     elif found.no_store:
         why = "Without a store (--noop) no bytes are transferred"
     else:
-        return []
-    return [plain_note(f"{why}: no throughput is compared.")]
+        return
+    yield plain_note(f"{why}: no throughput is compared.")

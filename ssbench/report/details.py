@@ -18,6 +18,7 @@ from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import NEVER_NS
 from ssbench.core.stats.tally import Tally
+from ssbench.core.stats.thresholds import is_sparse
 from ssbench.core.text import plural
 from ssbench.report.model import (
     BYTES,
@@ -37,6 +38,7 @@ from ssbench.report.model import (
     Table,
     Unit,
     fact,
+    marked,
     section_of,
 )
 from ssbench.report.notes import cause_text
@@ -215,7 +217,7 @@ def distribution_section(key: str, named: Sequence[tuple[str, Tally]]) -> Sectio
     ]
     rows: list[Row] = [
         {"percentile": percent, **{
-            str(line): quantiles[line][at] if histogram.count * (100 - percent) >= 100 else None
+            str(line): None if is_sparse(percent, histogram.count) else quantiles[line][at]
             for line, (_name, histogram) in enumerate(lines)
         }}
         for at, percent in enumerate(_PERCENTS)
@@ -245,7 +247,8 @@ def _sources(stats: RunStats, source: str) -> Section:
         rows.append({
             "name": name, "count": tally.count, "errors": tally.errors,
             "requests_per_s": tally.rate_per_s, "moved_bytes": tally.moved_bytes,
-            "p50": p50, "p99": p99, "max": worst,
+            "p50": marked(50, p50, tally.service.count),
+            "p99": marked(99, p99, tally.service.count), "max": worst,
         })  # fmt: skip
     return section_of(Table(f"by_{source}", _OF_SOURCE, rows), formats=_HTML)
 

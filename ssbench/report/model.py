@@ -14,6 +14,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ssbench.core.stats.thresholds import is_sparse
+
 #: The formats that show a value; "text" stands for every format that people read.
 ALL = "text csv json"
 
@@ -35,7 +37,7 @@ WORD = Unit()  #: text, a flag, or a value that is shown as it is
 COUNT = Unit()
 RATE = Unit("operations/s", digits=1)
 ITEM_RATE = Unit("items/s", digits=1)
-BYTES = Unit("B")
+BYTES = Unit()  #: shown as "1.5 kB"
 THROUGHPUT = Unit("MB/s", 1e6, 2)  #: of bytes/s
 PERCENT = Unit("%", digits=2)
 SECONDS = Unit("s", digits=1)
@@ -54,6 +56,19 @@ class Column(Struct, frozen=True):
     formats: str = ALL
 
 
+class Sparse(float):
+    """A percentile with fewer than ten operations beyond it: texts mark it."""
+
+
+SPARSE_MARK = "~"
+SPARSE_NOTE = f"{SPARSE_MARK} marks a percentile with fewer than ten operations beyond it."
+
+
+def marked(percent: float, value: float | None, count: int) -> float | None:
+    """A percentile of so many operations, as ``Sparse`` where it is that."""
+    return Sparse(value) if value is not None and is_sparse(percent, count) else value
+
+
 class Distribution(Struct, frozen=True):
     """Durations of successful operations, in nanoseconds; None where there is none."""
 
@@ -64,8 +79,15 @@ class Distribution(Struct, frozen=True):
     max: float | None
     mean: float | None
     std_dev: float | None
-    percentiles: Mapping[float, float | None]  #: by percent; 100 is the maximum
+    #: By percent; 100 is the maximum. Those with too few operations beyond them are Sparse.
+    percentiles: Mapping[float, float | None]
     worst_id: str | None  #: transaction id of the slowest; "" where it had none
+
+    @property
+    def sparse(self) -> list[str]:
+        """The percentiles with fewer than ten operations beyond them: ``99``, ``99.9``."""
+        found = self.percentiles.items()
+        return [percent_text(percent) for percent, value in found if isinstance(value, Sparse)]
 
 
 class Interval(Struct, frozen=True):
@@ -285,12 +307,16 @@ def percent_label(percent: float) -> str:
 
 
 def latency_text(value_ns: float | None) -> str:
-    """``4.742 ms``, from a second on ``1.234 s``, below 0.1 ms ``4.742 µs``; N/A for None."""
+    """``4.742 ms``, from a second on ``1.234 s``, below 0.1 ms ``4.742 µs``; N/A for None;
+    ``~4.742 ms`` where it is Sparse."""
     if value_ns is None:
         return "N/A"
+    mark = SPARSE_MARK if isinstance(value_ns, Sparse) else ""
     if 0 < value_ns < 99_999.5:  # fewer than three digits of milliseconds
-        return f"{value_ns / 1e3:.3f} µs"
-    return f"{value_ns / 1e6:.3f} ms" if value_ns < 999_999_500 else f"{value_ns / 1e9:.3f} s"
+        return f"{mark}{value_ns / 1e3:.3f} µs"
+    if value_ns < 999_999_500:
+        return f"{mark}{value_ns / 1e6:.3f} ms"
+    return f"{mark}{value_ns / 1e9:.3f} s"
 
 
 def change_text(ratio: float | None) -> str:

@@ -30,7 +30,7 @@ from ssbench.report.model import (
     time_text,
 )
 from ssbench.report.text_comparison import compared_figures
-from ssbench.report.text_layout import cell_text, heading
+from ssbench.report.text_layout import cell_text, heading, number_text
 
 _CHANGE = Unit("%", digits=1)
 _MOST_ROWS = 2000  #: of a table; a browser takes long over more
@@ -77,8 +77,8 @@ def notes_of(report: Report) -> list[tuple[Level, str]]:
 
 def _notes(report: Report) -> Iterator[tuple[Level, str]]:
     keys = (
-        "ending", "changes", "", "steadiness", "notes", "load_generator", "warnings", "counters",
-        "remarks",
+        "ending", "changes", "", "legend", "steadiness", "notes", "load_generator", "warnings",
+        "counters", "remarks",
     )  # fmt: skip
     named = [section for key in keys for section in report.sections if section.key == key]
     titled = [section for section in report.sections if section.title and section.key]
@@ -272,9 +272,7 @@ def _figure(row: Row) -> Row:
     """A figure of each run, and its changes against the first in per cent."""
     found: dict[str, object] = {"figure": row["title"]}
     for run, each in enumerate(row["runs"], 1):
-        value, unit = each.value, each.unit
-        shown = None if value is None else f"{value / unit.divisor:.{unit.digits}f}"
-        found[f"run_{run}"] = shown
+        found[f"run_{run}"] = number_text(each.value, each.unit)
     for run, change in enumerate(row["changes_against_first"], 2):
         for key in ("ratio", "low", "high"):
             ratio = change[key]

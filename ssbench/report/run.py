@@ -16,7 +16,7 @@ from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
 from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
-from ssbench.core.stats.thresholds import Threshold, ThresholdResult, metric_of
+from ssbench.core.stats.thresholds import Threshold, ThresholdResult, is_sparse, metric_of
 from ssbench.report import notes, summary
 from ssbench.report.details import AT_A_TIME, detail_sections, seconds
 from ssbench.report.load_generator import clocks_section, host_use_section, load_generator_section
@@ -28,6 +28,7 @@ from ssbench.report.model import (
     PERCENT,
     RATE,
     SECONDS,
+    SPARSE_NOTE,
     THROUGHPUT,
     WALL_CLOCK,
     WORD,
@@ -43,6 +44,7 @@ from ssbench.report.model import (
     Table,
     all_percentiles,
     fact,
+    marked,
     plain_note,
     section_of,
 )
@@ -117,6 +119,7 @@ def of_run(
         _counters(stats),
         *([profile_section(stats.run)] if stats.run.profiles else []),
         *([_merged(parts)] if parts else []),
+        Section("legend", notes=_legend(stats, percents), formats="text"),
         Section("ending", notes=list(notes.ending_notes(stats, parts)), formats="text json"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
@@ -125,6 +128,15 @@ def of_run(
         summary.of_run({each.key: each for each in sections}, steady(stats), stats_file)
     )
     return Report("run", sections, percentiles[0], stats.run.legacy)
+
+
+def _legend(stats: RunStats, percents: Sequence[float]) -> list[Note]:
+    """What the mark of a percentile means, where one is shown."""
+    tallies = [stats.total(each, size) for each in stats.operations for size in stats.classes(each)]
+    counts = [tally.last_byte.histogram.count for tally in tallies]
+    if any(count and is_sparse(max(p for p in percents if p < 100), count) for count in counts):
+        return [plain_note(SPARSE_NOTE)]
+    return []
 
 
 def _run(stats: RunStats) -> Section:
@@ -353,7 +365,10 @@ def _distribution(latency: Latency, percents: Sequence[float]) -> Distribution:
     return Distribution(
         histogram.count, histogram.out_of_range, latency.uncertain, histogram.min, histogram.max,
         histogram.mean, histogram.std_dev,
-        dict(zip(percents, histogram.quantiles(percents), strict=True)),
+        {
+            percent: marked(percent, value, histogram.count)
+            for percent, value in zip(percents, histogram.quantiles(percents), strict=True)
+        },
         latency.worst[1].decode("utf-8", "replace") if latency.worst else None,
     )  # fmt: skip
 
@@ -478,6 +493,7 @@ def threshold_facts(verdict: ThresholdResult) -> list[Fact]:
         fact("unit", threshold.unit, WORD, "of both", "json"),
         fact("latency", latency, WORD, "which latency was judged", "json"),
         fact("borderline", verdict.borderline, WORD, "within the percentile's error", "json"),
+        fact("sparse", verdict.sparse, WORD, "fewer than ten operations beyond it", "json"),
         fact("why", verdict.why or None, WORD, "why there is no measured value", "json"),
     ]
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ssbench.core.stats.headroom import Bottleneck
 from ssbench.core.stats.steps import Search, Step
-from ssbench.core.stats.thresholds import Threshold
+from ssbench.core.stats.thresholds import Threshold, is_sparse
 from ssbench.core.text import plural, printable
 from ssbench.report import summary
 from ssbench.report.model import (
@@ -16,6 +16,7 @@ from ssbench.report.model import (
     LATENCY,
     RATE,
     SECONDS,
+    SPARSE_NOTE,
     THROUGHPUT,
     WORD,
     Actual,
@@ -27,7 +28,9 @@ from ssbench.report.model import (
     Section,
     Table,
     fact,
+    marked,
     percent_label,
+    percent_text,
     plain_note,
 )
 from ssbench.report.notes import NO_STORE, cause_text
@@ -89,6 +92,10 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
     notes = []
     if any(step.no_store for step in steps):
         notes.append(Note(Level.NOTE, NO_STORE, {}, "text"))
+    if any(
+        step.operations and is_sparse(p, step.operations) for step in steps for p in step.latencies
+    ):
+        notes.append(Note(Level.NOTE, SPARSE_NOTE, {}, "text"))
     if search is not None:
         capped = complete and search.broken is None and search.kept is not None
         bound = (search.bound_by or f"max-{over}") if capped else None
@@ -120,6 +127,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
     counts, store = int(not step.short_of_users), int(not step.no_store)
     judged = Table.of("judged", [threshold_facts(verdict) for verdict in step.verdicts])
     causes = {cause_text(*cause): count for cause, count in step.causes.items()}
+    sparse = [percent_text(p) for p in step.latencies if is_sparse(p, step.operations)]
     remarks = "; ".join(_remarks(step, judged=bool(thresholds)))
     return [
         fact(over, step.load, load, "load that was asked for", title=_HEADINGS[over]),
@@ -131,8 +139,8 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("late", step.late, COUNT, "fell due and never started", _DATA),
         fact("operations_per_s", step.rate_per_s, RATE, "successes per second", title="Ops/s"),
         fact("bytes_per_s", step.bytes_per_s, THROUGHPUT, "by successes", title="MB/s"),
-        *_latencies("service", step.service, "from the start to the last byte"),
-        *_latencies("response", step.response, "from due to the last byte; open loop only"),
+        *_latencies("service", step, step.service, "from the start to the last byte"),
+        *_latencies("response", step, step.response, "from due to the last byte; open loop only"),
         *([fact("kept", kept, COUNT, "1: rate and thresholds met", _DATA)] if thresholds else []),
         fact("users_ran", step.users_ran, COUNT, "the fewest users that ran", _DATA),
         fact("counts", counts, COUNT, "0 where fewer users ran than asked for", _DATA),
@@ -147,19 +155,24 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("judged", judged, WORD, "the thresholds, one by one", "json"),
         *_shown_latencies(step, percentiles),
         *_of_thresholds(judged.rows, percentiles, thresholds),
+        fact("sparse_percentiles", sparse, WORD, "fewer than ten operations beyond them", _DATA),
         fact("remarks", remarks, WORD, "what its figures do not say", "text", title="Remarks"),
     ]
 
 
-def _latencies(name: str, values: Mapping[float, float | None], meaning: str) -> Iterator[Fact]:
+def _latencies(
+    name: str, step: Step, values: Mapping[float, float | None], meaning: str
+) -> Iterator[Fact]:
     for percent, value in values.items():
-        yield fact(f"{name}_{percent_label(percent)}_s", value, LATENCY, meaning, _DATA)
+        found = marked(percent, value, step.operations)
+        yield fact(f"{name}_{percent_label(percent)}_s", found, LATENCY, meaning, _DATA)
 
 
 def _shown_latencies(step: Step, percentiles: Sequence[float]) -> Iterator[Fact]:
     """For people: response times where operations had due times, else service times."""
     for percent in percentiles:
-        label, value = percent_label(percent), step.latencies[percent]
+        label = percent_label(percent)
+        value = marked(percent, step.latencies[percent], step.operations)
         yield fact(label, value, LATENCY, "of the load's latency", "text", title=label)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
 from ssbench.core.text import plural, printable, shortened
 from ssbench.report.model import Report, Row, Table, change_text, time_text
-from ssbench.report.text_layout import note_lines, section_lines
+from ssbench.report.text_layout import note_lines, number_text, section_lines
 
 _MOST_SETTINGS = 20  #: that are named
 _LONGEST_VALUE = 40
@@ -74,8 +74,7 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
         cells = []
         for found in (row["runs"][0], row["runs"][other]):
             value, low, high = (
-                "N/A" if each is None else f"{each / found.unit.divisor:,.{found.unit.digits}f}"
-                for each in (found.value, found.low, found.high)
+                number_text(each, found.unit) for each in (found.value, found.low, found.high)
             )
             cells += [value, _between(low, high)] if wide else [value]
         change = row["changes_against_first"][other - 1]

@@ -11,9 +11,12 @@ from decimal import Decimal
 from typing import Any
 
 from ssbench.core.stats.thresholds import DURATIONS, THROUGHPUTS
-from ssbench.core.text import printable
+from ssbench.core.text import bytes_text, printable
 from ssbench.report.model import (
+    BYTES,
+    COUNT,
     LATENCY,
+    SPARSE_MARK,
     WALL_CLOCK,
     WORD,
     Actual,
@@ -22,6 +25,8 @@ from ssbench.report.model import (
     Note,
     Row,
     Section,
+    Sparse,
+    Unit,
     latency_text,
     percent_text,
     time_text,
@@ -90,14 +95,25 @@ def cell_text(value: Any, column: Column, *, symbol: bool = False) -> str:
         return "yes" if value else "no"
     if unit is WALL_CLOCK:
         return time_text(value)
-    if isinstance(value, int | float) and (unit.digits or unit.divisor != 1):
-        scaled = value / unit.divisor
-        # A latency is a number of nanoseconds: 0.000341 ms rather than 0.000.
-        digits = 6 if unit is LATENCY and 0 < scaled < 0.1 else unit.digits
-        text = f"{round(scaled, digits) + 0.0:.{digits}f}"  # -0.0 + 0.0 is 0.0
-    else:
-        text = printable(str(value))
+    is_number = isinstance(value, int | float) and unit is not WORD
+    text = number_text(value, unit) if is_number else printable(str(value))
     return f"{text} {unit.symbol}" if symbol and unit.symbol else text
+
+
+def number_text(value: float | None, unit: Unit) -> str:
+    """``1,234``, ``12.35``, ``25.3 GB``: a number as people write it, without its unit's symbol;
+    N/A for None."""
+    if value is None:
+        return "N/A"
+    if unit is BYTES:
+        return bytes_text(int(value))
+    scaled = value / unit.divisor
+    if unit is COUNT and value != int(value):
+        return f"{value:,.6g}"
+    # A latency is a number of nanoseconds: 0.000341 ms rather than 0.000.
+    digits = 6 if unit is LATENCY and 0 < scaled < 0.1 else unit.digits
+    mark = SPARSE_MARK if isinstance(value, Sparse) else ""
+    return f"{mark}{round(scaled, digits) + 0.0:,.{digits}f}"  # -0.0 + 0.0 is 0.0
 
 
 def percentile_name(percent: float) -> str:
@@ -108,7 +124,7 @@ _LEAST_OF_UNIT = 0.001  #: of a threshold's unit, until a smaller one is easier 
 
 
 def actual_text(actual: Actual) -> str:
-    """``12.4ms``: six digits, or as many as put it on its side of the limit; in the limit's unit,
+    """``12.4 ms``: five digits, or as many as put it on its side of the limit; in the limit's unit,
     or, below a thousandth of that, in a smaller one."""
     value, limit, unit = actual.value, actual.limit, actual.unit
     if value is None:
@@ -120,11 +136,12 @@ def actual_text(actual: Actual) -> str:
         fitting = [name for name in alike if units[name] <= base]
         unit = max(fitting or [min(units, key=units.__getitem__)], key=units.__getitem__)
         value, limit = base / units[unit], base_limit / units[unit]
-    for digits in range(6, 18):
+    for digits in range(5, 18):
         text = f"{value:.{digits}g}"
         if (float(text) > limit, float(text) < limit) == (value > limit, value < limit):
             break
-    return (f"{Decimal(text):f}" if "e" in text else text) + unit
+    space = "" if unit.startswith("/") else " "
+    return f"{Decimal(text):,f}{space}{unit}".rstrip()
 
 
 def note_lines(notes: Sequence[Note] | None) -> Iterator[str]:

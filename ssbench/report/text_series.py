@@ -72,7 +72,7 @@ def _step(table: Table, row: Row, most: int | None) -> str:
     cells = [cell_text(row[column.key], column) for column, _width in shown]
     for at, (column, width) in enumerate(shown):
         if column.unit is LATENCY and len(cells[at]) >= width:  # from 10 s on
-            cells[at] = f"{row[column.key] / column.unit.divisor:.0f}"
+            cells[at] = f"{row[column.key] / column.unit.divisor:,.0f}"
     cells[0] = f"{row[load.key]:g}"
     if load.key == "users" and not row["counts"]:
         cells[0] = f"{row['users_ran']} of {cells[0]}"

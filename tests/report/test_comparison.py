@@ -218,7 +218,7 @@ def test_only_selected_operations_are_compared() -> None:
 def test_unknown_figures_are_null() -> None:
     found = report(runs.no_results(), runs.one_sample())
     rate = found["total"]["figures"]["operations_per_s"]
-    assert rate["runs"][0] == {"value": None, "low": None, "high": None}
+    assert rate["runs"][0] == {"value": None, "low": None, "high": None, "sparse": False}
     (change,) = rate["changes_against_first"]
     assert change == {
         "ratio": None, "low": None, "high": None, "verdict": "unknown", "other_work": False,

@@ -52,7 +52,7 @@ def test_of_a_long_table_the_first_rows_are_shown_and_the_others_counted() -> No
     report = of_series(settings, [step(load) for load in range(1, 3004)])
     text = render(report, "markdown")
     assert text.endswith("\n\n1,003 more rows are left out; `--json` has them.\n")
-    assert "\n| 2000 | " in text
+    assert "\n| 2,000 | " in text
     assert "\n| 2001 | " not in text
     assert "and 1003 more rows (--json has all)" in render_html(report, "plotly.js")
 

@@ -15,7 +15,9 @@ from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ, REMOVE
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.steps import Step
 from ssbench.core.stats.thresholds import Threshold
+from ssbench.report import of_run, render_html
 from ssbench.report.model import (
     BYTES,
     COUNT,
@@ -29,8 +31,10 @@ from ssbench.report.model import (
     Actual,
     Column,
     Distribution,
+    Sparse,
     Unit,
 )
+from ssbench.report.series import SeriesSettings, of_series
 from ssbench.report.text_layout import cell_text
 from tests.golden import compare, legacy
 from tests.report import runs
@@ -171,8 +175,9 @@ TAKEN = Distribution(2, 0, 0, 5e6, 9e6, 7e6, 2e6, {50.0: 5e6, 99.9: 9e6, 100.0: 
         (None, LATENCY, "N/A", "N/A"),
         (True, WORD, "yes", "yes"),
         (False, COUNT, "no", "no"),
-        (12_345, COUNT, "12345", "12345"),
-        (12_345, BYTES, "12345", "12345 B"),
+        (12_345, COUNT, "12,345", "12,345"),
+        (0.25, COUNT, "0.25", "0.25"),
+        (12_345, BYTES, "12.3 kB", "12.3 kB"),
         ("a\x1b[2J", WORD, "a\\x1b[2J", "a\\x1b[2J"),
         (12.34, RATE, "12.3", "12.3 operations/s"),
         (5_678_000, THROUGHPUT, "5.68", "5.68 MB/s"),
@@ -182,11 +187,12 @@ TAKEN = Distribution(2, 0, 0, 5e6, 9e6, 7e6, 2e6, {50.0: 5e6, 99.9: 9e6, 100.0: 
         (99_999, LATENCY, "0.099999", "0.099999 ms"),
         (100_000, LATENCY, "0.100", "0.100 ms"),
         (12_345_678, LATENCY, "12.346", "12.346 ms"),
+        (Sparse(12_345_678), LATENCY, "~12.346", "~12.346 ms"),
         (0.04, SECONDS, "0.0", "0.0 s"),
         (-0.04, SECONDS, "0.0", "0.0 s"),
         (-0.06, SECONDS, "-0.1", "-0.1 s"),
         (61, WALL_CLOCK, "1970-01-01 00:01:01 UTC", "1970-01-01 00:01:01 UTC"),
-        (Actual(12.4, 50, "ms"), WORD, "12.4ms", "12.4ms"),
+        (Actual(12.4, 50, "ms"), WORD, "12.4 ms", "12.4 ms"),
         (Actual(None, 50, "ms"), WORD, "N/A", "N/A"),
         (TAKEN, LATENCY, *["50% 5.000 ms, 99.9% 9.000 ms, max 9.000 ms"] * 2),
     ],
@@ -195,6 +201,34 @@ def test_a_value_is_shown_in_its_unit(value: Any, unit: Unit, text: str, with_un
     column = Column("key", unit, "what it is")
     assert cell_text(value, column) == text
     assert cell_text(value, column, symbol=True) == with_unit
+
+
+@pytest.mark.parametrize(
+    ("count", "sparse"),
+    [(37, ["95", "99", "99.9"]), (999, ["99", "99.9"]), (1000, ["99.9"]), (10_000, [])],
+)
+def test_a_percentile_with_fewer_than_ten_operations_beyond_it_is_marked(
+    count: int, sparse: list[str]
+) -> None:
+    """In every format, by the same rule; --classic stays as 0.3.9 was."""
+    rows = [runs.result(n, READ, last_byte_ns=5 * runs.MS) for n in range(count)]
+    records = [runs.header(), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4), runs.batch(rows)]
+    stats = RunStats.of([*records, runs.footer()])
+    total = runs.as_json(stats)["total"]["last_byte_latency"]
+    assert total["sparse_percentiles"] == sparse
+    assert runs.as_csv(stats)["total_sparse_pctiles"] == " ".join(sparse)
+    legend = "marks a percentile with fewer than ten operations beyond it"
+    for form, mark in (("text", "~5.000 ms"), ("wide", "~5.000 ms"), ("markdown", r"\~5.000")):
+        shown = render(form, stats)
+        assert (mark in shown) is (legend in shown) is bool(sparse), form
+    assert "~" not in render("classic", stats)
+    (step,) = of_series(
+        SeriesSettings("own", "users", (50.0, 95.0, 99.0, 99.9, 100.0)),
+        [Step.of(stats, 4, "x.gz", (50.0, 95.0, 99.0, 99.9, 100.0))],
+    )[""]["steps"].rows
+    assert step["sparse_percentiles"] == sparse
+    page = render_html(of_run(stats))
+    assert (">~5.000<" in page) is (legend in page) is bool(sparse)
 
 
 def test_a_time_of_day_is_cut_not_rounded() -> None:

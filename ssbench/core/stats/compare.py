@@ -24,6 +24,7 @@ from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.tally import Tally
+from ssbench.core.stats.thresholds import ENOUGH_BEYOND
 
 #: Of ten figures of two like runs a 95 % interval each would call one different in a third of all
 #: cases; at 99 % it is one case in ten or fewer.
@@ -34,7 +35,6 @@ PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9)
 #: percentiles off by up to 0.1 %.
 SMALLEST_CHANGE = 0.002
 ENOUGH_SECONDS = 10
-ENOUGH_BEYOND = 10  #: values on either side of a percentile; with fewer it hangs on single ones
 
 _NO_HEADER = RunHeader("", 0.0, "", {}, {}, {}, 0, "")
 #: Measure -> its attribute of Second, and that of Tally.

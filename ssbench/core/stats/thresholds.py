@@ -22,6 +22,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ssbench.core.stats.tally import Tally
 
 RELATIVE_ERROR = 2.0**-12  #: of a percentile: core.stats.histogram's, which needs numpy
+ENOUGH_BEYOND = 10  #: values beyond a percentile; with fewer it hangs on single ones
 
 Number = int | float | Fraction
 
@@ -151,6 +153,12 @@ def latency_of(name: str, tally: Tally) -> str | None:
     return _LATENCIES[match[1]] or ("response" if tally.response.histogram.count else "last_byte")
 
 
+def is_sparse(percent: float, count: int) -> bool:
+    """Whether fewer than ``ENOUGH_BEYOND`` of so many values are beyond that percentile. The
+    maximum (100) is exact."""
+    return percent < 100 and round(count * (100 - percent) / 100, 6) < ENOUGH_BEYOND
+
+
 def percent_of(name: str) -> float | None:
     """99.9 for ``service_p99.9``; None if it is no percentile."""
     match = LATENCY.fullmatch(name)
@@ -264,10 +272,15 @@ class Threshold(Struct, frozen=True):
             return ThresholdResult(
                 self, None, passed=False, latency=latency, why=self._nothing(stats)
             )
-        passed = self.allows(actual)
-        verdict = ThresholdResult(self, float(actual), passed=passed, latency=latency)
+        percent = percent_of(self.metric)
+        sparse = False
+        if latency is not None and percent is not None:
+            sparse = is_sparse(percent, getattr(tally, latency).histogram.count)
+        verdict = ThresholdResult(
+            self, float(actual), passed=self.allows(actual), latency=latency, sparse=sparse
+        )
         if self.operator == "==" and verdict.borderline:
-            return ThresholdResult(self, float(actual), passed=True, latency=latency)
+            return replace(verdict, passed=True)
         return verdict
 
     def _part(self, stats: RunStats) -> Tally:
@@ -312,6 +325,7 @@ class ThresholdResult(Struct, frozen=True):
     passed: bool
     latency: str | None = None  #: attribute of Tally, if a latency was judged
     why: str = ""  #: why ``actual`` is None
+    sparse: bool = False  #: whether it is a percentile with too few operations beyond it
 
     @property
     def borderline(self) -> bool:
