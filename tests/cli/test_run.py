@@ -73,7 +73,7 @@ def refused_container(self: Any, name: str, changing: Callable[[], None]) -> Con
 
 
 FAILED_STARTS: dict[str, tuple[int, type, str, object, ExitStatus]] = {
-    "no worker": (0, Master, "wait_for_workers", None, ExitStatus.FAILED),
+    "no worker": (0, Master, "wait_for_workers", None, ExitStatus.WORKERS_LOST),
     "Ctrl-C while it waits": (
         0, Master, "wait_for_workers", interrupt_at_once, ExitStatus.INTERRUPTED,
     ),

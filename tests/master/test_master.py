@@ -632,7 +632,7 @@ class Tokens:
             if tokens[-1] != self.good:
                 raise StorageError(ErrorKind.UNAUTHORIZED, "401 Unauthorized", status=401)
             now = time.perf_counter_ns()
-            return Timing(now, now, now, 0, 200)
+            return Timing(now, now, now, job.size, 200)
 
         storage.set_credentials = set_credentials  # type: ignore[method-assign]
         storage.actions = dict.fromkeys(OPERATIONS, act)
