@@ -117,10 +117,10 @@ class Connection:
     """One connection; serves one request at a time."""
 
     __slots__ = (
-        "_abort_cause", "_any_sent", "_arrived_ns", "_buffer", "_early", "_in_head", "_interim",
-        "_name", "_read_head", "_recv_into", "_response_started", "_send", "_send_parts",
-        "_shared", "_url", "alive", "deadline_ns", "idle_ns", "last", "last_active_ns",
-        "reusable", "stream",
+        "_abort_cause", "_any_sent", "_arrived_ns", "_broken", "_buffer", "_early", "_in_head",
+        "_interim", "_name", "_read_head", "_received", "_recv_into", "_response_started", "_send",
+        "_send_parts", "_shared", "_url", "alive", "deadline_ns", "idle_ns", "last",
+        "last_active_ns", "reusable", "stream",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, shared: EndpointState) -> None:
@@ -140,6 +140,9 @@ class Connection:
         self._recv_into, self._arrived_ns = stream.recv_into, stream.arrived_ns
         self._any_sent = True  #: the kernel accepted a byte of the request in flight
         self._response_started = False  #: received a byte of the current response
+        #: Head of the response whose body is being received, and when it came; None: there is none.
+        self._broken: tuple[Head, int] | None = None
+        self._received = 0  #: bytes of a body that broke off
         self._in_head = False  #: reading the head of a response that arrived in pieces
         self._early = bytearray()  #: response bytes received during the upload
         self._interim = 0  #: 1xx responses during the upload
@@ -206,10 +209,12 @@ class Connection:
             else:
                 if now < 0:
                     now = self.stream.resolve_late(now, count)
+                self._broken = response, now
                 first, last = self._count_body(length, count - end, now, None, longest)
+                self._broken = None
                 self.stream.count_segments()  # a body this long took more than one receive
         except (OSError, BadResponse, ConnectionClosed) as error:
-            raise self._failure(error, len(head) + (upload.size if upload else 0)) from error
+            raise self._failure(error, len(head), upload.size if upload else 0) from error
         if upload is None:
             moved = length
         return _timing(Timing, (now, first, last, moved, status, identifier, self._url, 0, 0, ()))
@@ -379,6 +384,7 @@ class Connection:
             # It came before the request, and is no response to it (RFC 9112, 9.2): proxies send it
             # when they close a connection that was idle for long.
             raise self._closed_idle()
+        self._broken, self._received = (head, now), 0
         self.reusable = self.reusable and head.keep
         body = memoryview(held)[head.end :]
         add = None
@@ -409,6 +415,7 @@ class Connection:
             self._shared.bodiless_patterns.learn(bytes(held[: head.end]))
         elif isinstance(collector, RangeCollector):
             self._shared.range_patterns.learn(bytes(held[: head.end]))
+        self._broken = None
         moved = upload.size if upload is not None else received
         return Timing(now, first, last, moved, head.status, head.transaction_id, self._url)
 
@@ -460,26 +467,31 @@ class Connection:
             returned time of the first byte has the same sign convention; that of the last byte is
             always positive.
         """
+        self._received = got
         check_length(length, longest)
         left = length - got
         if left < 0:
             raise BadResponse(f"{-left} bytes more than the announced {length}")
         first = now if got else 0
         discard, view = self.stream.discard, memoryview(self._buffer)
-        while left:
-            count = discard(left) if add is None else self._recv_into(view[:left])
-            now = self._arrived_ns()
-            if not count:
-                raise ConnectionClosed(
-                    ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes"
-                )
-            if add is not None:
-                add(view[:count])
-            if longest:
-                self.alive = True
-            if not first:
-                first = now if now >= 0 else self.stream.resolve_late(now, count)
-            left -= count
+        try:
+            while left:
+                count = discard(left) if add is None else self._recv_into(view[:left])
+                now = self._arrived_ns()
+                if not count:
+                    raise ConnectionClosed(
+                        ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes"
+                    )
+                if add is not None:
+                    add(view[:count])
+                if longest:
+                    self.alive = True
+                if not first:
+                    first = now if now >= 0 else self.stream.resolve_late(now, count)
+                left -= count
+        except (OSError, ConnectionClosed):
+            self._received = length - left
+            raise
         return first, abs(now)
 
     def _unsized_body(
@@ -502,6 +514,7 @@ class Connection:
                     first = first or last
                     received += len(part)
                     check_length(received, longest)
+                    self._received = received
                     if add is not None:
                         add(part)
             if chunks is not None and chunks.done:
@@ -520,10 +533,10 @@ class Connection:
             raise BadResponse(f"{chunks.rest} bytes behind the last chunk")
         return received, first or now, abs(last)
 
-    def _failure(self, error: Exception, length: int) -> StorageError:
+    def _failure(self, error: Exception, head_length: int, uploaded: int) -> StorageError:
         """The StorageError of a failed request.
 
-        :param length: bytes of the request, including its body.
+        :param head_length: bytes of the request without its body; ``uploaded``: those of its body.
         """
         if self._abort_cause is not None:
             kind, why = self._abort_cause
@@ -542,10 +555,22 @@ class Connection:
         if kind is ErrorKind.RESET and not self._response_started and self._abort_cause is None:
             ended = isinstance(error, ConnectionClosed)  # by a FIN, not by a RST
             never_received = not self._any_sent or (
-                ended and self.stream.never_acknowledged(length)
+                ended and self.stream.never_acknowledged(head_length + uploaded)
             )
             return Disconnected(detail, never_received=never_received)
-        return StorageError(kind, detail)
+        return StorageError(kind, detail, timing=self._timing_of_broken(uploaded))
+
+    def _timing_of_broken(self, uploaded: int) -> Timing | None:
+        """What there was of a response that broke in its body; None: not even a head.
+
+        :param uploaded: bytes of the request's body.
+        """
+        if self._broken is None:
+            return None
+        (head, at_ns), self._broken = self._broken, None
+        moved = uploaded or (self._received if head.status < 300 else 0)
+        now_ns = perf_counter_ns()
+        return Timing(at_ns, now_ns, now_ns, moved, head.status, head.transaction_id, self._url)
 
     def __repr__(self) -> str:
         return f"<Connection to {self._name}, {'idle' if self.deadline_ns == IDLE else 'busy'}>"

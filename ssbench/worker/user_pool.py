@@ -427,6 +427,8 @@ class UserPool:
         error: StorageError | None,
     ) -> Row:
         first_ns = headers_ns = NONE_NS
+        # What came of a response that broke off may be a page, and no content.
+        moved = timing.bytes_moved if timing and row_of(job.operation).moves_content else 0
         took_ns = self._clock() - start_ns
         if timing is not None:
             headers_ns = duration_ns(timing.headers_ns, start_ns)
@@ -437,7 +439,7 @@ class UserPool:
         return (
             job.number, job.operation, job.size_class, job.object, job.due_ns,
             start_ns - self._origin_ns, headers_ns, first_ns, took_ns,
-            timing.bytes_moved if timing else 0,
+            moved,
             *attempts.counters, renewals, timing.url if timing else 0,
             timing.status if timing else (error.status if error else 0),
             int(kind), attempts.unknown if error else 0,

@@ -187,6 +187,7 @@ def resetting(*said: bytes) -> Script:
     return script
 
 
+IDENTIFIED = b"HTTP/1.1 200 OK\r\nX-Trans-Id: tx1\r\nContent-Length: 100\r\n\r\n"
 FAULTS: dict[str, tuple[Script, ErrorKind, str]] = {
     "closed at once": (lambda peer: None, ErrorKind.DISCONNECTED, "reset|closed unanswered"),
     "closed unanswered": (
@@ -220,6 +221,22 @@ def test_each_fault_has_its_error_kind(fault: str) -> None:
     error = failure(script)
     assert (error.kind, error.sent, error.status) == (kind, True, 0)
     assert re.search(words, error.detail)
+
+
+@pytest.mark.parametrize(("script", "moved"), [
+    (saying(IDENTIFIED + b"half"), 4),
+    (resetting(IDENTIFIED + b"half"), 4),
+    (saying(IDENTIFIED + b"x" * 60, b"y" * 30), 90),
+    (saying(IDENTIFIED), 0),
+    (saying(CHUNKED.replace(b"\r\n", b"\r\nX-Trans-Id: tx1\r\n", 1), b"5\r\nhal"), 3),
+    (saying(IDENTIFIED.replace(b"200 OK", b"503 No"), b"half"), 0),  # a page is no content
+])  # fmt: skip
+def test_a_response_that_breaks_in_its_body_is_recorded(script: Script, moved: int) -> None:
+    timing = failure(script).timing
+    assert timing is not None
+    assert timing.status in (200, 503)
+    assert (timing.transaction_id, timing.bytes_moved) == (b"tx1", moved)
+    assert abs(timing.headers_ns) <= timing.last_byte_ns
 
 
 def test_endless_headers_are_an_error() -> None:

@@ -33,14 +33,14 @@ K = ErrorKind
 FAULTS: dict[str, dict[str, Fault]] = {
     "reset in the middle of an answer": {
         "in the head": Fault(saying(OK[:20], then=reset), K.RESET, "reset by peer"),
-        "in the body": Fault(saying(START, b"half", then=reset), K.RESET, "reset by peer"),
+        "in the body": Fault(saying(START, b"half", then=reset), K.RESET, "reset by peer", 200),
     },
     "closed, or half closed, in the middle of an answer": {
         "in the head": Fault(saying(OK[:20]), K.RESET, "closed in the headers"),
-        "in the body": Fault(saying(START, b"half"), K.TRUNCATED, "4 of 1000 body"),
+        "in the body": Fault(saying(START, b"half"), K.TRUNCATED, "4 of 1000 body", 200),
         "half closed": Fault(
-            saying(START, b"halves", then=half_close), K.TRUNCATED, "6 of 1000 body"),
-        "in a chunk": Fault(saying(CHUNKED, b"5\r\nhal"), K.TRUNCATED, "3 body bytes"),
+            saying(START, b"halves", then=half_close), K.TRUNCATED, "6 of 1000 body", 200),
+        "in a chunk": Fault(saying(CHUNKED, b"5\r\nhal"), K.TRUNCATED, "3 body bytes", 200),
     },
     "stalls": {
         "unanswered": Fault(stall, K.NETWORK_TIMEOUT, SILENT),
@@ -49,7 +49,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
     },
     "stalls in the body": {
         "in the body": Fault(
-            saying(START, b"half", then=stall), K.NETWORK_TIMEOUT, SILENT),
+            saying(START, b"half", then=stall), K.NETWORK_TIMEOUT, SILENT, 200),
     },
     "garbage instead of HTTP": {
         "TLS": Fault(saying(b"\x15\x03\x03\0\x02\r\n\r\n"), K.PROTOCOL, r"'\\x15"),
@@ -76,8 +76,8 @@ FAULTS: dict[str, dict[str, Fault]] = {
             dripping(b"", b"HTTP/1.1 102 Wait\r\n\r\n"), K.NETWORK_TIMEOUT, UNFINISHED),
     },
     "wrong Content-Length": {
-        "too long": Fault(saying(START, b"short"), K.TRUNCATED, "5 of 1000 body"),
-        "too short": Fault(saying(START + b"x" * 1001), K.PROTOCOL, "1 bytes more"),
+        "too long": Fault(saying(START, b"short"), K.TRUNCATED, "5 of 1000 body", 200),
+        "too short": Fault(saying(START + b"x" * 1001), K.PROTOCOL, "1 bytes more", 200),
         "negative": Fault(
             saying(OK + b"Content-Length: -1000\r\n\r\n"), K.PROTOCOL, "no number: '-1000'"),
         "twice": Fault(
@@ -87,27 +87,29 @@ FAULTS: dict[str, dict[str, Fault]] = {
             saying(OK + b"Content-Length: many\r\n\r\n"), K.PROTOCOL, "no number: 'many'"),
         "a petabyte": Fault(
             flooding(OK + b"Content-Length: 999999999999999999\r\n\r\n", BLOCK), K.OVERLONG,
-            "a body of more"),
+            "a body of more", 200),
     },
     "a body after 204 and 304": {
-        "204": Fault(saying(b"HTTP/1.1 204 No\r\n\r\nbodies"), K.PROTOCOL, "6 bytes more"),
-        "304": Fault(saying(b"HTTP/1.1 304 No\r\n\r\nbody"), K.PROTOCOL, "4 bytes more"),
+        "204": Fault(saying(b"HTTP/1.1 204 No\r\n\r\nbodies"), K.PROTOCOL, "6 bytes more", 204),
+        "304": Fault(saying(b"HTTP/1.1 304 No\r\n\r\nbody"), K.PROTOCOL, "4 bytes more", 304),
     },
     "chunks, or a body, without end": {
         "chunks": Fault(
-            flooding(CHUNKED, b"10000\r\n%b\r\n" % BLOCK), K.OVERLONG, "a body of more"),
-        "tiny chunks": Fault(flooding(CHUNKED, b"1\r\nx\r\n" * 9999), K.PROTOCOL, "few bytes"),
+            flooding(CHUNKED, b"10000\r\n%b\r\n" % BLOCK), K.OVERLONG, "a body of more", 200),
+        "tiny chunks": Fault(flooding(CHUNKED, b"1\r\nx\r\n" * 9999), K.PROTOCOL, "few bytes", 200),
         "one chunk": Fault(
-            flooding(CHUNKED + b"f" * 15 + b"\r\n", BLOCK), K.OVERLONG, "a body of more"),
-        "until close": Fault(flooding(OK + b"\r\n", BLOCK), K.OVERLONG, "a body of more"),
+            flooding(CHUNKED + b"f" * 15 + b"\r\n", BLOCK), K.OVERLONG, "a body of more", 200),
+        "until close": Fault(flooding(OK + b"\r\n", BLOCK), K.OVERLONG, "a body of more", 200),
     },
     "broken chunks": {
-        "a size without end": Fault(flooding(CHUNKED, b"0" * 999), K.PROTOCOL, "size line is too"),
-        "an extension": Fault(flooding(CHUNKED + b"1;", BLOCK), K.PROTOCOL, "size line is too"),
+        "a size without end": Fault(
+            flooding(CHUNKED, b"0" * 999), K.PROTOCOL, "size line is too", 200),
+        "an extension": Fault(
+            flooding(CHUNKED + b"1;", BLOCK), K.PROTOCOL, "size line is too", 200),
         "trailers": Fault(
             flooding(CHUNKED + b"0\r\n", b"X: y\r\n" * 999), K.PROTOCOL,
-            "trailers of more than 65536 bytes"),
-        "no size": Fault(saying(CHUNKED + b"hello\r\n"), K.PROTOCOL, "no chunk size"),
+            "trailers of more than 65536 bytes", 200),
+        "no size": Fault(saying(CHUNKED + b"hello\r\n"), K.PROTOCOL, "no chunk size", 200),
     },
     "a redirect": {
         "301": Fault(

@@ -10,7 +10,7 @@ from tests.e2e.faults.matrix import Row
 from tests.fakes.hostile_swift import HostileSwift
 from tests.fakes.server_behaviours import START, saying
 
-CUT = Fault(saying(START, b"half"), ErrorKind.TRUNCATED, "4 of 1000 body")
+CUT = Fault(saying(START, b"half"), ErrorKind.TRUNCATED, "4 of 1000 body", 200)
 MANY = 5000
 USERS = 4
 

@@ -30,6 +30,7 @@ K = ErrorKind
 READS = {"crud_profile": [0, 1, 0, 0]}
 #: 80 operations a second, for 5 s.
 LASTING = {**READS, "operation_count": 400, "think_time": 0.05}
+TOO_SLOW = "took too long"
 WELL = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 UNAVAILABLE = b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"
 UNAUTHORIZED = b"HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno"
@@ -38,9 +39,9 @@ UNAUTHORIZED = b"HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno"
 @pytest.mark.fault("store: slow-loris, a byte a second, with --operation-timeout")
 def test_answers_in_single_bytes(commands: Commands, row: Row) -> None:
     faults = {
-        "length": Fault(dripping(START, b"x", 1), K.OPERATION_TIMEOUT, "took too long"),
-        "chunks": Fault(dripping(CHUNKED, b"1\r\nx\r\n", 1), K.OPERATION_TIMEOUT, "took too long"),
-        "close": Fault(dripping(OK + b"\r\n", b"x", 1), K.OPERATION_TIMEOUT, "took too long"),
+        "length": Fault(dripping(START, b"x", 1), K.OPERATION_TIMEOUT, TOO_SLOW, 200),
+        "chunks": Fault(dripping(CHUNKED, b"1\r\nx\r\n", 1), K.OPERATION_TIMEOUT, TOO_SLOW, 200),
+        "close": Fault(dripping(OK + b"\r\n", b"x", 1), K.OPERATION_TIMEOUT, TOO_SLOW, 200),
         "well": None,
     }
     with HostileSwift({name: fault and fault.behaviour for name, fault in faults.items()}) as swift:
@@ -168,7 +169,8 @@ def test_bytes_after_a_response(bench: Bench, row: Row) -> None:
     # The next request on that connection meets them: one failure for each.
     behaviours = {"garbage": saying(WELL, b"and more\r\n\r\n", then=keep), "well": None}
     with HostileSwift(behaviours) as swift:
-        ended = bench.run(swift, **READS, operation_count=40, user_count=1).fine()
+        sizes = [{"name": "tiny", "size_min": 2, "size_max": 2}]
+        ended = bench.run(swift, **READS, operation_count=40, user_count=1, sizes=sizes).fine()
         account = row.accounted(ended.stats)
         # That request may take the turn of one on a sound connection.
         assert 10 <= account.failed <= swift.struck["garbage"]

@@ -61,11 +61,11 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
     "an answer to an upload without end": {
         "body": Fault(
             reading(SIZE - 99_999, then=flooding(OK + b"\r\n", b"x" * 65536)),
-            K.OVERLONG, "a body of more"),
+            K.OVERLONG, "a body of more", 200),
         "well": None,
         "drip": Fault(
             reading(SIZE - 99_999, then=dripping(OK + b"Content-Length: 99\r\n\r\n")),
-            K.NETWORK_TIMEOUT, SILENT),
+            K.NETWORK_TIMEOUT, SILENT, 200),
     },
 }  # fmt: skip
 

@@ -46,9 +46,9 @@ def all_told(ended: Ended, proxy: BreakingProxy, faults: dict[str, Fault | None]
 def test_broken_reads_have_a_cause(store: Store, commands: Commands, row: Row) -> None:
     faults: dict[str, Fault | None] = {
         "cut in the headers": Fault(saying(OK[:20]), K.RESET, "closed in the headers"),
-        "cut in the body": Fault(saying(START, b"half"), K.TRUNCATED, "4 of 1000 body"),
+        "cut in the body": Fault(saying(START, b"half"), K.TRUNCATED, "4 of 1000 body", 200),
         "well": None,
-        "too long": Fault(saying(START + b"x" * 1001), K.PROTOCOL, "1 bytes more"),
+        "too long": Fault(saying(START + b"x" * 1001), K.PROTOCOL, "1 bytes more", 200),
         "page": Fault(
             saying(OK + b"Content-Length: 26\r\n\r\n<html>Please log in</html>", then=keep),
             K.WRONG_LENGTH,
