@@ -93,7 +93,8 @@ class JobCounts(Struct):
     failed: int = 0
     lost: int = 0
     withdrawn: int = 0
-    #: Jobs sent again, or withdrawn, that a worker may have started: its ack did not arrive.
+    #: Jobs sent again, or withdrawn, that a silent or lost worker may have started: its ack did not
+    #: arrive.
     doubtful: int = 0
     corrupt: int = 0  #: failed jobs with wrong content
     #: Messages of results for jobs that their sender did not hold, and malformed ones.
@@ -494,7 +495,10 @@ class Dispatcher(Struct):
                 sent.uncounted = True
                 self._loads[group].in_transit -= len(sent.jobs)
             if age_ns > self.registry.timeout_ns:
-                self.counts.doubtful += len(sent.jobs)
+                # Busy workers read their sockets late, and return what is as old as that: only one
+                # that is silent may have read it in time, and be unable to say so.
+                if sent.doubtful or self.registry.any_silent(now_ns):
+                    self.counts.doubtful += len(sent.jobs)
                 self._put_back(self._pop_sent(number)[1])
         for incarnation in [i for i, held in self._held.items() if held]:
             if self._results_lost(incarnation, now_ns):

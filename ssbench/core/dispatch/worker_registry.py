@@ -290,6 +290,12 @@ class WorkerRegistry:
         """Workers without a heartbeat for the timeout, which are to be dropped."""
         return [w for w in self.workers.values() if now_ns - w.fresh_ns > self.timeout_ns]
 
+    def any_silent(self, now_ns: int) -> bool:
+        """Whether a worker may be stopped or cut off: it has sent no heartbeat for three seconds,
+        or half of the timeout if that is less."""
+        longest_ns = min(SILENT_NS, self.timeout_ns // 2)
+        return any(now_ns - worker.fresh_ns > longest_ns for worker in self.workers.values())
+
     def allocate_users(self) -> None:
         """Split the users over the workers in proportion to their concurrency.
 

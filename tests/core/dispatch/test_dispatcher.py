@@ -296,17 +296,21 @@ def test_jobs_of_a_lost_worker_are_lost() -> None:
     fleet.check()
 
 
-def test_an_unacknowledged_batch_is_sent_again_under_new_numbers() -> None:
+@pytest.mark.parametrize("silent", [False, True])
+def test_an_unacknowledged_batch_is_sent_again_under_new_numbers(silent: bool) -> None:
+    """Only a worker that is silent may have started it; a busy one has not read it."""
     fleet = Fleet(100)
     stuck, other = fleet.hello("stuck", 1), fleet.hello("other", 1)
     first = fleet.send(stuck)
-    for _ in range(11):
+    for waited_s in range(11):
         fleet.heartbeat(other)
-        fleet.heartbeat(stuck)
+        if not silent or waited_s < 6:
+            fleet.heartbeat(stuck)
         fleet.wait(1)
     second = fleet.send(other)
     assert first is not None
     assert second is not None
+    assert fleet.dispatcher.counts.doubtful == (len(first.jobs) if silent else 0)
     assert [job.object for job in second.jobs] == [job.object for job in first.jobs]
     assert not {job.number for job in second.jobs} & {job.number for job in first.jobs}
     # The stuck one wakes up and does them after all: those results are refused.
