@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -140,6 +141,8 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
         check_writable(path, "--csv-dir:")
     stop = Stop()
     rates: dict[str, float] = {}
+    begun: list[BenchConfig] = []
+    partial_s: dict[str, float] = {}  # of a step that was interrupted, how long it ran
     reasons: dict[ExitStatus, str] = {}
     try:
         with (
@@ -153,12 +156,13 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
                 steps[0].config.run, scenarios, stack, [lines, progress], stop, is_series=True
             )
             for step in steps:
-                pause(session, step.pause_s)
+                pause(session, step.pause_s, step.name)
                 if stop.requested:
                     reasons.setdefault(ExitStatus.INTERRUPTED, stop.reason)
                     break
                 session.start_run(step.name)
                 lines.config = step.config
+                begun.append(step.config)
                 try:
                     result, emptied = run_in(session, step.config)
                 except SsbenchError as error:
@@ -167,6 +171,8 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
                     reasons.setdefault(error.exit_status, f"{step.name}: {error}")
                     break
                 rates[step.name] = rate_of(result)
+                if stop.requested:
+                    partial_s[step.name] = result.outcome.seconds
                 tell_outcome(step.config, result, emptied)
                 csv = outputs[step.name]
                 session.meanwhile(partial(write_outputs, csv, None, step.config, result))
@@ -177,7 +183,15 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
         raise
     finally:
         if rates:
-            write_result(suite_table(steps, rates))
+            write_result(suite_table(steps, rates, partial_s))
+        removed = {
+            step.config.container
+            for step in steps
+            if step.config.method.removes and step.name in rates
+        }
+        for config in begun if not ns.noop else ():
+            if config.method.uploads and config.container not in removed:
+                tell(remaining(config, config.count))
     return tell_status(reasons)
 
 
@@ -191,14 +205,22 @@ def _suite_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> SuiteCo
     )
 
 
-def suite_table(steps: Sequence[SuiteStep], rates: Mapping[str, float]) -> Iterator[str]:
-    """The rates per second beside those of Hummingbird and Swift; empty for steps not run."""
+def suite_table(
+    steps: Sequence[SuiteStep], rates: Mapping[str, float], partial_s: Mapping[str, float] = {}
+) -> Iterator[str]:
+    """The rates per second beside those of Hummingbird and Swift; empty for steps not run.
+
+    :param partial_s: name of each interrupted step -> seconds that it ran.
+    """
     yield "\nSuccesses per second\n"
     yield f"{'step':<12}{'this run':>12}{'Hummingbird':>13}{'Swift':>8}\n"
     for step in steps:
         rate = f"{rates[step.name]:.0f}" if step.name in rates else ""
         then = step.series.hummingbird[step.number], step.series.swift[step.number]
-        yield f"{step.name:<12}{rate:>12}{then[0]:>13}{then[1]:>8}\n"
+        mark = "  *" if step.name in partial_s else ""
+        yield f"{step.name:<12}{rate:>12}{then[0]:>13}{then[1]:>8}{mark}\n"
+    for name, seconds in partial_s.items():
+        yield f"* {name} was interrupted after {seconds:.1f} s: its rate is that of a part\n"
     yield (
         "Hummingbird and Swift: on 5 hosts, 225 disks; 10,000,000 objects of 4 KiB, 1,000,000 of"
         " 1 MiB;\n250 users, mixed 50 users of each operation for 2 hours\n"
@@ -233,11 +255,27 @@ def tell_outcome(config: BenchConfig, result: RunResult, emptied: EmptiedContain
         example = result.outcome.example
         because = f"; the first error: {printable(example)}" if example else ""
         tell(f"WARNING: {counts.failed:,} of {sent:,} {_unit(config)} failed{lost}{because}")
+    is_noop, is_cut = config.run.is_noop, ExitStatus.INTERRUPTED in result.reasons
+    if emptied is None and is_cut and config.method.removes and not is_noop:
+        tell(remaining(config, counts.sent if config.method.is_mixed else config.count))
     if emptied is not None:
         for reason, kept in emptied.kept.items():
             tell(f"Left alone: {plural(kept, 'container')}: {reason}")
-        if not config.run.is_noop:
+        if not is_noop:
             say(f"Deleted {plural(emptied.deleted, 'emptied container')}.")
+
+
+def remaining(config: BenchConfig, count: int) -> str:
+    """What an interrupted run left, and the command that deletes it.
+
+    :param count: of the objects that may be there.
+    """
+    names = shlex.join([config.container, config.prefix])
+    return (
+        f"Left: {plural(config.containers, 'container')} {printable(config.container)}..., with"
+        f" objects. To delete them: ssbench-master bench delete {names}"
+        f" --containers {config.containers} --count {count}"
+    )
 
 
 def write_outputs(

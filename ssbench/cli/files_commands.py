@@ -19,14 +19,18 @@ _READ_BUFFER, _BUFFER = 8 << 10, 4 << 20  #: as in the tables that this command 
 
 
 def gen_files(ns: argparse.Namespace) -> ExitStatus:
-    generate(ns.folder, ns.count, ns.total)
+    with make_progress(quiet=ns.quiet) as progress:
+        generate(ns.folder, ns.count, ns.total, progress.wait_for)
+        progress.wait_for("")
     say(f"{printable(ns.folder)}: {plural(ns.count, 'file')}, {_size(ns.total)}")
     return ExitStatus.OK
 
 
 def diff_dirs(ns: argparse.Namespace) -> ExitStatus:
     """Compare two folders; FAILED if they differ."""
-    found = first_difference(ns.first, ns.second)
+    with make_progress(quiet=ns.quiet) as progress:
+        found = first_difference(ns.first, ns.second, progress.wait_for)
+        progress.wait_for("")
     if found:
         say(found)
     return ExitStatus.FAILED if found else ExitStatus.OK
@@ -40,7 +44,7 @@ def bench_files(ns: argparse.Namespace) -> ExitStatus:
     config = _config(ns)
     has_head = has_failed = False
     step, stop = None, Stop()
-    with Signals(stop, hold=True), make_progress("none", quiet=True) as progress:
+    with Signals(stop, hold=True), make_progress(quiet=ns.quiet, brief=True) as progress:
         for step in measure(config, [progress], stop):
             cells = _cells(config, step)
             if not has_head:

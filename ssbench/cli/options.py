@@ -562,8 +562,8 @@ _BENCH_RUN = (
     *_without(_HOW, "keep_objects", "existing", "verify"),
     _RETRIES_OF_RUN, *_ERRORS, _BENCH_HEADER,
     *_OWN_FILE,
-    row("--progress", "progress", str, _RESULTS, "also show the progress on standard error",
-        default="none", choices=PROGRESS),
+    row("--progress", "progress", str, _RESULTS, "the progress on standard error, beside the lines "
+        "of nectar", default="live", choices=PROGRESS),
     replace(_THRESHOLD, brief=""), *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 _POLICY_OF_BENCH = row("-p --policy", "policy", str, _WHAT, "storage policy of the containers",

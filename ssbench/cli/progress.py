@@ -71,7 +71,7 @@ _LEAST_WIDTH = 20  #: that messages are wrapped to
 class NoProgress(Observer):
     """Mode "none": shows only messages. Base of the other modes.
 
-    :param quiet: show no ``info`` messages.
+    :param quiet: show no ``info`` messages, and no line of a phase that has ended.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class LiveProgress(NoProgress):
 
     def end_phase(self) -> None:
         self._close()
-        if self._latest is not None:
+        if self._latest is not None and not self._quiet:
             self._screen.line(_last_line(self._title, self._latest))
         self._latest, self._title = None, ""
 
@@ -393,6 +393,7 @@ def make_progress(
     environ: Mapping[str, str] = os.environ,
     *,
     quiet: bool = False,
+    brief: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> NoProgress:
     """The display of a mode of PROGRESS.
@@ -400,6 +401,7 @@ def make_progress(
     :param mode: a key of PROGRESS.
     :param stream: None: stderr.
     :param quiet: the mode is "none", and info messages are not shown.
+    :param brief: neither info messages nor lines of what has ended are shown.
     """
     screen = Screen(stream or sys.stderr, environ)
-    return PROGRESS["none" if quiet else mode](screen, clock, quiet=quiet)
+    return PROGRESS["none" if quiet else mode](screen, clock, quiet=quiet or brief)

@@ -6,6 +6,7 @@ another, and nothing is kept of them.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from ssbench.core.naming import has_dot_segment, naming_of
 from ssbench.core.scenario.fields import container_base, headers
 from ssbench.core.scenario.load_keys import mix
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.text import printable
+from ssbench.core.text import clock_text, printable
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
 from ssbench.runner import check_thresholds, judge, open_session
 from ssbench.runner.config import RunConfig, RunPlan
@@ -336,12 +337,19 @@ def step_path(path: str | None, name: str) -> str | None:
     return f"{stem}.{name}.stat.gz"
 
 
-def pause(session: Session, seconds: float) -> None:
-    """Wait; the workers stay connected. A stop ends it."""
+def pause(session: Session, seconds: float, before: str) -> None:
+    """Wait; the workers stay connected. A stop ends it.
+
+    :param before: name of the step that follows, for observers.
+    """
     end_s = time.monotonic() + seconds
 
     def wait() -> None:
-        while time.monotonic() < end_s and not session.stop.requested:
-            time.sleep(min(_PAUSE_STEP_S, max(end_s - time.monotonic(), 0.0)))
+        while (left_s := end_s - time.monotonic()) > 0 and not session.stop.requested:
+            session.wait_for(f"Pausing before {before}: {clock_text(math.ceil(left_s))} left")
+            time.sleep(min(_PAUSE_STEP_S, left_s))
 
-    session.meanwhile(wait)
+    try:
+        session.meanwhile(wait)
+    finally:
+        session.wait_for("")

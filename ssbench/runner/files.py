@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import count, islice
@@ -25,7 +25,7 @@ from ssbench.core.live import Observer
 from ssbench.core.model import SizeClass
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.text import printable
+from ssbench.core.text import bytes_text, plural, printable
 from ssbench.core.workload.numbered import NumberedWorkload
 from ssbench.runner import open_session
 from ssbench.runner.config import RunConfig, RunPlan, TransportConfig
@@ -42,16 +42,20 @@ _PIECE = 1 << 20  #: bytes of a comparison, and of a write
 _DELETED = 1000  #: names deleted at once
 
 
-def generate(folder: str, file_count: int, total: int) -> None:
+def generate(
+    folder: str, file_count: int, total: int, show: Callable[[str], None] = lambda text: None
+) -> None:
     """Make a folder of files with pseudo-random content, all of the same size, or one byte more.
 
     :param total: bytes of all files.
+    :param show: called with what is done, often.
     :raises UsageError: there is something in the folder.
     :raises SsbenchError: it can't be written.
     """
     path = Path(folder)
     source = SyntheticSource(_PIECE)
     least, longer = divmod(total, file_count)
+    written = 0
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
@@ -61,26 +65,32 @@ def generate(folder: str, file_count: int, total: int) -> None:
             with open(path / name, "xb") as file:
                 for piece in source.pieces(name.encode(), 0, least + (number < longer)):
                     file.write(piece)
+                    written += len(piece)
+                    done = f"{bytes_text(written)} of {bytes_text(total)}"
+                    show(f"Writing: {number:,} of {plural(file_count, 'file')}, {done}")
     except OSError as error:
         raise SsbenchError(
             f"{printable(str(error.filename or folder))}: {error.strerror}"
         ) from error
 
 
-def first_difference(first: str, second: str) -> str:
+def first_difference(
+    first: str, second: str, show: Callable[[str], None] = lambda text: None
+) -> str:
     """Where two trees of files differ first, in the order of names; "": nowhere.
 
     Links are compared by what they say, and not followed. The mark of ssbench is left out.
 
+    :param show: called with what is compared, often.
     :raises SsbenchError: something can't be read.
     """
     try:
-        return _difference(Path(first), Path(second))
+        return _difference(Path(first), Path(second), show)
     except OSError as error:
         raise SsbenchError(f"{printable(str(error.filename))}: {error.strerror}") from error
 
 
-def _difference(first: Path, second: Path) -> str:
+def _difference(first: Path, second: Path, show: Callable[[str], None]) -> str:
     kinds = [stat.S_IFMT(path.lstat().st_mode) for path in (first, second)]
     shown = printable(str(first))
     if kinds[0] != kinds[1]:
@@ -92,22 +102,23 @@ def _difference(first: Path, second: Path) -> str:
                 return f"only in {printable(str(first if name in names[0] else second))}: " + (
                     printable(name)
                 )
-            found = _difference(first / name, second / name)
+            found = _difference(first / name, second / name, show)
             if found:
                 return found
     elif kinds[0] == stat.S_IFLNK:
         if os.readlink(first) != os.readlink(second):
             return f"{shown} and {printable(str(second))} are links to different places"
     elif kinds[0] == stat.S_IFREG:
-        at = _first_different_byte(first, second)
+        at = _first_different_byte(first, second, show)
         if at is not None:
             return f"{shown} and {printable(str(second))} differ from byte offset {at} on"
     return ""
 
 
-def _first_different_byte(first: Path, second: Path) -> int | None:
+def _first_different_byte(first: Path, second: Path, show: Callable[[str], None]) -> int | None:
     with open(first, "rb") as one, open(second, "rb") as other:
         for piece in count():
+            show(f"Comparing {printable(str(first))}: {bytes_text(piece * _PIECE)}")
             read, expected = one.read(_PIECE), other.read(_PIECE)
             if read != expected:
                 alike = zip(read, expected, strict=False)

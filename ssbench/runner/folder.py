@@ -6,7 +6,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from hashlib import md5
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from ssbench.core.text import printable
 from ssbench.runner.stop import Stop
 from ssbench.storage.filetree import MARKER
 
+_COUNT_EVERY_S = 0.5
 _PIECE = 1 << 20  #: bytes of a file that are hashed at a time
 
 
@@ -83,17 +84,19 @@ def compute_md5(
     """The MD5 of files, 16 bytes each, and the seconds that it took. Zeros for those that can't be
     read: sending them will say why.
 
-    :param count: called with the number that is done, and that of all.
+    :param count: called with the number that is done, and that of all, at least each half second.
     :raises KeyboardInterrupt: it was stopped.
     """
     began_s = time.monotonic()
     digests: list[bytes] = []
     with ThreadPoolExecutor(threads) as pool:
-        for digest in pool.map(lambda path: _md5_of(path, stop), paths):
+        for future in [pool.submit(_md5_of, path, stop) for path in paths]:
+            while wait([future], timeout=_COUNT_EVERY_S).not_done:
+                count(len(digests), len(paths))
             if stop.requested:
                 pool.shutdown(cancel_futures=True)
                 stop.end()
-            digests.append(digest)
+            digests.append(future.result())
             count(len(digests), len(paths))
     return b"".join(digests), time.monotonic() - began_s
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +28,7 @@ from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner.bench import (
     BenchConfig,
     EmptiedContainers,
+    pause,
     run_bench,
     run_in,
     suite_steps,
@@ -69,7 +72,7 @@ def test_each_step_of_the_suite_is_judged(suite: Callable[..., Said], tmp_path: 
 def test_an_interrupt_between_two_steps_is_status_5(
     suite: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def pause(session: Session, seconds: float) -> None:
+    def pause(session: Session, seconds: float, before: str) -> None:
         if (tmp_path / "bench4KBput1.csv").exists():
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -298,6 +301,41 @@ def test_the_suite_prints_its_finished_steps_however_it_ends(
     assert [(row[0], len(row)) for row in rows] == [("4KBput1", 4), ("4KBput2", 3)]
     path = shell.folder / "x.4KBput2.stat.gz"
     assert (f"INFO:Results saved to {path}" in err) is (failure is KeyboardInterrupt)
+
+
+def test_an_interrupted_step_of_the_suite_is_marked_and_what_is_left_is_told(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_and_interrupt(session: Session, config: BenchConfig) -> Any:
+        result, emptied = run_in(session, config)
+        session.stop("interrupted by SIGINT")
+        return result, emptied
+
+    monkeypatch.setattr(bench_commands, "run_in", run_and_interrupt)
+    (tmp_path / "store").mkdir()
+    place = ["--storage", "file", "--path", tmp_path / "store", "--csv-dir", tmp_path]
+    words = ["--count", 5, "--containers", 2, "-u", 1, "--pause", 0, *place, *free_ports()]
+    status, out, err = shell("bench", "suite", *words)
+    assert status == 5
+    table = out.split("Successes per second")[1].splitlines()
+    assert table[2].split()[0] == "4KBput1"
+    assert table[2].endswith("  *")
+    assert not table[3].endswith("*")
+    assert re.search(r"\* 4KBput1 was interrupted after [\d.]+ s: its rate is that of a part", out)
+    left = re.search(r"Left: 2 containers (\S+)\.\.\., with objects\. To delete them: (.*)", err)
+    assert left
+    assert left[2].startswith(f"ssbench-master bench delete {left[1]} bench- --containers 2")
+    assert (tmp_path / "store" / f"{left[1]}0").is_dir()
+    more = ["--storage", "file", "--path", tmp_path / "store", *free_ports()]
+    assert shell(*left[2].split()[1:], *more).status == 0
+    assert not (tmp_path / "store" / f"{left[1]}0").exists()
+
+
+def test_a_pause_of_the_suite_says_what_it_waits_for() -> None:
+    said: list[str] = []
+    session = SimpleNamespace(stop=Stop(), meanwhile=lambda work: work(), wait_for=said.append)
+    pause(session, 0.02, "4KBget1")  # type: ignore[arg-type]
+    assert said == ["Pausing before 4KBget1: 0:01 left", ""]
 
 
 def test_workers_stay_while_the_csv_file_of_a_step_is_written_slowly(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from ssbench.cli import files_commands
+from ssbench.cli.progress import LiveProgress
+from ssbench.core.live import Observer
 from ssbench.runner.files import FilesConfig, FilesStep
 from tests.cli.shell import Shell
 
@@ -20,8 +22,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[FilesConfig]:
     """The configurations of measurements, which give a good step; a bad one of the folder "bad"."""
     found: list[FilesConfig] = []
 
-    def measure(config: FilesConfig, *others: object) -> Iterator[FilesStep]:
+    def measure(
+        config: FilesConfig, observers: Sequence[Observer], *others: object
+    ) -> Iterator[FilesStep]:
         found.append(config)
+        assert [type(each) for each in observers] == [LiveProgress]
         if config.folder != "none":
             yield GOOD
         if config.folder == "bad":

@@ -147,7 +147,7 @@ def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> No
             "bench put c",
             {
                 "containers": 1, "count": 1000, "iterations": 1, "size": 4096, "max_size": None,
-                "users": 1, "seconds": None, "progress": "none", "max_consecutive_errors": None,
+                "users": 1, "seconds": None, "progress": "live", "max_consecutive_errors": None,
             },
         ),
         ("bench mixed c", {"seconds": 600.0, "delete_behind": 10_000, "size": 4096, "users": 1}),

@@ -463,6 +463,17 @@ def test_a_dumb_terminal_gets_lines() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
+def test_a_brief_display_shows_the_course_and_leaves_nothing() -> None:
+    stream, clock = io.StringIO(), Clock()
+    progress = make_progress("live", stream, {}, brief=True, clock=clock)
+    progress.info("ssbench")
+    progress.start_phase(Phase.RUN, 80)
+    clock.now = 10.0
+    progress.update(RunProgress(10.0, 40, 80, rate=4))
+    progress.end_phase()
+    assert stream.getvalue() == "Benchmark run 0:10: 40 of 80 (50 %), 4/s, 0 errors\n"
+
+
 def test_quiet_prints_no_progress() -> None:
     stream, clock = FakeTerminal(), Clock()
     progress = make_progress("live", stream, XTERM, quiet=True, clock=clock)

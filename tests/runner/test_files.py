@@ -19,7 +19,10 @@ from ssbench.storage.fileadmin import FileAdmin
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    generate(str(tmp_path / "files"), 7, 10_003)
+    said: list[str] = []
+    generate(str(tmp_path / "files"), 7, 10_003, said.append)
+    assert said[0] == "Writing: 0 of 7 files, 1.4 kB of 10.0 kB"
+    assert said[-1] == "Writing: 6 of 7 files, 10.0 kB of 10.0 kB"
     return tmp_path / "files"
 
 
@@ -61,7 +64,9 @@ def test_equal_trees_do_not_differ(folder: Path, tmp_path: Path) -> None:
         (path / "deep").mkdir()
         (path / "deep" / "link").symlink_to("anywhere")
         (path / "deep" / "large").write_bytes(b"x" * 3_000_000)
-    assert first_difference(str(folder), str(other)) == ""
+    said: list[str] = []
+    assert first_difference(str(folder), str(other), said.append) == ""
+    assert f"Comparing {folder}/file_0.txt: 0 B" in said
 
 
 def swap_byte(path: Path) -> None:
