@@ -219,7 +219,9 @@ def _report(
                 tell(line)
         else:
             write_result([report.render(made, ns.format or "text")])
-    if not ns.quiet and result.has_results:
+    # On a terminal the summary, which says the same, is just above.
+    says_same = not (ns.no_default_report or result.in_part) and ns.format in (None, "wide")
+    if not ns.quiet and result.has_results and not (says_same and sys.stdout.isatty()):
         _tell_where(result)
     if ns.html or junit_file(ns):
         write_report_files(ns, made)

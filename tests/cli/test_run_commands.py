@@ -76,6 +76,20 @@ def test_the_report_and_its_place_can_be_left_out(
         assert err == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "is_told"), [("", False), ("--wide", False), ("--classic", True), ("--json", True)]
+)
+def test_on_a_terminal_the_place_is_told_once(
+    words: str, is_told: bool, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The summary ends with it."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    status, out, err = run(*words.split())
+    assert status == 0
+    assert (run.saved in err) is is_told
+    assert is_told or out.endswith(f"\n{run.path}\n")
+
+
 def test_without_a_report_thresholds_are_told(run: Run) -> None:
     said = run("-R", "-q", "--threshold", "errors < 5%")
     told = "THRESHOLDS\n  FAIL  errors < 5%  10%\n"
