@@ -21,6 +21,8 @@ EXTRAS = {
     "aws": ["botocore>=1.34"],
     # report-scenario --parquet
     "parquet": ["pyarrow>=17.0"],
+    # to_pandas() from Python
+    "pandas": ["pandas>=2.2"],
     # --metrics-port
     "prometheus": ["prometheus_client>=0.20"],
     # pinned where another version would find other faults, or format otherwise
@@ -39,6 +41,7 @@ EXTRAS = {
         "arch>=7.0",
         "scipy>=1.14",
         "hdrhistogram>=0.10.3",
+        "pandas>=2.2",
         "jsonschema>=4.18",
         "shtab>=1.7",
         "argparse-manpage>=4.6",

@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # that of typing takes long to load, and this is loaded f
 if TYPE_CHECKING:
     from typing import Any
 
+    from ssbench.cli.progress import make_progress
     from ssbench.core.errors import ExitStatus, SsbenchError
     from ssbench.core.live import Observer
     from ssbench.core.stats.compare import Comparison
@@ -36,6 +37,7 @@ __all__ = [
     "__version__",
     "compare",
     "find_limit",
+    "make_progress",
     "read",
     "run",
     "sweep",
@@ -43,6 +45,7 @@ __all__ = [
 
 #: Module -> the public names that it defines.
 _PUBLIC = {
+    "ssbench.cli.progress": ("make_progress",),
     "ssbench.core.errors": ("ExitStatus", "SsbenchError"),
     "ssbench.core.live": ("Observer",),
     "ssbench.core.stats.compare": ("Comparison",),

@@ -16,6 +16,7 @@ from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.results import (
     check_thresholds,
+    ends_of_load,
     missed_thresholds,
     parse_thresholds,
     read_distinct,
@@ -48,6 +49,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     parse_thresholds(texts, known=None)  # before the file is read, which may take long
     with profiled(ns.profile, "report"):
         parts: list[Part] = []
+        stats: RunStats
         if len(paths) == 1:
             stats = read_stats(paths[0], tell, in_detail=ns.html is not None)
         else:
@@ -82,12 +84,13 @@ def _write_data_files(
 ) -> None:
     """Write the files for other programs; those of single records as the stat files are read."""
     if ns.operations_file:
-        write_result(report.operation_rows(_records(paths)), ns.operations_file)
+        rows = report.operation_rows(_records(paths), ends_ns=ends_of_load(paths))
+        write_result(rows, ns.operations_file)
     if ns.jsonl:
-        write_result(report.operation_json(_records(paths)), ns.jsonl)
+        write_result(report.operation_json(_records(paths), ends_of_load(paths)), ns.jsonl)
     if ns.parquet:
         with result_file(ns.parquet) as file:
-            report.write_parquet(_records(paths), file)
+            report.write_parquet(_records(paths), file, ends_of_load(paths))
     if ns.profile_file:
         write_result(report.collapsed_stacks(stats.run), ns.profile_file)
     if ns.rps_histogram:

@@ -19,12 +19,20 @@ from ssbench.report.as_csv import (
 )
 from ssbench.report.as_text import threshold_lines
 from ssbench.report.model import Report, all_percentiles
-from ssbench.report.operations import operation_json, operation_rows, over_time_rows, write_parquet
+from ssbench.report.operations import (
+    ALL_COLUMNS,
+    operation_json,
+    operation_rows,
+    operations,
+    over_time_rows,
+    write_parquet,
+)
 from ssbench.report.profile import collapsed_stacks
 from ssbench.report.run import of_run
 from ssbench.report.text_series import series_head, series_row
 
 __all__ = [
+    "ALL_COLUMNS",
     "FORMATS",
     "Report",
     "all_percentiles",
@@ -37,6 +45,7 @@ __all__ = [
     "of_run",
     "operation_json",
     "operation_rows",
+    "operations",
     "over_time_rows",
     "plotly_script",
     "render",

@@ -9,12 +9,12 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, repeat
 from typing import IO, Any
 
 from ssbench.core.errors import MessageError
-from ssbench.core.model import SECOND_NS, Phase, SizeClass, error_label
+from ssbench.core.model import NONE_NS, SECOND_NS, Phase, SizeClass, error_label
 from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import Operation, Target, row_of, rows_of
 from ssbench.core.records import (
@@ -24,12 +24,15 @@ from ssbench.core.records import (
     Record,
     ResultBatch,
     RunHeader,
+    WorkerRecord,
 )
 from ssbench.core.scenario.fields import MAX_CONTAINERS
 from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.findings import LONGEST_RUN
+from ssbench.core.stats.results import PhaseResults
 from ssbench.core.stats.run_records import is_legacy
 from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.windows import LEFT_OUT, Windows
 from ssbench.core.text import printable
 
 #: Of put, post and delete; of get and head; of mixed; of any run.
@@ -38,9 +41,12 @@ WRITE_COLUMNS = (
 )  # fmt: skip
 READ_COLUMNS = (*WRITE_COLUMNS[:-1], "headers_elapsed_nanoseconds", WRITE_COLUMNS[-1])
 MIXED_COLUMNS = (WRITE_COLUMNS[0], "method", *WRITE_COLUMNS[1:])
-ALL_COLUMNS = (WRITE_COLUMNS[0], "method", *READ_COLUMNS[1:], "bytes", "retries", "error")
+ALL_COLUMNS = (
+    WRITE_COLUMNS[0], "method", *READ_COLUMNS[1:], "bytes", "retries", "error", "size_class",
+    "worker", "start_time_unix_nano", "due_time_unix_nano", "counted",
+)  # fmt: skip
 
-_TEXTS = ("method", "object_name", "transaction_id", "error")
+_TEXTS = ("method", "object_name", "transaction_id", "error", "size_class", "worker")
 _ROW_GROUP = 1 << 16  #: rows of Parquet that are in memory at a time, and that a reader can skip
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
@@ -50,32 +56,51 @@ _LONGEST_NS = LONGEST_RUN * SECOND_NS
 _TIMES = ("operation", "start_ns", "last_byte_ns", "error")
 _FIELDS = (
     "operation", "size_class", "object", "start_ns", "last_byte_ns", "status", "headers_ns",
-    "bytes_moved", "retries", "error", "transaction_id",
+    "bytes_moved", "retries", "error", "transaction_id", "due_ns",
 )  # fmt: skip
 
 
 def operation_rows(
-    records: Iterable[Record], columns: Sequence[str] = ALL_COLUMNS
+    records: Iterable[Record],
+    columns: Sequence[str] = ALL_COLUMNS,
+    ends_ns: Mapping[str, int] = {},
 ) -> Iterator[str]:
     """Lines of CSV: the names of the columns, then each operation of the run phase, failed ones
     included, in the order in which they were reported. What is None in ``_batches`` is empty.
 
     :param columns: a selection of ALL_COLUMNS.
+    :param ends_ns: as of ``operations``.
     """
     pick = [ALL_COLUMNS.index(name) for name in columns]
+    texts = {True: "true", False: "false"}
     yield _lines([columns])
-    for rows in _batches(records):
+    for rows in _batches(records, ends_ns):
+        rows = ((*row[:-1], texts[row[-1]]) for row in rows)
         yield _lines([row[at] for at in pick] for row in rows)
 
 
-def operation_json(records: Iterable[Record]) -> Iterator[str]:
+def operations(
+    records: Iterable[Record], ends_ns: Mapping[str, int] = {}
+) -> Iterator[Sequence[Any]]:
+    """The same operations as rows of ALL_COLUMNS, with None for what is not known.
+
+    :param ends_ns: by run id, of runs with a cool-down: when the load ended, which the records
+        say after the results.
+    """
+    return chain.from_iterable(_batches(records, ends_ns))
+
+
+def operation_json(records: Iterable[Record], ends_ns: Mapping[str, int] = {}) -> Iterator[str]:
     """The same operations, a JSON object with ALL_COLUMNS in each line."""
-    for rows in _batches(records):
+    for rows in _batches(records, ends_ns):
         yield "".join(f"{json.dumps(dict(zip(ALL_COLUMNS, row, strict=True)))}\n" for row in rows)
 
 
-def write_parquet(records: Iterable[Record], file: IO[bytes]) -> None:
-    """Write the same operations as Parquet, with ALL_COLUMNS: text, and whole numbers of 64 bits.
+def write_parquet(
+    records: Iterable[Record], file: IO[bytes], ends_ns: Mapping[str, int] = {}
+) -> None:
+    """Write the same operations as Parquet, with ALL_COLUMNS: text, truth values, and whole
+    numbers of 64 bits.
 
     A number that has more bits, which only a damaged file has, becomes null.
 
@@ -85,10 +110,10 @@ def write_parquet(records: Iterable[Record], file: IO[bytes]) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    types = [pyarrow.string() if name in _TEXTS else pyarrow.int64() for name in ALL_COLUMNS]
-    schema = pyarrow.schema(zip(ALL_COLUMNS, types, strict=True))
+    types = {"counted": pyarrow.bool_(), **dict.fromkeys(_TEXTS, pyarrow.string())}
+    schema = pyarrow.schema([(name, types.get(name, pyarrow.int64())) for name in ALL_COLUMNS])
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        rows = chain.from_iterable(_batches(records))
+        rows = operations(records, ends_ns)
         while group := list(islice(rows, _ROW_GROUP)):
             columns = [
                 [None if type(v) is int and not _LEAST <= v <= _MOST else v for v in column]
@@ -137,13 +162,15 @@ def over_time_rows(records: Iterable[Record], methods: Sequence[str] = ()) -> It
         yield _lines([[at_ns, *found]])
 
 
-def _batches(records: Iterable[Record]) -> Iterator[Iterator[Sequence[Any]]]:
+def _batches(
+    records: Iterable[Record], ends_ns: Mapping[str, int]
+) -> Iterator[Iterator[Sequence[Any]]]:
     """The operations of the run phase as rows of ALL_COLUMNS, those of a batch together.
 
     None: a time that isn't known, the error of a success, or a name of a run whose header is
     missing. Objects of ssbench 0.3.9 have no container.
     """
-    run = _Run()
+    run = _Run(ends_ns)
     for record in records:
         run.add(record)
         if isinstance(record, ResultBatch) and record.phase is Phase.RUN:
@@ -153,21 +180,30 @@ def _batches(records: Iterable[Record]) -> Iterator[Iterator[Sequence[Any]]]:
 class _Run:
     """What the records so far say of the results that follow."""
 
-    def __init__(self) -> None:
+    def __init__(self, ends_ns: Mapping[str, int] = {}) -> None:
+        self._ends_ns = ends_ns
+        self._windows = Windows(ScenarioView.of({}))
+        self._workers: dict[int, str] = {}
         self.origin_ns = 0  #: of the run phase, Unix time
         self._shifts: dict[int, int] = {}
         self._operations = rows_of(())
         self._naming: Naming | None = None
-        self._sizes: Sequence[str] = ()  # names of the classes, of a run of 0.3.9
+        self._classes: Sequence[str] = ()  # names of the size classes
+        self._is_legacy = False
 
     def add(self, record: Record) -> None:
         if isinstance(record, RunHeader):
             self._operations = rows_of(record.operations)
             view = ScenarioView.of(record.scenario)
-            if is_legacy(record):
-                self._sizes = [size.name for size in view.sizes]
-            else:
-                self._naming = _naming(record, view)
+            self._windows = Windows(view, self._ends_ns.get(record.run_id))
+            self._workers.clear()
+            self._classes = [printable(size.name) for size in view.sizes]
+            self._is_legacy = is_legacy(record)
+            self._naming = None if self._is_legacy else _naming(record, view)
+        elif isinstance(record, MarkRecord):
+            self._windows.mark(record)
+        elif isinstance(record, WorkerRecord):
+            self._workers[record.index] = printable(record.worker_id)
         elif isinstance(record, PhaseRecord):
             self._shifts.clear()
             if record.phase is Phase.RUN:
@@ -194,10 +230,14 @@ class _Run:
     def rows(self, batch: ResultBatch) -> Iterator[Sequence[Any]]:
         """The batch's results as rows of ALL_COLUMNS; none if it is malformed."""
         origin_ns = self.origin_of(batch)
-        for (
-            operation, size_class, number, start_ns, last_ns, status, headers_ns, moved, retries,
-            error, transaction_id,
-        ) in self.columns(batch, _FIELDS):  # fmt: skip
+        worker = self._workers.get(batch.worker, f"#{batch.worker}")
+        classes = dict(enumerate(self._classes))
+        counted = self._counted(batch)
+        for each, is_counted in zip(self.columns(batch, _FIELDS), counted, strict=False):
+            (
+                operation, size_class, number, start_ns, last_ns, status, headers_ns, moved,
+                retries, error, transaction_id, due_ns,
+            ) = each  # fmt: skip
             row = row_of(operation, self._operations)
             yield (
                 origin_ns + start_ns + last_ns,
@@ -210,13 +250,29 @@ class _Run:
                 moved,
                 retries,
                 error_label(error) if error else None,
+                None if row.target is Target.CONTAINER else classes.get(size_class),
+                worker,
+                origin_ns + start_ns,
+                None if due_ns == NONE_NS else self.origin_ns + due_ns,
+                is_counted,
             )
+
+    def _counted(self, batch: ResultBatch) -> Iterable[bool]:
+        """Whether each is in the figures of reports: not in a warm-up or the cool-down."""
+        try:
+            results = PhaseResults([batch], self._shifts)
+        except MessageError:
+            return ()
+        stages = self._windows.stages(results)
+        return repeat(True) if stages is None else [stage != LEFT_OUT for stage in stages.tolist()]
 
     def _name(self, row: Operation, size_class: int, number: int) -> str | None:
         naming = self._naming
         try:
-            if naming is None:
-                name = f"{self._sizes[size_class]}_{number:06d}"
+            if self._is_legacy:
+                name = f"{self._classes[size_class]}_{number:06d}"
+            elif naming is None:
+                return None
             elif row.target is Target.CONTAINER:
                 name = naming.containers[number]
             else:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Literal, TypedDict, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Literal,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    cast,
+    get_type_hints,
+)
 
 from ssbench import runner
 from ssbench.core.errors import UsageError
@@ -14,9 +24,8 @@ from ssbench.core.hostlist import parse_hosts
 from ssbench.core.live import Observer
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.stats.compare import Comparison, comparison
-from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.config import FREE_PORTS, RunConfig
-from ssbench.runner.results import parse_thresholds, read_distinct, read_stats
+from ssbench.runner.results import StoredStats, parse_thresholds, read_distinct, read_stats
 from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.runner.series import LimitSearch, SearchConfig, Sweep
 from ssbench.runner.single_run import RunResult
@@ -35,29 +44,80 @@ _SHORT: Mapping[Literal["users", "operations", "seconds"], str] = {
 Path = str | PathLike[str]
 
 
+class Setting(NamedTuple):
+    """What a signature and its docstring say of a setting."""
+
+    default: object
+    meaning: str
+
+
 class Settings(TypedDict, total=False):
     """What every kind of run takes. None is the default, and means "not given"."""
 
-    storage: str  #: "swift" (the default), "noop", "embedded-swift", or "package.module:Class"
-    #: Options of the store by name, such as auth, user, key; environment variables count as well.
-    storage_options: Mapping[str, object]
-    workers: int  #: processes to start on this host; by default 2, none with ssh_workers
-    ssh_workers: str  #: hosts to start workers on over ssh, such as "bench-{01..20}:4"
-    users: int | None  #: overrides the scenario's user_count
-    operations: int | None  #: overrides the scenario's operation_count
-    seconds: float | None  #: overrides the scenario's run_seconds
-    overrides: Mapping[str, object]  #: other keys of the scenario
-    thresholds: Sequence[str]  #: conditions that a run must meet, such as "p99(READ) < 50ms"
-    stats_file: Path | None  #: by default a new file in /tmp/ssbench-results
-    force: bool  #: overwrite the stat file
-    keep_objects: bool
-    verify: bool
-    retries: int
-    percentiles: Sequence[float]
-    observers: Sequence[Observer]  #: called during the run, in its thread
-    stop: Stop | None  #: call it, from any thread, to end the run early
+    storage: Annotated[
+        str,
+        Setting("swift", 'the store: its name, "embedded-swift", or "package.module:Class"'),
+    ]
+    storage_options: Annotated[
+        Mapping[str, object],
+        Setting({}, "options of the store by name; environment variables count as well"),
+    ]
+    workers: Annotated[
+        int,
+        Setting(None, "processes to start on this host [default: 2, none with ssh_workers]"),
+    ]
+    ssh_workers: Annotated[
+        str,
+        Setting(None, 'hosts to start workers on over ssh, such as "bench-{01..20}:4"'),
+    ]
+    users: Annotated[int | None, Setting(None, "overrides the scenario's user_count")]
+    operations: Annotated[int | None, Setting(None, "overrides the scenario's operation_count")]
+    seconds: Annotated[float | None, Setting(None, "overrides the scenario's run_seconds")]
+    overrides: Annotated[
+        Mapping[str, object], Setting({}, "other keys of the scenario -> their values")
+    ]
+    thresholds: Annotated[
+        Sequence[str] | str,
+        Setting((), 'conditions that a run must meet, such as "p99(READ) < 50ms"'),
+    ]
+    stats_file: Annotated[
+        Path, Setting(None, "the stat file [default: a new one in /tmp/ssbench-results]")
+    ]
+    force: Annotated[bool, Setting(False, "overwrite the stat file")]
+    keep_objects: Annotated[bool, Setting(False, "do not delete what the run created")]
+    verify: Annotated[bool, Setting(False, "verify the content of every READ")]
+    retries: Annotated[int, Setting(10, "attempts after a first one that failed")]
+    percentiles: Annotated[
+        Sequence[float], Setting((95.0,), "latency percentiles of the steps of a series")
+    ]
+    observers: Annotated[Sequence[Observer], Setting((), "called during the run, in its thread")]
+    stop: Annotated[Stop | None, Setting(None, "call it, from any thread, to end the run early")]
 
 
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def _with_settings(function: _Function) -> _Function:
+    """Give a function the signature and the docstring that Settings declares."""
+    signature = inspect.signature(function)
+    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    found, lines = [], []
+    for name, hint in get_type_hints(Settings, include_extras=True).items():
+        type_, (default, meaning) = hint.__origin__, hint.__metadata__[0]
+        type_ = type_ | None if default is None else type_
+        found.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type_
+            )
+        )
+        lines.append(f"    :param {name}: {meaning}.")
+    vars(function)["__signature__"] = signature.replace(parameters=[*own, *found])
+    head, marker, raises = (function.__doc__ or "").partition("    :r")
+    function.__doc__ = "\n".join([head.rstrip(), *lines, marker + raises])
+    return function
+
+
+@_with_settings
 def run(scenario: Path | Mapping[str, object], **settings: Unpack[Settings]) -> RunResult:
     """Run a scenario once; returns when the run is over and its stat file is closed.
 
@@ -69,6 +129,7 @@ def run(scenario: Path | Mapping[str, object], **settings: Unpack[Settings]) -> 
     return runner.run(*_checked(scenario, settings))
 
 
+@_with_settings
 def sweep(
     scenario: Path | Mapping[str, object],
     *,
@@ -78,7 +139,9 @@ def sweep(
 ) -> Sweep:
     """Run a scenario once for each load, with the same workers and initial objects.
 
+    :param scenario: as of ``run``.
     :param over: "users" or "rate".
+    :param loads: numbers of users, or operations per second.
     :returns: its ``steps`` have the results.
     :raises SsbenchError: the first run failed before there were results.
     """
@@ -91,6 +154,7 @@ def sweep(
     return series
 
 
+@_with_settings
 def find_limit(
     scenario: Path | Mapping[str, object],
     *,
@@ -102,9 +166,11 @@ def find_limit(
 ) -> LimitSearch:
     """Search for the highest load that meets the SLOs.
 
+    :param scenario: as of ``run``.
     :param slos: thresholds, such as "p99 < 50ms".
     :param how: what to search for, and how precisely; by default users, to 5 %.
     :param step_seconds: how long each load is measured, after its warm-up.
+    :param warmup: seconds of each step that are in no statistics.
     :returns: ``search.kept`` is the highest load; ``steps`` has all results.
     :raises SsbenchError: the first run failed before there were results.
     """
@@ -126,8 +192,11 @@ def find_limit(
     return series
 
 
-def read(path: Path) -> RunStats:
+def read(path: Path) -> StoredStats:
     """The statistics of a stat file, also of ssbench 0.3.9.
+
+    Its ``metric("p99(READ)")`` is a figure, ``to_pandas()`` has each operation, ``to_html()`` is
+    the report as a page.
 
     :raises SsbenchError: it can't be read.
     """

@@ -6,18 +6,22 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import chain
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
+from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.records import MarkRecord, Record, RunHeader
 from ssbench.core.stats.merge import Part, check_distinct, end_of_load_ns, merged
 from ssbench.core.stats.merge import check as check_parts
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
-from ssbench.core.stats.thresholds import Threshold
+from ssbench.core.stats.thresholds import LATENCY, METRICS, Threshold
 from ssbench.host.process import tune_garbage_collector
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -25,9 +29,69 @@ T = TypeVar("T")
 _TAIL_BYTES = 4 << 20  #: of a stat file, that are searched for the mark of the load's end
 
 
+class StoredStats(RunStats):
+    """The statistics of a stat file, with what a program asks of a run."""
+
+    path = ""  #: of the stat file
+
+    def metric(self, text: str) -> float | None:
+        """A figure by its name in thresholds: ``p99``, ``p99.9(READ)``, ``mean(READ, "tiny")``,
+        ``rate``, ``errors``.
+
+        Latencies are in seconds; rates per second; throughput in bytes per second; others are
+        counts. None: there was nothing to measure.
+
+        :raises UsageError: there is no such figure, or the run has no such operation or size class.
+        """
+        name = text.partition("(")[0].strip()
+        is_latency = LATENCY.fullmatch(name) is not None
+        unit = "s" if is_latency else next(iter(METRICS[name].units)) if name in METRICS else ""
+        threshold = Threshold.parse(f"{text} >= 0{unit}", "metric", self.run.operations)
+        threshold.check(self.run.scenario)
+        actual = threshold.judge(self).actual
+        return actual / SECOND_NS if is_latency and actual is not None else actual
+
+    def to_pandas(self) -> DataFrame:
+        """Each operation of the run as a row of a pandas DataFrame.
+
+        The columns are those of ``report-scenario --parquet``.
+
+        :raises ImportError: pandas is not installed.
+        :raises StatFileError: the file can't be read again.
+        """
+        from pandas import DataFrame
+
+        from ssbench import report  # loads slowly
+
+        with statfile.read(self.path) as reader:
+            rows = report.operations(reader, ends_of_load([self.path]))
+            return DataFrame.from_records(rows, columns=[*report.ALL_COLUMNS])
+
+    def to_html(self) -> str:
+        """The report as a page, with charts if ssbench[html] is installed.
+
+        :raises StatFileError: the file can't be read again.
+        """
+        from ssbench import report  # loads slowly
+
+        stats = read_stats(self.path, in_detail=True)
+        return report.render_html(report.of_run(stats, stats_file=self.path))
+
+
+def ends_of_load(paths: Iterable[str]) -> dict[str, int]:
+    """Run id -> when the load ended, of runs with a cool-down."""
+    found = {}
+    for path in paths:
+        with statfile.read(path) as reader:
+            first = next(iter(reader), None)
+        if isinstance(first, RunHeader) and (end_ns := _end_of_load_ns(path, first)) is not None:
+            found[first.run_id] = end_ns
+    return found
+
+
 def read_stats(
     path: str, warn: Callable[[str], None] | None = None, *, in_detail: bool = False
-) -> RunStats:
+) -> StoredStats:
     """The statistics of a stat file.
 
     :param warn: called with each line on what is wrong with it; ``run.damage`` has these, too.
@@ -40,7 +104,8 @@ def read_stats(
         records = iter(reader)
         first = next(records)
         end_ns = _end_of_load_ns(path, first)
-        stats = RunStats.of(chain([first], records), end_ns, in_detail=in_detail)
+        stats = StoredStats.of(chain([first], records), end_ns, in_detail=in_detail)
+        stats.path = path
         stats.run.damage += reader.damage
         stats.run.unknown_records = reader.unknown_records
         for line in [*stats.run.damage, *reader.notes]:
@@ -59,7 +124,7 @@ def read_distinct(
     :raises StatFileError: one of the files is not a stat file.
     :raises UsageError: two of them are of the same run.
     """
-    found = [(name, read_stats(path, warn)) for name, path in named]
+    found: list[tuple[str, RunStats]] = [(name, read_stats(path, warn)) for name, path in named]
     check_distinct((name, stats.run.header) for name, stats in found)
     return found
 

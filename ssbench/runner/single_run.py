@@ -47,9 +47,9 @@ from ssbench.storage.registry import check_capabilities, destination_of
 
 if TYPE_CHECKING:
     from ssbench.core.stats.auto_stop import ThresholdWatch
-    from ssbench.core.stats.run_stats import RunStats
     from ssbench.master.master import Master
     from ssbench.runner.connections import Store
+    from ssbench.runner.results import StoredStats
 
 #: Users that upload or delete objects around a run, unless the run itself has more.
 MAX_SETUP_USERS = 64
@@ -67,7 +67,14 @@ class RunResult(Struct):
     in_part: bool  #: writing failed (the disk was full, say): the file is cut off
     outcome: PhaseOutcome  #: of the run phase
     in_detail: bool = False  #: whether ``stats`` have a breakdown
-    _stats: RunStats | None = None
+    _stats: StoredStats | None = None
+
+    def __repr__(self) -> str:
+        counts = self.outcome.counts
+        return (
+            f"<RunResult {self.exit_status.name}: {counts.done:,} done, {counts.failed:,} failed,"
+            f" {counts.lost:,} lost; {self.path}>"
+        )
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -75,7 +82,7 @@ class RunResult(Struct):
         return gravest([*self.reasons])
 
     @property
-    def stats(self) -> RunStats:
+    def stats(self) -> StoredStats:
         """The statistics, read from the stat file when they are first asked for.
 
         :raises StatFileError: the file can't be read.

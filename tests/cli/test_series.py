@@ -65,7 +65,7 @@ def test_the_csv_table_agrees_with_the_stat_files(shell: Shell) -> None:
         total = read_stats(row["stats_file"]).total()
         assert int(row["operations"]) == total.count == 50
         assert float(row["operations_per_s"]) == total.rate_per_s
-        quantile = total.last_byte.histogram.quantile(75)
+        quantile = total.last_byte.histogram.percentile(75)
         assert quantile is not None
         assert float(row["service_p75_s"]) == pytest.approx(quantile / 1e9)
 

@@ -21,6 +21,7 @@ from ssbench.core.records import (
     Record,
     ResultBatch,
     RunHeader,
+    WorkerRecord,
 )
 from ssbench.report import operation_json, operation_rows, over_time_rows, write_parquet
 from ssbench.report.operations import ALL_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
@@ -89,10 +90,30 @@ def test_json_lines_and_parquet_have_the_values_of_the_csv() -> None:
     assert [tuple(row) for row in found] == [ALL_COLUMNS] * 2
     as_csv = list(csv.DictReader(lines(records)))
     assert as_csv == [
-        {key: "" if value is None else str(value) for key, value in row.items()} for row in found
+        {
+            key: "" if value is None else str(value).lower() if value is True else str(value)
+            for key, value in row.items()
+        }
+        for row in found
     ]
     assert [row["error"] for row in found] == [None, "status"]
     assert [row["headers_elapsed_nanoseconds"] for row in found] == [5, None]
+
+
+def test_a_row_says_where_and_when_an_operation_began_and_whether_it_counts() -> None:
+    """Warm-up and cool-down are in no figure of a report."""
+    timed = {**SCENARIO, "run_seconds": 10, "warmup": 2, "cooldown": 3}
+    header = replace(HEADER, scenario=timed)
+    rows = [result(0, at * SECOND, 10) for at in (1, 2, 6, 7)]
+    mark = MarkRecord(0, "stage", 0, 4)
+    worker = WorkerRecord(7, "w-7", "host", 1, 4, "1.0.0")
+    records = [header, RUN, worker, mark, batch(*rows, worker=7), MarkRecord(10 * SECOND, "end")]
+    ends_ns = {header.run_id: 10 * SECOND}
+    found = [json.loads(line) for line in "".join(operation_json(records, ends_ns)).splitlines()]
+    assert [row["counted"] for row in found] == [False, True, True, False]
+    assert {(row["size_class"], row["worker"]) for row in found} == {("bench", "w-7")}
+    assert found[1]["start_time_unix_nano"] == START_NS + 2 * SECOND
+    assert found[1]["due_time_unix_nano"] is None
 
 
 def test_parquet_of_a_run_without_operations_has_the_columns() -> None:
@@ -131,7 +152,7 @@ def test_failed_operations_are_among_them_with_their_cause() -> None:
         headers_ns=NONE_NS,
     )  # fmt: skip
     assert lines([HEADER, RUN, batch(failed)])[1] == (
-        f"{START_NS + 9},DELETE,c1/x-1,tx1,503,,9,0,2,status"
+        f"{START_NS + 9},DELETE,c1/x-1,tx1,503,,9,0,2,status,bench,#0,{START_NS},,true"
     )
 
 

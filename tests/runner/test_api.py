@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import inspect
+import io
 import json
 import re
 import signal
@@ -61,6 +63,55 @@ def test_a_run_gives_its_statistics_and_tells_observers(tmp_path: Path) -> None:
     assert any(each.p50_s and each.p99_s and each.p50_s <= each.p99_s for each in found)
     assert any("Starting scenario run" in text for text in observer.infos)
     assert observer.runs == [], "it is no series"
+
+
+def test_figures_operations_and_page_of_a_run(tmp_path: Path) -> None:
+    result = ssbench.run(SCENARIO, **settings(tmp_path))
+    stats = ssbench.read(result.path)
+    assert stats.metric("errors") == 0
+    assert stats.metric("rate") == stats.total().rate_per_s
+    assert stats.metric("p99(READ)") == stats.total(READ).last_byte.histogram.quantile(0.99) / 1e9
+    assert stats.metric('max(READ, "tiny")') == stats.metric("max(READ)")
+    with pytest.raises(ssbench.SsbenchError, match='"p99x" is no metric'):
+        stats.metric("p99x")
+    with pytest.raises(ssbench.SsbenchError, match="does no HEAD"):
+        stats.metric("p99(HEAD)")
+    found = stats.to_pandas()
+    assert len(found) == 50
+    assert found.counted.all()
+    by_pandas = (
+        stats.to_pandas().query("counted").groupby("method").elapsed_nanoseconds.quantile(0.5)
+    )
+    assert by_pandas["GET"] / 1e9 == pytest.approx(stats.metric("p50(READ)"), rel=0.001)
+    assert stats.to_html().startswith("<!DOCTYPE html>")
+
+
+def test_reprs_are_a_line(tmp_path: Path) -> None:
+    result = ssbench.run(SCENARIO, **settings(tmp_path))
+    series = ssbench.sweep(
+        SCENARIO, over="users", loads=[1, 2], **settings(tmp_path, stats_file=str(tmp_path / "s"))
+    )
+    paths = [step.path for step in series.steps]
+    for each in (result, result.stats, series, series.steps[0], ssbench.compare(*paths)):
+        assert len(repr(each)) < 300
+        assert repr(each).startswith(f"<{type(each).__name__} ")
+
+
+@pytest.mark.parametrize("function", [ssbench.run, ssbench.sweep, ssbench.find_limit])
+def test_help_shows_all_settings(function: Any) -> None:
+    shown = inspect.signature(function)
+    assert shown.parameters.keys() >= Settings.__annotations__.keys()
+    assert not [each for each in shown.parameters.values() if each.kind is each.VAR_KEYWORD]
+    for name, each in shown.parameters.items():
+        assert f":param {name}: " in function.__doc__
+        assert name in ("scenario", "over", "loads", "slos") or each.default is not each.empty
+
+
+def test_the_progress_of_the_command_can_be_shown(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    with ssbench.make_progress("live", stream) as progress:
+        ssbench.run(SCENARIO, **settings(tmp_path, observers=[progress]))
+    assert "Benchmark run: 50" in stream.getvalue()
 
 
 def test_a_missed_threshold_is_a_reason(tmp_path: Path) -> None:

@@ -146,6 +146,10 @@ class Comparison(Struct, frozen=True):
     sections: Sequence[ComparedOperation]
     seed: int  #: of the resamples
 
+    def __repr__(self) -> str:
+        names = ", ".join(run.name for run in self.runs)
+        return f"<Comparison of {names}: {len(self.sections)} sections>"
+
     @property
     def legacy(self) -> bool:
         """Whether a run is of ssbench 0.3.9, which does not record bytes read."""
@@ -316,7 +320,7 @@ class _Side:
         _of_second, attribute = _ATTRIBUTES[measure.name]
         found = getattr(self._tally, attribute, None)
         if found is not None and measure.percent is not None:
-            found = found.histogram.quantile(measure.percent)
+            found = found.histogram.percentile(measure.percent)
         return found
 
     def _rate(self, measure: Measure) -> _Figure:

@@ -146,8 +146,17 @@ class Histogram:
         spread = self.count * self._squares - self._sum * self._sum
         return sqrt(spread) / self.count
 
-    def quantile(self, percent: float) -> float | None:
-        """The value, in nanoseconds, below which ``percent`` of the values lie.
+    def quantile(self, share: float) -> float | None:
+        """As ``percentile``, by a share as in numpy and pandas: 0.99 for the 99th percentile.
+
+        :raises ValueError: unless 0 < share <= 1.
+        """
+        if not 0 < share <= 1:
+            raise ValueError(f"quantile {share}: it must be above 0 and at most 1, as in 0.99")
+        return self.percentile(float(Fraction(repr(share)) * 100))
+
+    def percentile(self, percent: float) -> float | None:
+        """The value, in nanoseconds, below which ``percent`` (99 for p99) of the values lie.
 
         At rank n * percent / 100 it is the mean of the two neighbours where the rank is whole,
         else the next value up; 100 gives the maximum. None without a value.
@@ -157,7 +166,7 @@ class Histogram:
         return self.quantiles((percent,))[0]
 
     def quantiles(self, percents: Sequence[float]) -> list[float | None]:
-        """As ``quantile``, for several at once, which is cheaper."""
+        """As ``percentile``, for several at once, which is cheaper."""
         for percent in percents:
             if not 0 < percent <= 100:
                 raise ValueError(f"percentile {percent}: it must be above 0 and at most 100")

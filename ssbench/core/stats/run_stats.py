@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from math import sqrt
 from statistics import fmean, pstdev
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -48,6 +48,9 @@ from ssbench.core.stats.series import TimeSeries
 from ssbench.core.stats.tally import Basis, Counts, Errors, Tallies, Tally, Throughput, Verified
 from ssbench.core.stats.windows import LEFT_OUT, InTime, LastStart, ResponseTrend, Windows
 from ssbench.core.text import plural
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
 _LONG_TAIL = 0.05  #: share of the time of the rates; a shorter tail does not distort them
@@ -120,7 +123,7 @@ class RunStats:
     @classmethod
     def of(
         cls, records: Iterable[Record], end_ns: int | None = None, *, in_detail: bool = False
-    ) -> RunStats:
+    ) -> Self:
         """The sums of all records of a file.
 
         Many results are counted at a time, so that small batches cost no more.
@@ -148,7 +151,7 @@ class RunStats:
         return stats
 
     def __repr__(self) -> str:
-        return f"<RunStats {self.run.scenario.name!r}: {self.total()!r}>"
+        return f"<{type(self).__name__} {self.run.scenario.name!r}: {self.total()!r}>"
 
     # What comes in
 

@@ -59,6 +59,10 @@ class Step(Struct, frozen=True):
     causes: Mapping[tuple[int, int], int] = {}
     header: RunHeader | None = None  #: None: the file has none
 
+    def __repr__(self) -> str:
+        rate = "no rate" if self.rate_per_s is None else f"{self.rate_per_s:.1f}/s"
+        return f"<Step {self.load:g}: {self.operations:,} done, {rate}; {self.path}>"
+
     @classmethod
     def of(
         cls,

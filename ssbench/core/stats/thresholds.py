@@ -137,7 +137,7 @@ def _measure_of(name: str) -> Callable[[RunStats, Tally, str], Number | None]:
         histogram = getattr(tally, latency_of(name, tally) or "").histogram
         percent = percent_of(name)
         if percent is not None:
-            found: Number | None = histogram.quantile(percent)
+            found: Number | None = histogram.percentile(percent)
         else:
             found = getattr(histogram, name.rpartition("_")[2])
         return found

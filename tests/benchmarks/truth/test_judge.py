@@ -79,4 +79,4 @@ def test_a_long_time_may_differ_by_one_percent() -> None:
 def test_quantiles_use_the_definition_of_the_report(percent: float, count: int) -> None:
     histogram = Histogram()
     histogram.record_many(range(count))  # below 4096 its buckets are exact
-    assert judge.quantile(range(count), percent) == histogram.quantile(percent)
+    assert judge.quantile(range(count), percent) == histogram.percentile(percent)

@@ -52,7 +52,7 @@ def exact_quantile(values: list[int], percent: float) -> float:
 @given(st.lists(durations, min_size=1, max_size=60), percents)
 def test_a_quantile_is_within_the_stated_error(values: list[int], percent: float) -> None:
     """Invariant: |quantile - truth| <= RELATIVE_ERROR * truth, and min <= quantile <= max."""
-    found = of(values).quantile(percent)
+    found = of(values).percentile(percent)
     truth = exact_quantile(values, percent)
     assert found is not None
     assert abs(found - truth) <= RELATIVE_ERROR * truth
@@ -65,7 +65,7 @@ def test_the_stated_error_is_below_a_thousandth() -> None:
 
 @given(st.lists(st.integers(0, 4095), min_size=1, max_size=60), percents)
 def test_short_values_have_exact_quantiles(values: list[int], percent: float) -> None:
-    assert of(values).quantile(percent) == exact_quantile(values, percent)
+    assert of(values).percentile(percent) == exact_quantile(values, percent)
 
 
 @given(st.lists(st.lists(durations, max_size=20), max_size=5), st.randoms(use_true_random=False))
@@ -92,7 +92,7 @@ def test_quantiles_agree_with_hdrhistogram() -> None:
         # Asked by position, because the two round a fractional rank differently.
         position = ceil(len(values) * percent / 100)
         theirs = oracle.get_value_at_percentile(100 * position / len(values))
-        assert histogram.quantile(percent) == pytest.approx(theirs, rel=0.001), percent
+        assert histogram.percentile(percent) == pytest.approx(theirs, rel=0.001), percent
 
 
 def test_values_out_of_range_are_counted_apart() -> None:
@@ -110,12 +110,12 @@ def test_an_empty_one_has_no_figures() -> None:
 @pytest.mark.parametrize("percent", [0, -1, 100.1, float("nan")])
 def test_an_invalid_percentile_is_rejected(percent: float) -> None:
     with pytest.raises(ValueError, match="above 0 and at most 100"):
-        of([1]).quantile(percent)
+        of([1]).percentile(percent)
 
 
 def test_the_rank_is_that_of_the_printed_percentile() -> None:
     # 1000 * 99.9 / 100 is 999.0000000000001 in floats, which would give the value after.
-    assert of(list(range(1000))).quantile(99.9) == 998.5
+    assert of(list(range(1000))).percentile(99.9) == 998.5
 
 
 def test_memory_follows_the_range_not_the_count() -> None:
@@ -142,7 +142,7 @@ def test_all_figures_but_quantiles_are_exact_in_any_portions(values: list[int]) 
         one.record_many([value])
     total, squares, n = sum(values), sum(value * value for value in values), len(values)
     assert one.std_dev == sqrt(n * squares - total * total) / n
-    assert (one.count, one.min, one.max, one.quantile(100)) == (
+    assert (one.count, one.min, one.max, one.percentile(100)) == (
         n, min(values), max(values), max(values),
     )  # fmt: skip
     assert one == of(values)
@@ -207,3 +207,13 @@ def test_coarser_by_steps_is_coarser_at_once(values: list[int], some: int, more:
     for bits in (some, max(some, more), max(some, more)):
         steps = wider(steps, bits)
     assert steps == wider(Buckets.of(values), max(some, more))
+
+
+def test_a_quantile_is_a_share_as_in_numpy() -> None:
+    """A percent in its place is an error, never another figure."""
+    histogram = of(list(range(1, 1001)))
+    assert histogram.quantile(0.99) == histogram.percentile(99) == 990.5
+    assert histogram.quantile(1) == histogram.percentile(100) == 1000
+    for wrong in (0, 99, -0.5):
+        with pytest.raises(ValueError, match="must be above 0 and at most 1"):
+            histogram.quantile(wrong)
