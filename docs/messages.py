@@ -44,9 +44,16 @@ MESSAGES: dict[str, dict[str, str]] = {
         "last longer",
         "the token is empty or holds characters": "the URL is that of another service",
         "redirects to another host": "",
-        "redirects to| ... as --url": "",
+        "redirects to| ... give that URL": "",
         "too many redirects": "check the URL, and the configuration of the service",
         "no credentials for S3": "",
+        "a request for a bucket by its host name": "",
+        "which needs botocore|: ": "install it; or use a profile that has only keys, region and "
+        "endpoint",
+        "the store has no ListObjectsV2": "use another store, or a gateway that has it",
+        "ssbench does not support ... in auth of clouds.yaml": "log in with a password, a token or "
+        "an application credential",
+        "of clouds.yaml is not text": "",
         "is the secret key right?": "a key of another store is refused, too",
         "is the access key right?": "a key of another store is refused, too",
         "is it another store's access key?": "give the keys of this store",

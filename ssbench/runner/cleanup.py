@@ -161,10 +161,13 @@ class _Deletion:
             if self._empty(name, first=not pause_s):
                 why = "it is not empty: not all of its objects could be deleted"
                 break
-            if self._delete_if_empty(name):
+            refusal = self._delete_if_empty(name)
+            if not refusal:
                 return
-        else:
-            why = "it is still not empty: is another client writing to it?"
+            why = (
+                "it is still not empty: does it keep versions, or is another client writing to it?"
+                f" ({refusal})"
+            )
         self._deletions.fail_container(name, why)
 
     def _empty(self, container: str, *, first: bool) -> int:
@@ -196,17 +199,18 @@ class _Deletion:
             if error.kind is not ErrorKind.STATUS:
                 raise
 
-    def _delete_if_empty(self, name: str) -> bool:
+    def _delete_if_empty(self, name: str) -> str:
+        """Why the store refuses, since there are objects; "": it is deleted."""
         self._deletions.raise_if_stopping()
         try:
             self._client.call(self._client.storage.delete_container, name)
         except StorageError as error:
             if error.status != 409:
                 raise
-            return False
+            return error.detail
         self._result.containers += 1
         self._deletions.record_success()
-        return True
+        return ""
 
     def _report(self) -> None:
         done = self._result.objects + self._result.containers

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from http.client import HTTPException
+from http.client import SWITCHING_PROTOCOLS, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 from urllib.request import getproxies_environment
@@ -28,7 +28,8 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutError
 
 from ssbench.core.errors import AuthError
-from ssbench.storage.options import HttpSettings
+from ssbench.storage.options import HttpSettings, shown_url
+from ssbench.storage.sites import without_zone
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 #: Methods of logins. At another path, any other could change or delete what is there.
@@ -95,6 +96,9 @@ class BoundedSession(requests.Session):
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
         kwargs = {**kwargs, "timeout": self._timeouts_s, "allow_redirects": False}
+        netloc = urlsplit(url).netloc
+        if without_zone(netloc) != netloc:
+            kwargs["headers"] = {"Host": without_zone(netloc), **(kwargs.get("headers") or {})}
         return super().request(method, url, *args, **kwargs)
 
 
@@ -120,6 +124,23 @@ class SameHostSession(BoundedSession):
                 )
             url = target
         raise AuthError(f"{url}: too many redirects")
+
+
+def check_not_redirected(response: requests.Response, name: str = "") -> None:
+    """:param name: of what was asked for, below the store's URL.
+    :raises AuthError: it is a redirect; those of stores are not followed, here or in the run.
+    """
+    if response.status_code // 100 != 3:
+        return
+    try:
+        target = shown_url(urljoin(response.url, response.headers.get("Location", "")))
+    except ValueError:
+        target = "what is no URL"
+    raise AuthError(
+        f"{shown_url(response.url).removesuffix(name)}: redirects to {target.removesuffix(name)}"
+        f" ({response.status_code}), and no redirect of a store is followed: give that URL if it is"
+        " the store's"
+    )
 
 
 def same_host(here: SplitResult, target: str) -> bool:
@@ -282,12 +303,24 @@ def _read(response: requests.Response) -> bytes:
     return bytes(body)
 
 
+class _FinalResponse(HTTPResponse):
+    """Skips interim responses (1xx), of which http.client knows only 100."""
+
+    def begin(self) -> None:
+        super().begin()
+        while 100 < self.status < 200 and self.status != SWITCHING_PROTOCOLS:
+            self.headers = self.msg = None  # type: ignore[assignment] # not begun
+            super().begin()
+
+
 class _Connection(HTTPConnection):
     """Notes its socket before a handshake."""
 
-    def __init__(self, sockets: _OpenSockets, *args: Any, **kwargs: Any) -> None:
+    response_class = _FinalResponse
+
+    def __init__(self, sockets: _OpenSockets, host: str, *args: Any, **kwargs: Any) -> None:
         self._sockets = sockets
-        super().__init__(*args, **kwargs)
+        super().__init__(host.replace("%25", "%"), *args, **kwargs)  # as in parse_storage_url
 
     def _new_conn(self) -> socket.socket:
         sock = super()._new_conn()

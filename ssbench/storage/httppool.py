@@ -18,6 +18,7 @@ from ssbench.core.model import SECOND_NS, ErrorKind, Timing
 from ssbench.storage.dial import Dialler
 from ssbench.storage.httpconn import IDLE, Connection, Disconnected, EndpointState, Upload
 from ssbench.storage.httpresponse import Collector, error_line
+from ssbench.storage.options import shown_url
 
 _SWEEP_S = 0.08  #: interval of the timeout checks: the error of a timeout
 _SUSPENDED_NS = SECOND_NS  #: a sweep this late means that our process was suspended
@@ -154,10 +155,17 @@ class ConnectionPool:
         rejected = self._challenged(timing.status, self._shared.error_headers)
         return StorageError(
             ErrorKind.UNAUTHORIZED if rejected else ErrorKind.STATUS,
-            f"{self.name}: {method} returned {timing.status}{': ' if line else ''}{line}",
+            f"{self.name}: {method} returned {self.status_text(timing.status)}"
+            f"{': ' if line else ''}{line}",
             status=timing.status,
             timing=timing._replace(bytes_moved=0),
         )
+
+    def status_text(self, status: int) -> str:
+        """The status of the last response, and where it redirects to."""
+        target = self._shared.error_headers.get("location", "")
+        is_redirect = status // 100 == 3 and target
+        return f"{status}, a redirect to {shown_url(target)}" if is_redirect else str(status)
 
     @property
     def error_response(self) -> tuple[Mapping[str, str], bytes]:

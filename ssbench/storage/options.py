@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -13,11 +14,13 @@ from msgspec import Struct
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option
+from ssbench.core.text import printable
 
 if TYPE_CHECKING:
     import ssl
 
 _FILE = "_file"  #: ``key_file=PATH`` names a file with the value of the secret option ``key``
+_SHOWN = 200  #: characters of a URL
 _TRUE = ("true", "1", "yes", "on", "t", "y")  #: as in swiftclient
 
 
@@ -194,6 +197,14 @@ def check_http_url(url: str, what: str) -> str:
         shown = repr(url) if "@" not in url else "(not shown, it holds an @)"
         raise UsageError(f"{what} {shown} is invalid: it should look like http://host:port/path")
     return url
+
+
+def shown_url(url: str) -> str:
+    """A URL for messages and reports: printable, not long, and without what may be secret: user,
+    password and query."""
+    scheme, mark, rest = re.split("[?#]", url, maxsplit=1)[0].rpartition("://")
+    netloc, slash, path = rest.partition("/")
+    return printable(f"{scheme}{mark}{netloc.rpartition('@')[2]}{slash}{path}"[:_SHOWN])
 
 
 def read_text(path: str, option: str, errors: str = "strict") -> str:

@@ -7,7 +7,6 @@ class may carry its row as ``ROW``. A new store in the package is a row here and
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -20,7 +19,7 @@ from ssbench.core.operations import parameters_of
 from ssbench.core.operations import row_of as operation_row
 from ssbench.core.option import Option
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.options import StoreOptions, option_values, variables_of
+from ssbench.storage.options import StoreOptions, option_values, shown_url, variables_of
 
 if TYPE_CHECKING:
     from ssbench.storage.base import Access, CredentialsProvider, ObjectStore, StoreAdmin
@@ -175,14 +174,9 @@ def destination_of(settings: StorageSettings) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    """Without user, password and query, where it is a URL."""
     if isinstance(value, list | tuple):
         return [_shown(each) for each in value]
-    scheme, is_url, rest = str(value).partition("://")
-    if not is_url:
-        return str(value)
-    netloc, slash, path = re.split("[?#]", rest, maxsplit=1)[0].partition("/")
-    return f"{scheme}://{netloc.rpartition('@')[2]}{slash}{path}"
+    return shown_url(str(value)) if "://" in str(value) else str(value)
 
 
 def secret_variables(options: StoreOptions) -> set[str]:

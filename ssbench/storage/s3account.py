@@ -261,7 +261,8 @@ class S3Client(HttpClient):
         text = explained(error, headers, region if is_redirected else "")
         return StorageError(
             ErrorKind.UNAUTHORIZED if is_redirected or is_rejected else ErrorKind.STATUS,
-            f"{pool.name}: {method} returned {timing.status}{': ' if text else ''}{text}",
+            f"{pool.name}: {method} returned {pool.status_text(timing.status)}"
+            f"{': ' if text else ''}{text}",
             status=timing.status,
             timing=timing._replace(bytes_moved=0),
             rate_limited=error.code == "SlowDown",

@@ -28,6 +28,8 @@ from ssbench.storage.s3parse import (
     MARK,
     RUN_HEADER,
     Xml,
+    check_buckets,
+    check_listing,
     container_of,
     is_truncated,
     listing_query,
@@ -58,6 +60,7 @@ class S3Admin(S3Client):
         if settings.placement:
             raise UsageError(f'S3 has no storage policies: leave out "{settings.placement}"')
         super().__init__(settings, seed)
+        self._has_listed = False  #: a listing of objects was understood
 
     def limits(self) -> StoreLimits:
         return StoreLimits(
@@ -105,7 +108,26 @@ class S3Admin(S3Client):
             if found is None and not self._own.bucket:
                 self._make_bucket(place)
             self._put_mark(place)
+            if not self._has_listed:
+                self._check_listing(container)
         return found
+
+    def _check_listing(self, container: str) -> None:
+        """Check once that a new container can be listed: otherwise all would stay behind.
+
+        :raises StorageError: its listing is not one that ssbench understands.
+        """
+        place = self.place(container)
+        try:
+            self._page(place, "", 1)
+        except StorageError as error:
+            if error.kind is not ErrorKind.PROTOCOL:
+                return
+            with suppress(StorageError):
+                self._is_there("DELETE", place, place.path + MARK)
+                if not self._own.bucket:
+                    self._is_there("DELETE", place, place.bucket_path)
+            raise
 
     def _make_bucket(self, place: Place) -> None:
         region = self.signer.region
@@ -134,7 +156,7 @@ class S3Admin(S3Client):
 
     def _buckets(self) -> list[str]:
         place = self.place(None)
-        listing = self._xml("ListAllMyBucketsResult", place, place.bucket_path, "", _BUCKETS_MAX)
+        listing = check_buckets(self._xml(place, place.bucket_path, "", _BUCKETS_MAX))
         names = (container_of(record.get("Name", "")) for record in listing.of("Bucket"))
         return [name for name in names if name is not None]
 
@@ -194,7 +216,9 @@ class S3Admin(S3Client):
         delimiter: str = "",
     ) -> Xml:
         query = listing_query(prefix, limit, after=after, token=token, delimiter=delimiter)
-        return self._xml("ListBucketResult", place, place.bucket_path, query, limit)
+        listing = check_listing(self._xml(place, place.bucket_path, query, limit))
+        self._has_listed = True
+        return listing
 
     def object_run_id(self, container: str, name: str) -> str | None:
         place = self.place(container)
@@ -227,10 +251,23 @@ class S3Admin(S3Client):
             return True
         try:
             return self._is_there("DELETE", place, place.bucket_path)
-        except StorageError:
+        except StorageError as error:
             if found.marked:  # or no cleanup would take it for ours any more
                 self._put_mark(place)
+            if error.status == 409 and self._has_versioning(place):
+                raise StorageError(
+                    ErrorKind.STATUS,
+                    f"{place.path} keeps versions of deleted objects, which ssbench does not"
+                    f" delete: remove them with other tools ({error.detail})",
+                ) from error
             raise
+
+    def _has_versioning(self, place: Place) -> bool:
+        """Whether the bucket has, or had, versioning; False if the store doesn't say."""
+        try:
+            return bool(self._xml(place, place.bucket_path, "versioning=", 1).values.get("Status"))
+        except StorageError:
+            return False
 
     def _has_uploads(self, container: str) -> bool:
         """Whether uploads are open; False if the store has no such listing, or refuses it."""
@@ -247,7 +284,7 @@ class S3Admin(S3Client):
         timing = self.request(method, place, path, collector=collector, missing_ok=True)
         return timing.status != 404
 
-    def _xml(self, root: str, place: Place, path: str, query: str, limit: int) -> Xml:
+    def _xml(self, place: Place, path: str, query: str, limit: int) -> Xml:
         response = Xml(limit, self.signer.token)
         self.request("GET", place, path, query, collector=response)
-        return response.check(root)
+        return response

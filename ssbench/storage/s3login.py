@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
+from urllib.parse import urlsplit
 
 import requests
 from msgspec.structs import asdict
 
-from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.errors import AuthError, StorageError, UsageError
 from ssbench.core.settings import Credentials
-from ssbench.storage.authhttp import BoundedSession, reason_of
+from ssbench.storage.authhttp import BoundedSession, check_not_redirected, reason_of
 from ssbench.storage.base import Access
 from ssbench.storage.options import (
     INSECURE_NOTE,
@@ -27,10 +28,18 @@ from ssbench.storage.options import (
 )
 from ssbench.storage.s3account import S3Settings, explained, place_of
 from ssbench.storage.s3options import DEFAULT_REGION, OPTIONS, read_keys, read_profile
-from ssbench.storage.s3parse import REJECTED, error_of
+from ssbench.storage.s3parse import (
+    BUCKETS_ROOT,
+    REJECTED,
+    Xml,
+    check_buckets,
+    check_listing,
+    error_of,
+)
 from ssbench.storage.s3sign import Signer, issue
 from ssbench.storage.sites import parse_storage_url
 
+_BUCKETS_MAX = 100_000  #: in one response
 _HINTS = {
     "InvalidAccessKeyId": "is it another store's access key?",
     "XAdminUserNotFound": "is the access key right?",  # of versitygw
@@ -126,27 +135,62 @@ class S3Login:
             if region in ("", self._region):
                 break
             self._region = region
-        if error.code == "NoSuchBucket" and is_strict:
+        if error.code == "NoSuchBucket" and is_strict and self._own.bucket:
             raise UsageError(
                 f"{self.where}: there is no bucket {self._own.bucket}: create it, or leave out"
                 " --s3-bucket to have one made for each container"
             )
+        # Nobody may list the buckets without a key; Amazon's answer to that is a redirect.
+        if self._keys or self._own.bucket:
+            if not error.endpoint:
+                check_not_redirected(response)
+            if response.status_code == 200 and is_strict:
+                self._check_answer(response.content)
         known = error.code in REJECTED or error.code in _HINTS
         if known or error.code == "RequestTimeTooSkewed" or error.endpoint:
             hint = _HINTS.get(error.code)
             text = explained(error, headers) + (f" ({hint})" if hint else "")
             raise AuthError(f"{self.where}: {text}")
 
+    def _check_answer(self, body: bytes) -> None:
+        """Whether the store does what the run will ask of it.
+
+        :raises AuthError: it does not.
+        """
+        found = Xml(_BUCKETS_MAX, self._keys.token if self._keys else "")
+        found.feed(memoryview(body))
+        try:
+            if self._lists_objects:
+                check_listing(found)
+            else:
+                check_buckets(found)
+        except StorageError as error:
+            why = error.detail
+            if self._own.style == "virtual" and found.root == BUCKETS_ROOT:
+                why = (
+                    "a request for a bucket by its host name returned a list of buckets, as if"
+                    " it had named none: give --s3-style path, or the endpoint whose host names"
+                    " are those of buckets"
+                )
+            raise AuthError(f"{self.where}: {why}") from None
+
+    @property
+    def _lists_objects(self) -> bool:
+        return bool(self._own.bucket) or self._own.style == "virtual"
+
     def _ask(self) -> requests.Response:
+        """List a bucket, or the buckets. Where buckets are host names, one that need not exist."""
         site = parse_storage_url(self.where)
-        place = place_of(site, self._own, None)
-        query = "list-type=2&max-keys=1" if self._own.bucket else ""
+        named = self._own.bucket or self._own.style == "path"
+        place = place_of(site, self._own, None if named else "ssbench_login")
+        query = "list-type=2&max-keys=1" if self._lists_objects else ""
         signer = Signer(self._credentials().payload)
         added = signer("GET", place.bucket_path, query, place.headers, None, self._clock())
         lines = f"{place.headers}{added.decode()}".splitlines()
         scheme = "https" if site.endpoint.tls else "http"
+        netloc = urlsplit(self.where).netloc  # with its zone, unlike the Host header
         with self._session() as session:
             return session.get(
-                f"{scheme}://{site.netloc}{place.bucket_path}{'?' if query else ''}{query}",
+                f"{scheme}://{netloc}{place.bucket_path}{'?' if query else ''}{query}",
                 headers=dict(line.split(": ", 1) for line in lines),
             )

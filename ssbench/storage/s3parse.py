@@ -45,6 +45,7 @@ _DEPTH_MAX = 16
 #: Elements that hold a record, below the root.
 _RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Upload"})
 #: The marker object of a container: it says that ssbench made it. No object of ours has this name.
+BUCKETS_ROOT = "ListAllMyBucketsResult"
 MARK = ".ssbench"
 _LISTING_ROOT = re.compile(rb"<([A-Za-z_][\w.-]{0,63}:)?ListBucketResult[\s>]")
 _QUOTED = re.compile("[%+]").search
@@ -288,7 +289,10 @@ class Xml(XmlReader):
                 rate_limited=code == "SlowDown",
             )
         if not is_valid or self.root != root:
-            raise malformed(f"{root} in XML", timing)
+            other = (
+                f", and this is {printable(self.root[:40])}" if self.root not in ("", root) else ""
+            )
+            raise malformed(f"{root} in XML{other}", timing)
         return self
 
     def of(self, kind: str) -> list[dict[str, str]]:
@@ -319,6 +323,30 @@ class Xml(XmlReader):
             self.records.append((name, self._record))
             self._record = None
         self._text.clear()
+
+
+def check_listing(listing: Xml) -> Xml:
+    """A page of a listing, which ListObjectsV2 has made.
+
+    :raises StorageError: as ``Xml.check``; also for a page of version 1, which is what a store
+        without version 2 returns: it knows none of the markers that continue a listing.
+    """
+    listing.check("ListBucketResult")
+    if "KeyCount" not in listing.values and "Marker" in listing.values:
+        raise StorageError(
+            ErrorKind.PROTOCOL,
+            "the store has no ListObjectsV2: it returned a listing of version 1, which ssbench does"
+            " not continue",
+        )
+    return listing
+
+
+def check_buckets(listing: Xml) -> Xml:
+    """A list of buckets. Some stores give its root another name.
+
+    :raises StorageError: as ``Xml.check``.
+    """
+    return listing.check(listing.root if "Buckets" in listing.values else BUCKETS_ROOT)
 
 
 def name_in(listing: Xml, value: str) -> str:

@@ -47,9 +47,14 @@ def parse_storage_url(url: str) -> StorageUrl:
     return StorageUrl(
         # RFC 6874 writes fe80::1%eth0 as fe80::1%25eth0 in a URL.
         Endpoint(host.replace("%25", "%"), port or _PORTS[parts.scheme], parts.scheme == "https"),
-        _ZONE.sub("", parts.netloc),
+        without_zone(parts.netloc),
         f"{path}/",
     )
+
+
+def without_zone(netloc: str) -> str:
+    """As it is sent."""
+    return _ZONE.sub("", netloc)
 
 
 def open_pools(

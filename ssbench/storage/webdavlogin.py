@@ -14,7 +14,7 @@ from functools import partial
 from ipaddress import ip_address
 from itertools import count
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import requests
 from msgspec.structs import asdict
@@ -23,7 +23,7 @@ from ssbench.core.errors import AuthError, StorageError, UsageError
 from ssbench.core.model import Timing
 from ssbench.core.settings import Credentials
 from ssbench.core.text import printable
-from ssbench.storage.authhttp import SameHostSession, reason_of
+from ssbench.storage.authhttp import SameHostSession, check_not_redirected, reason_of
 from ssbench.storage.base import Access
 from ssbench.storage.digest import (
     DigestSigner,
@@ -39,12 +39,13 @@ from ssbench.storage.webdavoptions import OPTIONS, user_of
 #: What workers get for one server (as Site.authenticate takes it), and the methods it allows.
 ServerAccess = tuple[dict[str, Any], frozenset[str]]
 
-_SHOWN = 200  #: characters of a redirect's target
 _REFUSALS = {
     401: "the server rejected the user or password",
     403: "this user may not read the collection",
     404: "there is no such collection: make it, or correct --url",
 }
+
+_SHOWN = 200  #: characters of a path
 
 
 class WebdavLogin:
@@ -164,22 +165,8 @@ def _ask(
         response = http.request(method, f"{url}{name}", headers=headers, data=body)
     except (requests.RequestException, OSError, ValueError) as error:
         raise AuthError(f"{url}: {reason_of(error)}") from None
-    if response.status_code // 100 == 3:
-        raise AuthError(
-            f"{url}: redirects to {_target(response, name)} ({response.status_code}), and no"
-            " redirect of a store is followed: give that as --url if it is the collection"
-        )
+    check_not_redirected(response, name)
     return response
-
-
-def _target(response: requests.Response, name: str) -> str:
-    """Where a redirect leads, for a message: the collection, without user and query."""
-    try:
-        parts = urlsplit(urljoin(response.url, response.headers.get("Location", "")))
-        host = parts.netloc.rpartition("@")[2]
-    except ValueError:
-        return "what is no URL"
-    return printable(f"{parts.scheme}://{host}{parts.path.removesuffix(name)}"[:_SHOWN])
 
 
 def _check_path(url: str, body: bytes) -> None:

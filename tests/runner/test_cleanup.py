@@ -288,6 +288,7 @@ def test_a_container_that_others_fill_is_abandoned() -> None:
     result = delete_all(storage)
     assert result.failed_containers == 1
     assert "still not empty" in result.examples[0]
+    assert "the store answered 409" in result.examples[0]
 
 
 def test_a_missing_container_counts_as_deleted() -> None:

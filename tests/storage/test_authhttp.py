@@ -153,6 +153,34 @@ def test_an_answer_is_read(size: int) -> None:
     assert asked(answering(CHUNKED + b"2\r\nab\r\n0\r\n\r\n")).text == "ab"
 
 
+@pytest.mark.parametrize("status", [100, 102, 103])
+def test_interim_responses_are_skipped(status: int) -> None:
+    interim = b"HTTP/1.1 %d Soon\r\nLink: </x>\r\nContent-Length: 9\r\n\r\n" % status
+    answer = asked(answering(interim * 3 + ok(b"abc")))
+    assert (answer.status_code, answer.content, "Link" in answer.headers) == (200, b"abc", False)
+
+
+def test_the_zone_of_an_address_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the interface to use."""
+    called = []
+
+    def connect(address: tuple[str, int], *_: object, **__: object) -> socket.socket:
+        called.append(address)
+        return socket.create_connection(("127.0.0.1", server.port))
+
+    monkeypatch.setattr("urllib3.util.connection.create_connection", connect)
+    heard = []
+
+    def script(peer: Peer) -> None:
+        heard.append(peer.hear())
+        peer.say(ok(b""))
+
+    with ScriptedServer(script) as server, BoundedSession(HttpSettings()) as session:
+        session.request("GET", f"http://[fe80::1%25lo]:{server.port}/x")
+    assert called == [("fe80::1%lo", server.port)]
+    assert f"Host: [fe80::1]:{server.port}\r\n".encode() in heard[0]
+
+
 def test_logins_leave_no_classes_behind() -> None:
     before = HTTPConnectionPool.__subclasses__()
     asked(answering(ok(b"")))

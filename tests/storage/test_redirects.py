@@ -15,7 +15,7 @@ from ssbench.core.operations import CRUD, Operation
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.storage.auth import Authenticator
 from ssbench.storage.authhttp import SameHostSession
-from ssbench.storage.options import HttpSettings
+from ssbench.storage.options import HttpSettings, shown_url
 from ssbench.storage.swiftlogin import LoginOptions
 from tests.fakes.drivers import WholeDriver, driver_settings
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
@@ -98,6 +98,7 @@ def test_no_redirect_of_a_store_is_followed(
                 ask(storage)
             assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, site.status)
             assert TOKEN not in str(caught.value)
+            assert f"{site.status}, a redirect to {shown_url(site.location)}" in str(caught.value)
             assert len(site.seen) == times, "asked again"
     finally:
         storage.close()

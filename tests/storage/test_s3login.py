@@ -44,6 +44,7 @@ def refused(status: int, code: str, more: str = "", **headers: str) -> Answer:
     return Answer(status, {n.replace("_", "-"): v for n, v in headers.items()}, body.encode())
 
 
+BUCKETS = Answer(200, {}, b"<ListAllMyBucketsResult><Buckets></Buckets></ListAllMyBucketsResult>")
 OTHER_REGION = refused(400, "AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>")
 NO_BUCKET = refused(404, "NoSuchBucket")
 
@@ -345,6 +346,40 @@ def test_a_missing_bucket_is_a_mistake_of_the_user() -> None:
         S3Login(options(store.url, bucket="b")).log_in()
 
 
+VERSION_1 = b"<ListBucketResult><Name>b</Name><Marker></Marker></ListBucketResult>"
+MOVED = {"Location": "https://me:s3cret@s3.example.com/b?X-Amz-Signature=s3cret"}
+
+
+@pytest.mark.parametrize(("answer", "given", "says"), [
+    *((Answer(status, MOVED, b"<html>"), {},
+       rf"redirects to https://s3.example.com/b \({status}\).* give that URL")
+      for status in (301, 302, 307, 308)),
+    (BUCKETS, {"style": "virtual"}, "as if it had named none: give --s3-style path"),
+    (BUCKETS, {"style": "virtual", "bucket": "b"}, "give --s3-style path"),
+    (Answer(200, {}, VERSION_1), {"bucket": "b"}, "the store has no ListObjectsV2"),
+    (Answer(200, {}, b"<html></html>"), {}, "expected ListAllMyBucketsResult in XML, .* html"),
+    (Answer(200, {}, b"Welcome!"), {"bucket": "b"}, "expected ListBucketResult in XML"),
+])  # fmt: skip
+def test_what_no_run_could_use_ends_the_login(
+    answer: Answer, given: dict[str, str], says: str
+) -> None:
+    with S3(answer) as store, pytest.raises(AuthError, match=says) as caught:
+        S3Login(options(store.url, **given)).log_in()
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("answer", "given"), [
+    # A store whose buckets are host names knows none of the name that the login asks for.
+    (NO_BUCKET, {"style": "virtual"}),
+    (Answer(200, {}, b"<List><Buckets><Bucket><Name>b</Name></Bucket></Buckets></List>"), {}),
+    # Amazon's answer to who asks for all buckets without a key.
+    (Answer(307, {"Location": "https://aws.amazon.com/s3/"}), {"anonymous": True}),
+])  # fmt: skip
+def test_what_a_run_can_use_is_no_error(answer: Answer, given: dict[str, Any]) -> None:
+    with S3(answer) as store:
+        S3Login(options(store.url, **given)).log_in()
+
+
 def test_a_user_who_may_not_list_gets_access() -> None:
     with S3(refused(403, "AccessDenied")) as store:
         assert S3Login(options(store.url, bucket="b")).log_in().credentials.payload["days"]
@@ -362,7 +397,7 @@ def test_a_renewal_reads_the_files_again(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     text = "[default]\naws_access_key_id=A\naws_secret_access_key=a\naws_session_token={}\n"
     file.write_text(text.format("old"))
-    with S3(LISTING) as store:
+    with S3(BUCKETS) as store:
         provider = S3Login(options(store.url, {"AWS_SHARED_CREDENTIALS_FILE": str(file)}))
         first = provider.log_in().credentials
         file.write_text(text.format("new"))
@@ -380,7 +415,7 @@ def test_a_renewal_follows_the_region_and_outlives_a_silent_store() -> None:
 
 
 def test_a_rejected_renewal_says_why() -> None:
-    with S3(LISTING, refused(400, "ExpiredToken")) as store:
+    with S3(BUCKETS, refused(400, "ExpiredToken")) as store:
         provider = S3Login(options(store.url))
         provider.log_in()
         with pytest.raises(AuthError, match="ExpiredToken"):
@@ -390,7 +425,7 @@ def test_a_rejected_renewal_says_why() -> None:
 def test_a_renewal_without_usable_keys_is_an_error_of_access(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("s")
-    with S3(LISTING) as store:
+    with S3(BUCKETS) as store:
         environ = {"AWS_ACCESS_KEY_ID": "A", "HOME": str(tmp_path)}
         provider = S3Login(options(store.url, environ, secret_key_file=str(file)))
         provider.log_in()
@@ -406,7 +441,7 @@ def test_a_renewal_without_usable_keys_is_an_error_of_access(tmp_path: Path) -> 
 def test_the_next_day_has_a_key_before_midnight() -> None:
     midnight = 1_700_006_400.0  # 2023-11-15
     now = [midnight - 3600]
-    with S3(LISTING) as store:
+    with S3(BUCKETS) as store:
         provider = S3Login(options(store.url), clock=lambda: now[0])
         first = provider.log_in().credentials
         now[0] = midnight - 60

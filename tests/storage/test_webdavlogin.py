@@ -159,7 +159,7 @@ def test_no_redirect_of_a_login_is_followed(before: list[bytes], status: int) ->
         provider(url).log_in()
     target = url.replace("/dav", "/other/")
     assert f"{url}/: redirects to {target} ({status}), and no redirect" in str(caught.value)
-    assert "give that as --url" in str(caught.value)
+    assert "give that URL" in str(caught.value)
     assert len(heard) == len(before) + 1
     assert not any(b" /other/" in head or head.startswith(b"DELETE") for head in heard)
 
