@@ -9,6 +9,7 @@ import argparse
 import io
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -20,6 +21,7 @@ from ssbench.core.option import Option
 from ssbench.core.text import plural, printable
 
 if TYPE_CHECKING:
+    from ssbench.report.model import Report
     from ssbench.runner.access_log import LogFiles
     from ssbench.runner.single_run import RunResult
 
@@ -148,6 +150,22 @@ def write_result(parts: Iterable[str], path: str | None = None) -> None:
         return
     with _new_file(path, "w", encoding="utf-8") as file:
         file.writelines(parts)
+
+
+def write_report(made: Report, form: str | None, path: str | None = None) -> None:
+    """Write a report in that format; on a terminal its lines break between words.
+
+    :raises UsageError, SsbenchError: as ``write_result``.
+    """
+    from ssbench import report  # loads slowly
+
+    columns = columns_of(sys.stdout) if path in (None, "-") else None
+    write_result([report.render(made, form or "text", columns)], path)
+
+
+def columns_of(stream: TextIO) -> int | None:
+    """Of the terminal that the stream is; None if it is none."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def result_file(path: str) -> AbstractContextManager[IO[bytes]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ssbench import report, statfile
 from ssbench.cli.config import percentiles
-from ssbench.cli.console import result_file, tell, tell_status, write_result
+from ssbench.cli.console import result_file, tell, tell_status, write_report, write_result
 from ssbench.cli.profile import profiled
 from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.core.errors import ExitStatus, UsageError
@@ -66,7 +66,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
             parts=parts,
         )
         if ns.report_file or "-" not in (getattr(ns, name) for name in _INSTEAD):
-            write_result([report.render(made, ns.format or "text")], ns.report_file)
+            write_report(made, ns.format, ns.report_file)
         write_report_files(ns, made)
         _write_data_files(ns, paths, stats, made)
     reasons = missed_thresholds(stats, wanted)
@@ -127,7 +127,7 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
         percents=tuple(sorted(set(ns.percentiles or PERCENTS))),
     )
     made = of_comparison(found)
-    write_result([report.render(made, ns.format or "text")])
+    write_report(made, ns.format)
     write_report_files(ns, made)
     return tell_status(_missing_results([path for path, stats in named if not stats.run.complete]))
 

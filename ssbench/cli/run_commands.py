@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ssbench import runner
 from ssbench.cli.config import command_config, run_config, search_config
-from ssbench.cli.console import tell, tell_log, tell_status, write_result
+from ssbench.cli.console import columns_of, tell, tell_log, tell_status, write_report
 from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.report_files import check_run_files, junit_file, write_report_files
 from ssbench.cli.signals import Signals
@@ -218,7 +218,7 @@ def _report(
             for line in report.threshold_lines(made):
                 tell(line)
         else:
-            write_result([report.render(made, ns.format or "text")])
+            write_report(made, ns.format)
     # On a terminal the summary, which says the same, is just above.
     says_same = not (ns.no_default_report or result.in_part) and ns.format in (None, "wide")
     if not ns.quiet and result.has_results and not (says_same and sys.stdout.isatty()):
@@ -252,13 +252,14 @@ def _run_series(
         for step in steps:
             if not ns.quiet:
                 made = of_series(settings, [step])
-                head = report.series_head(made) if len(series.steps) == 1 else ""
-                progress.message(f"{head}{report.series_row(made)}")
+                most = min(columns_of(sys.stderr) or 100, 100)
+                head = report.series_head(made, most) if len(series.steps) == 1 else ""
+                progress.message(f"{head}{report.series_row(made, most)}")
             progress.info(f"Scenario run results saved to {step.path}")
     if series.steps:
         made = of_series(settings, series.steps, complete=series.complete)
         if not ns.no_default_report:
-            write_result([report.render(made, ns.format or "text")])
+            write_report(made, ns.format)
         write_report_files(ns, made)
         if page:
             page.finish(report.render_html(made))

@@ -72,13 +72,15 @@ FORMATS = {
 }
 
 
-def render(report: Report, form: str = "text") -> str:
+def render(report: Report, form: str = "text", columns: int | None = None) -> str:
     """The report in that format, ending with a newline.
 
+    :param columns: of the terminal that shows it: lines of "text" break between words.
     :raises KeyError: where FORMATS has no such name.
     """
     module, _, function = FORMATS[form].partition(":")
-    text: str = getattr(import_module(f"ssbench.report.{module}"), function)(report)
+    renderer = getattr(import_module(f"ssbench.report.{module}"), function)
+    text: str = renderer(report, columns) if form == "text" else renderer(report)
     return text
 
 

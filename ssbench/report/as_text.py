@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ssbench.core.stats.scenario_view import other_operations
-from ssbench.core.text import bytes_text, plural, printable
+from ssbench.core.text import bytes_text, plural, printable, shortened
 from ssbench.report.model import (
     Actual,
     Distribution,
@@ -28,13 +28,19 @@ from ssbench.report.text_layout import (
     note_lines,
     percentile_name,
     section_lines,
+    wrapped,
 )
 from ssbench.report.text_series import series_text
 
 
-def render_text(report: Report) -> str:
-    """The report for people, ending with a newline; its tables fit 100 columns."""
-    return _rendered(report, COLUMNS)
+def render_text(report: Report, columns: int | None = None) -> str:
+    """The report for people, ending with a newline; its tables fit 100 columns.
+
+    :param columns: of the terminal that shows it, if it is one.
+    """
+    if columns is None:
+        return _rendered(report, COLUMNS)
+    return wrapped(_rendered(report, min(columns, COLUMNS)), columns)
 
 
 def render_wide(report: Report) -> str:
@@ -77,7 +83,7 @@ def run_text(report: Report, most: int | None, block: Block, *, classic: bool = 
     """
     generator = report["load_generator"].notes or ()
     lines = ["", *_header(report), "", *_scenario_table(report)]
-    for row in report.operations:
+    for row in report.operations if classic else report.shown_operations:
         lines += ["", row["operation"], *block(report, row, most)]
     populate, cleanup = report["phase_errors"].tables
     others = [section for section in report.sections if section.title]
@@ -226,8 +232,10 @@ def _block(report: Report, row: Row, most: int | None) -> Iterator[str]:
     percent = report.percentile
     yield from _counts(row, most, throughput=not report.legacy)
     column = f"{percent_text(percent)}%-ile"
-    headings = "".join(f"{name:>11}" for name in ("min", "max", "avg", "std_dev", column))
-    yield f"{_INDENT}{'':19}{headings}" + ("" if most else f"{'':19}Worst latency TX ID")
+    headings = "".join(f"{name:>11}" for name in ("min", "max", "avg", "std_dev", f" {column:>11}"))
+    narrow = bool(most and most < COLUMNS)
+    blank = f"  {'':22}" if narrow else f"{_INDENT}{'':19}"
+    yield f"{blank}{headings}" + ("" if most else f"{'':19}Worst latency TX ID")
     parts = [(row, "all obj sizes")]
     for of_class in row["size_classes"].rows:
         parts.append((of_class, f"{printable(of_class['size_class']):>8} objs"))
@@ -236,8 +244,14 @@ def _block(report: Report, row: Row, most: int | None) -> Iterator[str]:
             found: Distribution = part[key]
             if key == "first_byte_latency" and not row["receives"]:
                 continue  # a response without a body has no first byte
-            values = [*(getattr(found, name) for name in _STATISTICS), found.percentiles[percent]]
-            cells = "".join(f"{latency_text(value):>11}" for value in values)
+            figures = (latency_text(getattr(found, name)) for name in _STATISTICS)
+            percentile = latency_text(found.percentiles[percent])  # which may have a mark
+            cells = "".join([*(f"{figure:>11}" for figure in figures), f"{percentile:>12}"])
+            if narrow:  # the class stands in front
+                of = "all sizes" if part is row else printable(part["size_class"])
+                what = f"{title.partition(' ')[0]}, {of}"
+                yield f"  {shortened(what, 22):22}{cells}"
+                continue
             worst = "" if most else f"  {printable(found.worst_id or '')}"
             yield f"{_INDENT}{title}:{cells}  ({label}){worst}".rstrip()
     service, response = row["last_byte_latency"], row["response_time"]

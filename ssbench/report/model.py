@@ -277,6 +277,20 @@ class Report(Struct, frozen=True):
         both = [{"operation": "TOTAL", **total}] if total else []
         return [*both, *self["operations"].tables[0].rows]
 
+    @property
+    def shown_operations(self) -> list[Row]:
+        """The same for people: of a run without those that it was not to do, and did not."""
+        shares = self["run"]["operations_weighted_average"]
+        if self.legacy or not shares:
+            return self.operations
+        return [
+            row
+            for row in self.operations
+            if row["operation"] == "TOTAL"
+            or shares.get(row["operation"])
+            or row["count"] + row["errors"]
+        ]
+
 
 MANY_TIMES = 5  #: a ratio from which on a change is a factor: "+1,190 %" is hard to read
 #: In every report, whatever else is asked for.

@@ -166,7 +166,7 @@ def _run(report: Report) -> Iterator[Table]:
         "Thresholds", judged,
         ("threshold", WORD, "Threshold"), ("passed", WORD, "Met"), ("measured", WORD, "Measured"),
     )  # fmt: skip
-    operations = report.operations
+    operations = report.shown_operations
     yield _figures("Operations", [(row["operation"], row) for row in operations])
     classes = [
         (f"{row['operation']} {each['size_class']}", each)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
 from ssbench.core.text import plural, printable, shortened
 from ssbench.report.model import Report, Row, Table, change_text, time_text
-from ssbench.report.text_layout import note_lines, number_text, section_lines
+from ssbench.report.text_layout import COLUMNS, note_lines, number_text, section_lines
 
 _MOST_SETTINGS = 20  #: that are named
 _LONGEST_VALUE = 40
@@ -24,7 +24,10 @@ def comparison_text(report: Report, most: int | None) -> str:
     lines += ["", *note_lines(report["changes"].notes)]
     for other in range(1, len(runs)):
         for part in report.operations:
-            lines += ["", *_changes(part, other, wide=most is None)]
+            rows = list(_changes(part, other, wide=most is None))
+            if most and most < COLUMNS:  # the verdict, behind two spaces, on a line of its own
+                rows = [_narrowed(line, most) for line in rows]
+            lines += ["", *rows]
     others = [section for section in report.sections if section.title]
     for section in (*others, report["remarks"], report["closing"]):
         found = list(section_lines(section, most))
@@ -84,6 +87,13 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
     first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
     blank = [""] if wide else []
     yield _columns("Errors", first, *blank, second, *blank, "", "")
+
+
+def _narrowed(line: str, most: int) -> str:
+    if len(line) <= most:
+        return line
+    figures, _, verdict = line.rpartition("  ")
+    return f"{figures.rstrip()}\n  {verdict}"
 
 
 def compared_figures(part: Row) -> Iterator[Row]:

@@ -6,6 +6,7 @@ the same first column.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
@@ -163,6 +164,21 @@ def aligned(lines: Sequence[Sequence[str]], most: int | None) -> Iterator[str]:
     for part in parts:
         for cells in lines:
             yield padded([cells[at] for at in part], [widths[at] for at in part]).rstrip()
+
+
+def wrapped(text: str, columns: int) -> str:
+    """The same lines, each broken between its words where it is longer; what follows is indented.
+
+    A word that is longer than a line, such as a path, stays whole.
+    """
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * min(len(line) - len(line.lstrip()) + 2, columns // 2)
+        lines += textwrap.wrap(
+            line, columns, subsequent_indent=indent, expand_tabs=False, replace_whitespace=False,
+            break_long_words=False, break_on_hyphens=False,
+        ) or [line]  # fmt: skip
+    return "\n".join(lines)
 
 
 def padded(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -22,10 +22,13 @@ from ssbench.cli.console import (
     result_file,
     tell,
     tell_status,
+    write_report,
     write_result,
 )
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
-from tests.fakes.terminal import NASTY, steering
+from ssbench.report import of_run, render
+from tests.fakes.terminal import NASTY, FakeTerminal, steering
+from tests.report import runs
 
 
 def test_control_characters_in_messages_are_escaped() -> None:
@@ -210,3 +213,13 @@ def test_a_log_that_cannot_be_written_ends_nothing(
     log_to_stderr(logging.INFO, "%(message)s")
     monkeypatch.setattr(sys, "stderr", full)
     root.info("lost")
+
+
+def test_a_report_fits_the_terminal_that_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = of_run(runs.stats_of(runs.normal()))
+    monkeypatch.setenv("COLUMNS", "70")
+    for stream, longest in ((FakeTerminal(), 70), (FakeTerminal(isatty=False), 148)):
+        monkeypatch.setattr(sys, "stdout", stream)
+        write_report(made, None)
+        assert max(map(len, stream.getvalue().splitlines())) <= longest
+        assert (stream.getvalue() == render(made)) is (longest == 148)

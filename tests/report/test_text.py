@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Phase
-from ssbench.core.operations import ENSURE, READ, REMOVE
+from ssbench.core.operations import ENSURE, READ, REMOVE, UPDATE
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Step
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.report import of_run, render_html
+from ssbench.report import render as render_report
 from ssbench.report.model import (
     BYTES,
     COUNT,
@@ -67,7 +68,7 @@ def test_what_was_read_in_a_run_of_0_3_9_is_unknown() -> None:
 
 def test_the_first_percentile_is_the_column_and_all_are_in_the_line() -> None:
     text = render("text", runs.stats_of(runs.normal()), (99.95, 75.0))
-    assert "std_dev 99.95%-ile\n" in text
+    assert "std_dev  99.95%-ile\n" in text
     lines = text.splitlines()
     at = next(at for at, line in enumerate(lines) if "percentiles" in line)
     assert lines[at - 1].split() == ["50%", "75%", "95%", "99%", "99.9%", "99.95%"]
@@ -77,7 +78,7 @@ def test_the_first_percentile_is_the_column_and_all_are_in_the_line() -> None:
 
 def test_percentile_100_is_the_maximum() -> None:
     text = render("text", runs.stats_of(runs.one_sample()), (100.0,))
-    assert "5.000 ms   5.000 ms   5.000 ms   0.000 ms   5.000 ms  (all obj sizes)" in text
+    assert "5.000 ms   5.000 ms   5.000 ms   0.000 ms    5.000 ms  (all obj sizes)" in text
 
 
 def test_it_says_what_is_damaged() -> None:
@@ -201,6 +202,35 @@ def test_a_value_is_shown_in_its_unit(value: Any, unit: Unit, text: str, with_un
     column = Column("key", unit, "what it is")
     assert cell_text(value, column) == text
     assert cell_text(value, column, symbol=True) == with_unit
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_on_a_terminal_lines_break_between_words(columns: int) -> None:
+    """A word that is longer than a line stays whole; in a file lines are as long as before."""
+    records = runs.lasting(30, 20, warmup=3, run_seconds=30)
+    records[0] = runs.header(overrides={"name": "x" * 90, "user_count": 4})
+    for report in (of_run(RunStats.of(records)), of_run(RunStats.of(runs.normal()))):
+        text = render_report(report, "text", columns)
+        for line in text.splitlines():
+            assert len(line) <= columns or " " not in line.strip(), line
+        assert set(render_report(report).split("\nTOTAL")[0].split()) <= set(text.split())
+        assert render_report(report, "wide", columns) == render_report(report, "wide")
+
+
+def test_operations_that_a_run_was_not_to_do_are_left_out() -> None:
+    """For people, unless some were done; not with --classic, and not in files of 0.3.9."""
+    profile = {"crud_profile": [1, 3, 0, 0]}
+    sizes = [{**size, **profile} for size in runs.SCENARIO["sizes"]]  # type: ignore[attr-defined]
+    stats = RunStats.of(runs.lasting(12, 20, sizes=sizes))
+    page = render_html(of_run(stats))
+    for form in ("text", "wide", "markdown"):
+        shown = render(form, stats)
+        assert ("CREATE" in shown, "UPDATE" in shown, "DELETE" in shown) == (True, False, False)
+    assert (">CREATE<" in page, ">UPDATE<" in page) == (True, False)
+    assert "\nUPDATE\n" in render("classic", stats)
+    assert "UPDATE" in runs.as_json(stats)["operations"]
+    done = [runs.result(1, UPDATE), runs.result(2, READ)]
+    assert "\nUPDATE\n" in render("text", RunStats.of([runs.header(), runs.batch(done)]))
 
 
 @pytest.mark.parametrize(
