@@ -59,7 +59,10 @@ def default_path(
     if results_dir is None:
         folder = private_folder(parent, "name a stat file with -s")
     else:
-        folder = Path(results_dir).expanduser()
+        try:
+            folder = Path(results_dir).expanduser()
+        except RuntimeError as error:
+            raise UsageError(f"--results-dir {results_dir}: there is no such home") from error
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:

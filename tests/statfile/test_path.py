@@ -95,6 +95,11 @@ def test_a_folder_in_which_no_file_can_be_is_a_usage_error(
         default_path("a", 1, 1, None, NOW, results_dir=str(tmp_path / place))
 
 
+def test_a_home_that_does_not_exist_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"--results-dir ~nobody-at-all/x: there is no such home"):
+        default_path("a", 1, 1, None, NOW, results_dir="~nobody-at-all/x")
+
+
 # Overwriting ---------------------------------------------------------------------------------
 
 

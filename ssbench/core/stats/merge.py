@@ -331,7 +331,21 @@ def _header(parts: Sequence[Part]) -> RunHeader:
         run_id="+".join(part.header.run_id for part in parts),
         started_at=min(part.header.started_at for part in parts),
         scenario=scenario,
+        store=_stores([part.header.store for part in parts]),
     )
+
+
+def _stores(stores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Where the load of all went: each value once."""
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys(key for store in stores for key in store):
+        values = [store[key] for store in stores if key in store]
+        if key == "urls":
+            lists = [value for value in values if isinstance(value, list | tuple)]
+            found[key] = [*dict.fromkeys(str(url) for urls in lists for url in urls)]
+        else:
+            found[key] = " and ".join(dict.fromkeys(map(str, values)))
+    return found
 
 
 def _added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -77,6 +77,23 @@ def test_rates_counts_and_users_of_runs_at_the_same_time_are_added_up() -> None:
     assert stats.run.ending == "complete"
 
 
+def test_all_stores_are_named() -> None:
+    def at(seed: int, **store: Any) -> list[Record]:
+        header, *others = lasting(seed)
+        assert isinstance(header, RunHeader)
+        return [replace(header, store=store), *others]
+
+    stats = merge(
+        at(1, urls=["http://a", "http://b"], region="r"),
+        at(2, urls=["http://b", "http://c"], region="s"),
+        at(3),
+    )
+    assert stats.run.header is not None
+    assert stats.run.header.store == {
+        "urls": ["http://a", "http://b", "http://c"], "region": "r and s",
+    }  # fmt: skip
+
+
 def test_latencies_are_those_of_all_operations() -> None:
     one, other = lasting(1), lasting(2)
     histogram = merge(one, other).total().last_byte.histogram
