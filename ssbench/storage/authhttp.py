@@ -28,6 +28,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutError
 
 from ssbench.core.errors import AuthError
+from ssbench.storage.httpresponse import BadResponse, decoded
 from ssbench.storage.options import HttpSettings, shown_url
 from ssbench.storage.sites import without_zone
 
@@ -293,14 +294,21 @@ class _OpenSockets:
 
 
 def _read(response: requests.Response) -> bytes:
-    """The undecoded body: we request no compression, and compressed data may be a bomb."""
+    """The body. We request no compression; what is compressed nevertheless may be a bomb, so the
+    limit also holds for what comes of it."""
     body = bytearray()
     while piece := response.raw.read(_PIECE, decode_content=False):
         body += piece
         if len(body) > MAX_RESPONSE:
             response.close()
             raise AuthError(f"{response.url}: a response of more than {MAX_RESPONSE} bytes")
-    return bytes(body)
+    try:
+        found = decoded(bytes(body), response.headers, MAX_RESPONSE + 1)
+    except BadResponse as error:
+        raise AuthError(f"{response.url}: {error}") from None
+    if len(found) > MAX_RESPONSE:
+        raise AuthError(f"{response.url}: a response of more than {MAX_RESPONSE} bytes")
+    return found
 
 
 class _FinalResponse(HTTPResponse):

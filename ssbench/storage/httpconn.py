@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain, islice
 from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol
@@ -31,6 +32,7 @@ from ssbench.storage.httpresponse import (
     HeadPatternCache,
     RangeCollector,
     check_length,
+    decoded,
     parse_head,
 )
 from ssbench.storage.stream import PlainStream
@@ -409,6 +411,8 @@ class Connection:
             # Don't learn its pattern: error responses must come through here, for error_body.
             self._shared.error_headers = headers
             self._shared.error_body = bytes(beginning.body)
+            with suppress(BadResponse):
+                self._shared.error_body = decoded(self._shared.error_body, headers, MAX_HEAD)
         elif collector is None:
             self._shared.head_patterns.learn(bytes(held[: head.end]))
         elif collector is HEAD_ONLY:

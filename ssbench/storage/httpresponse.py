@@ -14,8 +14,9 @@ it, because they are discarded in the kernel.
 from __future__ import annotations
 
 import re
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timezone
 from html import unescape
 from typing import NamedTuple
@@ -303,6 +304,54 @@ class ChunkedBody:
 # Bodies
 
 
+class ContentDecoder:
+    """Undoes a Content-Encoding that nobody asked for, as some gateways apply, piece by piece: a
+    few bytes may stand for gigabytes.
+
+    :param coding: the header's value.
+    :raises BadResponse: it is another one than gzip or deflate.
+    """
+
+    _PIECE = 65536  #: bytes given at a time
+
+    def __init__(self, coding: str) -> None:
+        if coding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
+            shown = printable(coding)[:40]
+            raise BadResponse(f"a body with Content-Encoding {shown}, which was not requested")
+        self._zlib = zlib.decompressobj(_ANY_ZLIB)
+
+    def feed(self, data: bytes | memoryview) -> Iterator[memoryview]:
+        """The decoded pieces.
+
+        :raises BadResponse: the data isn't valid.
+        """
+        try:
+            while piece := self._zlib.decompress(data, self._PIECE):
+                yield memoryview(piece)
+                data = self._zlib.unconsumed_tail
+        except zlib.error as error:
+            raise BadResponse("the body is not valid gzip") from error
+
+
+_ANY_ZLIB = 47  #: wbits of zlib: with a header of gzip or of zlib
+
+
+def decoded(body: bytes, headers: Mapping[str, str], most: int) -> bytes:
+    """A body, or the first ``most`` bytes of it, without the encoding that its headers state.
+
+    :raises BadResponse: it can't be decoded.
+    """
+    coding = headers.get("content-encoding", "identity")
+    if coding == "identity":
+        return body
+    found = bytearray()
+    for piece in ContentDecoder(coding).feed(body):
+        found += piece
+        if len(found) >= most:
+            break
+    return bytes(found[:most])
+
+
 class Collector:
     """Keeps a response's headers and body, which the hot path discards.
 
@@ -317,11 +366,27 @@ class Collector:
         self.headers: dict[str, str] = {}
         self.body = bytearray()
         self.limit = limit
+        self._passed = 0
+        self._decoder: ContentDecoder | None = None
 
     def add(self, part: memoryview) -> None:
-        if len(self.body) + len(part) > self.limit:
-            raise BodyTooLong(f"a body of more than {self.limit} bytes")
-        self.body += part
+        """Take the next part of the body; decoded, if it is encoded."""
+        for piece in self._decoded(part) if "content-encoding" in self.headers else (part,):
+            self._passed += len(piece)
+            if self._passed > self.limit:
+                raise BodyTooLong(f"a body of more than {self.limit} bytes")
+            self.feed(piece)
+
+    def feed(self, data: memoryview) -> None:
+        """Take the next decoded bytes."""
+        self.body += data
+
+    def _decoded(self, part: memoryview) -> Iterable[memoryview]:
+        coding = self.headers["content-encoding"]
+        if coding == "identity":
+            return (part,)
+        self._decoder = self._decoder or ContentDecoder(coding)
+        return self._decoder.feed(part)
 
 
 #: For a request by HEAD whose response headers are not needed: takes the fast path.
@@ -360,17 +425,10 @@ class StreamingCollector(Collector, ABC):
 
     def __init__(self, limit: int = LISTING_MAX) -> None:
         super().__init__(limit)
-        self._passed = 0
 
     @abstractmethod
     def feed(self, data: memoryview) -> None:
         """Parse more of the body."""
-
-    def add(self, part: memoryview) -> None:
-        self._passed += len(part)
-        if self._passed > self.limit:
-            raise BodyTooLong(f"a body of more than {self.limit} bytes")
-        self.feed(part)
 
 
 class BodyPrefix:

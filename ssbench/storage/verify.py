@@ -19,6 +19,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import Naming
 from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
 from ssbench.storage.directory import FileContents
 from ssbench.storage.httpresponse import Collector, HeaderCollector
 
@@ -113,6 +114,9 @@ class Verifier:
 
     def check_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:
         finding, etag_mismatch = body.check.finding(body.headers), body.etag_mismatch()
+        if finding and "content-encoding" in body.headers:
+            coding = printable(body.headers["content-encoding"])
+            finding = finding._replace(text=f"{finding.text}; Content-Encoding {coding}")
         if finding is None and not etag_mismatch:
             return
         if finding is None or (finding.kind is ErrorKind.STALE and etag_mismatch):

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import re
 import socket
 import ssl
 import time
+import zlib
+from collections.abc import Callable
 from itertools import pairwise
 from urllib.parse import urlsplit
 
@@ -241,6 +244,18 @@ def test_an_incomplete_answer_is_a_broken_connection(said: bytes) -> None:
         asked(answering(said))
 
 
-def test_answers_may_arrive_in_any_pieces() -> None:
-    bomb = ok(b"\x1f\x8b", b"Content-Encoding: gzip")
-    assert asked(answering(bomb)).content == b"\x1f\x8b"
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+def test_what_comes_compressed_unasked_is_read(pack: Callable[[bytes], bytes]) -> None:
+    coding = b"gzip" if pack is gzip.compress else b"deflate"
+    packed = ok(pack(b'{"token": {}}'), b"Content-Encoding: " + coding)
+    assert asked(answering(packed)).json() == {"token": {}}
+
+
+@pytest.mark.parametrize(("body", "coding", "says"), [
+    (gzip.compress(bytes(MAX_RESPONSE + 1)), b"gzip", f"more than {MAX_RESPONSE} bytes"),
+    (b"no gzip", b"gzip", "the body is not valid gzip"),
+    (b"x", b"br", "a body with Content-Encoding br, which was not requested"),
+])  # fmt: skip
+def test_what_can_not_be_decoded_is_named(body: bytes, coding: bytes, says: str) -> None:
+    with pytest.raises(AuthError, match=says):
+        asked(answering(ok(body, b"Content-Encoding: " + coding)))

@@ -5,6 +5,7 @@ tests/contract and tests/e2e/test_s3.py run it against real servers.
 
 from __future__ import annotations
 
+import gzip
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,7 @@ from ssbench.core.operations import (
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import METHODS, ObjectEntry, StoreAdmin
+from ssbench.storage.httpresponse import LISTING_MAX
 from ssbench.storage.registry import open_admin, open_store
 from ssbench.storage.s3parse import bucket_of, container_of
 from ssbench.storage.s3sign import AwsKeys, issue
@@ -543,6 +545,32 @@ def asked(
     """What the driver's cold half makes of these responses, and what it sent."""
     with driver_on(*answers, kind=open_admin, **own) as (admin, heard):
         return call(admin), heard
+
+
+def compressed(said: bytes, coding: str = "gzip") -> bytes:
+    """The same response, compressed."""
+    body = gzip.compress(said.partition(b"\r\n\r\n")[2])
+    return ok(body, f"Content-Encoding: {coding}".encode())
+
+
+def test_a_listing_that_comes_compressed_unasked_is_read() -> None:
+    page = compressed(listing_page("a", "b"))
+    found, _ = asked(lambda admin: admin.list_objects("ssbench_000000", "", 10), page)
+    assert [entry.name for entry in found] == ["a", "b"]  # type: ignore[attr-defined]
+    with outcome_of(LIST, page) as timing:
+        assert timing.items == 2
+    with outcome_of(LIST, compressed(listing_page(), "br")) as failure:
+        assert "Content-Encoding br, which was not requested" in failure.detail
+    with outcome_of(
+        READ, compressed(response(404, error("NoSuchKey"))).replace(b"200", b"404")
+    ) as no:
+        assert "NoSuchKey" in no.detail
+
+
+def test_a_compressed_listing_has_the_limit_of_any_other() -> None:
+    bomb = compressed(ok(bytes(LISTING_MAX + 1)))
+    with outcome_of(LIST, bomb) as failure:
+        assert failure.kind is ErrorKind.OVERLONG
 
 
 def listing_page(*names: str, token: str = "", more: str = "") -> bytes:
