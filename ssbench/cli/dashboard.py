@@ -144,7 +144,9 @@ def _figures(progress: RunProgress, spark_width: int) -> dict[str, Line]:
         figures["Latency"] = ", ".join(latencies(progress.p50_s, progress.p99_s)), _PLAIN, ""
     if progress.target_rate is not None:
         backlog = f"{plural(progress.late, 'operation')} due and not started"
-        figures["Backlog"] = backlog, _WARNING if progress.late else _PLAIN, ""
+        backlog += "; RATE MISSED" if progress.rate_missed else ""
+        warns = progress.late or progress.rate_missed
+        figures["Backlog"] = backlog, _WARNING if warns else _PLAIN, ""
         if progress.response_p50_s is not None:
             response = latencies(progress.response_p50_s, progress.response_p99_s)
             figures["Response"] = ", ".join(response), _PLAIN, ""

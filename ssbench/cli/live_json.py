@@ -147,6 +147,7 @@ def state_of(
         "workers": progress.workers,
         "users": progress.users,
         "late": progress.late,
+        "rate_missed": progress.rate_missed,
         "operations": {
             row_of(number).name: {
                 "count": each.done,

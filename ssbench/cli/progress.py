@@ -338,6 +338,8 @@ def counts(progress: RunProgress) -> list[str]:
     parts = [done, rate_text(progress), errors]
     if progress.late:
         parts.insert(2, f"{progress.late:,} late")
+    if progress.rate_missed:
+        parts.insert(2, "RATE MISSED")
     if progress.remaining_s is not None:
         parts.append(f"{clock_text(ceil(progress.remaining_s))} left")
     return parts
@@ -350,6 +352,7 @@ def _last_line(title: str, progress: RunProgress) -> str:
     rate = progress.done / progress.elapsed_s if progress.elapsed_s > 0 else 0.0
     errors = f", {plural(progress.errors, 'error')}" if progress.errors else ""
     late = f", {progress.late:,} never started" if progress.late else ""
+    late += ", RATE MISSED" if progress.rate_missed else ""
     return f"{title}: {done} in {clock_text(progress.elapsed_s)} ({rate:,.0f}/s){late}{errors}"
 
 

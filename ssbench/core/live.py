@@ -51,6 +51,7 @@ class RunProgress(Struct, frozen=True):
     users: int = 0
     target_rate: float | None = None  #: target arrival rate in operations/s; None in a closed loop
     late: int = 0  #: operations past their due time that have not started
+    rate_missed: bool = False  #: more of an open loop falls due than completes
     #: by the operation's number; {} if no observer wants counts
     operations: Mapping[int, OperationProgress] = {}
     #: ErrorKind -> failed operations; {} if no observer wants it

@@ -38,7 +38,7 @@ from ssbench.core.model import SECOND_NS, Phase, Stage
 from ssbench.core.progress_tracker import ProgressTracker
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.text import first_of, plural
-from ssbench.core.workload.pacing import LOOKAHEAD_NS, START_DELAY_NS, StageSchedule
+from ssbench.core.workload.pacing import LOOKAHEAD_NS, START_DELAY_NS, Backlog, StageSchedule
 from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
 from ssbench.master.worker_manager import WorkerManager
 
@@ -98,6 +98,7 @@ class PhaseMachine:
         self._ending = ("complete", "")
         self._duration_s = 0.0
         self._end_marked = False
+        self._backlog, self._missed = Backlog(), False
         self._users = 0  # that ran, by the last mark
         self._short_of_users = False
         self._moving: dict[int, Mapping[int, int]] = {}  # incarnation -> as in its heartbeat
@@ -425,7 +426,20 @@ class PhaseMachine:
             workers_seen=self._workers(now_ns) if self._counts else (),
             target_rate=rate,
             late=self._late(now_ns) if rate else 0,
+            rate_missed=bool(rate) and self._rate_missed(now_ns),
         )
+
+    def _rate_missed(self, now_ns: int) -> bool:
+        """Whether more falls due than completes, as far as the display needs to know."""
+        workload, counts = self._plan.workload, self.dispatcher.counts
+        if self.state is not PhaseState.SENDING or self._end_marked:
+            return self._missed
+        due = self.schedule.due_between(self._started_ns, now_ns)
+        done = counts.done + counts.failed + counts.lost
+        if workload.total is not None:
+            due = min(due, workload.total)
+        self._missed = self._backlog.grows(self._elapsed_s(now_ns), due, done)
+        return self._missed
 
     def _workers(self, now_ns: int) -> list[WorkerProgress]:
         here = self._manager.settings.run_id, self._plan.phase

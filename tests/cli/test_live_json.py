@@ -49,6 +49,7 @@ def test_a_line_a_second_and_one_at_the_end_of_a_phase(tmp_path: Path) -> None:
         "remaining_s": 3.75, "done": 40, "total": 100, "errors": 3, "operations_per_s": 16.0,
         "due_per_s": None, "bytes_per_s": 1e6, "p50_s": 0.005, "p99_s": 0.02,
         "response_p50_s": None, "response_p99_s": None, "workers": 2, "users": 8, "late": 0,
+        "rate_missed": False,
         "operations": {"READ": {
             "count": 37, "errors": 3, "operations_per_s": 15.0, "p50_s": 0.004, "p99_s": None,
         }},
@@ -73,6 +74,7 @@ def test_a_state_has_rounded_figures_and_no_rest_at_the_end(over: bool) -> None:
         "total": None, "errors": 3, "operations_per_s": 16.123, "due_per_s": 120.5,
         "bytes_per_s": 1_000_000.123, "p50_s": 0.123456789, "p99_s": 1.5,
         "response_p50_s": 0.234567891, "response_p99_s": 2.0, "workers": 2, "users": 8, "late": 17,
+        "rate_missed": False,
         "operations": {"READ": {
             "count": 37, "errors": 3, "operations_per_s": 15.123, "p50_s": None,
             "p99_s": 0.123456789,

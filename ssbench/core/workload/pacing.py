@@ -8,6 +8,7 @@ depend on the store, and response times count from them.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
@@ -166,6 +167,30 @@ class DueTimes:
             else:
                 self._next.append(due_ns)
         return sum(due_ns < horizon_ns for due_ns in islice(self._next, limit))
+
+
+class Backlog:
+    """How many operations of an open loop are due and not complete, as time passes.
+
+    For displays; a report has a better verdict (core.stats.windows.ResponseTrend).
+    """
+
+    _SHARE = 0.01  #: of what fell due
+    _CHANCE = 3  #: standard deviations of Poisson arrivals
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, float, float]] = []  # seconds, due, not complete
+
+    def __repr__(self) -> str:
+        return f"<Backlog {self._seen[-1:]}>"
+
+    def grows(self, at_s: float, due: float, completed: int) -> bool:
+        """Whether it grew since half of the time; to be called with rising times, twice a second
+        or so."""
+        self._seen.append((at_s, due, due - completed))
+        _half_s, due_then, left_then = self._seen[bisect_left(self._seen, (at_s / 2,))]
+        since = due - due_then
+        return due - completed - left_then > self._SHARE * since + self._CHANCE * math.sqrt(since)
 
 
 class StageSchedule:

@@ -21,6 +21,7 @@ from ssbench.core.workload.pacing import (
     LOOKAHEAD_NS,
     MAX_COUNTED,
     MODELS,
+    Backlog,
     DueTimes,
     due_times,
     poisson,
@@ -154,6 +155,23 @@ def test_the_oldest_waiting_job_is_known() -> None:
     paced, dues = paced_reads(5, open_loop(Stage(20, 4, 100)), 100)
     paced.take(1, 5, 1.0)
     assert dues.waiting_since(9.0) is None, "there are no more"
+
+
+@pytest.mark.parametrize(("per_s", "missed"), [(199, False), (150, True), (80, True)])
+def test_a_backlog_that_grows_misses_the_rate(per_s: int, missed: bool) -> None:
+    backlog = Backlog()
+    found = [backlog.grows(t / 2, 100 * t, per_s * t // 2) for t in range(1, 41)]
+    assert found[-1] is missed
+    assert not found[0], "half a second proves nothing"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_backlog_of_random_arrivals_and_slow_operations_does_not(seed: int) -> None:
+    rng, backlog = Random(seed), Backlog()
+    dues = [due / SECOND for due in islice(poisson(100, rng), 2000)]
+    ends = sorted(due + rng.expovariate(0.5) for due in dues)
+    for t in range(12, 41):
+        assert not backlog.grows(t / 2, 50.0 * t, sum(end < t / 2 for end in ends))
 
 
 def test_no_operation_is_overdue_beyond_the_count() -> None:
