@@ -15,6 +15,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from docs.messages import MESSAGES, pattern_of, texts_of_code
+from ssbench.cli.bench_commands import bench_config
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.nectar import bench_words
 from ssbench.cli.profiler import upload_words
@@ -238,6 +239,20 @@ def test_programs_of_others_are_tried_somewhere_or_for_a_reason_not(path: Path) 
     for program in other_commands(path):
         reason = OTHERS[program]
         assert " " in reason or (ROOT / reason).exists(), f"{program}: {reason}"
+
+
+def test_the_page_on_other_tools_has_those_that_were_run_and_what_they_do() -> None:
+    path = ROOT / "docs/how-to/coming-from.rst"
+    sections = {each.next_node(nodes.title).astext() for each in page(path).findall(nodes.section)}
+    assert sections - {"Coming from other tools"} == {"ssbench 0.3.9", "swift-bench"}
+    # What swift-bench -c 10 -s 4096 -n 1000 -g 10000 sends.
+    lines = [line for line in command_lines(path) if " bench " in line and "-u 10" in line]
+    did = {}
+    for line in lines:
+        words = [*shlex.split(line)[1:], "--noop"]
+        config = bench_config(master_parser(words).parse_args(words), {})
+        did[config.method.name] = config.total, config.users, config.size
+    assert did == {"put": (1000, 10, 4096), "get": (10_000, 10, None), "delete": (1000, 10, None)}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
