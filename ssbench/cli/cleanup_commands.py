@@ -42,7 +42,7 @@ class Cleaner(Struct, frozen=True):
     observers: Sequence[Observer]
     dry_run: bool = False
     yes: bool = False
-    needs_mark: bool = False  #: as of the store's row
+    unmarked: bool = False  #: the name alone proves that a container is ssbench's
 
     @property
     def asks(self) -> bool:
@@ -93,10 +93,14 @@ def open_client(
 
 @contextmanager
 def _cleaner(ns: argparse.Namespace) -> Iterator[Cleaner]:
-    needs_mark = row_of(store_options(ns, os.environ).driver).needs_mark
     with open_client(ns) as (client, progress):
-        dry_run, yes = getattr(ns, "dry_run", False), getattr(ns, "yes", False)
-        yield Cleaner(client, [progress], dry_run, yes, needs_mark)
+        yield Cleaner(
+            client,
+            [progress],
+            getattr(ns, "dry_run", False),
+            getattr(ns, "yes", False),
+            getattr(ns, "unmarked", False),
+        )
 
 
 def cleanup_containers(ns: argparse.Namespace) -> ExitStatus:
@@ -106,7 +110,16 @@ def cleanup_containers(ns: argparse.Namespace) -> ExitStatus:
     """
     if ns.use_existing:
         raise UsageError("--use-existing requires --resume-cleanup")
+    row = row_of(store_options(ns, os.environ).driver)
+    if ns.unmarked and not row.has_unmarked:
+        raise UsageError(
+            f"--unmarked is for containers of ssbench 0.3.9, which the store {row.name} can't have"
+        )
     with _cleaner(ns) as cleaner:
+        if cleaner.unmarked and not (cleaner.asks or cleaner.yes or cleaner.dry_run):
+            raise UsageError(
+                "--unmarked deletes whatever has the name: without a terminal to ask at, give --yes"
+            )
         return delete_containers(cleaner, ns.container_base, ns.policy or None)
 
 
@@ -117,7 +130,7 @@ def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) ->
         if something is left or the user declined, INTERRUPTED if the user stopped it.
     :raises SsbenchError: the account can't be listed.
     """
-    planned = cleanup.plan(cleaner.client, base, policy, needs_mark=cleaner.needs_mark)
+    planned = cleanup.plan(cleaner.client, base, policy, unmarked=cleaner.unmarked)
     entries = planned.entries
     counted = cleanup.count(cleaner.client, entries)
     if cleaner.client.stopping():
@@ -126,10 +139,10 @@ def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) ->
         say(f"No containers to delete ({_pattern(base, policy)}).")
         _report_skipped(planned, say)
         return ExitStatus.OK
-    rule = _rule(_pattern(base, policy), needs_mark=cleaner.needs_mark)
+    rule = _rule(_pattern(base, policy), unmarked=cleaner.unmarked)
     if cleaner.dry_run:
         _announce_containers(counted, "Would delete", len(entries), say)
-        say(f"{rule} Without a terminal nothing is asked.")
+        say(rule if cleaner.unmarked else f"{rule} Without a terminal nothing is asked.")
         _report_skipped(planned, say)
         return ExitStatus.OK
     _announce_containers(counted, cleaner.verb, NAMED, tell)
@@ -140,7 +153,7 @@ def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) ->
     entries = [replace(one.entry, object_count=_expected(one)) for one in counted]
     title = "Deleting containers and objects"
     with counted_phase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
-        result = cleanup.delete(cleaner.client, entries, progress)
+        result = cleanup.delete(cleaner.client, entries, progress, unmarked=cleaner.unmarked)
     rates = (
         f"{result.rate(result.objects):,.1f} objects/s,"
         f" {result.rate(result.containers):,.1f} containers/s"
@@ -238,9 +251,9 @@ def _pattern(base: str, policy: str | None) -> str:
     return printable(f"{base}_NNNNNN{suffix}")
 
 
-def _rule(pattern: str, *, needs_mark: bool) -> str:
+def _rule(pattern: str, *, unmarked: bool) -> str:
     """What README and the documents say, too."""
-    which = "with ssbench's mark" if needs_mark else "with or without ssbench's mark"
+    which = "with or without ssbench's mark" if unmarked else "with ssbench's mark"
     return (
         f"This is every container {pattern} {which}, with all that is in it, whoever put it there."
     )

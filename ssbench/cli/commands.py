@@ -159,8 +159,8 @@ COMMANDS: Mapping[str, Command] = {
         CLEANUP_CONTAINERS,
         "cleanup_commands:cleanup_containers",
         "delete containers named ssbench_ and six digits",
-        "Deletes every container named by a base, an underscore and six digits, with all that is "
-        "in it, whoever put it there; in other stores than Swift, only those with ssbench's mark. "
+        "Deletes every container named by a base, an underscore and six digits that carries "
+        "ssbench's mark, with all that is in it, whoever put it there. "
         "Lists them first. On a terminal it asks for confirmation; without one it does not.",
         "give the first part of the containers' names with -b",
         examples=("--dry-run", "-b ssbench --yes"),

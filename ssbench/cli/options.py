@@ -518,6 +518,10 @@ CLEANUP_CONTAINERS = (
     _field("--use-existing", "use_existing", bool, "",
            "with --resume-cleanup: also search containers that ssbench did not mark",
            command_line_only=True),
+    row("--unmarked", "unmarked", bool, "",
+        "also delete containers of these names without ssbench's mark, as ssbench 0.3.9 created "
+        "them; without a terminal it needs --yes", default=False, command_line_only=True,
+        brief="also those of ssbench 0.3.9, which have no mark"),
     row("--dry-run", "dry_run", bool, "", "show what would be deleted, and delete nothing",
         default=False, command_line_only=True, brief="show what would be deleted"),
     row("--yes", "yes", bool, "",

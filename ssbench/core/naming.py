@@ -103,18 +103,19 @@ def why_not_ours(
     policies: Collection[str],
     marked: Callable[[], bool],
     *,
-    needs_mark: bool = False,
+    unmarked: bool = False,
 ) -> LeftAlone | None:
     """Why a container is not to be deleted; None if it may be. The rule of every clean-up.
 
-    Ours is what is named by the base, an underscore and six digits; behind them nothing, or an
-    underscore and a storage policy. What a name leaves open, our mark on the container decides.
+    Ours is what carries our mark and is named by the base, an underscore and a number of at least
+    six digits; behind them nothing, or an underscore and a storage policy.
 
     :param policy: None: only names without a policy; ``ANY_POLICY``: with any policy of the
         cluster's, or none; else names with just this one, whether the cluster knows it or not.
     :param policies: those of the cluster, aliases included.
     :param marked: whether the container carries our mark; asked only where that decides.
-    :param needs_mark: no name alone proves a container ours.
+    :param unmarked: names of six digits need no mark, nor do those with a policy of the cluster:
+        ssbench 0.3.9 set none.
     """
     parts = container_parts(name, base)
     if parts is None:
@@ -124,13 +125,16 @@ def why_not_ours(
         return LeftAlone.NAMES_A_POLICY
     if policy not in (None, ANY_POLICY, suffix):
         return LeftAlone.OTHER_POLICY
-    doubt = LeftAlone.NO_MARK if needs_mark else None
-    if policy == ANY_POLICY and suffix is not None:
-        known = {DEFAULT_POLICY, *map(str.casefold, policies)}
-        doubt = doubt if suffix.casefold() in known else LeftAlone.NO_POLICY
+    known = {DEFAULT_POLICY, *map(str.casefold, policies)}
     if number > _HIGHEST_SIX_DIGITS:
         doubt = LeftAlone.LONG_NUMBER
-    return None if doubt is None or marked() else doubt
+    elif policy == ANY_POLICY and suffix is not None and suffix.casefold() not in known:
+        doubt = LeftAlone.NO_POLICY
+    elif unmarked:
+        return None
+    else:
+        doubt = LeftAlone.NO_MARK
+    return None if marked() else doubt
 
 
 def has_dot_segment(name: str) -> bool:

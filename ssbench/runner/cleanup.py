@@ -15,7 +15,7 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.naming import LeftAlone, may_be_object, why_not_ours
 from ssbench.runner.deletions import PAUSES_S, CleanupResult, Deletions, KeptContainers
 from ssbench.runner.listings import PAGE, for_each, list_containers, list_objects, page_size
-from ssbench.storage.base import ContainerEntry
+from ssbench.storage.base import ContainerEntry, unless_missing
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Limits on the objects counted by listing, per container and in total. Beyond these, a count is
@@ -38,11 +38,11 @@ def plan(
     base: str,
     policy: str | None = None,
     *,
-    needs_mark: bool = False,
+    unmarked: bool = False,
 ) -> CleanupPlan:
     """Find the containers to delete.
 
-    :param policy, needs_mark: as in ``core.naming.why_not_ours``.
+    :param policy, unmarked: as in ``core.naming.why_not_ours``.
     :raises SsbenchError: the account can't be listed.
     """
     storage = client.storage
@@ -55,7 +55,7 @@ def plan(
             return client.call(storage.owns, name)
 
         try:
-            reason = why_not_ours(name, base, policy, policies, marked, needs_mark=needs_mark)
+            reason = why_not_ours(name, base, policy, policies, marked, unmarked=unmarked)
         except StorageError as error:
             if error.status != 404:  # 404: deleted meanwhile
                 raise
@@ -123,23 +123,32 @@ def delete(
     client: RetryingClient,
     entries: Sequence[ContainerEntry],
     progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    unmarked: bool = False,
 ) -> CleanupResult:
     """Delete containers and all their objects, at most ``concurrency`` requests in flight.
+
+    Before each page of objects it looks at the container's mark again: another client may have
+    replaced the container meanwhile.
 
     Never raises errors of the store: failures are counted. It ends early, and returns what was
     done so far, on KeyboardInterrupt, once the client is stopping, if the token can't be renewed,
     and after many consecutive failures.
 
     :param progress: called with the number of deleted objects and containers, and their total.
+    :param unmarked: no mark is needed.
     """
-    return _Deletion(client, progress).run(entries)
+    return _Deletion(client, progress, unmarked=unmarked).run(entries)
 
 
 class _Deletion:
     """One cleanup: a greenlet per container, and one shared pool for the object requests."""
 
-    def __init__(self, client: RetryingClient, progress: Callable[[int, int], None]) -> None:
+    def __init__(
+        self, client: RetryingClient, progress: Callable[[int, int], None], *, unmarked: bool
+    ) -> None:
         self._client = client
+        self._unmarked = unmarked
         self._progress = progress
         self._deletions = Deletions(client, self._report)
         self._result = self._deletions.result
@@ -179,16 +188,27 @@ class _Deletion:
             for page in list_objects(self._client, container, self._deletions.page):
                 self._found += len(page) if first else 0
                 names = [entry.name for entry in page]
+                self._check_mark(container)
                 chunk = self._deletions.bulk if first else 1
                 work = [(container, names[i : i + chunk]) for i in range(0, len(names), chunk)]
                 failed += self._deletions.delete_all(work)
                 self._deletions.raise_if_stopping()
             if first:
+                self._check_mark(container)
                 self._abort_uploads(container)
         except StorageError as error:
             if error.status != 404:  # 404: another client deleted the container meanwhile
                 raise
         return failed
+
+    def _check_mark(self, container: str) -> None:
+        """:raises SsbenchError: the container is there, and has no mark of ssbench any more."""
+        if self._unmarked:
+            return
+        call, owns = self._client.call, self._client.storage.owns
+        marked = unless_missing(lambda name: call(owns, name), container)
+        if marked is False:
+            raise SsbenchError("its mark of ssbench is gone: another container took its place")
 
     def _abort_uploads(self, container: str) -> None:
         try:
@@ -203,6 +223,7 @@ class _Deletion:
         """Why the store refuses, since there are objects; "": it is deleted."""
         self._deletions.raise_if_stopping()
         try:
+            self._check_mark(name)
             self._client.call(self._client.storage.delete_container, name)
         except StorageError as error:
             if error.status != 409:

@@ -40,8 +40,7 @@ class StoreRow(Struct, frozen=True):
     is_real: bool = True  #: moves data
     #: Keys of a scenario, and other abilities, that not every store has; this one does.
     features: tuple[str, ...] = ()
-    #: Cleanup deletes only containers with our mark. Swift's of ssbench 0.3.9 have none.
-    needs_mark: bool = True
+    has_unmarked: bool = False  #: it may have containers of ssbench 0.3.9, which set no mark
 
 
 _PAGES = ("list_limit", "list_delimiter")  #: of a store whose listings have pages
@@ -64,7 +63,7 @@ ROWS = {
             urls="storage_urls",
             paths=_CERTIFICATE,
             features=(*_ALL, FREE_SPACE),
-            needs_mark=False,
+            has_unmarked=True,
         ),
         StoreRow(
             "s3",

@@ -49,7 +49,7 @@ class Command:
         concurrency: int = 4,
         dry_run: bool = False,
         yes: bool = False,
-        needs_mark: bool = False,
+        unmarked: bool = False,
     ) -> None:
         out, err = io.StringIO(), FakeTerminal(isatty=isatty)
         client = RetryingClient(storage or MemoryStorage(store), concurrency, stopping=stopping)
@@ -59,7 +59,7 @@ class Command:
             patch("sys.stdin", FakeTerminal(answer, isatty=isatty)),
         ):
             progress = make_progress("chars", err, {})
-            self.status = run(Cleaner(client, [progress], dry_run, yes, needs_mark))
+            self.status = run(Cleaner(client, [progress], dry_run, yes, unmarked))
         self.out, self.err = out.getvalue(), err.getvalue()
 
 
@@ -80,9 +80,9 @@ def cleaned(
 def filled(containers: int = 3) -> MemoryStore:
     store = MemoryStore()
     for index in range(containers):
-        store.add(container_name("ssbench", index), "a", "b", size=1500)
-    store.add("ssbench_backup", "precious")
-    store.add("ssbench_000000_gold", "precious")
+        store.add(container_name("ssbench", index), "a", "b", size=1500, marker=True)
+    store.add("ssbench_backup", "precious", marker=True)
+    store.add("ssbench_000000_gold", "precious", marker=True)
     return store
 
 
@@ -122,16 +122,16 @@ def test_a_dry_run_names_all_and_deletes_nothing() -> None:
 WHAT = "with all that is in it, whoever put it there"
 
 
-@pytest.mark.parametrize("needs_mark", [False, True])
-def test_the_question_and_a_dry_run_say_what_is_deleted(needs_mark: bool) -> None:
+@pytest.mark.parametrize("unmarked", [False, True])
+def test_the_question_and_a_dry_run_say_what_is_deleted(unmarked: bool) -> None:
     store = filled()
     for index in range(3):
         store.add(container_name("ssbench", index), marker=True)
-    mark = "with ssbench's mark" if needs_mark else "with or without ssbench's mark"
+    mark = "with or without ssbench's mark" if unmarked else "with ssbench's mark"
     rule = f"This is every container ssbench_NNNNNN {mark}, {WHAT}."
-    dry = cleaned(store, dry_run=True, needs_mark=needs_mark)
-    assert f"{rule} Without a terminal nothing is asked.\n" in dry.out
-    asked = cleaned(store, "n\n", isatty=True, needs_mark=needs_mark)
+    dry = cleaned(store, dry_run=True, unmarked=unmarked)
+    assert f"{rule}{'' if unmarked else ' Without a terminal nothing is asked.'}\n" in dry.out
+    asked = cleaned(store, "n\n", isatty=True, unmarked=unmarked)
     assert f"{rule}\n" in asked.err.partition("Delete them? [y/N]")[0]
 
 
@@ -140,7 +140,6 @@ def test_the_question_and_a_dry_run_say_what_is_deleted(needs_mark: bool) -> Non
     [
         "README.rst",
         "docs/tutorial/own-cluster.rst",
-        "docs/how-to/coming-from.rst",
         "docs/reference/account.rst",
         "ssbench-master cleanup-containers --help-all",
     ],
@@ -152,7 +151,7 @@ def test_the_documents_say_the_same_of_what_is_deleted(page: str) -> None:
         text = COMMANDS["cleanup-containers"].description
     said = " ".join(text.split())
     assert "whoever put it there" in said
-    assert "other stores than Swift" in said
+    assert "carries ssbench's mark" in said
 
 
 def test_a_long_list_of_containers_is_truncated_to_ten() -> None:
@@ -263,7 +262,8 @@ class Stale(MemoryStorage):
 
 def test_the_confirmation_shows_object_counts() -> None:
     store = MemoryStore(listing_limit=400)
-    store.add("ssbench_000000", *(f"{number:06d}" for number in range(1000)), size=1000)
+    names = [f"{number:06d}" for number in range(1000)]
+    store.add("ssbench_000000", *names, size=1000, marker=True)
     done = cleaned(store, "y\n", storage=Stale(store), isatty=True)
     assert done.err.startswith(
         "About to delete 1 container with 1,000 objects (1.0 MB):\n"
@@ -447,7 +447,23 @@ def test_an_empty_policy_is_none(shell: Shell) -> None:
         for name in ("ssbench_000000", "ssbench_000000_gold"):
             swift.containers[name] = FakeContainer("gold", {})
         assert shell("cleanup-containers", "-p", "", "--yes", *login(swift)).status == 0
+        assert len(swift.containers) == 2, "they have no mark"
+        words = ["cleanup-containers", "-p", "", "--unmarked"]
+        said = shell(*words, *login(swift))
+        assert said.status == 2
+        assert "--unmarked deletes whatever has the name: without a terminal" in said.err
+        assert shell(*words, "--dry-run", *login(swift)).out.startswith("Would delete 1 container")
+        assert len(swift.containers) == 2
+        assert shell(*words, "--yes", *login(swift)).status == 0
         assert list(swift.containers) == ["ssbench_000000_gold"]
+
+
+def test_only_swift_may_have_containers_without_a_mark(shell: Shell) -> None:
+    said = shell("cleanup-containers", "--unmarked", "--storage", "noop")
+    assert said.status == 2
+    assert (
+        "--unmarked is for containers of ssbench 0.3.9, which the store noop can't have" in said.err
+    )
 
 
 def test_unmarked_containers_are_searched_on_request(shell: Shell) -> None:

@@ -65,16 +65,16 @@ def test_run_ids_are_recognised() -> None:
 def left_alone(
     name: str, base: str, policy: str | None, *policies: str, marked: bool = False
 ) -> LeftAlone | None:
-    return why_not_ours(name, base, policy, policies, lambda: marked)
+    return why_not_ours(name, base, policy, policies, lambda: marked, unmarked=True)
 
 
 @pytest.mark.parametrize("policy", [None, "*", "gold"])
-def test_without_a_proving_name_the_mark_decides(policy: str | None) -> None:
+def test_no_name_alone_makes_a_container_ours(policy: str | None) -> None:
     name = container_name("ssbench", 61, None if policy == "*" else policy)
-    assert why_not_ours(name, "ssbench", policy, ["gold"], lambda: True, needs_mark=True) is None
-    reason = why_not_ours(name, "ssbench", policy, ["gold"], lambda: False, needs_mark=True)
+    assert why_not_ours(name, "ssbench", policy, ["gold"], lambda: True) is None
+    reason = why_not_ours(name, "ssbench", policy, ["gold"], lambda: False)
     assert reason is LeftAlone.NO_MARK
-    other = why_not_ours("ssbench_x", "ssbench", policy, [], lambda: True, needs_mark=True)
+    other = why_not_ours("ssbench_x", "ssbench", policy, [], lambda: True)
     assert other is LeftAlone.OTHER_NAME
 
 
@@ -109,7 +109,9 @@ def test_without_a_proving_name_the_mark_decides(policy: str | None) -> None:
         ("ssbench_000061_gold", "g.ld", False),
     ],
 )
-def test_which_containers_are_ours(name: str, policy: str | None, ours: bool) -> None:
+def test_which_containers_without_a_mark_may_be_of_0_3_9(
+    name: str, policy: str | None, ours: bool
+) -> None:
     assert (left_alone(name, "ssbench", policy, "gold", "Yellow") is None) is ours
 
 

@@ -27,7 +27,7 @@ def account(fresh_swift: Callable[..., EmbeddedSwift]) -> Account:
     """An account with containers of ours and near misses, all with objects in them."""
     account = Account(fresh_swift())
     for container in OURS + GOLD + MARKED + NEIGHBOURS:
-        mark = {"X_Container_Meta_Ssbench": "run"} if container in MARKED else {}
+        mark = {"X_Container_Meta_Ssbench": "run"} if container in OURS + MARKED else {}
         assert account("PUT", container, **mark)[0] == 201
         for name in OBJECTS if container == OURS[0] else OBJECTS[:2]:
             assert account.put(container, name) == 201
@@ -51,9 +51,22 @@ def test_cleanup_deletes_only_containers_of_ssbench(commands: Commands, account:
     assert "No containers to delete" in again.out
 
 
+def test_what_only_has_such_a_name_stays(commands: Commands, account: Account) -> None:
+    """A user's own container of a year and a month."""
+    account("PUT", "photos_202401")
+    assert account.put("photos_202401", "precious") == 201
+    command = ["cleanup-containers", "-b", "photos", *login(account.swift)]
+    ended = commands.master(*command, "--yes").wait().fine()
+    assert "Left alone: photos_202401: there is no mark of ssbench" in ended.out
+    assert "without a terminal to ask at" in commands.master(
+        *command, "--unmarked"
+    ).wait().one_line(2)
+    assert account.contents()["photos_202401"] == ["precious"]
+
+
 def test_cleanup_by_policy_any_policy_and_base(commands: Commands, account: Account) -> None:
     before = account.contents()
-    command = ["cleanup-containers", *login(account.swift)]
+    command = ["cleanup-containers", "--unmarked", "--yes", *login(account.swift)]
     commands.master(*command, "-p", "gold").wait().fine()
     left = {k: v for k, v in before.items() if k != "ssbench_000000_gold"}
     assert account.contents() == left

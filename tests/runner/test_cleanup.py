@@ -24,16 +24,20 @@ from tests.runner.clients import client
 def filled(store: MemoryStore, containers: int = 3, objects: int = 25) -> MemoryStorage:
     for index in range(containers):
         names = [f"tiny_{number:06d}" for number in range(objects)]
-        store.add(container_name("ssbench", index), *names, size=10)
+        store.add(container_name("ssbench", index), *names, size=10, marker=True)
     return MemoryStorage(store)
 
 
-def planned(storage: MemoryStorage, policy: str | None = None) -> list[ContainerEntry]:
-    return plan(client(storage, 10), "ssbench", policy).entries
+def planned(
+    storage: MemoryStorage, policy: str | None = None, *, unmarked: bool = False
+) -> list[ContainerEntry]:
+    return plan(client(storage, 10), "ssbench", policy, unmarked=unmarked).entries
 
 
 def delete_all(storage: MemoryStorage, concurrency: int = 4) -> CleanupResult:
-    return delete(client(storage, concurrency), planned(storage))
+    entries = planned(storage)
+    storage.store.most_in_flight = 0
+    return delete(client(storage, concurrency), entries)
 
 
 NEIGHBOURS = {
@@ -59,6 +63,7 @@ def test_a_plan_reads_every_page_and_selects_own_containers() -> None:
     ]
     assert {(entry.object_count, entry.bytes_used) for entry in found.entries} == {(2, 20)}
     assert {name: why for why, names in names_of(found).items() for name in names} == NEIGHBOURS
+    store.add("ssbench_000001_gold", marker=True)
     assert [entry.name for entry in planned(storage, "gold")] == ["ssbench_000001_gold"]
     assert len(planned(storage, "*")) == 11
 
@@ -71,13 +76,15 @@ def test_any_policy_selects_policies_of_the_cluster_or_marked_containers() -> No
     for name in (*ours, "ssbench_000001_backup", "ssbench_000001_old"):
         store.add(name, "precious")
     storage = MemoryStorage(store)
-    found = plan(client(storage, 10), "ssbench", "*")
+    found = plan(client(storage, 10), "ssbench", "*", unmarked=True)
     assert sorted(entry.name for entry in found.entries) == sorted([*ours, "ssbench_000002_gone"])
     assert names_of(found) == {LeftAlone.NO_POLICY: ["ssbench_000001_backup", "ssbench_000001_old"]}
     assert store.count("container_facts") == 3, "it is asked only where the name leaves it open"
-    assert delete(client(storage, 10), found.entries).ok
+    assert delete(client(storage, 10), found.entries, unmarked=True).ok
     assert list(store.containers) == ["ssbench_000001_backup", "ssbench_000001_old"]
-    assert [entry.name for entry in planned(storage, "old")] == ["ssbench_000001_old"]
+    assert not planned(storage, "old")
+    (old,) = planned(storage, "old", unmarked=True)
+    assert old.name == "ssbench_000001_old"
 
 
 def test_without_policies_of_the_store_the_mark_decides() -> None:
@@ -92,13 +99,31 @@ def test_without_policies_of_the_store_the_mark_decides() -> None:
     assert found == ["ssbench_000002_gold"]
 
 
-def test_stores_that_need_the_mark_are_asked_for_each_container() -> None:
+def test_only_containers_with_our_mark_are_deleted() -> None:
     store = MemoryStore()
     store.add("ssbench_000001", "precious")
     store.add("ssbench_000002", "a", marker=True)
-    found = plan(client(MemoryStorage(store), 10), "ssbench", needs_mark=True)
+    found = plan(client(MemoryStorage(store), 10), "ssbench")
     assert [entry.name for entry in found.entries] == ["ssbench_000002"]
     assert names_of(found) == {LeftAlone.NO_MARK: ["ssbench_000001"]}
+
+
+def test_a_container_that_takes_the_place_of_ours_keeps_its_objects() -> None:
+    store = MemoryStore(listing_limit=10)
+    storage = filled(store, containers=1, objects=45)
+    entries = planned(storage)
+    (container,) = store.containers.values()
+
+    def replace() -> None:
+        container.marker = store.count("delete_object") < 10
+
+    store.pause = replace
+    result = delete(client(storage, 1), entries)
+    assert (result.objects, result.containers, result.failed_containers) == (10, 0, 1)
+    assert result.examples == [
+        "ssbench_000000: its mark of ssbench is gone: another container took its place"
+    ]
+    assert len(container.objects) == 35
 
 
 def test_a_failed_check_of_a_mark_ends_cleanup_and_a_missing_container_does_not(
@@ -141,7 +166,7 @@ def test_stopping_ends_the_listing() -> None:
 def test_object_counts_come_from_listings() -> None:
     store = MemoryStore(listing_limit=10)
     storage = filled(store, containers=2)
-    store.add("ssbench_000002")
+    store.add("ssbench_000002", marker=True)
     stale = [ContainerEntry(container_name("ssbench", index), 0, 0) for index in range(4)]
     found = count(client(storage, 10), stale)
     assert [(one.objects, one.bytes_used, one.complete) for one in found] == [
@@ -161,7 +186,7 @@ def test_for_many_large_containers_one_page_is_counted(monkeypatch: pytest.Monke
     monkeypatch.setattr(cleanup, "COUNTED_IN_ALL", 50)
     store = MemoryStore(listing_limit=10)
     storage = filled(store, containers=6)
-    store.add("ssbench_000009", "a", size=10)
+    store.add("ssbench_000009", "a", size=10, marker=True)
     found = count(client(storage, 1), planned(storage))
     assert [one.objects for one in found] == [25, 25, 10, 10, 10, 10, 1]
     assert [one.complete for one in found] == [True, True, False, False, False, False, True]
