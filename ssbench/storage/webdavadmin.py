@@ -4,6 +4,9 @@ A container is a collection below the URL, with an object that marks it as ours.
 collection deletes all that is in it. So ``delete_container`` first reads the collection, and sends
 none unless there is our mark, and no other object at any depth. Only collections that we made get
 our mark: one that looks empty may have content that no listing shows (nginx lists no ``.git``).
+
+A PUT of WebDAV has no metadata, so which run uploaded an object is in its name only. The mark lists
+the runs that uploaded to the container: a name with the id of any other run is not ssbench's.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ _LISTING_MAX = 1 << 34  #: bytes of a listing, of which little is kept
 _COUNTED_MAX = 1 << 20  #: bytes of a listing whose entries are counted
 KEPT = 20_000  #: entries of a folder that are kept at a time
 _DEPTH_MAX = 64  #: of folders in a container
+_RUNS_MAX = 1000  #: ids of runs in a mark; the oldest are dropped
 #: RFC 4331: bytes that may still be stored in a collection.
 _QUOTA = (
     b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop>'
@@ -98,6 +102,11 @@ class WebdavAdmin(WebdavClient):
             self._unmarked.discard(container)
         # One that we made is unmarked if the mark could not be uploaded: this is a second attempt.
         if found is not None and (found.marked or container not in self._unmarked):
+            run = self._settings.run_id
+            if found.marked and run and run not in (runs := self._runs(container)):
+                if changing is not None:
+                    changing()
+                self._put_mark(container, runs)
             return found
         if changing is not None:
             changing()
@@ -105,9 +114,23 @@ class WebdavAdmin(WebdavClient):
         if found is None and self._make_folder(path).status == 405:  # another client has made it
             return self.container_info(container)
         self._unmarked.add(container)
-        self._request("PUT", f"{path}/{MARKER}", body=self._settings.run_id.encode() or b"-")
+        self._put_mark(container, [])
         self._unmarked.discard(container)
         return None
+
+    def _runs(self, container: str) -> list[str]:
+        """Ids of the runs that uploaded to a container, by its mark; [] without one."""
+        mark = Collector()
+        self._send(
+            "GET", f"{self._path(container)}/{MARKER}", self._admin_deadline_ns(), None, mark,
+            accepted=(404,),
+        )  # fmt: skip
+        return mark.body.decode("ascii", "replace").split()
+
+    def _put_mark(self, container: str, runs: Sequence[str]) -> None:
+        """Mark it, with the present run behind these."""
+        body = "\n".join([*runs, self._settings.run_id or "-"][-_RUNS_MAX:])
+        self._request("PUT", f"{self._path(container)}/{MARKER}", body=body.encode())
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         """Without the containers' sizes, which WebDAV doesn't state."""
@@ -125,9 +148,10 @@ class WebdavAdmin(WebdavClient):
         return self._pages.page(self._walk(container, "", marker), container, marker, limit)
 
     def object_run_id(self, container: str, name: str) -> str | None:
-        """By the object's name: a PUT of WebDAV has no metadata."""
+        """By the object's name, if the container's mark lists that run."""
         self._request("HEAD", f"{self._path(container)}/{self._path(name)}")
-        return run_id_in(name)
+        run = run_id_in(name)
+        return run if run in self._runs(container) else None
 
     def delete_object(self, container: str, name: str) -> bool:
         path = f"{self._path(container)}/{self._path(name)}"

@@ -207,7 +207,8 @@ def test_a_delete_tells_what_was_there() -> None:
     tree = Tree("c/.ssbench", "c/a", "c/b", "c/tiny_0123456789_000003")
     with answering(tree, "DELETE /dav/c/b", 403) as (admin, _):
         assert admin.object_run_id("c", "a") is None
-        assert admin.object_run_id("c", "tiny_0123456789_000003") == "0123456789"
+        unlisted = admin.object_run_id("c", "tiny_0123456789_000003")
+        assert unlisted is None, "the mark does not list that run"
         with pytest.raises(StorageError, match="404"):
             admin.object_run_id("c", "none")
         assert admin.delete_object("c", "a")
@@ -243,8 +244,7 @@ def test_the_caller_hears_before_a_collection_is_made() -> None:
     with admin_of(tree) as admin:
         admin.make_container("c", lambda: before.append({*tree.paths}))
         assert before == [{"/dav/", "/dav/d/", "/dav/d/x"}]
-        for name in ("c", "d"):
-            admin.make_container(name, lambda: before.append(set()))
+        assert admin.make_container("d", lambda: before.append(set())) is not None
     assert len(before) == 1
 
 
