@@ -40,8 +40,8 @@ class ExitStatus(IntEnum):
     OK = 0, "Success"
     FAILED = (
         1,
-        "Failure: the login failed, a full disk, a truncated stat file; also if more "
-        "than half of the operations failed, or a check of ``doctor`` found something wrong",
+        "Failure: the login failed, a full disk, a truncated stat file; also if more than half of "
+        "the operations failed, or all were lost, or a check of ``doctor`` found something wrong",
     )
     USAGE = (
         2,

@@ -508,6 +508,8 @@ class Run:
                 f"{counts.failed:,} of {plural(counts.done + counts.failed, 'operation')} failed;"
                 f" the first error: {outcome.example}"
             )
+        elif counts.lost and not (counts.done or self.stop.requested):
+            found[ExitStatus.FAILED] = f"no operation succeeded; {counts.lost:,} lost"
         if counts.corrupt:
             found[ExitStatus.CORRUPTION] = (
                 f"{plural(counts.corrupt, 'operation')} found corrupt content"

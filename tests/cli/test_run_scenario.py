@@ -22,7 +22,7 @@ from ssbench.runner.results import read_stats
 from ssbench.transport.master_transport import MasterTransport
 from tests.cli.shell import Said, Shell, free_ports, scenario
 from tests.fakes.hostile_swift import Behaviour, HostileSwift, of_objects, of_the_run
-from tests.fakes.server_behaviours import saying
+from tests.fakes.server_behaviours import saying, stall
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -232,6 +232,17 @@ def test_a_run_with_more_than_half_failed_operations_failed(
         assert line.startswith(f"ssbench-master: {last}")
         assert "PUT returned 403" in line
         assert line.endswith(" (exit status 1)")
+
+
+def test_a_run_whose_operations_were_all_lost_failed(shell: Shell) -> None:
+    """Nothing succeeded, although nothing is known to have failed."""
+    with HostileSwift({"silent": stall}, of_the_run("PUT")) as swift:
+        said = run_against(
+            swift, shell, "-r", "0.2", "--drain-timeout", "0.2", crud_profile=[1, 0, 0, 0],
+            user_count=1,
+        )  # fmt: skip
+    assert said.status == 1
+    assert said.last == "ssbench-master: no operation succeeded; 1 lost (exit status 1)"
 
 
 def test_an_underfilled_run_ends_with_the_reason(shell: Shell) -> None:
