@@ -18,10 +18,11 @@ from docs.messages import MESSAGES, pattern_of, texts_of_code
 from ssbench.cli.bench_commands import bench_config
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.nectar import bench_words
+from ssbench.cli.options import LOUDNESS
 from ssbench.cli.profiler import upload_words
-from ssbench.cli.worker_options import worker_parser
+from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.core.model import Phase
-from ssbench.core.operations import OPERATIONS
+from ssbench.core.operations import OPERATIONS, NotFound, of_phase
 from ssbench.core.records import MASTER, MarkRecord, ProfileRecord
 from ssbench.core.scenario.fields import KEYS, OWN_READERS, parameter_keys
 from ssbench.core.scenario.load_keys import GROUP_KEYS, STAGE_KEYS
@@ -143,6 +144,27 @@ def test_the_reference_names_the_option_that_overrides_a_key() -> None:
     assert {key for key, rule in KEYS.items() if rule.option} == {*OVERRIDES}
     for key, flags in OVERRIDES.items():
         assert KEYS[key].option in flags
+
+
+def test_the_page_on_options_says_which_may_be_repeated_and_which_a_site_cannot_set() -> None:
+    text = (ROOT / "docs/reference/options.rst").read_text(encoding="utf-8")
+    rows = {row for each in COMMANDS.values() for row in each.rows} | {*WORKER, *LOUDNESS}
+    repeated = text.partition("These may be repeated:")[2].partition("Of all other options")[0]
+    by_flag = {flag: row for row in rows for flag in row.flags}
+    flags = set(re.findall(r"``(-[\w-]+)``", repeated))
+    assert flags == {row.flags[0] for row in rows if row.repeat and row.flags}
+    only = text.partition("runs 1,000 operations.")[2].partition("for the command line only")[0]
+    named = {by_flag[flag].name for flag in re.findall(r"``(-[\w-]+)``", only)}
+    of_site = {row.name for row in rows if row.flags and not row.command_line_only}
+    # --show-config sets nothing.
+    assert named == {row.name for row in rows if row.command_line_only} - {"show_config"}
+    assert not named & of_site
+
+
+def test_the_page_on_options_says_which_operations_are_tried_again_after_a_404() -> None:
+    text = (ROOT / "docs/reference/options.rst").read_text(encoding="utf-8")
+    others = [row.name for row in of_phase(Phase.RUN) if row.not_found is not NotFound.RETRIED]
+    assert f"An operation other than {' and '.join(others)} that gets 404" in " ".join(text.split())
 
 
 def test_every_key_of_a_scenario_has_a_meaning() -> None:

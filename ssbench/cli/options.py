@@ -261,7 +261,7 @@ _HOW = (
            "do not delete what the run created"),
     _field("--use-existing", "use_existing", bool, _EXECUTION,
            "also use containers that hold objects and are not marked as ssbench's, such as those "
-           "that 0.3.9 created for a storage policy"),
+           "that 0.3.9 created for a storage policy", command_line_only=True),
     _field("--existing", "existing", existing_place, _EXECUTION,
            "read objects that are there already, in this container and with names that begin with "
            "PREFIX; the run creates, changes and deletes nothing", metavar="CONTAINER[/PREFIX]"),
