@@ -9,7 +9,7 @@ import json
 import secrets
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from threading import Condition
 from typing import Any
@@ -46,7 +46,10 @@ class LivePage(Observer):
         self._stop = stop
         self._run: tuple[int, str] | None = None
         self._title = self._wait = ""
+        self._is_run = False
         self._latest: RunProgress | None = None
+        self._of_run: RunProgress | None = None  # the newest of a run phase
+        self._summary: list[tuple[str, str]] = []
         self._messages: deque[str] = deque(maxlen=_MESSAGES_KEPT)
         self.report = ""  #: the page of ``finish``
         self._ended = self._closed = False
@@ -66,9 +69,12 @@ class LivePage(Observer):
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         self._title, self._latest = phase_title(title or TITLES[phase], self._run), None
+        self._is_run = phase is Phase.RUN
 
     def update(self, progress: RunProgress) -> None:
         self._latest = progress
+        if self._is_run:
+            self._of_run = progress
         self._publish()
 
     def wait_for(self, text: str) -> None:
@@ -90,9 +96,16 @@ class LivePage(Observer):
                 self._serial += 1
                 self._changed.notify_all()
 
-    def finish(self, report: str) -> None:
-        """The run is over: serve its report, a page, from now on; "" if there is none."""
+    def finish(self, report: str, summary: Iterable[tuple[str, str]] = ()) -> None:
+        """The run is over: serve its report, a page, from now on; "" if there is none.
+
+        The page ends with the figures of the run, not with those of its clean-up.
+
+        :param summary: topic and text of the report's last lines.
+        """
         self.report, self._ended = report, True
+        self._summary = [(printable(topic), printable(text)) for topic, text in summary]
+        self._latest = self._of_run or self._latest
         self._publish(at_once=True)
 
     def close(self) -> None:
@@ -141,6 +154,7 @@ class LivePage(Observer):
             "stopping": self._stop.requested,
             "ended": self._ended,
             "report": bool(self.report),
+            "summary": self._summary,
         }
         latest = self._latest
         if latest is not None:

@@ -25,6 +25,7 @@ from ssbench.runner.stop import Stop
 if TYPE_CHECKING:
     from ssbench.cli.live_page import LivePage
     from ssbench.core.live import Observer
+    from ssbench.report.model import Report
     from ssbench.runner.series import StepRunner
     from ssbench.runner.single_run import RunResult
 
@@ -226,7 +227,11 @@ def _report(
     if ns.html or junit_file(ns):
         write_report_files(ns, made)
     if page:
-        page.finish(report.render_html(made))
+        page.finish(report.render_html(made), _summary_rows(made))
+
+
+def _summary_rows(made: Report) -> list[tuple[str, str]]:
+    return [(row["topic"], row["text"]) for row in made["summary"].tables[0].rows]
 
 
 def _tell_where(result: RunResult) -> None:
@@ -262,5 +267,5 @@ def _run_series(
             write_report(made, ns.format)
         write_report_files(ns, made)
         if page:
-            page.finish(report.render_html(made))
+            page.finish(report.render_html(made), _summary_rows(made))
     return tell_status(series.reasons)

@@ -309,10 +309,18 @@ def test_a_browser_shows_hostile_texts_as_text_and_stops_the_run(
             chromium.driver.set_window_size(width, 900)
             wide = "return document.documentElement.scrollWidth - innerWidth"
             assert chromium.run(wide) <= 0
-        chromium.run("document.getElementById('stop').click()")
+        ask = "window.confirm = () => { window.asked = 1 + (window.asked || 0); return %s; };"
+        click = "document.getElementById('stop').click(); return window.asked"
+        assert chromium.run(f"{ask % 'false'} {click}") == 1
+        assert not served.stop.requested
+        assert chromium.run(f"{ask % 'true'} {click}") == 2
         until("a stop", lambda: served.stop.requested)
-        page.finish("<title>A report</title>")
+        page.start_phase(Phase.CLEANUP)
+        page.update(replace(BUSY, done=77_777, history=()))
+        page.finish("<title>A report</title>", [("Throughput", "119.0 operations/s")])
         until("a link", lambda: not chromium.run("return document.getElementById('report').hidden"))
+        text = chromium.run("return document.body.innerText")
+        assert ("119.0 operations/s" in text, "77,777" in text) == (True, False)
         chromium.run("document.querySelector('#report a').click()")
         until("the report", lambda: chromium.driver.title == "A report")
         assert [each for each in chromium.errors() if "favicon" not in each] == []
