@@ -8,9 +8,9 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import sub
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from benchmarks.truth.log import Entry, read_log
 from benchmarks.truth.place import CLIENT, MASTER_PLACE, SERVER, placed
 from ssbench import statfile
 from ssbench.core.model import Phase
-from ssbench.core.records import ResultBatch
+from ssbench.core.records import MarkRecord, ResultBatch
 
 ROOT = Path(__file__).resolve().parents[2]
 MASTER = ROOT / "bin" / "ssbench-master"
@@ -93,12 +93,16 @@ class Reported:
     """Transaction id -> due, start and last byte from the stat file, of the run phase."""
     late_ns: list[int]  #: from due to start, of each operation of the run phase
     others: set[str]  #: transaction ids of the other phases
+    marks_ns: list[int] = field(default_factory=list)  #: when each stage began, and the load ended
 
 
-def ssbench(options: Sequence[str], place: Path, timeout_s: float) -> Reported:
-    """Run ssbench with these options; returns its results and its report."""
+def ssbench(
+    options: Sequence[str], place: Path, timeout_s: float, keys: Mapping[str, Any] = {}
+) -> Reported:
+    """Run ssbench with these options, and more keys of the scenario; returns its results and its
+    report."""
     scenario, stats = place / "truth.scenario", place / "truth.stat.gz"
-    scenario.write_text(json.dumps(_SCENARIO))
+    scenario.write_text(json.dumps({**_SCENARIO, **keys}))
     ports = _free_ports()
     run = [
         "run-scenario", "-f", scenario, "--expect-workers", "1", "-R", "--progress", "none",
@@ -132,7 +136,8 @@ def _master(words: Sequence[object], timeout_s: float) -> subprocess.CompletedPr
 @contextmanager
 def _worker(ports: Sequence[str]) -> Iterator[None]:
     """A worker that ends with its master."""
-    command = [sys.executable, str(WORKER), "--retries", "0", "--exit-with-master", *ports]
+    command = [sys.executable, str(WORKER), "-c", "2000", "--retries", "0", "--exit-with-master"]
+    command += ports
     with placed(CLIENT):
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     try:
@@ -155,12 +160,17 @@ def _free_ports() -> list[str]:
     return [word for pair in zip(options, ports, strict=True) for word in pair]
 
 
-def _results(stats: Path) -> tuple[dict[str, tuple[int, int, int]], list[int], set[str]]:
+def _results(
+    stats: Path,
+) -> tuple[dict[str, tuple[int, int, int]], list[int], set[str], list[int]]:
     results: dict[str, tuple[int, int, int]] = {}
     late_ns: list[int] = []
     others: set[str] = set()
+    marks: list[MarkRecord] = []
     with statfile.read(stats) as records:
         for batch in records:
+            if isinstance(batch, MarkRecord) and batch.name != "users":
+                marks.append(batch)
             if not isinstance(batch, ResultBatch):
                 continue
             ids = [identifier.decode("ascii") for identifier in batch.column("transaction_id")]
@@ -170,7 +180,8 @@ def _results(stats: Path) -> tuple[dict[str, tuple[int, int, int]], list[int], s
             due, start, last = map(batch.column, ("due_ns", "start_ns", "last_byte_ns"))
             results.update(zip(ids, zip(due, start, last, strict=True), strict=True))
             late_ns += map(sub, start, due)
-    return results, late_ns, others
+    ends = min(mark.at_ns for mark in marks if mark.name == "end")
+    return results, late_ns, others, [m.at_ns for m in marks if m.name == "stage"] + [ends]
 
 
 @dataclass

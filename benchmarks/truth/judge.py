@@ -10,8 +10,6 @@ from benchmarks.truth.cases import MS
 from benchmarks.truth.log import Entry
 
 RELATIVE, LEAST_NS = 0.01, 0.4 * MS  #: how far off a time may be: the larger of the two
-#: The same of an open loop's rate, whose due times don't depend on when a request travelled.
-RELATIVE_RATE = 1e-6
 Results = Mapping[str, tuple[int, int, int]]
 
 
@@ -93,33 +91,40 @@ def count_figures(
 def rate_figure(
     log: Sequence[Entry],
     results: Results,
-    report: Mapping[str, Any],
-    seconds: float,
+    total: Mapping[str, Any],
+    load_ns: tuple[int, int],
     warmup_s: float = 0.0,
 ) -> Figure:
-    """The average rate of a run of so many seconds, from the server's log.
+    """The average rate of a run, from the server's log.
 
-    In an open loop the successes that were due in the window; in a closed one each by the share of
-    its time, at the server, in it. The load begins with the first request, or due time.
+    In an open loop the successes that completed in the window; in a closed one each by the share
+    of its time, at the server, in it. A closed loop begins with its first request.
+
+    :param total: the figures of the report.
+    :param load_ns: when it began and ended, as the due times count.
     """
     run = [row for row in log if row.transaction in results]
     good = [row for row in run if row.status < 300]
-    dues = [results[row.transaction][0] for row in run]
-    is_open = min(dues) >= 0
-    begin_ns = min(dues) if is_open else min(row.got_ns for row in run)
-    low_ns, high_ns = begin_ns + warmup_s * 1e9, begin_ns + seconds * 1e9
+    begin_ns, end_ns = (_origin_ns(run, results) + at_ns for at_ns in load_ns)
+    is_open = min(results[row.transaction][0] for row in run) >= 0
+    low_ns = (begin_ns if is_open else min(row.got_ns for row in run)) + warmup_s * 1e9
+    high_ns = end_ns if is_open else low_ns - warmup_s * 1e9 + end_ns - begin_ns
     if is_open:
-        counted: float = sum(low_ns <= results[row.transaction][0] < high_ns for row in good)
+        counted: float = sum(low_ns <= row.last_ns < high_ns for row in good)
     else:
         counted = sum(
             max(0.0, min(row.last_ns, high_ns) - max(row.got_ns, low_ns))
             / (row.last_ns - row.got_ns)
             for row in good
         )
-    truth = counted / (seconds - warmup_s)
-    bound = RELATIVE_RATE * truth if is_open else RELATIVE * truth
-    ours = report["total"]["requests_per_s"]
-    return Figure("operations/s", truth, ours, bound, is_time=False, digits=3)
+    truth = counted / ((high_ns - low_ns) / 1e9)
+    ours = total["requests_per_s"]
+    return Figure("operations/s", truth, ours, RELATIVE * truth, is_time=False, digits=3)
+
+
+def _origin_ns(run: Sequence[Entry], results: Results) -> int:
+    """When the offsets of the results count from: by the request that travelled fastest."""
+    return min(row.got_ns - results[row.transaction][1] for row in run)
 
 
 def strangers(log: Sequence[Entry], ours: set[str]) -> Figure:
@@ -145,12 +150,9 @@ def first_bytes(log: Sequence[Entry], results: Results) -> list[float]:
 
 
 def response_times(log: Sequence[Entry], results: Results) -> list[float]:
-    """Time from due to the last byte sent.
-
-    When the offsets of the due times count from is taken from the request that travelled fastest.
-    """
+    """Time from due to the last byte sent."""
     run = [row for row in log if row.transaction in results]
-    origin_ns = min(row.got_ns - results[row.transaction][1] for row in run)
+    origin_ns = _origin_ns(run, results)
     return [
         row.last_ns - origin_ns - results[row.transaction][0] for row in run if row.status < 300
     ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import sub
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks import nginx
 from benchmarks.truth import clients, judge
@@ -19,6 +20,7 @@ USERS = 64
 RATE = 1000
 #: An open loop's p99 at least, where the server stalls for a second in every five.
 STALL_SHOWS_NS = 900 * MS
+_OVERLOAD_S = 4.0
 #: Of 100 operations 99 start so soon after they are due.
 LATE_NS = 1 * MS
 
@@ -38,12 +40,20 @@ class Row:
     noop: bool = False  #: against no server at all
     users: int = USERS
     warmup_s: float = 0.0
-    only_rate: bool = False  #: only the average rate is looked at
+    only_rate: bool = False  #: only the average rate is looked at, and what is said of it
+    arrivals: str = "uniform"
+    count: int = 0  #: operations that end the run; 0: its time does
+    stages: tuple[float, ...] = ()  #: the rates of stages of equal length
+    missed: bool = False  #: whether an open loop misses its rate
 
     @property
     def name(self) -> str:
         """Its name in the table."""
         load = f"open loop, {self.rate:,.0f}/s" if self.rate else f"closed loop, {self.users} users"
+        if self.stages:
+            load = f"open loop, stages of {', '.join(f'{rate:g}' for rate in self.stages)}/s"
+        load += f" ({self.arrivals})" if self.arrivals != "uniform" else ""
+        load += f", {self.count} operations" if self.count else ""
         load += f", warm-up of {self.warmup_s:g} s" if self.warmup_s else ""
         fast = "no-op" if self.noop else "nginx"
         return f"{CASES[self.case].words if self.case else fast}; {load}"
@@ -71,7 +81,7 @@ class Outcome:
         return [figure for figure in self.figures if not figure.fine]
 
 
-_OF_RATES = {"swift", "half-second", "rare"}  #: cases with loads of their own
+_OF_RATES = {"swift", "half-second", "limited", "rare"}  #: cases with loads of their own
 #: Everything; without a delay we or the server are at our limit. The last ones are of starts alone.
 ROWS = (
     *(Row(case, rate) for case in CASES if case not in _OF_RATES for rate in (0.0, RATE)),
@@ -79,6 +89,12 @@ ROWS = (
     Row("half-second", 100, warmup_s=2.3, only_rate=True),
     Row("half-second", users=8, only_rate=True),
     Row("half-second", users=8, warmup_s=2.3, only_rate=True),
+    Row("half-second", 100, count=100, only_rate=True),
+    Row("limited", 500, users=2000, only_rate=True, missed=True),
+    Row("limited", 500, users=2000, arrivals="poisson", only_rate=True, missed=True),
+    Row("limited", 500, users=2000, count=2000, only_rate=True, missed=True),
+    Row("limited", users=2000, stages=(100, 400), only_rate=True, missed=True),
+    Row("limited", 180, users=2000, only_rate=True),
     Row("rare", 2400, only_rate=True),
     Row("swift"),
     Row(rate=10_000, noop=True),
@@ -93,12 +109,22 @@ def run(row: Row, seconds: float, looseness: float = 1.0, wrk_seconds: float = 0
     :param wrk_seconds: how long wrk runs; 0: not at all.
     """
     with tempfile.TemporaryDirectory(prefix="ssbench-truth-") as folder:
-        options = ["-u", str(row.users), "-r", f"{seconds:g}"]
+        # An overload grows for as long as it lasts, and is waited for.
+        seconds = min(seconds, _OVERLOAD_S) if row.missed else seconds
+        options = ["-u", str(row.users)]
+        options += ["-o", str(row.count)] if row.count else ["-r", f"{seconds:g}"]
+        options += ["--arrivals", row.arrivals] if row.rate else []
         options += ["--warmup", f"{row.warmup_s:g}"] if row.warmup_s else []
         options += ["--rate", f"{row.rate:g}"] if row.rate else []
-        ours = _Ours(Path(folder), options, seconds + 90)
+        stages = [{"seconds": seconds / len(row.stages), "rate": rate} for rate in row.stages]
+        if stages:
+            options = ["-u", str(row.users)]
+        keys: dict[str, Any] = {"stages": stages} if stages else {}
+        if row.missed:  # what removes objects would be short of them
+            keys["crud_profile"] = [0, 1, 0, 0]
+        ours = _Ours(Path(folder), options, seconds + 90, keys)
         if row.case:
-            return _against_truth(row, ours, seconds, looseness, wrk_seconds)
+            return _against_truth(row, ours, looseness, wrk_seconds)
         if row.noop:
             return Outcome(row, [lateness(ours.told("--noop"), looseness)])
         return _against_nginx(row, ours, looseness)
@@ -110,9 +136,10 @@ class _Ours(NamedTuple):
     place: Path
     options: list[str]
     timeout_s: float
+    keys: dict[str, Any] = {}  #: more keys of the scenario
 
     def told(self, *options: str) -> clients.Reported:
-        return clients.ssbench([*self.options, *options], self.place, self.timeout_s)
+        return clients.ssbench([*self.options, *options], self.place, self.timeout_s, self.keys)
 
 
 def _against_nginx(row: Row, ours: _Ours, looseness: float) -> Outcome:
@@ -124,9 +151,7 @@ def _against_nginx(row: Row, ours: _Ours, looseness: float) -> Outcome:
         return Outcome(row, [lateness(ours.told("-S", server.url, "-T", "t"), looseness)])
 
 
-def _against_truth(
-    row: Row, ours: _Ours, seconds: float, looseness: float, wrk_seconds: float
-) -> Outcome:
+def _against_truth(row: Row, ours: _Ours, looseness: float, wrk_seconds: float) -> Outcome:
     outcome = Outcome(row)
     options = ["--verify"] if row.lies else []
     # wrk has no rate, and doesn't look at what it gets. Without a delay the server is slow.
@@ -135,7 +160,7 @@ def _against_truth(
         told = ours.told(*options, "-S", server.url, "-T", "t")
         said = clients.wrk(server.url, ours.place, wrk_seconds) if wanted else None
         log = server.log()
-    outcome.figures = figures(row, clients.of_ssbench(log), told, seconds, looseness)
+    outcome.figures = figures(row, clients.of_ssbench(log), told, looseness)
     if row.case == "stalled" and not row.rate:
         outcome.notes.append(_BLIND)
     if wanted:
@@ -144,7 +169,7 @@ def _against_truth(
 
 
 def figures(
-    row: Row, log: Sequence[Entry], told: clients.Reported, seconds: float, looseness: float = 1.0
+    row: Row, log: Sequence[Entry], told: clients.Reported, looseness: float = 1.0
 ) -> list[Figure]:
     """All figures of a run."""
     results, total = told.results, told.report["total"]
@@ -152,9 +177,11 @@ def figures(
         lies = sum(entry.lied for entry in log if entry.transaction in results)
         corrupt = sum(e["count"] for e in told.report["errors"] if e["kind"] == "corrupt")
         return [judge.exact("lies found out", lies, corrupt), judge.exact("status", 4, told.status)]
-    rate = judge.rate_figure(log, results, told.report, seconds, row.warmup_s)
+    rate = judge.rate_figure(
+        log, results, total, (told.marks_ns[0], told.marks_ns[-1]), row.warmup_s
+    )
     if row.only_rate:
-        return [rate]
+        return [rate, *_of_arrivals(row, log, told)]
     found = [rate, *judge.count_figures(log, results, told.report)]
     found.append(judge.strangers(log, set(results) | told.others))
     service = judge.service_times(log, results)
@@ -171,6 +198,24 @@ def figures(
             least = min(p99_ns, STALL_SHOWS_NS)
             found.append(Figure("response p99 at least", STALL_SHOWS_NS, least, 0))
     return found
+
+
+def _of_arrivals(row: Row, log: Sequence[Entry], told: clients.Reported) -> Iterator[Figure]:
+    """What is said of an open loop's rate."""
+    if not (row.rate or row.stages):
+        return
+    run, results, marks = told.report["run"], told.results, told.marks_ns
+    dues = sorted(due for due, _start, _last in results.values())
+    yield judge.exact("operations due", sum(due >= marks[0] + row.warmup_s * 1e9 for due in dues),
+                      run["due"])  # fmt: skip
+    yield judge.exact("rate missed", row.missed, run["rate_missed"])
+    if row.rate and row.arrivals == "uniform":
+        drawn = [marks[0] + round(n * 1e9 / row.rate) for n in range(len(dues))]
+        yield judge.exact("due times as drawn", 0, max(map(abs, map(sub, dues, drawn))))
+    for at, stage in enumerate(told.report["stages"] if row.stages else ()):
+        span = marks[at], marks[at + 1]
+        name = f"stage {at + 1}, operations/s"
+        yield judge.rate_figure(log, results, stage, span)._replace(name=name)
 
 
 def lateness(told: clients.Reported, looseness: float = 1.0) -> Figure:
