@@ -53,7 +53,10 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
     if is_noop and "storage" in ns.given and ns.storage != "noop":
         raise UsageError("--noop is short for --storage noop: leave out one of them")
     driver = "noop" if is_noop else ns.storage or DEFAULT_STORE
-    rows = options_of(row_of(driver))
+    try:
+        rows = options_of(row_of(driver))
+    except UsageError as error:
+        raise UsageError(f"--storage: {error}") from error
     if not is_noop:  # --noop leaves the rest of a command line as it is
         _check_own(ns, driver)
     given = {each.name: getattr(ns, each.name, None) for each in rows}

@@ -210,7 +210,9 @@ def plan_login(credentials: LoginOptions) -> Login | None:
         if (c.auth or c.user or c.key) and not is_keystone:
             missing = _missing("v1password", values)
         raise UsageError(f"credentials are incomplete: {' and '.join(missing)} missing{_hint(c)}")
-    url = _versioned(check_http_url(values.pop("auth_url"), "auth URL"), version)
+    place = "-A" if c.auth else "--os-auth-url (or clouds.yaml)"
+    what = f"{place}: the auth URL"
+    url = _versioned(check_http_url(values.pop("auth_url"), what), version)
     wanted = {name for names, _ in _NEEDS[method] for name in names} | {*_EXTRAS.get(method, ())}
     arguments = {name: value for name, value in values.items() if value and name in wanted}
     if method == "v1password":

@@ -114,7 +114,7 @@ def _read(path: str) -> str:
         known = _NO_FILE.get(error.errno or 0) if isinstance(error, OSError) else None
         fault = known or f"can't be read: {_reason(error)}"
     if fault:
-        raise UsageError(f"{path}: the key file {fault}")
+        raise UsageError(f"--zmq-key-file {path}: the key file {fault}")
     return data.decode("ascii", errors="replace")
 
 

@@ -164,6 +164,9 @@ def test_many_workers_of_a_run_do_not_fill_the_screen(shell: Shell) -> None:
         ),
         ({}, ("--warmup", 10, "-r", 5), "ssbench-master: --warmup, -r (run_seconds): warm-up"),
         ({"HTML": "/no/such/x"}, (), "SSBENCH_HTML /no/such/x: can't be written"),
+        ({"STORAGE": "nosuch"}, (), "SSBENCH_STORAGE: store "),
+        ({"ZMQ_KEY_FILE": "/no/such"}, (), "SSBENCH_ZMQ_KEY_FILE /no/such: the key file"),
+        ({"STORAGE": "swift", "AUTH": "foo"}, ("-U", "a:b", "-K", "k"), "SSBENCH_AUTH: the auth"),
         ({"STORAGE": "webdav"}, ("--s3-bucket", "b"), "(--storage is set by SSBENCH_STORAGE)"),
     ],
 )  # fmt: skip

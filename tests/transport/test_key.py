@@ -110,7 +110,7 @@ def test_a_key_path_that_is_no_private_file_is_rejected(
     with pytest.raises(UsageError) as caught:
         CurveKey.load(str(path))
     text = str(caught.value)
-    assert text.startswith(f"{path}: the key file {said}")
+    assert text.startswith(f"--zmq-key-file {path}: the key file {said}")
     assert "\n" not in text
     assert caught.value.exit_status is ExitStatus.USAGE
 
