@@ -138,7 +138,7 @@ class PhaseResults:
         parts: dict[str, list[Ints]] = {name: [] for name in _COLUMNS}
         for names, alike in groupby(batches, key=attrgetter("names")):
             self._add(parts, names, list(alike))
-        self._columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+        self._columns = {name: _joined(arrays) for name, arrays in parts.items()}
         self._workers = as_ints([batch.worker for batch in self._batches])
         self._counts = np.array([batch.count for batch in self._batches])
         self._ends = self._counts.cumsum()  # after the last row of each batch
@@ -317,6 +317,19 @@ def _of_matrix(bases: npt.NDArray[Any], items: npt.NDArray[Any] | None, count: i
     return np.repeat(as_ints(bases), count)
 
 
+def _is_constant(column: Ints) -> bool:
+    """Whether it is one value that is not even stored for each row."""
+    return column.strides == (0,)
+
+
+def _joined(arrays: Sequence[Ints]) -> Ints:
+    """One array behind the other; one value if all are that: most columns of most runs are 0."""
+    first = arrays[0][:1]
+    if all(_is_constant(array) and array[0] == first[0] for array in arrays):
+        return np.broadcast_to(first, sum(map(len, arrays)))
+    return np.concatenate(arrays)
+
+
 def _check_ids(pieces: Sequence[Any], counts: Sequence[int]) -> None:
     """Check the packed transaction ids of each batch.
 
@@ -381,7 +394,11 @@ class ResultGroup:
         )
 
     def _picked(self, column: Ints) -> Ints:
-        return column if self._rows is None else column[self._rows]
+        if self._rows is None:
+            return column
+        if _is_constant(column):
+            return np.broadcast_to(column[:1], len(self._rows))
+        return column[self._rows]
 
     def column(self, name: str) -> Ints:
         """These rows of a column, by the name of Result's field; "worker" is their worker."""
