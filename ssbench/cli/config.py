@@ -51,10 +51,9 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
 
     :raises UsageError: options that exclude each other.
     """
-    if ns.embedded_swift and given_on_command_line(ns):
+    if ns.embedded_swift and (needless := given_on_command_line(ns)):
         raise UsageError(
-            "--embedded-swift has its own user and URL: leave it out, or the options of "
-            "authentication and -S"
+            f"--embedded-swift has its own user and URL: leave it out, or {', '.join(needless)}"
         )
     store = None if ns.embedded_swift else store_options(ns, environ)
     given = {name: getattr(ns, name) for name in RunConfig.__struct_fields__ if name in ns}
