@@ -250,10 +250,10 @@ _WINDOW = (
     row("--auto-stop", "auto_stop", bool, _LOAD,
         "end the run early, once the rate of operations is steady", default=False),
     row("--auto-stop-window", "auto_stop_window", types.whole_seconds(1), _LOAD,
-        "with --auto-stop: whole seconds to compare with as many before them", default=15,
+        "with --auto-stop: whole seconds in each half of the run, at least", default=15,
         metavar="SECONDS"),
     row("--auto-stop-tolerance", "auto_stop_tolerance", types.tolerance, _LOAD,
-        "with --auto-stop: difference between rates, in percent, that still counts as steady",
+        "with --auto-stop: difference between the halves' rates, in percent, that counts as steady",
         default=7.5),
 )
 _HOW = (

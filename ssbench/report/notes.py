@@ -19,6 +19,7 @@ from ssbench.core.stats.merge import Part, common_s
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steady import (
     Drifted,
+    Incomplete,
     Stalled,
     SteadinessFinding,
     TooShort,
@@ -219,6 +220,7 @@ def warning_notes(stats: RunStats) -> list[Note]:
 #: Kind of finding -> its name for programs.
 _FINDINGS: dict[type[SteadinessFinding], str] = {
     TooShort: "too_short",
+    Incomplete: "incomplete",
     Stalled: "stalled",
     Drifted: "drifted",
     TwoLevels: "two_levels",
@@ -238,7 +240,7 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
         sentence = _sentence(finding, stats.total(stage=stage).seconds, excluded_s)
         number = None if stage is None else stage + 1
         figures = {"finding": _FINDINGS[type(finding)], "stage": number, **structs.asdict(finding)}
-        level = Level.NOTE if isinstance(finding, TooShort) else Level.WARNING
+        level = Level.NOTE if isinstance(finding, TooShort | Incomplete) else Level.WARNING
         found.append(Note(level, sentence, figures, "json"))
         # The reports of ssbench 0.3.9 do not say that a run is short.
         if not (stats.run.legacy and isinstance(finding, TooShort)):
@@ -263,6 +265,17 @@ def _sentence(finding: SteadinessFinding, span_s: float | None, excluded_s: floa
     """:param span_s: of the run, or of the stage that the finding is about.
     :param excluded_s: the longest warm-up, and the cool-down.
     """
+    if isinstance(finding, Incomplete):
+        return (
+            f"Results are missing ({printable(finding.damage[0])}): whether the rate was steady is"
+            " unknown."
+        )
+    if isinstance(finding, TooShort) and finding.window_s > 1:
+        return (
+            f"Operations take about {finding.window_s} s, and no shorter stall shows: to tell"
+            f" whether the rate was steady, run for {ceil(finding.wanted + 2 + excluded_s)} s or"
+            " more."
+        )
     if isinstance(finding, TooShort):
         what = f"only {plural(finding.seconds, 'whole second')} completed"
         if not finding.seconds:

@@ -174,11 +174,17 @@ def _steadiness(steady: bool | None, found: Sequence[Row], excluded_s: float) ->
         return "steady: no stall, drift or jump of the rate"
     if not found:
         return "unknown: no operation succeeded"
+    if found[0]["finding"] == "incomplete":
+        return "unknown: results are missing from the stat file"
     grave = [each for each in found if each["finding"] != "too_short"]
     first = (grave or found)[0]
     if not grave:
         what = "run" if first["stage"] is None else "run each stage"
-        return f"unknown: {what} for {ceil(first['wanted'] + 2 + excluded_s)} s or more to tell"
+        long = first["window_s"] > 1
+        why = f"operations take about {first['window_s']} s; " if long else ""
+        return (
+            f"unknown: {why}{what} for {ceil(first['wanted'] + 2 + excluded_s)} s or more to tell"
+        )
     of_stage = "" if first["stage"] is None else f"stage {first['stage']}: "
     more = f" (and {len(grave) - 1} more)" if len(grave) > 1 else ""
     return f"{of_stage}{_finding(first)}{more}"

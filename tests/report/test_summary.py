@@ -143,6 +143,19 @@ def test_steadiness(rate: object, text: str) -> None:
     assert of_records(runs.lasting(20, rate))["Steadiness"].startswith(text)  # type: ignore[arg-type]
 
 
+def test_where_it_cannot_tell_steadiness_says_why() -> None:
+    def stalling(second: int) -> int:
+        return 0 if second in (7, 8) else 50
+
+    for records in (runs.lasting(20, stalling)[:-1], runs.lasting(20, 0)[:-1]):
+        stats = runs.stats_of(records)
+        stats.run.add_damage("block 3: wrong checksum")
+        found = summary(of_run(stats))
+        assert found["Steadiness"] == "unknown: results are missing from the stat file"
+    found = of_records(runs.lasting(16, 1, slower=1000))
+    assert found["Steadiness"] == "unknown: operations take about 6 s; run for 62 s or more to tell"
+
+
 @pytest.mark.parametrize(
     ("scenario", "begins", "what", "needed"),
     [

@@ -14,7 +14,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, variance
 from typing import Any, NamedTuple
 
 from ssbench.core.model import SECOND_NS
@@ -25,10 +25,12 @@ from ssbench.core.progress_tracker import (
     latency_buckets,
     quantile_s,
 )
+from ssbench.core.stats.steady import check
 from ssbench.core.stats.thresholds import Threshold, percent_of
 from ssbench.core.text import plural
 
-_PARTS = 5  #: of a window
+_PARTS = 5  #: of a half of the run; their differences show its error
+_SURE = 1.86  #: Student's quantile of 95 % for two halves
 #: What ThresholdWatch can watch, for messages.
 WATCHED = (
     "errors and rate, also of one operation, and percentiles of all operations (p99, service_p99)"
@@ -38,14 +40,12 @@ WATCHED = (
 class SteadyStateDetector:
     """Tells when a run has been steady for long enough to end it.
 
-    A run is steady if the mean rate of successes in the last ``window_s`` whole seconds is above 0
-    and differs by at most ``tolerance`` (as a fraction of it) from
+    A run is steady if
 
-    - the mean of the ``window_s`` before these, and
-    - the mean of each fifth of the window (of each second if there are fewer than 5).
-
-    So it takes at least two windows, and a ramp, a stall, or noise beyond the tolerance delays the
-    end. Only two windows are kept.
+    - a report would call it so (``steady.check``), by all whole seconds since the warm-up, and
+    - the rates of its two halves, of ``window_s`` or more each, differ by at most ``tolerance`` (as
+      a fraction), with the error of both at 95 %. So the fewer operations a second, and the noisier
+      they are, the longer it takes to tell.
 
     :param warmup_s: seconds at the start that do not count, as in the statistics.
     """
@@ -86,27 +86,21 @@ class SteadyStateDetector:
         if not self._steady(second):
             return ""
         return (
-            f"the rate was steady at second {second}: within {100 * self.tolerance:g} %"
-            f" for {self.window_s} s"
+            f"the rate was steady at second {second}: no stall, drift or jump, and its halves"
+            f" within {100 * self.tolerance:g} %"
         )
 
     def _steady(self, now_s: int) -> bool:
-        """Whether it was steady in the two windows before this second."""
-        begin = now_s - 2 * self.window_s
-        for second in [second for second in self._counts if second < begin]:
-            del self._counts[second]
-        if begin < self._since_s:
+        counts = [self._counts[second] for second in range(self._since_s, now_s)]
+        half = len(counts) // 2
+        if half < max(self.window_s, _PARTS) or not any(counts):
             return False
-        window = range(now_s - self.window_s, now_s)
-        mean = self._mean(window)
-        parts = min(_PARTS, self.window_s)
-        cuts = [part * self.window_s // parts for part in range(parts + 1)]
-        means = [self._mean(range(begin, window.start))]
-        means += [self._mean(window[a:b]) for a, b in pairwise(cuts)]
-        return mean > 0 and all(abs(each - mean) <= self.tolerance * mean for each in means)
-
-    def _mean(self, seconds: range) -> float:
-        return fmean(self._counts[second] for second in seconds)
+        halves = counts[:half], counts[-half:]
+        cuts = [part * half // _PARTS for part in range(_PARTS + 1)]
+        means = [[fmean(each[a:b]) for a, b in pairwise(cuts)] for each in halves]
+        error = math.sqrt(sum(variance(parts) for parts in means) / _PARTS)
+        apart = abs(fmean(halves[1]) - fmean(halves[0])) + _SURE * error
+        return apart <= self.tolerance * fmean(counts) and not check(counts)
 
 
 class _Snapshot(NamedTuple):

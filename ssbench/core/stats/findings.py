@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from ssbench.core.stats.headroom import Bottleneck, Headroom, HeadroomVerdict
 from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.scenario_view import joined
 from ssbench.core.stats.series import Second
-from ssbench.core.stats.steady import Stalled, SteadinessFinding, TooShort, check
+from ssbench.core.stats.steady import Incomplete, Stalled, SteadinessFinding, TooShort, check
 from ssbench.core.stats.tally import Basis
 
 if TYPE_CHECKING:
@@ -95,29 +96,40 @@ def whole_seconds(stats: RunStats, operation: int | None = None) -> list[Second]
 def steadiness(stats: RunStats) -> list[Noted]:
     """Reasons not to quote an average; none if the run was steady, or did nothing.
 
+    Where results are missing, nothing is known of the seconds that they are missing from.
+
     Each stage is judged on its own, because stages are meant to differ.
     """
+    if stats.run.damage:
+        return [Noted(None, Incomplete(tuple(stats.run.damage)))]
     return list(_noted(stats)) if stats.total().count else []
 
 
 def steady(stats: RunStats) -> bool | None:
-    """Whether an average of the run can be quoted; None: unknown, as it is too short to tell, or
-    nothing succeeded."""
+    """Whether an average of the run can be quoted; None: unknown, as it is too short to tell,
+    results are missing, or nothing succeeded."""
     if not stats.total().count:
         return None
-    kinds = [isinstance(noted.finding, TooShort) for noted in steadiness(stats)]
+    kinds = [isinstance(noted.finding, TooShort | Incomplete) for noted in steadiness(stats)]
     return None if kinds and all(kinds) else not kinds
 
 
 def _noted(stats: RunStats) -> Iterator[Noted]:
     several = stats.stage_count > 1
     for stage in range(stats.stage_count) if several else (None,):
+        usual_ns = stats.total(stage=stage).last_byte.histogram.quantile(50)
+        window_s = max(1, ceil((usual_ns or 0) / SECOND_NS))
         # At most one range, as all that is left out of a stage is at its ends.
         for seconds in counted(stats, stage):
-            counts, moved = stats.series.totals(seconds)
+            counts, moved = stats.series.flows(seconds)
             # 0.3.9 doesn't store the size of what was read.
             no_bytes = stats.run.legacy or stats.run.no_store
-            found = check(counts, () if no_bytes else moved, zero_s=seconds.start + 1)
+            found = check(
+                counts,
+                () if no_bytes else moved,
+                zero_s=seconds.start + 1,
+                window_s=window_s,
+            )
             yield from (Noted(stage, finding) for finding in found)
 
 

@@ -135,11 +135,22 @@ class _Cell(Struct):
     bytes_moved: int = 0
 
 
+class _Flow(Struct):
+    """What successes that began in an earlier second change where they are counted by the share of
+    their time in each second."""
+
+    count: float = 0.0
+    bytes_moved: float = 0.0
+    rising: float = 0.0  #: more operations from this second on
+    rising_bytes: float = 0.0
+
+
 class _Lane:
     """The seconds of one operation type of one run."""
 
     def __init__(self) -> None:
         self.cells: defaultdict[int, _Cell] = defaultdict(_Cell)
+        self.flows: defaultdict[int, _Flow] = defaultdict(_Flow)
         self.service = _Latencies()
         self.response = _Latencies()
 
@@ -194,6 +205,9 @@ class TimeSeries:
             cell = lane.cells[second]
             cell.count += count
             cell.bytes_moved += size
+        longer = ends > starts
+        if longer.any():
+            _spread(lane.flows, *(column[longer] for column in columns[:3]))
         for counts, values_ns in zip((lane.service, lane.response), latencies, strict=False):
             counts.add(ends, values_ns)
             self._waiting += len(ends)
@@ -248,14 +262,29 @@ class TimeSeries:
         ]
         return range(min(0, *ends), max(ends) + 1)[: MAX_SECONDS + 1] if ends else range(0)
 
-    def totals(self, seconds: range) -> tuple[list[int], list[int]]:
-        """Successes of each of these seconds, and the bytes that they moved."""
-        counts, moved = Counter[int](), Counter[int]()
+    def flows(self, seconds: range) -> tuple[list[float], list[float]]:
+        """Successes, each by the share of its time in each of these seconds; and their bytes.
+
+        So operations that last for seconds, and end together, do not look like bursts.
+        """
+        counts, moved, rises, byte_rises = np.zeros((4, len(seconds)))
         for shift, _operation, lane in self._shifted():
             for second, cell in lane.cells.items():
-                counts[shift + second] += cell.count
-                moved[shift + second] += cell.bytes_moved
-        return [counts[second] for second in seconds], [moved[second] for second in seconds]
+                at = shift + second - seconds.start
+                if 0 <= at < len(seconds):
+                    counts[at] += cell.count
+                    moved[at] += cell.bytes_moved
+            for second, flow in lane.flows.items():
+                at = shift + second - seconds.start
+                if 0 <= at < len(seconds):
+                    counts[at] += flow.count
+                    moved[at] += flow.bytes_moved
+                if at < len(seconds):
+                    rises[max(at, 0)] += flow.rising
+                    byte_rises[max(at, 0)] += flow.rising_bytes
+        flows = (np.maximum(0, counts + rises.cumsum()), np.maximum(0, moved + byte_rises.cumsum()))
+        count, size = (np.round(each, 6).tolist() for each in flows)  # sums of floats are not exact
+        return count, size
 
     def per_second(self, *, from_first: bool = False) -> list[int]:
         """Successes in each second from the earliest origin to the last success.
@@ -300,6 +329,31 @@ class TimeSeries:
             size = sum(latencies.size for latencies in self._latencies())
             self._united = size <= _MAX_BUCKETS or self._bits == MOST_BITS
             self._bits += not self._united
+
+
+def _spread(flows: defaultdict[int, _Flow], ends_ns: Ints, starts_ns: Ints, moved: Ints) -> None:
+    """Move successes from the seconds in which they ended to all in which they ran."""
+    took_ns = (ends_ns - starts_ns).astype(np.float64)
+    ends, starts = (times.astype(np.int64) // SECOND_NS for times in (ends_ns, starts_ns))
+    first = ((starts + 1) * SECOND_NS - starts_ns).astype(np.float64) / took_ns
+    last = (ends_ns - ends * SECOND_NS).astype(np.float64) / took_ns
+    sizes = moved.astype(np.float64)
+    for seconds, shares, rising in (
+        (starts, first, False),
+        (ends, last - 1, False),
+        (starts + 1, SECOND_NS / took_ns, True),
+        (ends, -SECOND_NS / took_ns, True),
+    ):
+        names, places = _placed(seconds)
+        counts, sums = np.bincount(places, shares), np.bincount(places, shares * sizes)
+        for at in np.flatnonzero(np.bincount(places)).tolist():
+            flow = flows[names[at]]
+            if rising:
+                flow.rising += float(counts[at])
+                flow.rising_bytes += float(sums[at])
+            else:
+                flow.count += float(counts[at])
+                flow.bytes_moved += float(sums[at])
 
 
 def _counted(seconds: Ints) -> Iterator[tuple[int, int]]:

@@ -25,10 +25,17 @@ _CHANCE = 0.01  # of a stall by chance in a run
 
 
 class TooShort(Struct, frozen=True):
-    """Too few whole seconds to find anything but stalls."""
+    """Too few whole seconds, or windows of several, to find anything but stalls."""
 
     seconds: int
-    wanted: int = ENOUGH_SECONDS
+    wanted: int = ENOUGH_SECONDS  #: seconds
+    window_s: int = 1  #: longer than a second where operations are
+
+
+class Incomplete(Struct, frozen=True):
+    """Results are missing, so that a second with few of them tells nothing."""
+
+    damage: tuple[str, ...]
 
 
 class Stalled(Struct, frozen=True):
@@ -66,38 +73,57 @@ class Unsteady(Struct, frozen=True):
     high: float
 
 
-SteadinessFinding = TooShort | Stalled | Drifted | TwoLevels | Unsteady
+SteadinessFinding = TooShort | Incomplete | Stalled | Drifted | TwoLevels | Unsteady
 
 
 def check(
-    counts: Sequence[int], bytes_moved: Sequence[int] = (), *, zero_s: int = 0
+    counts: Sequence[float],
+    bytes_moved: Sequence[float] = (),
+    *,
+    zero_s: int = 0,
+    window_s: int = 1,
 ) -> list[SteadinessFinding]:
     """Reasons not to quote an average; empty if the run was steady.
 
     The first and the last second are partial, and are ignored. A finding on bytes is reported only
-    if there is none of its kind on operations.
+    if there is none of its kind on operations. An operation that is longer than a window says
+    nothing of what happened within it.
 
-    :param counts: successes that completed in each second.
+    :param counts: successes of each second.
     :param bytes_moved: by these, in each second.
     :param zero_s: the number of the first whole second.
+    :param window_s: seconds that are judged together, as long as a usual operation.
     """
-    whole = counts[1:-1]
-    stalled, running = _stalls(whole, zero_s)
+    whole = _windows(counts, window_s)
+    stalled, running = _stalls(whole, zero_s, window_s)
+    if any(counts) and whole and not any(whole):
+        all_s = len(whole) * window_s
+        stalled = Stalled(all_s, all_s, all_s, zero_s)
     found: list[SteadinessFinding] = [stalled] if stalled else []
     if len(whole) < ENOUGH_SECONDS:
-        return [TooShort(len(whole)), *found]
-    for what, values in (("operations", whole), ("bytes", bytes_moved[1:-1])):
-        if any(values):
+        seconds_wanted = ENOUGH_SECONDS * window_s
+        return [TooShort(max(0, len(counts) - 2), seconds_wanted, window_s), *found]
+    for what, values in (("operations", whole), ("bytes", _windows(bytes_moved, window_s))):
+        if any(values) and any(whole):
             # Random completions vary by the square root of their number, and so do bytes.
             chance = len(whole) / sum(whole)
-            more = _judged(what, [values[second] for second in running], chance)
+            more = _judged(what, [values[at] for at in running], chance, window_s)
             known = {type(each) for each in found}
             found += [each for each in more if type(each) not in known]
     return found
 
 
-def _stalls(counts: Sequence[int], zero_s: int) -> tuple[Stalled | None, list[int]]:
-    """The stalls, and the seconds outside of them."""
+def _windows(values: Sequence[float], window_s: int) -> list[float]:
+    """The sums over each window of whole seconds."""
+    whole = values[1:-1]
+    last = len(whole) - window_s + 1
+    return [sum(whole[at : at + window_s]) for at in range(0, last, window_s)]
+
+
+def _stalls(
+    counts: Sequence[float], zero_s: int, window_s: int
+) -> tuple[Stalled | None, list[int]]:
+    """The stalls, and the windows outside of them."""
     seconds = range(len(counts))
     if not any(counts):
         return None, list(seconds)
@@ -114,11 +140,15 @@ def _stalls(counts: Sequence[int], zero_s: int) -> tuple[Stalled | None, list[in
     if not stalls:
         return None, list(seconds)
     inside = {second for those in stalls for second in those}
-    found = Stalled(len(inside), len(counts), max(map(len, stalls)), zero_s + stalls[0][0])
+    longest_s = window_s * max(map(len, stalls))
+    first = zero_s + window_s * stalls[0][0]
+    found = Stalled(window_s * len(inside), window_s * len(counts), longest_s, first)
     return found, [second for second in seconds if second not in inside]
 
 
-def _judged(what: str, values: Sequence[float], chance: float) -> list[SteadinessFinding]:
+def _judged(
+    what: str, values: Sequence[float], chance: float, window_s: int
+) -> list[SteadinessFinding]:
     """Drift, and the spread that remains without chance and drift.
 
     :param chance: the expected variance, as a share of the squared mean.
@@ -132,11 +162,19 @@ def _judged(what: str, values: Sequence[float], chance: float) -> list[Steadines
         step = change * median(values) / len(values)
         middle = (len(values) - 1) / 2
         values = [value - step * (at - middle) for at, value in enumerate(values)]
-    mean = fmean(values)
-    spread = sqrt(max(0.0, pvariance(values) / mean**2 - chance))
-    if spread > MAX_SPREAD:
-        found.append(_two_levels(what, values) or Unsteady(what, spread, min(values), max(values)))
+    variance = pvariance(values) / fmean(values) ** 2
+    spread = sqrt(max(0.0, variance - chance))
+    if spread > MAX_SPREAD and variance > chance * _by_chance(len(values)):
+        per_s = [value / window_s for value in values]
+        found.append(_two_levels(what, per_s) or Unsteady(what, spread, min(per_s), max(per_s)))
     return found
+
+
+def _by_chance(many: int) -> float:
+    """The ratio of a sample's variance to the true one that is exceeded with 0.5 %: a quantile of
+    chi-squared, by Wilson and Hilferty (1931)."""
+    part = 2 / (9 * (many - 1))
+    return float((1 - part + _TREND_Z * sqrt(part)) ** 3)
 
 
 def trend(values: Sequence[float]) -> float:

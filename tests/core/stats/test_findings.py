@@ -18,13 +18,14 @@ from ssbench.core.stats.findings import (
     counted,
     omission,
     steadiness,
+    steady,
     target_rate,
     whole,
     whole_seconds,
 )
 from ssbench.core.stats.headroom import Bottleneck, Headroom, HeadroomVerdict, HostLoad
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.steady import Drifted, Stalled, TooShort
+from ssbench.core.stats.steady import Drifted, Incomplete, Stalled, TooShort
 from tests.report import runs
 
 SECOND = runs.SECOND
@@ -123,6 +124,37 @@ def test_reasons_against_an_average_are_found() -> None:
     assert noted.finding == Stalled(1, 29, 1, 18)
     (noted,) = steadiness(stats_of(5, 50))
     assert noted.finding == TooShort(4)
+
+
+def long_run(users: int, took_s: float, seconds: int) -> RunStats:
+    """Users in lockstep, whose operations all take so long."""
+    rows = [
+        runs.result(
+            1 + user, READ, start_ns=int(at * took_s * SECOND), last_byte_ns=int(took_s * SECOND)
+        )
+        for at in range(int(seconds // took_s))
+        for user in range(users)
+    ]
+    return RunStats.of([
+        runs.header(), PhaseRecord(Phase.RUN, runs.STARTED_AT, users),
+        MarkRecord(0, "stage", 0, users), runs.batch(rows),
+        MarkRecord(seconds * SECOND, "end", 0, users), runs.footer(sent=len(rows)),
+    ])  # fmt: skip
+
+
+def test_operations_longer_than_seconds_are_no_stall_and_no_jump() -> None:
+    assert steadiness(long_run(8, 3.7, 60)) == []
+    stats = long_run(2, 13.9, 16)
+    assert steadiness(stats) == [(None, TooShort(14, 140, 14))]
+    assert steady(stats) is None
+
+
+def test_where_results_are_missing_nothing_is_said_of_the_rate() -> None:
+    for stats in (stats_of(30, lambda second: 0 if second > 17 else 50), RunStats()):
+        stats.run.add_damage("block 3: wrong checksum")
+        assert steadiness(stats) == [(None, Incomplete(("block 3: wrong checksum",)))]
+        assert steady(stats) is None
+        assert omission(stats) is None
 
 
 def test_a_drift_in_the_warm_up_is_ignored() -> None:

@@ -170,9 +170,21 @@ def test_two_runs_are_aligned_by_wall_clock() -> None:
     assert [s.in_flight for s in merged.seconds()] == [1, 0, 0, 1, 1, 0]
 
 
-def test_totals_cover_the_requested_seconds() -> None:
-    series = series_of(read(0.1, 0.1), read(0.9, 1.2), read(0.9, 1.3))
-    assert series.span == range(3)
-    assert series.totals(range(1, 5)) == ([0, 2, 0, 0], [0, 10000, 0, 0])
-    assert series.totals(series.span)[0] == [second.count for second in series.seconds()]
+def test_flows_count_an_operation_by_its_share_in_each_second() -> None:
+    series = series_of(read(0.1, 0.1), read(0.9, 1.2), read(0.5, 4), read(7, 1))
+    assert series.span == range(9)
+    counts, moved = series.flows(series.span)
+    shares = [1 + 0.1 / 1.2 + 0.5 / 4, 1 / 1.2 + 1 / 4, 0.1 / 1.2 + 1 / 4, 1 / 4, 0.5 / 4]
+    assert counts == pytest.approx([*shares, 0, 0, 1, 0], abs=1e-6)
+    assert moved == pytest.approx([5000 * each for each in counts], abs=0.01)
+    assert series.flows(range(2, 20))[0] == pytest.approx([*counts[2:], *[0] * 11], abs=1e-6)
     assert TimeSeries().span == range(0)
+    assert TimeSeries().flows(range(2)) == ([0, 0], [0, 0])
+
+
+@given(st.lists(st.tuples(st.floats(0, 20), st.floats(0.001, 30)), min_size=1, max_size=20))
+def test_flows_lose_nothing(times: list[tuple[float, float]]) -> None:
+    series = series_of(*(read(*each) for each in times))
+    counts, moved = series.flows(range(60))
+    assert sum(counts) == pytest.approx(len(times), abs=1e-3)
+    assert sum(moved) == pytest.approx(5000 * len(times), abs=1)

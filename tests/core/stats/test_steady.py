@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,6 +89,30 @@ def test_few_operations_vary_by_chance() -> None:
     rng = random.Random(3)
     counts = [sum(rng.random() < 0.01 for _ in range(500)) for _ in range(200)]
     assert check(counts) == []
+
+
+@pytest.mark.parametrize("rate", [5, 20, 100])
+def test_a_constant_rate_of_random_arrivals_is_steady(rate: int) -> None:
+    """One in a hundred is called unsteady at 1 % each for drift and spread; it was one in six."""
+    rng = np.random.default_rng(rate)
+    wrong = sum(bool(check(rng.poisson([rate] * 62).tolist())) for _ in range(200))
+    assert wrong <= 8
+
+
+def test_long_operations_are_judged_by_windows_as_long() -> None:
+    flow = [4.5, *[1.2, 0.8, 1.0, 1.0] * 15, 2.0]
+    assert check(flow, window_s=4) == []
+    assert check(flow[:41], window_s=4) == [TooShort(39, 40, 4)]
+    falling = [10 - second / 10 for second in range(62)]
+    assert isinstance(check(falling, window_s=4)[0], Drifted)
+    stalled = [1000.0] * 21 + [0.0] * 8 + [1000.0] * 32
+    (finding,) = check(stalled, window_s=2)
+    assert isinstance(finding, Stalled)
+    assert (finding.seconds, finding.longest) == (58, 8)
+
+
+def test_seconds_without_anything_between_partial_ones_with_are_a_stall() -> None:
+    assert check([5, *[0] * 14, 3]) == [Stalled(14, 14, 14, 0)]
 
 
 def test_stalls_are_found_and_excluded_from_the_rest() -> None:
