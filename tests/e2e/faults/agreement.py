@@ -26,7 +26,7 @@ METHODS = {
     REMOVE: {"DELETE"},
 }
 #: Of a warning in the stat file: what was given up on, in whatever phase.
-GIVEN_UP = re.compile(r"\b(\d+) operations? (?:were lost with it|did not end)")
+GIVEN_UP = re.compile(r"(?<=lost with it: )\d+|\b\d+(?= operations? did not end)")
 #: Of the warning of operations that may have run twice.
 DOUBTFUL = re.compile(r"\b(\d+) operations? may have run in addition to those counted")
 _REPEATS = ("retries", "not_found_retries", "reconnects", "renewals")
