@@ -8,9 +8,10 @@ escapes them, and none gets into the script.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import Any
 from urllib.parse import quote
 
@@ -96,26 +97,64 @@ def _figure(chart: Chart) -> Row:
     return {
         "kind": chart.kind,
         "lines": [
-            {"name": line.name, "x": list(line.x), "y": list(line.y), "labels": list(line.labels)}
-            for line in chart.lines
+            {
+                "name": line.name,
+                "x": list(line.x),
+                "y": list(line.y),
+                "labels": list(line.labels),
+                "texts": list(line.texts),
+                "form": line.form,
+                "colour": colour,
+            }
+            for line, colour in zip(chart.lines, _colours(chart), strict=True)
         ],
         "xaxis": axis,
         "yaxis": {
             "title": {"text": chart.y_title},
             "type": "log" if chart.y_log else "linear",
             **({} if chart.y_log else {"rangemode": "tozero"}),
-            **({"tickvals": ticks, "ticktext": [f"{at:g}" for at in ticks]} if ticks else {}),
+            **(_log_axis(ticks, min(values), max(values)) if ticks else {}),
         },
         "marks": [[mark.kind, mark.at, mark.until] for mark in chart.marks],
     }
 
 
+def _colours(chart: Chart) -> Iterator[str]:
+    """Names of the page's colours: points that belong to a line have that of the line."""
+    number = -1
+    for line in chart.lines:
+        number += not line.form
+        yield "warn" if line.form == "limit" else f"l{max(number, 0) % 8}"
+
+
+def _log_axis(ticks: list[float], least: float, most: float) -> Row:
+    """What plotly is told of a logarithmic axis."""
+    low, high = log10(min(least, ticks[0])), log10(max(most, ticks[-1]))
+    margin = (high - low) / 25 or 0.1
+    return {
+        "tickvals": ticks,
+        "ticktext": [f"{at:,.10g}" for at in ticks],
+        "range": [low - margin, high + margin],
+    }
+
+
 def _log_ticks(least: float, most: float) -> list[float]:
-    """1, 2 and 5 of each power of ten; of more than two powers, only 1."""
-    low, high = floor(log10(least)), floor(log10(most))
-    of_each = (1, 2, 5) if high - low < 2 else (1,)
-    step = -(-(high - low) // 6) or 1
-    return [n * 10.0**power for power in range(low, high + 2, step) for n in of_each]
+    """At least three, so that the axis can be read: 1 of each power of ten; 1, 2 and 5; or, of
+    values near each other, even steps. The first and the last enclose the values."""
+    low, high = floor(log10(least)), floor(log10(most)) + 1
+    step = -(-(high - low) // 6)
+    for of_each, wanted in (((1,), 3), ((1, 2, 5), 2)):
+        ticks = [n * 10.0**power for power in range(low, high + step, step) for n in of_each]
+        inside = [at for at in ticks if least <= at <= most]
+        if len(inside) >= wanted:
+            below = max((at for at in ticks if at <= least), default=least)
+            above = min((at for at in ticks if at >= most), default=most)
+            return sorted({below, *inside, above})
+    width = (most - least) / 3 or least / 4
+    size = 10.0 ** floor(log10(width))
+    even = next(n * size for n in (5, 2, 1) if n * size <= width)
+    first, last = floor(least / even), ceil(most / even)
+    return [float(f"{at * even:.6g}") for at in range(first or 1, max(last, first + 2) + 1)]
 
 
 def _sparks(chart: Chart) -> list[tuple[str, str, str]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import log10
+from statistics import median
 from typing import Any
 
 from msgspec import Struct
 
+from ssbench.core.stats.thresholds import DURATIONS
 from ssbench.core.text import plural, printable
 from ssbench.report.model import Report, Row, Series
 
@@ -17,6 +19,8 @@ _MOST_NAMES = 4  #: below bars; more would overlap, and are numbered
 _LONGEST_NAME = 20
 _SINCE_START = "seconds since the start"
 _DUE = "operations/s due"
+_ROOM = 0.12  #: of an axis, for a text beside a point
+_OF_REPEATS = ", and of several runs their median"
 
 
 class Line(Struct, frozen=True):
@@ -26,6 +30,8 @@ class Line(Struct, frozen=True):
     x: Sequence[float]
     y: Sequence[float | None]
     labels: Sequence[str] = ()  #: of each point, for charts of single points
+    texts: Sequence[str] = ()  #: beside the points
+    form: str = ""  #: "points" (not joined, of the line before) or "limit" (dashed)
 
 
 class Mark(Struct, frozen=True):
@@ -181,41 +187,97 @@ def _series(report: Report) -> Iterator[Chart]:
     rows = [row for row in rows if row["operations_per_s"] is not None]
     rows.sort(key=lambda row: row[over])
     unit = "users" if over == "users" else _DUE
-    limit, row = top.row.get("largest_kept"), None
-    marks = []
+    limit, best = top.row.get("largest_kept"), report["summary"]["operations_per_s"]
+    marks, at_limit = [], []
     if limit is not None:
         text = f"highest load that met the SLO: {_load(limit, over)}"
         marks = [Mark("limit", limit, None, text)]
-        row = next((each for each in rows if each[over] == limit), None)
-    rates = [_rounded(each["operations_per_s"]) for each in rows]
-    loads = [each[over] for each in rows]
-    named = [_load(load, over) for load in loads]
+        if best is not None:  # the step whose figures the summary has
+            text = f"{_load(limit, over)}: highest load that met the SLO"
+            at_limit = [Mark("limit", _rounded(best), None, text)]
     response = any(each.get("response_p50_s") is not None for each in rows)
     name = "response" if response else "service"
     percents = [p for p in ("p50", "p99") if rows and f"{name}_{p}_s" in rows[0]]
-    latencies = {
-        p: [None if (v := each[f"{name}_{p}_s"]) is None else _rounded(v / 1e6) for each in rows]
-        for p in percents
-    }
-    at_limit = []
-    if row is not None:
-        rate = _rounded(row["operations_per_s"])
-        text = f"{_load(row[over], over)}: highest load that met the SLO"
-        at_limit = [Mark("limit", rate, None, text)]
+    rates = {"operations/s": [row["operations_per_s"] for row in rows]}
+    latencies = {f"{name} time {p}": [row[f"{name}_{p}_s"] for row in rows] for p in percents}
+    loads = [row[over] for row in rows]
+    through = [line for line in _by_load(rates, loads, over, 1) if not line.form]
+    medians = [rate for line in through for rate in line.y if rate is not None]
+    texts = _texts(medians, [f"{load:g}" for load in sorted(set(loads))])
+    highest = next(reversed(latencies), "")
+    repeats = _OF_REPEATS if len(loads) > len(medians) else ""
     yield Chart(
         "Throughput against latency", "operations/s", f"{name} time, ms",
-        [Line(f"{name} time {p}", rates, values, named) for p, values in latencies.items()],
-        "points", y_log=True, marks=at_limit, note="Each point is a step, labelled by its load.",
+        [
+            *(Line(each.name, medians, each.y, each.labels, texts * (each.name == highest))
+              for each in _by_load(latencies, loads, over, 1e6) if not each.form),
+            *_slos(rows, medians, DURATIONS, 1e6),
+        ],
+        "points", y_log=True, marks=at_limit,
+        note=f"Each point is a load, labelled by its {unit}{repeats}.",
     )  # fmt: skip
     yield Chart(
-        "Throughput by load", unit, "operations/s", [Line("operations/s", loads, rates, named)],
+        "Throughput by load", unit, "operations/s",
+        [*_by_load(rates, loads, over, 1), *_slos(rows, loads, {"/s": 1}, 1)],
         "points", marks=marks,
     )  # fmt: skip
     yield Chart(
         "Latency by load", unit, f"{name} time, ms",
-        [Line(f"{name} time {p}", loads, values, named) for p, values in latencies.items()],
+        [*_by_load(latencies, loads, over, 1e6), *_slos(rows, loads, DURATIONS, 1e6)],
         "points", y_log=True, marks=marks,
     )  # fmt: skip
+
+
+def _by_load(
+    named: Mapping[str, Sequence[float | None]], loads: Sequence[float], over: str, divisor: float
+) -> Iterator[Line]:
+    """A line through the median of each load; where a load was run more than once, the single runs
+    as points, too."""
+    distinct = sorted(set(loads))
+    for name, values in named.items():
+        of_load = [
+            _median([y for y, at in zip(values, loads, strict=True) if at == load])
+            for load in distinct
+        ]
+        scaled = [None if y is None else _rounded(y / divisor) for y in of_load]
+        yield Line(name, distinct, scaled, [_load(load, over) for load in distinct])
+        if len(distinct) < len(loads):
+            runs = [
+                (load, None if y is None else _rounded(y / divisor))
+                for load, y in zip(loads, values, strict=True)
+                if loads.count(load) > 1
+            ]
+            names = [_load(load, over) for load, _y in runs]
+            x, y = zip(*runs, strict=True)
+            yield Line(f"{name}, single runs", x, y, names, form="points")
+
+
+def _texts(x: Sequence[float], names: Sequence[str]) -> list[str]:
+    """The names of points, as far as they do not overlap; "" for the others."""
+    found, last = [], None
+    room = (max(x) - min(x)) * _ROOM if x else 0.0
+    for at, name in zip(x, names, strict=True):
+        fits = last is None or abs(at - last) > room
+        found.append(name if fits else "")
+        last = at if fits else last
+    return found
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return _rounded(median(known)) if known else None
+
+
+def _slos(
+    rows: Sequence[Row], x: Sequence[float], units: Mapping[str, float], divisor: float
+) -> Iterator[Line]:
+    """The limit of each threshold in one of these units, across the chart."""
+    judged = rows[0]["judged"].rows if rows else []
+    for row in judged:
+        if row["unit"] in units:
+            limit = _rounded(row["limit"] * units[row["unit"]] / divisor)
+            yield Line(f"SLO {printable(row['threshold'])}", [min(x), max(x)], [limit] * 2,
+                       form="limit")  # fmt: skip
 
 
 def _load(load: float, over: str) -> str:
@@ -226,20 +288,8 @@ def _load(load: float, over: str) -> str:
 
 
 def _comparison(report: Report) -> Iterator[Chart]:
+    (series,) = report["throughput_over_time"].series
+    rows = list(series.rows)
+    lines = [_line(series, rows, column.key) for column in series.y]
+    yield Chart("Throughput by run", "seconds since the load's start", "operations/s", lines)
     yield _distribution(report, "distributions", "Latency distribution by run, all operations")
-    figures = report["total"].row.get("figures")
-    if not figures:
-        return
-    found = {row["figure"]: row for row in figures.rows}
-    kind = report["distributions"]["latency"]
-    rows = [row for key, row in found.items() if key.startswith(f"{kind}_")]
-    names = [row["title"].removesuffix(" ms").rpartition(" ")[2] for row in rows]
-    lines = []
-    for run in range(len(report["runs"].tables[0].rows)):
-        values = [row["runs"][run].value for row in rows]
-        scaled = [None if value is None else _rounded(value / 1e6) for value in values]
-        lines.append(Line(f"run {run + 1}", range(len(rows)), scaled, names))
-    yield Chart(
-        "Latency percentiles by run", "percentile", f"{kind} time, ms", lines, "points",
-        y_log=True, ticks=list(enumerate(names)),
-    )  # fmt: skip

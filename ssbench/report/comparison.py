@@ -19,7 +19,7 @@ from ssbench.core.stats.compare import (
 from ssbench.core.stats.findings import bottleneck, steady
 from ssbench.core.stats.tally import Tally
 from ssbench.report import summary
-from ssbench.report.details import distribution_section
+from ssbench.report.details import distribution_section, throughput_section
 from ssbench.report.load_generator import host_table
 from ssbench.report.model import (
     COUNT,
@@ -108,6 +108,10 @@ def of_comparison(found: Comparison) -> Report:
         section_of(Table.of("operations", operations, by="operation")),
         Section("changes", notes=list(_summary(found)), formats="text"),
         Section("remarks", notes=list(_remarks(found, parts.values())), formats="text"),
+        throughput_section(
+            "throughput_over_time",
+            [(f"run {at}", run.stats) for at, run in enumerate(found.runs, 1)],
+        ),
         distribution_section(
             "distributions",
             [(f"run {at}", run.stats.total()) for at, run in enumerate(found.runs, 1)],

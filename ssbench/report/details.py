@@ -45,6 +45,7 @@ from ssbench.report.notes import cause_text
 
 #: Points of a line: more can't be told apart on a screen. Longer runs have several seconds each.
 _MOST_POINTS = 600
+_LEAST_OF_SECOND = 0.5  #: in which the load began; a rate over less is chance
 _MOST_LINES = 12  #: of hosts or processes in a chart
 _HTML = "html"
 _SINCE_START = Column("at_s", SECONDS, "since the run's start")
@@ -136,15 +137,20 @@ def _points(stats: RunStats) -> Iterator[Row]:
     width = -(-len(stats.series.span) // _MOST_POINTS) or 1
     seconds = iter(stats.series.seconds())
     has_bytes = stats.total().has_bytes
+    begin_s = stats.run.stages[0].at_ns / SECOND_NS if stats.run.stages else 0.0
     while some := list(islice(seconds, width)):
+        if some[-1].second == stats.series.span.stop - 1:
+            # The last second is no whole one: its figures would be a drop or a jump that was none.
+            yield {"at_s": some[0].second, **dict.fromkeys(each.key for each in _OVER_TIME)}
+            return
         moved = sum(second.bytes_moved for second in some)
-        # The last second is no whole one: its rate would be a drop that was none.
-        whole = some[-1].second < stats.series.span.stop - 1
+        covered_s = sum(min(1.0, max(0.0, s.second + 1 - begin_s)) for s in some)  # by the load
+        whole = covered_s >= len(some) - _LEAST_OF_SECOND
         yield {
             "at_s": some[0].second,
-            "operations_per_s": sum(s.count for s in some) / len(some) if whole else None,
-            "errors_per_s": sum(s.errors for s in some) / len(some) if whole else None,
-            "moved_bytes_per_s": moved / len(some) if whole and has_bytes else None,
+            "operations_per_s": sum(s.count for s in some) / covered_s if whole else None,
+            "errors_per_s": sum(s.errors for s in some) / covered_s if whole else None,
+            "moved_bytes_per_s": moved / covered_s if whole and has_bytes else None,
             **_quantiles("service", Buckets.merged([second.service for second in some])),
             **_quantiles("response", Buckets.merged([second.response for second in some])),
             "in_flight": some[-1].in_flight,
@@ -197,8 +203,30 @@ def _errors_over_time(stats: RunStats, breakdown: Breakdown) -> Section:
     causes = sorted(totals, key=lambda cause: (-totals[cause], cause))
     columns = [Column(cause, RATE, "failures completed", cause) for cause in causes]
     points = range(0, stats.series.span.stop, width) if causes else range(0)
-    rows = [{"at_s": at, **{cause: counts[at][cause] / width for cause in causes}} for at in points]
+    rows = [
+        {
+            "at_s": at,
+            **{
+                cause: counts[at][cause] / width if at + width < points.stop else None
+                for cause in causes
+            },
+        }
+        for at in points
+    ]
     return section_of(Series("errors_over_time", _SINCE_START, columns, rows), formats=_HTML)
+
+
+def throughput_section(key: str, named: Sequence[tuple[str, RunStats]]) -> Section:
+    """The throughput of runs beside each other, each from the start of its load on."""
+    rows: defaultdict[int, dict[str, float | None]] = defaultdict(dict)
+    columns = []
+    for at, (name, stats) in enumerate(named):
+        columns.append(Column(str(at), RATE, "successes completed", name))
+        points = [row for row in _points(stats) if row["operations_per_s"] is not None]
+        for row in points:
+            rows[row["at_s"] - points[0]["at_s"]][str(at)] = row["operations_per_s"]
+    merged: list[Row] = [{_SINCE_START.key: at_s, **row} for at_s, row in sorted(rows.items())]
+    return section_of(Series(key, _SINCE_START, columns, merged), formats=_HTML)
 
 
 def distribution_section(key: str, named: Sequence[tuple[str, Tally]]) -> Section:

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from ssbench.core.stats.thresholds import is_sparse
+from ssbench.core.text import bytes_text
 
 #: The formats that show a value; "text" stands for every format that people read.
 ALL = "text csv json"
@@ -331,6 +332,16 @@ def latency_text(value_ns: float | None) -> str:
     if value_ns < 999_999_500:
         return f"{mark}{value_ns / 1e6:.3f} ms"
     return f"{mark}{value_ns / 1e9:.3f} s"
+
+
+def rate_text(what: str, per_s: float) -> str:
+    """``120/s`` of operations, ``14.9 MB/s`` of bytes."""
+    return f"{bytes_text(round(per_s)) if what == 'bytes' else f'{per_s:,.0f}'}/s"
+
+
+def due_text(rate: float) -> str:
+    """``172.3``, ``400``: an arrival rate with one digit; with all where these would be 0."""
+    return f"{round(rate, 1) or rate:,.10g}"
 
 
 def change_text(ratio: float | None) -> str:

@@ -29,7 +29,7 @@ from ssbench.core.stats.steady import (
 from ssbench.core.stats.tally import Basis
 from ssbench.core.text import plural, printable
 from ssbench.report.load_generator import other_work
-from ssbench.report.model import Level, Note, latency_text, plain_note
+from ssbench.report.model import Level, Note, due_text, latency_text, plain_note, rate_text
 
 NO_STORE = (
     "No store was involved (--noop): rates and latencies are what ssbench itself can do, and no"
@@ -297,15 +297,16 @@ def _sentence(finding: SteadinessFinding, span_s: float | None, excluded_s: floa
             f"The rate of {finding.what} {word} by {100 * abs(finding.change):.0f} % during the run"
             ": the average depends on when the run ended; use a longer warm-up, or find the cause."
         )
+    low, high = (rate_text(finding.what, each) for each in (finding.low, finding.high))
     if isinstance(finding, TwoLevels):
         return (
-            f"The rate of {finding.what} had two levels: {finding.low:,.0f}/s in"
-            f" {finding.low_seconds} of {finding.seconds} seconds, {finding.high:,.0f}/s in the"
+            f"The rate of {finding.what} had two levels: {low} in"
+            f" {finding.low_seconds} of {finding.seconds} seconds, {high} in the"
             " others; the average is neither of them."
         )
     return (
         f"The rate of {finding.what} varied by {100 * finding.spread:.0f} % from second to second"
-        f" ({finding.low:,.0f} to {finding.high:,.0f}/s): too much to quote an average."
+        f" ({low} to {high}): too much to quote an average."
     )
 
 
@@ -374,8 +375,8 @@ def _rate_missed(found: Arrivals, stats: RunStats) -> Note:
     achieved = "" if rate is None else f"{rate:,.1f} of "
     return _note(
         "behind",
-        f"the load missed its rate: {achieved}{found.due_per_s:,.10g} operations/s; {what} (a store"
-        " or a load generator that is too slow, or too few users)",
+        f"the load missed its rate: {achieved}{due_text(found.due_per_s)} operations/s; {what} (a"
+        " store or a load generator that is too slow, or too few users)",
         Level.SEVERE,
         target_per_s=found.target_per_s,
         due_per_s=found.due_per_s,

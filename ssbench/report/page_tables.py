@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
-from ssbench.core.text import printable
+from ssbench.core.text import bytes_text, printable
 from ssbench.report.as_text import judged_text, verified_text
 from ssbench.report.model import (
     COUNT,
@@ -120,10 +121,13 @@ def facts_of(report: Report) -> Iterator[tuple[str, str]]:
 
 def _flat(facts: Row) -> str:
     """``python 3.11.7, gevent 26.9``; what is nested as JSON."""
-    return ", ".join(
-        f"{key} {json.dumps(value) if isinstance(value, dict | list) else value}"
-        for key, value in facts.items()
-    )
+    return ", ".join(_named(key, value) for key, value in facts.items())
+
+
+def _named(key: str, value: Any) -> str:
+    if key.endswith("_bytes") and isinstance(value, int):
+        return f"{key.removesuffix('_bytes')} {bytes_text(value)}"
+    return f"{key} {json.dumps(value) if isinstance(value, dict | list) else value}"
 
 
 def tables_of(report: Report) -> Iterator[Table]:

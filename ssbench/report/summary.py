@@ -25,8 +25,10 @@ from ssbench.report.model import (
     Section,
     Table,
     change_text,
+    due_text,
     fact,
     latency_text,
+    rate_text,
 )
 
 WIDTH = 80  #: of a line, its topic included
@@ -146,7 +148,7 @@ def _due(run: Row) -> str:
         return ""
     share = _share(run["due_completed"], run["due"])
     # With the digits of the throughput, but no ".0"; all digits where these would be 0.
-    shown, missed = f"{round(rate, 1) or rate:,.10g}", "RATE MISSED: " * run["rate_missed"]
+    shown, missed = due_text(rate), "RATE MISSED: " * run["rate_missed"]
     return f" ({missed}{shown} due, {share} % in time)"
 
 
@@ -202,7 +204,8 @@ def _finding(finding: Row) -> str:
         word = "rose" if finding["change"] > 0 else "fell"
         return f"{what}/s {word} by {100 * abs(finding['change']):.0f} % during the run"
     if kind == "two_levels":
-        return f"{what}/s had two levels: {finding['low']:,.0f} and {finding['high']:,.0f}"
+        low, high = (rate_text(what, finding[key]) for key in ("low", "high"))
+        return f"{what}/s had two levels: {low} and {high}"
     return f"{what}/s varied by {100 * finding['spread']:.0f} % from second to second"
 
 

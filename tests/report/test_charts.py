@@ -14,6 +14,7 @@ from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search
+from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 from ssbench.report import Report, of_run
 from ssbench.report.charts import Chart, Mark, charts_of
 from ssbench.report.comparison import of_comparison
@@ -82,12 +83,12 @@ def points(chart: Chart) -> dict[str, Points]:
         (
             "Latency", "ms",
             {
-                "service time p50": [(0, 10), (1, 20), (2, 30), (3, 1000)],
-                "service time p99": [(0, 10), (1, 20), (2, 30), (3, 1000)],
+                "service time p50": [(0, 10), (1, 20), (2, 30), (3, None)],
+                "service time p99": [(0, 10), (1, 20), (2, 30), (3, None)],
             },
         ),
-        ("Errors by cause", "errors/s", {"status 503": [(0, 0), (1, 1), (2, 0), (3, 0)]}),
-        ("Operations in flight", "operations", {"in flight": [(0, 0), (1, 0), (2, 1), (3, 0)]}),
+        ("Errors by cause", "errors/s", {"status 503": [(0, 0), (1, 1), (2, 0), (3, None)]}),
+        ("Operations in flight", "operations", {"in flight": [(0, 0), (1, 0), (2, 1), (3, None)]}),
         ("CPU of the hosts, all cores", "%", {"bench-01": [(0.5, 60), (1.5, 70)]}),
         ("Disks of the hosts", "MB/s", {"bench-01 read": [(0.5, 2)]}),
         ("CPU of each process's event loop", "%", {"alpha": [(0.5, 34), (1.5, 34)]}),
@@ -95,7 +96,7 @@ def points(chart: Chart) -> dict[str, Points]:
     ],
 )  # fmt: skip
 def test_a_run_is_drawn_by_seconds(title: str, unit: str, lines: dict[str, Points]) -> None:
-    """The last second is no whole one, so it has no rate."""
+    """The last second is no whole one: nothing is drawn of it, no drop and no jump."""
     chart = of_exact()[title]
     assert (chart.x_title, chart.y_title) == ("seconds since the start", unit)
     assert chart.kind == ("stack" if title == "Errors by cause" else "line")
@@ -312,33 +313,51 @@ def test_the_highest_load_that_met_the_slo_is_marked() -> None:
         assert chart.marks == [Mark("limit", 4, None, "highest load that met the SLO: 4 users")]
 
 
-def test_runs_are_compared_by_distribution_and_percentiles() -> None:
+def test_runs_are_compared_over_time_and_by_distribution() -> None:
     stats = [RunStats.of(runs.lasting(14, 50, slower=slower)) for slower in (1.0, 2.0)]
     named = [(f"{at}.gz", each) for at, each in enumerate(stats)]
     found = charts(of_comparison(comparison(named, seed=1)))
-    assert list(found) == [
-        "Latency distribution by run, all operations",
-        "Latency percentiles by run",
-    ]
+    rates, latencies = found.values()
+    assert rates.title == "Throughput by run"
+    for line in rates.lines:
+        assert (line.x[0], line.x[-1]) == (0, 13)
+        assert line.y == pytest.approx([50] * 14, rel=0.05), "none is drawn of a partial second"
+    assert latencies.title == "Latency distribution by run, all operations"
     for chart in found.values():
         assert [line.name for line in chart.lines] == ["run 1", "run 2"]
-        (first, second), *_ = zip(*(line.y for line in chart.lines), strict=True)
-        assert second == pytest.approx(2 * first, rel=0.01)
-    percentiles = found["Latency percentiles by run"]
-    p50, *_ = (line.y[0] for line in percentiles.lines)
-    exact_ns = stats[0].total().last_byte.histogram.percentile(50)
-    assert exact_ns is not None
-    assert p50 == pytest.approx(exact_ns / 1e6, rel=0.001)
-    assert percentiles.ticks[:3] == [(0, "p50"), (1, "p90"), (2, "p95")]
-    assert percentiles.y_title == "service time, ms"
-    reads = of_comparison(comparison(named, seed=1, operations=("READ",)))
-    assert list(charts(reads)) == ["Latency distribution by run, all operations"]
+    (first, second), *_ = zip(*(line.y for line in latencies.lines), strict=True)
+    assert second == pytest.approx(2 * first, rel=0.01)
+
+
+def test_a_load_that_was_run_more_than_once_is_one_point_of_the_line() -> None:
+    """The median; the single runs stand beside it. The SLO is a line across."""
+    slo = Threshold.parse("p99 < 50ms")
+    found = []
+    for load, rate in ((1, 10.0), (2, 20.0), (2, 26.0), (2, 22.0)):
+        judged = (ThresholdResult(slo, 40 * MS, passed=True),)
+        values = {50.0: rate * MS, 99.0: 2 * rate * MS, 100.0: 3 * rate * MS}
+        more = {"service": values, "response": dict.fromkeys(values), "verdicts": judged}
+        found.append(replace(step(load), rate_per_s=rate, **more))
+    settings = SeriesSettings("own", "users", (50.0, 99.0, 100.0), (slo,))
+    against, rates, latencies = charts(of_series(settings, found)).values()
+    assert points(rates) == {
+        "operations/s": [(1, 10), (2, 22)],
+        "operations/s, single runs": [(2, 20), (2, 26), (2, 22)],
+    }
+    assert points(against) == {
+        "service time p50": [(10, 10), (22, 22)],
+        "service time p99": [(10, 20), (22, 44)],
+        "SLO p99 < 50ms": [(10, 50), (22, 50)],
+    }
+    assert [line.texts for line in against.lines] == [[], ["1", "2"], ()], "not only on hover"
+    assert points(latencies)["SLO p99 < 50ms"] == [(1, 50), (2, 50)]
+    assert [line.form for line in latencies.lines] == ["", "points", "", "points", "limit"]
 
 
 def test_a_closed_and_an_open_loop_are_drawn_by_service_time() -> None:
     due = RunStats.of(runs.lasting(14, 50, due=True, rate=50))
     for other, kind in ((RunStats.of(runs.lasting(14, 50)), "service"), (due, "response")):
         found = charts(of_comparison(comparison([("a", due), ("b", other)], seed=1)))
-        for chart in found.values():
-            assert chart.y_title == f"{kind} time, ms"
-            assert all(None not in line.y[:3] for line in chart.lines)
+        chart = found["Latency distribution by run, all operations"]
+        assert chart.y_title == f"{kind} time, ms"
+        assert all(None not in line.y[:3] for line in chart.lines)
