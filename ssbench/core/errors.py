@@ -147,7 +147,8 @@ MAX_DETAIL = 1000
 class StorageError(SsbenchError):
     """One attempt at an operation failed.
 
-    :param kind: the kind that the report names.
+    :param kind: the kind that the report names. NONE: the operation succeeded, with this Timing,
+        and ``detail`` is a note on the store for the report; a driver raises each note once.
     :param detail: one line, free of secrets, for the report's example; it is cut off at MAX_DETAIL
         characters.
     :param status: the HTTP status, 0 where there was no response.

@@ -331,6 +331,9 @@ def run_notes(stats: RunStats) -> Iterator[Note]:
     # The reports of ssbench 0.3.9 have no such note.
     if stats.run.no_store and not stats.run.legacy:
         yield _note("no_store", NO_STORE)
+    for text in stats.store_notes:
+        shown = printable(text)
+        yield _note("store", f"{shown[:1].upper()}{shown[1:]}.")
     found_rate = arrivals(stats)
     if found_rate and found_rate.missed:
         yield _rate_missed(found_rate, stats)

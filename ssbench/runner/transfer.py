@@ -248,6 +248,9 @@ class Transfer:
         scenario, path = self._scenario(users, self.sizes), self._path(users, checksum)
         result = Run(session, scenario, path, plan).execute()
         session.meanwhile(lambda: judge(config.run, result))
+        if result.has_results:
+            for text in session.meanwhile(lambda: list(result.stats.store_notes)):
+                session.info(f"Note: {text}")
         return TransferStep(
             is_upload=bool(config.checksums),
             users=users,

@@ -40,7 +40,7 @@ from ssbench.storage.stream import PlainStream
 BUFFER_SIZE = 65536
 IDLE = -1  #: Connection.deadline_ns of an idle connection
 _MAX_INTERIM = 100  #: 1xx responses to one request
-_CONTINUE_S = 1.0
+CONTINUE_S = 1.0  #: how long an upload waits for 100 Continue
 _PIECES_PER_SEND = 16  #: pieces of a large body sent by one system call
 _timing = tuple.__new__  # Timing(...) without the cost of keyword arguments
 
@@ -113,6 +113,7 @@ class EndpointState:
         #: Valid for the caller of that request until its next wait.
         self.error_headers: Mapping[str, str] = {}
         self.error_body = b""
+        self.lacks_continue = False  #: an upload waited in vain for 100 Continue
 
 
 class Connection:
@@ -310,13 +311,14 @@ class Connection:
     def _await_continue(self) -> bool:
         """Wait for 100 Continue, for a second at most, as a server may not know it (RFC 9110,
         10.1.1). False: a final response, or the end of the stream, came instead."""
-        with Timeout(_CONTINUE_S, False):
+        with Timeout(CONTINUE_S, False):
             while True:
                 if self._read_early():
                     return False
                 if self._interim:
-                    break
+                    return True
                 self.stream.wait_readable()
+        self._shared.lacks_continue = True
         return True
 
     def _check_open(self) -> None:

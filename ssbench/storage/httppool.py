@@ -168,6 +168,11 @@ class ConnectionPool:
         return f"{status}, a redirect to {shown_url(target)}" if is_redirect else str(status)
 
     @property
+    def lacks_continue(self) -> bool:
+        """Whether an upload waited in vain for 100 Continue."""
+        return self._shared.lacks_continue
+
+    @property
     def error_response(self) -> tuple[Mapping[str, str], bytes]:
         """Headers (names in lower case) and first KiB of the body of the last response with a
         status of 300 or above. Valid until the next wait after its request."""

@@ -22,10 +22,17 @@ from ssbench.core.naming import LETTERS_HEADER, SEGMENTS_HEADER, VERSION_HEADER,
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import METHODS, Action
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
-from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpconn import CONTINUE_S, Upload
 from ssbench.storage.httppool import ConnectionPool
 from ssbench.storage.httpresponse import Collector, HeaderCollector, RangeCollector, check_range
-from ssbench.storage.verify import ClaimedMd5, sent_mismatch, verifier_of
+from ssbench.storage.verify import (
+    FOREIGN_ETAGS,
+    ClaimedMd5,
+    Md5Body,
+    note,
+    sent_mismatch,
+    verifier_of,
+)
 
 #: Deadline of an administrative request, in network timeouts: a bulk delete takes minutes, and
 #: sends blanks meanwhile.
@@ -33,6 +40,10 @@ ADMIN_TIMEOUTS = 15
 #: Minimum size in bytes of a body's pieces. The kernel accepts megabytes per call, and evicts
 #: Python's memory from the cache with each copy: few pieces save a sixth of a long upload's cost.
 _PIECE = 1024 * 1024
+NO_CONTINUE = (
+    f"the store sent no 100 Continue: uploads waited {CONTINUE_S:g} s for it before they sent the"
+    " content, and their latencies include that (expect_continue)"
+)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -91,6 +102,7 @@ class HttpStorage(HttpClient, ABC):
         self, settings: StorageSettings, seed: int | None, pools: Sequence[ConnectionPool]
     ) -> None:
         super().__init__(settings, seed, pools)
+        self._notes_continue: list[str] = []  # those that were given, shared by all views
         bodies = self._bodies = ObjectBodies(settings, self._claimed_md5)
         # Copied to save attribute lookups per operation.
         self._upload, self._longest, self._verifier = bodies.upload, bodies.longest, bodies.verifier
@@ -134,7 +146,22 @@ class HttpStorage(HttpClient, ABC):
             actions[operations.CREATE] = actions[operations.UPDATE] = self._write_verified
         if self._bodies.files is not None:
             actions[operations.CREATE] = FileUploads(self, self._bodies.files).create
+        if self._settings.expect_continue:
+            for operation in (operations.CREATE, operations.UPDATE):
+                actions[operation] = self._noting_continue(actions[operation])
         return actions
+
+    def _noting_continue(self, write: Action) -> Action:
+        """The same; its first success without 100 Continue has a note."""
+
+        def act(job: Job, deadline_ns: int) -> Timing:
+            timing = write(job, deadline_ns)
+            if not self._notes_continue and any(pool.lacks_continue for pool in self._pools):
+                self._notes_continue.append(NO_CONTINUE)
+                raise note(NO_CONTINUE, timing)
+            return timing
+
+        return act
 
     # What each store does in its own way, beside ``METHODS``
 
@@ -191,8 +218,21 @@ class HttpStorage(HttpClient, ABC):
     def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
         response = Collector()
         timing = self._write(job, deadline_ns, response)
-        self._verifier.check_write(job, response, timing)
+        self._check_write(job, job, deadline_ns, response, timing)
         return timing
+
+    def _check_write(
+        self, job: Job, written: Job, deadline_ns: int, response: Collector, timing: Timing
+    ) -> None:
+        """Check the response to an upload or a COPY.
+
+        :param written: of the object that was written; it has the content of the job's.
+        """
+
+        def read(body: Collector) -> object:
+            return self._read(written, deadline_ns, body)
+
+        self._verifier.check_write(job, response, timing, read)
 
     def _range_read(self, job: Job, deadline_ns: int) -> Timing:
         return self._read_range(job, deadline_ns, RangeCollector(self._longest[job.size_class]))
@@ -313,6 +353,7 @@ class FileUploads:
     def __init__(self, driver: HttpStorage, files: DirectorySource) -> None:
         self._driver, self._files = driver, files
         self._hashes = files.contents.hashes
+        self._has_md5 = True  #: the store's ETags are the MD5 of the content, as far as is known
 
     def create(self, job: Job, deadline_ns: int) -> Timing:
         """Upload a file. Reading it is part of the operation's time, comparing checksums is not.
@@ -340,15 +381,28 @@ class FileUploads:
                     error.detail = f"{file.where}: the store received another MD5 than {known}"
                 raise
             file.check_unchanged(timing)
-            stored = driver._bodies.claimed_md5(response.headers) if response else None
+            asked = response is not None and self._has_md5
+            stored = driver._bodies.claimed_md5(response.headers) if asked and response else None
             if stored is None:
                 return timing
             if stored == file.checksum:
                 return timing._replace(items=1)
+            if self._is_stored(job, deadline_ns, file.checksum):
+                self._has_md5 = False
+                raise note(FOREIGN_ETAGS, timing)
             text = (
                 f"{file.where}: the store's MD5 is {stored}, and that of the file {file.checksum}"
             )
             raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
+
+    def _is_stored(self, job: Job, deadline_ns: int, checksum: str) -> bool:
+        """Whether the object, read back, has this MD5."""
+        body = Md5Body(job.size)
+        try:
+            self._driver._read(job, deadline_ns, body)
+        except StorageError:
+            return False
+        return body.hash.hexdigest() == checksum
 
 
 def is_wrong_checksum(error: StorageError) -> bool:

@@ -182,7 +182,9 @@ class S3Storage(S3Client, HttpStorage):
         if self._settings.verify:
             response = Collector(0)
             response.headers = headers
-            self._verifier.check_write(job, response, timing)
+            self._check_write(
+                job, job._replace(object=job.others[0]), deadline_ns, response, timing
+            )
         return timing
 
     def _copy_to(

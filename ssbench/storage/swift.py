@@ -148,7 +148,9 @@ class SwiftStorage(SwiftClient, HttpStorage):
         if not 200 <= timing.status < 300:
             raise self.status_error("PUT", timing)
         if self._settings.verify:
-            self._verifier.check_write(job, response, timing)
+            self._check_write(
+                job, job._replace(object=job.others[0]), deadline_ns, response, timing
+            )
         return timing
 
     def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:

@@ -45,11 +45,27 @@ class ContentVerifier(Protocol):
         :raises StorageError: CORRUPT or STALE.
         """
 
-    def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
+    def check_write(
+        self, job: Job, response: Collector, timing: Timing, read: Callable[[Collector], object]
+    ) -> None:
         """Check the response to a PUT.
 
-        :raises StorageError: CORRUPT: its ETag isn't the MD5 of the body that was sent.
+        :param read: reads the object that was written.
+        :raises StorageError: CORRUPT: its ETag isn't the MD5 of the body that was sent, and the
+            object's content is wrong; NONE: only the ETag is.
         """
+
+
+#: A store that encrypts, for one, may give ETags of the form of an MD5 that are none.
+FOREIGN_ETAGS = (
+    "the store's ETags look like an MD5 and are none of the content (does it encrypt objects?):"
+    " the content that was read back is right, and ETags are not checked"
+)
+
+
+def note(text: str, timing: Timing) -> StorageError:
+    """What a driver raises after a success, once, for a note in the report."""
+    return StorageError(ErrorKind.NONE, text, status=timing.status, timing=timing)
 
 
 class CheckedBody(Collector):
@@ -119,20 +135,36 @@ class Verifier:
             finding = finding._replace(text=f"{finding.text}; Content-Encoding {coding}")
         if finding is None and not etag_mismatch:
             return
-        if finding is None or (finding.kind is ErrorKind.STALE and etag_mismatch):
+        if finding is None:
+            raise self._note_foreign(timing)
+        if finding.kind is ErrorKind.STALE and etag_mismatch:
             # No store that merely lags has one version's bytes under another's ETag.
-            said = f"{finding.text}; " if finding else "the content is right, but "
-            raise self._failure(job, ErrorKind.CORRUPT, said + etag_mismatch, timing)
+            raise self._failure(job, ErrorKind.CORRUPT, f"{finding.text}; {etag_mismatch}", timing)
         raise self._failure(
             job, finding.kind, "; ".join(filter(None, [finding.text, etag_mismatch])), timing
         )
 
-    def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
+    def check_write(
+        self, job: Job, response: Collector, timing: Timing, read: Callable[[Collector], object]
+    ) -> None:
         name = self._naming.object(job.size_class, job.object).encode()
         pieces = partial(self._content.pieces, name, job.version, job.size)
         mismatch = sent_mismatch(self._claimed_md5(response.headers), b"", pieces)
-        if mismatch:
-            raise self._failure(job, ErrorKind.CORRUPT, mismatch, timing)
+        if not mismatch:
+            return
+        body = self.read_collector(job)
+        try:
+            read(body)
+            is_right = body.check.finding(body.headers) is None
+        except StorageError:
+            is_right = False  # the ETag is all that is known
+        if is_right:
+            raise self._note_foreign(timing)
+        raise self._failure(job, ErrorKind.CORRUPT, mismatch, timing)
+
+    def _note_foreign(self, timing: Timing) -> StorageError:
+        self._claimed_md5 = lambda headers: None
+        return note(FOREIGN_ETAGS, timing)
 
     def _failure(self, job: Job, kind: ErrorKind, text: str, timing: Timing) -> StorageError:
         return StorageError(
@@ -140,7 +172,7 @@ class Verifier:
         )
 
 
-class _Md5Body(Collector):
+class Md5Body(Collector):
     """Hashes a body instead of collecting it."""
 
     def __init__(self, limit: int) -> None:
@@ -160,17 +192,19 @@ class FileVerifier:
     def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> Collector:
         size_max = self._sizes[job.size_class].size_max
         known = self._contents.checksum(job.object)
-        return _Md5Body(size_max) if known else HeaderCollector(size_max)
+        return Md5Body(size_max) if known else HeaderCollector(size_max)
 
     def check_read(self, job: Job, body: Collector, timing: Timing) -> None:
         known = self._contents.checksum(job.object)
-        if not isinstance(body, _Md5Body) or body.hash.hexdigest() == known:
+        if not isinstance(body, Md5Body) or body.hash.hexdigest() == known:
             return
         where = self._naming.path(job)
         text = f"{where}: its MD5 is {body.hash.hexdigest()}, and that of the file {known}"
         raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
 
-    def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
+    def check_write(
+        self, job: Job, response: Collector, timing: Timing, read: Callable[[Collector], object]
+    ) -> None:
         """Nothing: uploads of files compare while the file is open."""
 
 

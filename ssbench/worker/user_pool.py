@@ -337,6 +337,9 @@ class UserPool:
         renewable = True
         began_ns = start_ns  # of the latest attempt
         while True:
+            if error.kind is ErrorKind.NONE:
+                attempts.reconnects += error.reconnects
+                return self._row(job, start_ns, error.timing, attempts, renewals, error)
             if error.kind is ErrorKind.UNAUTHORIZED and renewable and not self.closed:
                 if self._store.renew(began_ns) and not self.closed:
                     renewals += 1
@@ -426,23 +429,24 @@ class UserPool:
         renewals: int,
         error: StorageError | None,
     ) -> Row:
+        kind = error.kind if error else ErrorKind.NONE
         first_ns = headers_ns = NONE_NS
-        # What came of a response that broke off may be a page, and no content.
-        moved = timing.bytes_moved if timing and row_of(job.operation).moves_content else 0
+        moved = timing.bytes_moved if timing else 0
+        if kind and not row_of(job.operation).moves_content:
+            moved = 0  # what came of a response that broke off is a page, and no content
         took_ns = self._clock() - start_ns
         if timing is not None:
             headers_ns = duration_ns(timing.headers_ns, start_ns)
             took_ns = last_ns(timing.last_byte_ns, start_ns)
-            if error is None and job.operation in RECEIVING:
+            if not kind and job.operation in RECEIVING:
                 first_ns = duration_ns(timing.first_byte_ns, start_ns)
-        kind = error.kind if error else ErrorKind.NONE
         return (
             job.number, job.operation, job.size_class, job.object, job.due_ns,
             start_ns - self._origin_ns, headers_ns, first_ns, took_ns,
             moved,
             *attempts.counters, renewals, timing.url if timing else 0,
             timing.status if timing else (error.status if error else 0),
-            int(kind), attempts.unknown if error else 0,
+            int(kind), attempts.unknown if kind else 0,
             timing.transaction_id if timing else b"", error.detail if error else "",
             timing.items if timing else 0, job.others, timing.statuses if timing else (), job.group,
         )  # fmt: skip

@@ -20,9 +20,10 @@ from ssbench.core.operations import CREATE, READ
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.directory import PIECE, DirectorySource, FileContents, SourceFile
 from ssbench.storage.swift import SwiftStorage
+from ssbench.storage.verify import FOREIGN_ETAGS
 from tests.descriptors import open_descriptors
 from tests.fakes.drivers import driver_settings
-from tests.fakes.scripted_server import Peer, ScriptedServer
+from tests.fakes.scripted_server import Peer, ScriptedServer, ok
 
 NAMES = ["large", "deep/small", "empty"]
 SIZES = [3 * PIECE + 5, 100, 0]
@@ -246,12 +247,19 @@ class Uploads:
 
 @contextmanager
 def uploads(
-    folder: Path, heads: list[str], bodies: list[bytes], etag: str = "", **contents: object
-) -> Iterator[Uploads]:
+    folder: Path, heads: list[str], bodies: list[bytes], etag: str = "", damage: bool = False,
+    **contents: object,
+) -> Iterator[Uploads]:  # fmt: skip
+    """:param damage: what is read back is not what was sent."""
+
     def serve(peer: Peer) -> None:
         while data := peer.hear():
             head, _, body = data.partition(b"\r\n\r\n")
             heads.append(head.decode())
+            if head.startswith(b"GET"):
+                kept = bodies[-1][:-1] + b"?" if damage else bodies[-1]
+                peer.say(ok(kept))
+                continue
             length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
             while len(body) < length:
                 more = peer.sock.recv(1 << 20)
@@ -324,10 +332,18 @@ def test_a_checksum_known_beforehand_is_sent(folder: Path, calls: list[str]) -> 
 
 
 def test_an_etag_of_another_content_is_corruption(folder: Path) -> None:
-    with uploads(folder, [], [], etag="0" * 32, hashes=True) as upload:
+    with uploads(folder, [], [], etag="0" * 32, damage=True, hashes=True) as upload:
         with pytest.raises(StorageError, match="large: the store's MD5 is 000") as caught:
             upload()
         assert caught.value.kind is ErrorKind.CORRUPT
+
+
+def test_right_content_under_a_foreign_etag_is_a_note_once(folder: Path) -> None:
+    with uploads(folder, [], [], etag="0" * 32, hashes=True) as upload:
+        with pytest.raises(StorageError) as noted:
+            upload()
+        assert (noted.value.kind, noted.value.detail) == (ErrorKind.NONE, FOREIGN_ETAGS)
+        assert upload().items == 0  # type: ignore[attr-defined]
 
 
 def test_a_file_that_is_cut_while_the_kernel_sends_it_ends_the_connection(

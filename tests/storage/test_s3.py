@@ -286,7 +286,9 @@ def test_a_copy_is_verified_by_its_etag() -> None:
     body = b"<CopyObjectResult><ETag>&quot;%s&quot;</ETag></CopyObjectResult>" % (b"0" * 32)
     with outcome_of(COPY, ok(body)) as timing:
         assert timing.status == 200
-    with outcome_of(COPY, ok(body), verify=True) as failure:
+    with outcome_of(COPY, ok(body), ok(b"wrong"), verify=True) as failure:
+        assert failure.kind is ErrorKind.CORRUPT
+    with outcome_of(COPY, ok(body), response(404), verify=True) as failure:
         assert failure.kind is ErrorKind.CORRUPT
     # Under a key of KMS the ETag has as many digits, and is no MD5.
     encrypted = response(200, body.decode(), x_amz_server_side_encryption="aws:kms")

@@ -31,6 +31,7 @@ from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage import httpconn, httpstore
 from ssbench.storage.base import ContainerInfo
+from ssbench.storage.httpstore import NO_CONTINUE
 from tests.fakes.drivers import WholeDriver, driver_settings, pieces, with_token
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.names import NASTY_NAMES
@@ -627,9 +628,12 @@ def test_a_store_that_rejects_an_upload_receives_no_content() -> None:
 def test_a_store_that_does_not_know_expect_gets_the_object_after_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(httpconn, "_CONTINUE_S", 0.05)
-    with against(script=expecting(b"", CREATED), **EXPECTING) as driver:
-        assert driver.actions[CREATE](job(CREATE, 12), 0).status == 201
+    monkeypatch.setattr(httpconn, "CONTINUE_S", 0.05)
+    script = expecting(b"", CREATED)
+    with against(script=script, **EXPECTING) as driver, pytest.raises(StorageError) as noted:
+        driver.actions[CREATE](job(CREATE, 12), 0)
+    assert (noted.value.kind, noted.value.detail) == (ErrorKind.NONE, NO_CONTINUE)
+    assert (noted.value.status, noted.value.timing is not None) == (201, True)
 
 
 def test_connections_come_from_the_source_addresses_in_turn() -> None:

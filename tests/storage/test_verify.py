@@ -16,10 +16,10 @@ from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CREATE, ENSURE, READ, UPDATE, Operation
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.storage.swift import SwiftStorage
-from ssbench.storage.verify import hash_of
+from ssbench.storage.verify import FOREIGN_ETAGS, hash_of
 from tests.fakes.drivers import driver_settings, pieces
 from tests.fakes.http_server import FakeContainer, etag_of
-from tests.fakes.lying_swift import LIES, OLD, PUT_ETAG, LyingSwift
+from tests.fakes.lying_swift import ETAG, FIRST_BIT, LIES, OLD, PUT_ETAG, SHORT, LyingSwift
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
 from tests.servers.certificates import Certificates
 
@@ -88,17 +88,18 @@ def test_correct_content_passes_verification(
 
 
 def test_each_corruption_is_found_and_named(opened: Opened) -> None:
-    swift = opened.swift(LIES)
+    lies = [lie for lie in LIES if lie != ETAG]
+    swift = opened.swift(lies)
     driver = opened.driver(swift.url)
     for number in (0, 1):
         assert do(driver, job(ENSURE, number)) is None
         assert do(driver, job(UPDATE, number, 1)) is None
     found = []
-    for _ in LIES:
+    for _ in lies:
         found.append(do(driver, job(READ, 0, 1)))
         assert do(driver, job(READ, 0, 1)) is None
-    assert swift.told == dict.fromkeys(LIES, 1)
-    for lie, error in zip(LIES, found, strict=True):
+    assert swift.told == dict.fromkeys(lies, 1)
+    for lie, error in zip(lies, found, strict=True):
         assert error is not None
         assert error.detail.startswith("ssbench_000000/tiny_000000: ")
         assert error.timing is not None
@@ -106,15 +107,13 @@ def test_each_corruption_is_found_and_named(opened: Opened) -> None:
         assert error.timing.status == error.status == 200
         assert error.kind is (ErrorKind.STALE if lie == OLD else ErrorKind.CORRUPT), lie
     said = [error.detail.partition(": ")[2] for error in found if error]
-    md5 = etag_of(b"".join(pieces(b"tiny_000000", 1, 1000, 700)))
-    assert dict(zip(LIES, said, strict=True)) == {
+    assert dict(zip(lies, said, strict=True)) == {
         "another object's content": "wrong from byte offset 0 on (1000 bytes)",
         "truncated": "wrong from byte offset 999 on (999 bytes in place of 1000)",
         "longer": "wrong from byte offset 1000 on (1001 bytes in place of 1000)",
         "first bit flipped": "wrong from byte offset 0 on (1000 bytes)",
         "last bit flipped": "wrong from byte offset 999 on (1000 bytes)",
         "halves in the wrong order": "wrong from byte offset 0 on (1000 bytes)",
-        "lying ETag": f"the content is right, but the ETag is {'0' * 32}, and its MD5 {md5}",
         "old version": "version 0, expected 1",
     }
 
@@ -124,10 +123,31 @@ def test_an_upload_is_verified_by_its_etag(opened: Opened, operation: Operation)
     swift = opened.swift([PUT_ETAG])
     driver = opened.driver(swift.url)
     assert do(driver, job(operation)) is None
-    error = do(driver, job(operation, 0, 1))
+    # The content was read back, and is right: the ETag is no MD5, and no further one is checked.
+    noted = do(driver, job(operation, 0, 1))
+    assert noted is not None
+    assert (noted.kind, noted.detail, noted.status) == (ErrorKind.NONE, FOREIGN_ETAGS, 201)
+    assert noted.timing is not None
+    assert noted.timing.bytes_moved == 1000
+    for version in range(2, 6):
+        assert do(driver, job(operation, 0, version)) is None
+
+
+@pytest.mark.parametrize("lie", [FIRST_BIT, SHORT])
+def test_an_upload_that_was_stored_wrong_is_corrupt(opened: Opened, lie: str) -> None:
+    driver = opened.driver(opened.swift([lie, PUT_ETAG]).url)
+    assert do(driver, job(CREATE)) is None
+    error = do(driver, job(UPDATE, 0, 1))
     assert kind(error) is ErrorKind.CORRUPT
     assert "MD5 of what was sent" in str(error)
-    assert do(driver, job(READ, 0, 1)) is None  # it had only said so
+
+
+def test_right_content_under_a_foreign_etag_is_a_note_once(opened: Opened) -> None:
+    driver = opened.driver(opened.swift([ETAG]).url)
+    assert do(driver, job(ENSURE)) is None
+    found = [do(driver, job(READ)) for _ in range(6)]
+    assert [kind(each) for each in found if each] == [ErrorKind.NONE]
+    assert [each.detail for each in found if each] == [FOREIGN_ETAGS]
 
 
 @pytest.mark.parametrize("lie", LIES)

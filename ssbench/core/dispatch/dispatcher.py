@@ -20,7 +20,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from ssbench.core.columns import layout, unpack_column, unpack_ints
+from ssbench.core.columns import layout, unpack_column, unpack_details, unpack_ints
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.worker_registry import WorkerRegistry
 from ssbench.core.errors import MessageError
@@ -409,7 +409,7 @@ class Dispatcher(Struct):
             self.failures_in_a_row, self.last_success_ns = 0, now_ns
             self.workload.succeeded(jobs, now_ns / SECOND_NS)
         else:
-            self.first_error = self.first_error or _first_detail(columns[_DETAIL])
+            self.first_error = self.first_error or _first_detail(columns[_DETAIL], errors)
             self._record_outcomes(jobs, errors, statuses, unknowns, several, now_ns)
         return columns
 
@@ -573,12 +573,13 @@ def error_limit_reason(dispatcher: Dispatcher, most: int | None) -> str:
     return f"stopped at the error limit: {what} failed: {dispatcher.first_error}"
 
 
-def _first_detail(details: object) -> str:
-    """The first text in a packed column of details; "" for none."""
-    if not isinstance(details, list):
+def _first_detail(packed: Any, errors: Sequence[int]) -> str:
+    """The first text of a failed operation in a packed column of details; "" for none."""
+    try:
+        texts = unpack_details(packed, len(errors))
+    except MessageError:
         return ""
-    texts = details[0] if details and isinstance(details[0], list) else details
-    return next((text for text in texts if isinstance(text, str)), "")
+    return next((text for text, error in zip(texts, errors, strict=True) if error and text), "")
 
 
 def batch_limit(max_batch: int, users: int, workers: int) -> int:

@@ -272,6 +272,16 @@ class PhaseResults:
         found = ((self._details.get(at), row) for at, row in self._places(rows))
         return [details[row] if details else "" for details, row in found]
 
+    @property
+    def notes(self) -> set[str]:
+        """What drivers noted of the store, with operations that succeeded."""
+        found: set[str] = set()
+        for at, details in self._details.items():
+            end = int(self._ends[at])
+            errors = self.column("error")[end - int(self._counts[at]) : end].tolist()
+            found |= {text for text, error in zip(details, errors, strict=True) if not error}
+        return found - {""}
+
     def groups(self, stages: npt.NDArray[np.int64] | None = None) -> Iterator[ResultGroup]:
         """The rows by stage, operation, size class and whether they failed.
 

@@ -52,6 +52,7 @@ from ssbench.core.text import plural
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_MOST_NOTES = 10  #: of drivers, on the store
 _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
 _LONG_TAIL = 0.05  #: share of the time of the rates; a shorter tail does not distort them
 
@@ -113,6 +114,8 @@ class RunStats:
         self._host_seconds = HostSeconds()
         self._shifts: dict[int, int] = {}  # of the phase, by worker
         self.verified: Verified | None = None  #: None without --verify
+        #: What drivers noted of the store, in the order of the results.
+        self.store_notes: dict[str, None] = {}
         #: Of an open loop, of all operations that count: from due to start; what was in time for
         #: the load's end, and for that of each stage; and the response times of each stage.
         self.lateness = Histogram()
@@ -510,6 +513,9 @@ class RunStats:
             self._add_results(phase, batches[:middle])
             self._add_results(phase, batches[middle:])
             return
+        for text in sorted(results.notes):
+            if len(self.store_notes) < _MOST_NOTES:
+                self.store_notes[text] = None
         origin_ns = self._origins.get(phase, 0)
         if phase is Phase.RUN:
             self._add_run(results, origin_ns)
