@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import gc
+import os
 import resource
 import shutil
 import signal
@@ -20,8 +21,11 @@ from hypothesis import settings  # noqa: E402
 from tests.servers.certificates import Certificates, make_certificates  # noqa: E402
 from tests.servers.programs import PROGRAMS, left_out  # noqa: E402
 
-# A slow moment of a shared machine is no defect; pytest-timeout ends what hangs.
-settings.register_profile("ssbench", deadline=None)
+# A slow moment of a shared machine is no defect; pytest-timeout ends what hangs. Generated input is
+# the same each time and everywhere, except where more of it is asked for, to find something new.
+settings.register_profile(
+    "ssbench", deadline=None, derandomize="SSBENCH_FUZZ_EXAMPLES" not in os.environ
+)
 settings.load_profile("ssbench")
 
 # A shell makes its background jobs ignore SIGINT, nohup makes them ignore SIGHUP. Processes that
