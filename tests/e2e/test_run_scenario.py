@@ -314,7 +314,7 @@ def test_a_noop_run(commands: Commands) -> None:
 def test_a_mix_that_cannot_be_held_is_said_before_the_run(commands: Commands) -> None:
     path = commands.scenario(crud_profile=[0, 1, 0, 1], initial_files={"tiny": 20})
     ended = commands.run("-f", path, "-o", 200, "--noop", workers=1).fine()
-    said = "WARNING: The mix of operations can't be held: 200 operations may remove 100 objects"
+    said = "WARNING: The mix of operations can't be held: 200 operations remove 100 objects"
     assert said in ended.err
     assert ended.err.index(said) < ended.err.index("Scenario run results")
     assert "The mix of operations can't be held" in ended.out, "in the report as well"

@@ -44,8 +44,8 @@ def why_not_held(scenario: Scenario) -> str:
     what would hold it; "" if it can be held.
 
     Removals in flight need objects as long as they last, and a mix that removes more objects than
-    it creates uses them up. Where both are as frequent, the number of objects wanders as the sum of
-    random steps does.
+    it creates uses them up. (Where both are as frequent, the number of objects wanders, and few
+    draws find none.)
     """
     initial = sum(size.initial_files for size in scenario.sizes)
     users, total = scenario.most_users, _operations_of(scenario)
@@ -71,18 +71,13 @@ def why_not_held(scenario: Scenario) -> str:
                     )
             gone = 0.0
         else:
-            gone = total * fewer
-            if removes:
-                wander = math.sqrt((creates + removes) * total)
-                if fewer < 0:
-                    wander = min(wander, (creates + removes) / -fewer)
-                gone = max(gone, wander)
+            gone = max(total * fewer, 0.0)
         needed = held + gone
         if needed / objects <= worst:
             continue
         worst = needed / objects
         if gone > held:
-            why = f"{total:,} operations may remove {gone:,.0f} {name} more than they create"
+            why = f"{total:,} operations remove {gone:,.0f} {name} more than they create"
             instead = f"at most {objects / gone * (total or 0):,.0f} operations, or more creations"
         else:
             why = f"{plural(users, 'user')} may be removing {held:,.0f} {name} at a time"
