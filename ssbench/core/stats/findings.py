@@ -117,7 +117,7 @@ def steady(stats: RunStats) -> bool | None:
 def _noted(stats: RunStats) -> Iterator[Noted]:
     several = stats.stage_count > 1
     for stage in range(stats.stage_count) if several else (None,):
-        usual_ns = stats.total(stage=stage).last_byte.histogram.quantile(50)
+        usual_ns = stats.total(stage=stage).last_byte.histogram.quantile(0.5)
         window_s = max(1, ceil((usual_ns or 0) / SECOND_NS))
         # At most one range, as all that is left out of a stage is at its ends.
         for seconds in counted(stats, stage):
