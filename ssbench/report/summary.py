@@ -205,7 +205,7 @@ def _finding(finding: Row) -> str:
         return f"{what}/s {word} by {100 * abs(finding['change']):.0f} % during the run"
     if kind == "two_levels":
         low, high = (rate_text(what, finding[key]) for key in ("low", "high"))
-        return f"{what}/s had two levels: {low} and {high}"
+        return f"{what} had two levels: {low} and {high}"
     return f"{what}/s varied by {100 * finding['spread']:.0f} % from second to second"
 
 

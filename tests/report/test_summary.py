@@ -136,7 +136,7 @@ def test_stages_are_named_with_their_users(
         (50, "steady: no stall, drift or jump of the rate"),
         (lambda second: 0 if second in (7, 8) else 50, "stalled in 1 of 19 s (longest 1 s)"),
         (lambda second: 50 + 5 * second, "operations/s rose by 96 % during the run"),
-        (lambda second: 40 if second % 8 < 4 else 90, "operations/s had two levels: 42 and 88"),
+        (lambda second: 40 if second % 8 < 4 else 90, "operations had two levels: 42/s and 88/s"),
     ],
 )
 def test_steadiness(rate: object, text: str) -> None:
