@@ -348,7 +348,7 @@ def _counts(counts: Counts) -> list[Fact]:
         fact("rate_window_s", window_s, SECONDS, "that the rates are divided by"),
         fact("requests_per_s", counts.rate_per_s, RATE, "successes per second of that"),
         fact("moved_bytes_per_s", counts.bytes_per_s, THROUGHPUT, "per second of that"),
-        fact("span_s", counts.seconds, SECONDS, "from the first start to the last completion"),
+        fact("span_s", counts.seconds, SECONDS, "first start to last end, but warm-ups in between"),
         fact("span_requests_per_s", span_rate, RATE, "successes per second of that span"),
     ]
     if counts.has_items:

@@ -102,6 +102,7 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
         facts += [
             fact("largest_kept", search.kept, COUNT, "highest load that met the SLO", "json"),
             fact("smallest_broken", search.broken, COUNT, "lowest load that missed it", "json"),
+            fact("interval", [*search.interval], COUNT, "by all tries, from and to", "json"),
             fact("complete", complete, WORD, "whether the search came to its end", "json"),
             fact("capped_by", bound, WORD, "what kept it from higher loads", "json"),
         ]
@@ -208,7 +209,9 @@ def _remarks(step: Step, *, judged: bool) -> list[str]:
     missed = ", ".join(map(str, step.missed))
     if missed:
         return [*found, f"missed {missed}"]
-    return [*found, "met" if step.kept else "no result"] if judged else found
+    if not judged or step.rate_missed:
+        return found
+    return [*found, "met" if step.kept else "no result"]
 
 
 def _search_lines(search: Search, settings: SeriesSettings, *, complete: bool) -> Iterator[str]:
@@ -227,6 +230,11 @@ def _search_lines(search: Search, settings: SeriesSettings, *, complete: bool) -
         met, tries = search.tries(broken)
         lowest = f"{_words(broken, over)}{_times(tries - met, tries)}"
         yield f"Lowest load that missed it: {lowest}"
+        low, high = search.interval
+        if (low, high) != (kept, broken):  # some loads had both outcomes
+            least = "the lowest load" if low is None else _words(low, over)
+            most = "the highest that was tried" if high is None else _words(high, over)
+            yield f"By all runs the limit lies between {least} and {most}"
     elif complete and kept is not None:
         bound = _BOUNDS[search.bound_by].format(most=_words(search.most, over), over=over)
         yield f"The limit may be higher: {bound}"

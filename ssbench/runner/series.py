@@ -18,7 +18,7 @@ from ssbench.core.scenario.checks import ValidationErrors, preview, suggest
 from ssbench.core.scenario.fields import MAX_RATE
 from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.stats.steps import OVER, Search, Step
+from ssbench.core.stats.steps import OVER, Search, Step, seed_of_step
 from ssbench.report.model import all_percentiles
 from ssbench.report.series import SeriesSettings
 from ssbench.runner import open_session, resolve, start_session
@@ -32,6 +32,7 @@ _SUFFIX = ".stat.gz"
 MOST_USERS = 1024  #: upper bound of a search unless it is given, or remote workers set one
 #: Lowest rate that a search tries, as a fraction of the first.
 _LOWEST_RATE = 1 / 64
+_LONGER = 3  #: times the length of a step, near the limit
 _FIRST = {"users": 1.0, "rate": 10.0}
 
 
@@ -86,12 +87,11 @@ class StepRunner(ABC):
     def _scenario(self, load: float) -> Scenario:
         return resolve(self.config, **{OVER[self.over]: load})
 
-    def _run(self, session: Session, load: float) -> Step | None:
+    def _run(self, session: Session, scenario: Scenario, load: float) -> Step | None:
         """One run; None if it failed after others, whose results are worth a table.
 
         :raises SsbenchError: the first run failed.
         """
-        scenario = self._scenario(load)
         attempt = 1 + sum(step.load == load for step in self.steps)
         path = path_of_load(
             self.config.stats_file, scenario, self.over, load, attempt, self.config.results_dir
@@ -140,8 +140,8 @@ class Sweep(StepRunner):
             session = open_session(
                 self.config, self._scenarios, stack, self.observers, self.stop, is_series=True
             )
-            for load in self.loads:
-                step = None if self.stop.requested else self._run(session, load)
+            for load, scenario in zip(self.loads, self._scenarios, strict=True):
+                step = None if self.stop.requested else self._run(session, scenario, load)
                 if step is None:
                     break
                 if step.missed:
@@ -220,10 +220,13 @@ class LimitSearch(StepRunner):
         search = self.search
         with ExitStack() as stack:
             session = start_session(self.config, settings, stack, self.observers, self.stop)
+            seed = session.seed
             short: set[float] = set()  # loads that were run with fewer users than requested
             while search.next is not None and not self.stop.requested:
                 load = search.next
-                step = self._run(session, load)
+                session.seed = seed_of_step(seed, len(self.steps))
+                scenario = self._longer(load) if search.is_near else self._scenario(load)
+                step = self._run(session, scenario, load)
                 if step is None:
                     break
                 yield step
@@ -250,6 +253,15 @@ class LimitSearch(StepRunner):
             else:
                 status, why = ExitStatus.FAILED, "no operation succeeded with any load"
             self.reasons.setdefault(status, why)
+
+    def _longer(self, load: float) -> Scenario:
+        """The scenario of a step near the limit: a queue that fills slowly needs time to show."""
+        scenario = self._scenario(load)
+        warmup_s, seconds = scenario.warmup, scenario.run_seconds
+        if seconds is None:
+            return scenario
+        longer_s = warmup_s + _LONGER * (seconds - warmup_s)
+        return resolve(self.config, **{OVER[self.over]: load, "run_seconds": longer_s})
 
 
 def check_paths(path: str | None, over: str, *, force: bool) -> None:

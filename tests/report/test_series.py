@@ -160,6 +160,7 @@ def test_the_result_of_a_search_is_below_the_rows() -> None:
     assert searched((1, True), (2, False), (2, True), (2, False), (1, True), confirm=1) == (
         "\nHighest load that met p99 < 50ms: 1 user (in 2 of 2 runs)\n"
         "Lowest load that missed it: 2 users (in 2 of 3 runs)\n"
+        "By all runs the limit lies between 1 user and the highest that was tried\n"
     )
 
 

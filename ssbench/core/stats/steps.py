@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from random import Random
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
 
 #: What a series of runs can be over -> the scenario's key.
 OVER: Mapping[str, str] = {"users": "user_count", "rate": "rate"}
+
+
+_NEAR = 0.25  #: between the highest load that met the SLO and the lowest that missed it
+
+
+def seed_of_step(seed: int, number: int) -> int:
+    """The seed of a step of a search, so that each has other arrivals and operations.
+
+    :param seed: of the search: that of its first step.
+    :param number: of the step, from 0.
+    """
+    return Random(f"{seed}/{number}").getrandbits(32) if number else seed  # nosec B311
 
 
 class SweepLoads(Struct, frozen=True):
@@ -205,6 +218,30 @@ class Search:
     def tries(self, load: float) -> tuple[int, int]:
         """How often a load met the SLO, and how often it was tried."""
         return self._kept_of[load], self._tries[load]
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """Between which loads the limit lies by all tries: at the lower one, and at each below it,
+        every try met the SLO; at the higher one, and at each above it, none did. None: no load."""
+        low, high = None, None
+        for load in sorted(self._tries):
+            if self._kept_of[load] < self._tries[load]:
+                break
+            low = load
+        for load in sorted(self._tries, reverse=True):
+            if self._kept_of[load]:
+                break
+            high = load
+        return low, high
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the next step is near the limit, where chance decides in short ones."""
+        if self._tries[self.next or 0]:
+            return True
+        if self.kept is None or self.broken is None:
+            return False
+        return self.broken - self.kept <= max(_NEAR * self.kept, 1)
 
     @property
     def most(self) -> float:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.headroom import Headroom
-from ssbench.core.stats.steps import Search, Step
+from ssbench.core.stats.steps import Search, Step, seed_of_step
 from ssbench.core.stats.thresholds import Threshold
 from tests.report import runs
 
@@ -40,6 +40,26 @@ def test_the_figures_are_those_of_the_report() -> None:
     assert found.service[100.0] == total.last_byte.histogram.max
     assert found.response == dict.fromkeys(PERCENTILES)
     assert found.latencies is found.service
+
+
+def test_each_step_of_a_search_has_a_seed_that_follows_from_the_first() -> None:
+    seeds = [seed_of_step(7, number) for number in range(50)]
+    assert seeds[0] == 7
+    assert len(set(seeds)) == 50
+    assert seeds == [seed_of_step(7, number) for number in range(50)]
+    assert set(seeds[1:]).isdisjoint(seed_of_step(8, number) for number in range(50))
+
+
+def test_the_interval_holds_all_loads_with_both_outcomes() -> None:
+    search = Search(10, 1000, whole=False, precision=0.5, confirm=1)
+    assert search.interval == (None, None)
+    near = []
+    for load, kept in ((10, 1), (20, 1), (40, 0), (30, 1), (40, 0), (30, 0), (30, 1)):
+        near.append(search.is_near)
+        search.record(load, kept=bool(kept))
+    assert search.next is None
+    assert (search.kept, search.broken, search.interval) == (30, 40, (20, 40))
+    assert near == [False] * 4 + [True] * 3
 
 
 def test_steps_of_an_open_loop_have_response_times() -> None:
