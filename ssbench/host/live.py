@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, NamedTuple
@@ -85,6 +85,8 @@ class LoopLag:
 class HostLive(threading.Thread):
     """Samples once a second. Create it in the thread of the event loop.
 
+    :param store_pids: as of HostSampler.
+
     Keeps samples only while ``wanted`` is set. If sampling fails, it ends, and logs why.
     """
 
@@ -92,7 +94,8 @@ class HostLive(threading.Thread):
         self,
         *,
         interval_s: float = INTERVAL_S,
-        make_sampler: Callable[[int, int], HostSampler] | None = None,
+        store_pids: Sequence[int] = (),
+        make_sampler: Callable[[int, int, Sequence[int]], HostSampler] | None = None,
     ) -> None:
         super().__init__(name="ssbench-host", daemon=True)
         self.wanted = False
@@ -100,6 +103,7 @@ class HostLive(threading.Thread):
         self.boot_id = boot_id()
         self.newest: Mapping[str, float] = {}  #: figures of the last interval
         self._interval_ns = round(interval_s * SECOND_NS)
+        self._store_pids = store_pids
         self._make_sampler = make_sampler
         self._loop_thread = (threading.get_ident(), threading.get_native_id())
         self._samples: deque[Sample] = deque(maxlen=_MAX_WAITING)
@@ -110,7 +114,9 @@ class HostLive(threading.Thread):
         from ssbench.host import metrics  # loads slowly, and the event loop need not wait for it
 
         try:
-            self._run((self._make_sampler or metrics.HostSampler)(*self._loop_thread))
+            self._run(
+                (self._make_sampler or metrics.HostSampler)(*self._loop_thread, self._store_pids)
+            )
         except metrics.FAULTS as error:  # a run does not need these metrics
             log.info("No metrics of this host: %s: %s", type(error).__name__, error)
 

@@ -7,7 +7,7 @@ loads slowly, so only the thread that samples imports this module.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,18 @@ class HostSampler:
 
     :param loop_thread: ``threading.get_ident()`` of the event loop's thread.
     :param native_id: ``threading.get_native_id()`` of the same.
+    :param store_pids: processes of a temporary store that ssbench runs.
     """
 
     def __init__(
-        self, loop_thread: int, native_id: int, clock: Callable[[], int] = time.perf_counter_ns
+        self,
+        loop_thread: int,
+        native_id: int,
+        store_pids: Sequence[int] = (),
+        clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self._clock = clock
+        self._store = [psutil.Process(pid) for pid in store_pids if psutil.pid_exists(pid)]
         self._process = psutil.Process()
         self._loop_clock = _clock_of(loop_thread)
         self._loop_schedule = Path(f"/proc/self/task/{native_id}/schedstat")
@@ -77,6 +83,7 @@ class HostSampler:
             "nics": psutil.net_io_counters(pernic=True, nowrap=False),
             "swap": psutil.swap_memory(),
             "process_cpu_percent": process.user + process.system,
+            "store_cpu_percent": self._store_seconds(),
             "loop_cpu_percent": (
                 None if self._loop_clock is None else time.clock_gettime(self._loop_clock)
             ),
@@ -87,6 +94,14 @@ class HostSampler:
             "interrupts_per_s": stats.interrupts,
             "tcp_retransmits_per_s": tcp_retransmits(),
         }
+
+    def _store_seconds(self) -> float | None:
+        """CPU time of the processes of a temporary store; None without one, or if one has ended."""
+        try:
+            times = [process.cpu_times() for process in self._store]
+        except psutil.Error:
+            return None
+        return sum(each.user + each.system for each in times) if times else None
 
     def _memory(self) -> dict[str, float]:
         memory = psutil.virtual_memory()._asdict()

@@ -111,7 +111,9 @@ def _notes(verdict: HeadroomVerdict, whose: Bottleneck) -> Iterator[Note]:
             "The load generator was the bottleneck: all its workers were gone before the run's end,"
             " and no user ran without them",
         )
-    yield from map(_finding, verdict.findings[:_MOST_SENTENCES])
+    with_store = {host.host for host in verdict.hosts if host.store_percent is not None}
+    for finding in verdict.findings[:_MOST_SENTENCES]:
+        yield _finding(finding, finding.who.host in with_store)
     more = len(verdict.findings) - _MOST_SENTENCES
     if more > 0:
         yield _note(Level.PLAIN, f"{more} more findings of this kind (--json has all)")
@@ -131,12 +133,15 @@ def _note(level: Level, sentence: str) -> Note:
     return Note(level, sentence, {})
 
 
-def _finding(finding: Shortage) -> Note:
+def _finding(finding: Shortage, has_store: bool = False) -> Note:
+    """:param has_store: the temporary store that ssbench runs is on its host."""
     said, helps = _CAUSES[finding.cause]
     said = said.format(value=finding.value, value_ms=1000 * finding.value)
     who = finding.who
     if finding.cause is Cause.CORE and not who.worker_id:
         helps = _FASTER_MASTER
+    if finding.cause is Cause.CORES and has_store:
+        helps = "it shares the cores of its host with the temporary store"
     mostly = finding.share >= MOST_OF_THE_TIME
     at_times = "" if mostly else " at times"
     name = f"host {printable(who.host)}" if finding.cause in _OF_HOSTS else _name(who)
@@ -155,8 +160,15 @@ def _name(who: Who | None) -> str:
 
 
 def other_work(hosts: Sequence[HostLoad]) -> Iterator[Note]:
-    """A sentence for each host whose cores other processes took."""
+    """A sentence for each host whose cores other processes took, or that ran the store."""
     for host in hosts:
+        if host.store_percent is not None:
+            yield _note(
+                Level.PLAIN,
+                f"The temporary store used {host.store_percent:.0f} % of all cores of"
+                f" {printable(host.host) or 'this host'}, which ssbench shares with it: figures"
+                " show that all works, not how fast a store is",
+            )
         if host.taken:
             waited = f"{host.waiting_percent:.0f} %"
             delay = (
@@ -192,6 +204,8 @@ def host_table(hosts: Sequence[HostLoad]) -> Table:
                  title="CPU"),
             fact("other_work_percent", _rounded(load.other_percent), PERCENT, "not by ssbench",
                  title="Other work"),
+            fact("store_percent", _rounded(load.store_percent), PERCENT,
+                 "by the temporary store that ssbench runs", "json"),
             fact("waiting_percent", _rounded(load.waiting_percent), PERCENT, "ssbench waited",
                  title="Waiting"),
             fact("taken_by_others", load.taken, WORD, "whether other processes used most of them",

@@ -281,6 +281,9 @@ def _bottleneck(run: Row, generator: Row) -> str:
         if finding["cause"] in ("network", "memory"):
             who = f"host {finding['host']}"
         percent = finding["percent"] or 0
+        stores = [row for row in generator["hosts"].rows if row["store_percent"] is not None]
+        if finding["cause"] == "cores" and stores:
+            return f"{words}: it shares cores with the temporary store (waited {percent:.0f} %)"
         return f"{words}: {_SHORT[finding['cause']].format(who=who, percent=percent)}"
     loop = generator["busiest_loop_percent"]
     used = "ssbench had cores left" if loop is None else f"ssbench used {loop:.0f} % of a core"

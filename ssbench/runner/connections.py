@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import gevent
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
@@ -37,6 +38,7 @@ class Store(Struct, frozen=True):
     settings: StorageSettings
     renew: Callable[[], Credentials]
     password_equivalent: bool = False  #: as in Access
+    pids: tuple[int, ...] = ()  #: processes of a temporary store that ssbench runs
 
 
 def embedded_store(stack: ExitStack, stop: Stop) -> Store:
@@ -49,7 +51,8 @@ def embedded_store(stack: ExitStack, stop: Stop) -> Store:
 
     swift = stack.enter_context(EmbeddedSwift(sleep=stop.sleep))
     given = {"auth": swift.auth_url, "user": swift.user, "key": swift.key}
-    return reach_store(StoreOptions("swift", given), lambda note: None, stop)
+    store = reach_store(StoreOptions("swift", given), lambda note: None, stop)
+    return replace(store, pids=tuple({*swift.pids.values()}))
 
 
 def reach_store(

@@ -165,7 +165,7 @@ class Session:
                     limits=limits,
                     renew=store.renew,
                     warn=self.warn,
-                    host=self.stack.enter_context(HostLive()),
+                    host=self.stack.enter_context(HostLive(store_pids=store.pids)),
                     children=[each for each in (self._local, self._ssh) if each],
                     profile=self.config.profile,
                 ),

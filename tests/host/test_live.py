@@ -162,7 +162,7 @@ def test_figures_are_the_differences_of_counters_by_time(monkeypatch: pytest.Mon
     for name, values in counters.items():
         monkeypatch.setattr(psutil, name, lambda values=values, **_: values.pop(0))
     times = iter((5_000_000_000, 7_000_000_000))
-    here = HostSampler(threading.get_ident(), threading.get_native_id(), lambda: next(times))
+    here = HostSampler(threading.get_ident(), threading.get_native_id(), clock=lambda: next(times))
     figures = here.sample()
     expected = {
         "interval_s": 2, "cpu_percent": 20, "cpu_busiest_core_percent": 40,

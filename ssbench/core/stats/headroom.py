@@ -93,8 +93,11 @@ class HostLoad(Struct, frozen=True):
 
     host: str
     cpu_percent: float  #: of all cores, by any process
-    other_percent: float  #: of all cores, by processes other than master and workers
+    #: Of all cores, by processes other than master, workers and the temporary store.
+    other_percent: float
     waiting_percent: float  #: of the time, for the event loop that waited most for a core
+
+    store_percent: float | None = None  #: of all cores, by the temporary store that ssbench runs
 
     @property
     def taken(self) -> bool:
@@ -225,6 +228,8 @@ def _host_loads(processes: Sequence[ProcessSeries]) -> list[HostLoad]:
             busy_percent = fmean(busy)
             ours = sum(_mean(process.values("process_cpu_percent")) for process in of_machine)
             waiting = max(_mean(process.values("loop_waiting_percent")) for process in of_machine)
-            others = max(busy_percent - ours / max(cores), 0.0)
-            found.append(HostLoad(speaker.who.host, busy_percent, others, waiting))
+            stores = [values for p in of_machine if (values := p.values("store_cpu_percent"))]
+            of_store = sum(map(_mean, stores)) / max(cores) if stores else None
+            others = max(busy_percent - ours / max(cores) - (of_store or 0.0), 0.0)
+            found.append(HostLoad(speaker.who.host, busy_percent, others, waiting, of_store))
     return sorted(found, key=lambda load: -load.cpu_percent)

@@ -51,6 +51,7 @@ FIGURES: Mapping[str, str] = {
     "memory_free_bytes": "memory that nothing uses",
     "swap_in_bytes_per_s": "memory read back from swap",
     "swap_out_bytes_per_s": "memory written to swap",
+    "store_cpu_percent": "the temporary store that ssbench runs, in per cent of one core",
 }
 #: dstat's name of a column -> figure, in the order of its options -cmdngy.
 DSTAT: Mapping[str, str] = {
@@ -92,7 +93,7 @@ def bounded(figures: Mapping[str, float]) -> dict[str, float]:
     highest: dict[str, float] = dict.fromkeys(_PER_CENT, 100.0)
     highest.update((core_name(index), 100.0) for index in range(cores))
     if cores:
-        highest["process_cpu_percent"] = 100.0 * cores
+        highest["process_cpu_percent"] = highest["store_cpu_percent"] = 100.0 * cores
     if "memory_total_bytes" in figures:
         highest.update(dict.fromkeys(_OF_MEMORY, max(figures["memory_total_bytes"], 0.0)))
     return {name: min(max(value, 0.0), highest.get(name, inf)) for name, value in figures.items()}
@@ -116,7 +117,7 @@ _SAME_SECOND_S = 0.1  #: by which intervals of one host may overlap
 KEPT = (
     "cpu_percent", "cpu_busiest_core_percent", "process_cpu_percent", "loop_cpu_percent",
     "loop_waiting_percent", "loop_lag_max_s", "loop_lag_mean_s", "memory_available_percent",
-    "network_busiest_percent", "cores",
+    "network_busiest_percent", "cores", "store_cpu_percent",
 )  # fmt: skip
 
 Spans = Sequence[tuple[float, float]]  #: parts of a run, from one second to another

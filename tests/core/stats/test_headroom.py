@@ -164,6 +164,16 @@ def test_other_processes_are_named_for_each_host() -> None:
     assert judge(ours).headroom is Headroom.ENOUGH
 
 
+def test_a_store_that_ssbench_runs_is_no_other_process() -> None:
+    """A temporary store with 110 % of a core is 55 % of a machine of two cores."""
+    master = process(*[{**CORES, "store_cpu_percent": 110.0}] * 3, worker_id="", boot_id="a")
+    worker = process(*[CORES] * 3, boot_id="a")
+    (load,) = judge([master, worker]).hosts
+    assert load.store_percent == pytest.approx(55)
+    assert load.other_percent == pytest.approx(92 - 33 - 55)
+    assert not load.taken
+
+
 def test_cores_used_by_ssbench_are_not_counted_as_others() -> None:
     assert not HostLoad("h", 99.0, 30.0, 40.0).taken
     assert not HostLoad("h", 80.0, 78.0, 0.0).taken
