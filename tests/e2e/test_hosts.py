@@ -45,7 +45,7 @@ def test_four_hosts_with_a_key_in_any_order(
     for worker in workers:
         worker.wait_for("Worker host-")
     time.sleep(0.5)
-    path = commands.scenario()
+    path = commands.scenario(crud_profile=[1, 8, 1, 0])  # 2,000 users find objects
     options = ["--noop", "-u", 2000, "-o", 40000, "--expect-workers", 4, *keyed]
     master = commands.start_run(
         "-f", path, *options, workers=None, ports=PORTS, preexec_fn=network.master.enter()
