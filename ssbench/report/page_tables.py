@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
+from ssbench.core.stats.compare import CONFIDENCE
 from ssbench.core.text import bytes_text, printable
 from ssbench.report.as_text import judged_text, verified_text
 from ssbench.report.model import (
@@ -30,7 +30,7 @@ from ssbench.report.model import (
     percent_label,
     time_text,
 )
-from ssbench.report.text_comparison import compared_figures
+from ssbench.report.text_comparison import compared_figures, verdict_text
 from ssbench.report.text_layout import cell_text, heading, number_text
 
 _CHANGE = Unit("%", digits=1)
@@ -281,5 +281,5 @@ def _figure(row: Row) -> Row:
         for key in ("ratio", "low", "high"):
             ratio = change[key]
             found[f"{key}_{run}"] = None if ratio is None else 100 * (ratio - 1)
-        found[f"verdict_{run}"] = ChangeVerdict[change["verdict"].upper()].value
+        found[f"verdict_{run}"] = verdict_text(row, change)
     return found

@@ -82,11 +82,20 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
             cells += [value, _between(low, high)] if wide else [value]
         change = row["changes_against_first"][other - 1]
         ratio, low, high = (change_text(change[key]) for key in ("ratio", "low", "high"))
-        verdict = ChangeVerdict[change["verdict"].upper()].value
-        yield _columns(row["title"], *cells, ratio, _between(low, high), verdict)
+        yield _columns(row["title"], *cells, ratio, _between(low, high), verdict_text(row, change))
     first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
     blank = [""] if wide else []
     yield _columns("Errors", first, *blank, second, *blank, "", "")
+
+
+def verdict_text(figure: Row, change: Row) -> str:
+    """``better: more than noise``: a rate is the better the higher it is, a latency the lower."""
+    verdict = ChangeVerdict[change["verdict"].upper()]
+    if verdict is not ChangeVerdict.REAL or change["ratio"] is None:
+        return verdict.value
+    higher = change["ratio"] > 1
+    is_rate = figure["figure"].endswith("_per_s")
+    return f"{'better' if higher == is_rate else 'worse'}: {verdict.value}"
 
 
 def _narrowed(line: str, most: int) -> str:

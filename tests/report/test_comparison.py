@@ -55,7 +55,11 @@ def test_the_verdict_is_in_words() -> None:
     assert shown.startswith("Run 2 against run 1: 20.")
     assert shown.endswith("% more operations/s: more than noise.")
     (row,) = [line for line in lines if line.startswith("Operations/s")]
-    assert row.endswith("  more than noise")
+    assert row.endswith("  better: more than noise")
+    slower = text_of(base, runs.lasting(20, 30, seed=2, slower=4.0)).splitlines()
+    for title in ("Operations/s", "Service time p50"):
+        (row,) = [line for line in slower if line.startswith(title)]
+        assert row.endswith("  worse: more than noise")
     lines = text_of(base, runs.lasting(20, 50, seed=3)).splitlines()
     assert any(line.endswith("operations/s: no more than noise.") for line in lines)
 
@@ -148,7 +152,7 @@ def test_large_changes_are_factors() -> None:
     assert " times the service time p" in text
     (line,) = (line for line in text.splitlines() if line.startswith("Operations/s"))
     assert " x 12.0 " in line
-    assert line.endswith(" x 11.9 to x 12.1  more than noise")
+    assert line.endswith(" x 11.9 to x 12.1  better: more than noise")
 
 
 def busy(records: list[runs.Record], cpu_percent: float) -> list[runs.Record]:

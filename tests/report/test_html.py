@@ -424,6 +424,11 @@ def test_a_browser_draws_every_chart(name: str, chromium: Browser, pages: Path) 
     chromium.open(page, 700, media="print")
     check_looks(chromium, Page(html).count("figure"))
     assert chromium.run(ground) == "rgb(255, 255, 255)"
+    # As it is printed from a wide window: the charts were drawn for that.
+    chromium.open(page, 2000)
+    chromium.run("window.dispatchEvent(new Event('beforeprint'))")
+    wider = "[...document.querySelectorAll('.main-svg')].map(each => each.clientWidth)"
+    assert set(chromium.run(f"return {wider}")) <= {330}, "two of them beside each other fit A4"
 
 
 @pytest.mark.program("chromium")
