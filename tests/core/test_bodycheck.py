@@ -17,7 +17,15 @@ from ssbench.core.bodycheck import (
 )
 from ssbench.core.content import PERIOD, SyntheticSource, initial_size
 from ssbench.core.model import UNKNOWN_SIZE, ErrorKind, Job, Profile, SizeClass
-from ssbench.core.operations import RANGE_READ, READ, UPDATE, Operation
+from ssbench.core.operations import (
+    OPERATIONS,
+    RANGE_READ,
+    READ,
+    UPDATE,
+    Body,
+    Effect,
+    Operation,
+)
 
 CORRUPT, STALE = ErrorKind.CORRUPT, ErrorKind.STALE
 BLOCK_SIZE = 1000  #: less than what is received at a time
@@ -277,3 +285,14 @@ def test_the_length_of_what_a_read_received(
     job: Job, profile: Profile, received: int, text: str
 ) -> None:
     assert wrong_length(job, SizeClass("a", 100, 200, profile, 10), received) == text
+
+
+def test_of_an_operation_with_other_arguments_no_length_is_known() -> None:
+    row = Operation(4000, "READ_FROM", Effect.NONE, body=Body.RECEIVED, arguments=("offset",),
+                    draw=lambda random, size: (0,))  # fmt: skip
+    OPERATIONS[4000] = row
+    try:
+        job = Job(1, row, 0, 0, 0, 150, arguments=(100,))
+        assert wrong_length(job, SizeClass("a", 100, 200, READING, 10), 50) == ""
+    finally:
+        del OPERATIONS[4000]
