@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import pwd
 import re
 import secrets
 import shutil
@@ -21,7 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 from tests.servers.programs import PROGRAMS, has_ipv6
 
@@ -133,13 +132,19 @@ def without_ipv6() -> Iterator[Conditions]:
 @contextmanager
 def not_root() -> Iterator[Conditions]:
     """In a user namespace, where root's files are this user's: also those below /root."""
-    prefix = []
-    if os.geteuid() == 0:
-        user = pwd.getpwnam("daemon")
-        ids = [f"--map-user={user.pw_uid}", f"--map-group={user.pw_gid}"]
-        prefix = ["unshare", "--user", *ids]
+    if os.geteuid():
+        yield Conditions()
+        return
+    with NamedTemporaryFile("w") as passwd:  # with a user who may log in, which Debian has none of
+        others = [line for line in Path("/etc/passwd").read_text().splitlines() if line]
+        passwd.write("\n".join(["tester:x:1000:1000::/tmp:/bin/sh", *others, ""]))
+        passwd.flush()
+        os.chmod(passwd.name, 0o644)
+        script = 'mount --bind "$0" /etc/passwd && exec "$@"'
+        user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+        prefix = ["unshare", "--mount", "sh", "-ec", script, passwd.name, *user]
         _must_run([*prefix, "true"])
-    yield Conditions(prefix=prefix)
+        yield Conditions(prefix=prefix)
 
 
 @contextmanager

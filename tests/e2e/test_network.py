@@ -30,7 +30,7 @@ from tests.e2e.commands import (
 )
 from tests.e2e.faults.test_workers_share import in_flight, spans_by_worker
 from tests.e2e.namespaces import Network
-from tests.fakes.paced_swift import PacedSwift
+from tests.fakes.paced_swift import PacedSwift, reads_of
 from tests.fakes.relay import Relay
 from tests.ports import held_port
 
@@ -198,7 +198,7 @@ def far_away(port: int) -> Iterator[int]:
 
 def run_reads(commands: Commands, users: int, operations: int, *options: str) -> Ended:
     path = commands.scenario(
-        crud_profile=[0, 1, 0, 0], container_count=1, container_base="far", user_count=users,
+        **reads_of(1000), container_count=1, container_base="far", user_count=users,
         operation_count=operations,
     )  # fmt: skip
     return commands.run("-f", path, *options, workers=1).fine()

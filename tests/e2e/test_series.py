@@ -15,12 +15,11 @@ import pytest
 
 from ssbench.core.errors import StatFileError
 from tests.e2e.commands import Commands, Ended, free_ports, stats_of, until
-from tests.fakes.paced_swift import PacedSwift
+from tests.fakes.paced_swift import PacedSwift, reads_of
 
 READS = {
     "operation_count": None,
-    "crud_profile": [0, 1, 0, 0],
-    "sizes": [{"name": "tiny", "size_min": 1000, "size_max": 1000}],
+    **reads_of(1000),
 }
 
 

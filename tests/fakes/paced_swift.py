@@ -19,6 +19,14 @@ ACCOUNT = "/v1/AUTH_test"
 _STATUSES = {"PUT": 201, "DELETE": 204, "POST": 204}
 
 
+def reads_of(size: int) -> dict[str, Any]:
+    """Keys of a scenario whose READs expect objects of that size."""
+    return {
+        "crud_profile": [0, 1, 0, 0],
+        "sizes": [{"name": "tiny", "size_min": size, "size_max": size}],
+    }
+
+
 class PacedSwift(ThreadingHTTPServer):
     """Has every object that is asked for, of ``size`` bytes; keeps none.
 

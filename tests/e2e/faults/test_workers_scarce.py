@@ -26,7 +26,7 @@ from tests.e2e.commands import (
 from tests.e2e.faults.agreement import agrees_with_log
 from tests.e2e.faults.hostile import judged
 from tests.e2e.faults.matrix import Row
-from tests.fakes.paced_swift import PacedSwift
+from tests.fakes.paced_swift import PacedSwift, reads_of
 
 MB = 1_000_000
 LARGE = {"name": "large", "size_min": MB, "size_max": 2 * MB}
@@ -119,7 +119,7 @@ def test_a_worker_with_fewer_descriptors_than_users(
     "descriptors", [*(pytest.param(n, marks=pytest.mark.slow) for n in (11, 12)), 18]
 )
 def test_a_worker_that_cannot_start(commands: Commands, row: Row, descriptors: int) -> None:
-    path = commands.scenario(crud_profile=[0, 1, 0, 0])
+    path = commands.scenario(**reads_of(100))
     with PacedSwift(100, 0.01).listening() as store:
         options = [
             "-S",
@@ -150,7 +150,7 @@ def test_a_worker_that_cannot_start(commands: Commands, row: Row, descriptors: i
 @pytest.mark.fault("worker out of file descriptors in the run")
 def test_a_worker_that_runs_out_of_descriptors(commands: Commands, row: Row) -> None:
     """Connections that are kept do no harm: here the store closes each after its answer."""
-    path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=16, think_time=0.05)
+    path = commands.scenario(**reads_of(100), user_count=16, think_time=0.05)
     with PacedSwift(100, 0.02, closes=True).listening() as store:
         options = ["-S", store.url, "-T", "token", "-r", 5, "--progress", "chars"]
         started, poor = start_beside(commands, path, options, [])

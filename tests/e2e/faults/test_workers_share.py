@@ -19,7 +19,7 @@ from ssbench.core.model import Phase
 from ssbench.core.records import PhaseRecord, ResultBatch
 from tests.e2e.commands import Commands, Started, free_ports, workers_of
 from tests.e2e.faults.matrix import Row
-from tests.fakes.paced_swift import PacedSwift
+from tests.fakes.paced_swift import PacedSwift, reads_of
 
 SIZE = 1000
 DELAY_S = 0.1
@@ -27,10 +27,7 @@ DELAY_S = 0.1
 LONG_DELAY_S = 1.0
 #: Of each worker.
 USERS = 3
-READS = {
-    "crud_profile": [0, 1, 0, 0],
-    "sizes": [{"name": "tiny", "size_min": SIZE, "size_max": SIZE}],
-}
+READS = reads_of(SIZE)
 
 
 def start(

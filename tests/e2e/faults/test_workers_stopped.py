@@ -15,7 +15,7 @@ from ssbench.transport.sockets import Ports
 from tests.e2e.commands import Commands, free_ports, login, requests, results_of, until, workers_of
 from tests.e2e.faults.agreement import agrees_with_log
 from tests.e2e.faults.matrix import Row
-from tests.fakes.paced_swift import PacedSwift
+from tests.fakes.paced_swift import PacedSwift, reads_of
 from tests.fakes.scripted_worker import ScriptedWorker
 
 USERS = 8
@@ -117,7 +117,7 @@ class Sleeper:
 @pytest.mark.fault("results of a worker arrive after it was given up")
 def test_stale_results_are_rejected_by_batch_number(commands: Commands, row: Row) -> None:
     options = free_ports()
-    path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=USERS)
+    path = commands.scenario(**reads_of(1000), user_count=USERS)
     sleeper = Sleeper()
     work, results, control = (int(word) for word in options[1::2])
     with PacedSwift(1000, 0.05).listening() as store:
