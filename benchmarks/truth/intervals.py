@@ -50,7 +50,7 @@ LOADS = ("closed", "uniform", "poisson")
 ROWS = (
     *(Row(load, lasting, 0.02) for load in LOADS for lasting in (0.0, 0.3, 0.6, 0.8)),
     *(Row(load, 0.95, 0.05) for load in LOADS),
-    *(Row(load, 0.0, 0.99, 1.05, 1000, 0.03) for load in LOADS),
+    *(Row(load, 0.0, 0.99, 1.05, 1000, 0.02) for load in LOADS),
 )
 
 

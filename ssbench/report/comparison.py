@@ -46,7 +46,7 @@ from ssbench.report.model import (
     plain_note,
     section_of,
 )
-from ssbench.report.notes import notes_of_compared, steadiness_notes
+from ssbench.report.notes import notes_of_compared, steadiness_notes, unusual
 from ssbench.report.run import store_section
 
 SCHEMA_VERSION = 1
@@ -150,6 +150,7 @@ def _run(run: ComparedRun) -> list[Fact]:
         fact("hosts", host_table(run.hosts), WORD, "of its master and workers"),
         fact("short", run.short, WORD, "whether it is too short for intervals", "text"),
         fact("notes", wrong, WORD, "what is wrong with it", "text"),
+        fact("unusual", unusual(of_run), WORD, "the same in a few words", "text"),
     ]
 
 

@@ -344,11 +344,14 @@ def due_text(rate: float) -> str:
     return f"{round(rate, 1) or rate:,.10g}"
 
 
-def change_text(ratio: float | None) -> str:
-    """``+20.0%``, or ``x 11.9`` where a per cent would be hard to read; N/A for None."""
+def change_text(ratio: float | None, *, factor: bool | None = None) -> str:
+    """``+20.0%``, or ``x 11.9`` where a per cent would be hard to read; N/A for None.
+
+    :param factor: for one form of several ratios beside each other.
+    """
     if ratio is None:
         return "N/A"
-    if ratio >= MANY_TIMES:
+    if ratio >= MANY_TIMES if factor is None else factor:
         return f"x {ratio:,.1f}"
     return f"{round(ratio - 1, 3) + 0.0:+.1%}"  # -0.0 + 0.0 is 0.0
 

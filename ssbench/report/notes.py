@@ -172,6 +172,14 @@ def ending_notes(stats: RunStats, parts: Sequence[Part] = ()) -> Iterator[Note]:
     yield from (Note(Level.SEVERE, line, {}) for line in _missing_users(stats))
 
 
+def unusual(stats: RunStats) -> list[str]:
+    """What sets a run apart from a complete one of a store, in a few words each."""
+    run = stats.run
+    words = [] if run.ending == "complete" else [run.ending]
+    words += ["short of users"] if run.short_of_users else []
+    return words + (["without a store"] if run.no_store else [])
+
+
 def _missing_users(stats: RunStats) -> Iterator[str]:
     """``4 of 64 users ran``, ``64 of 64 users ran at first, 32 from second 12.0``."""
     stages = stats.run.stage_users

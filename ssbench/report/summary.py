@@ -449,19 +449,20 @@ def of_comparison(
         rates["MB/s"] = "moved_bytes_per_s"
         latencies = {f"{kind} p50": f"{kind}_p50_s", "p99": f"{kind}_p99_s"}
     steady = {True: "steady", False: "not steady"}
-    unknown = {True: "too short to tell", False: "unknown"}  # without a finding nothing succeeded
-    steadiness = [steady.get(run["steady"]) or unknown[bool(run["steadiness"])] for run in runs]
+    short_of = [any(n.figures["finding"] == "too_short" for n in run["steadiness"]) for run in runs]
+    steadiness = [
+        steady.get(run["steady"]) or ("too short to tell" if short else "unknown")
+        for run, short in zip(runs, short_of, strict=True)
+    ]
     whose = [_WHOSE[Bottleneck(run["bottleneck"])] for run in runs]
     short = [text.partition(":")[0] for text in whose]
     failures = "see the operations"
     if total:
-        failures = _of_runs(
-            [_failed(*each) for each in zip(total["errors"], total["operations"], strict=True)]
-        )
+        failures = _failed_of_runs(total["errors"], total["operations"])
     scenarios = list(dict.fromkeys(run["scenario_name"] for run in runs))
     settings = f"{plural(differing, 'different setting')}" if differing else "same settings"
-    cut_off = [f"run {at} cut off" for at, run in enumerate(runs, 1) if not run["complete"]]
-    what = ", ".join([plural(len(runs), "run"), settings, *cut_off])
+    unusual = [f"run {at} {word}" for at, run in enumerate(runs, 1) for word in run["unusual"]]
+    what = ", ".join([plural(len(runs), "run"), settings, *unusual])
     lines = [
         ("Throughput", _changes(figures, rates, len(runs))),
         ("Latency", _changes(figures, latencies, len(runs))),
@@ -502,6 +503,16 @@ def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], runs: int) -> 
         prefix = f"run {other + 2}: " if runs > 2 else ""
         of_runs.append(prefix + (text or "not compared"))
     return _listed(of_runs, _TEXT_WIDTH, "run")
+
+
+def _failed_of_runs(errors: Sequence[int], operations: Sequence[int]) -> str:
+    """The runs with failures first, so that a short line never hides them."""
+    if not any(errors):
+        return _of_runs([_failed(*each) for each in zip(errors, operations, strict=True)])
+    runs = sorted(range(len(errors)), key=lambda at: -errors[at] / max(operations[at], 1))
+    texts = [_failed(errors[at], operations[at]).replace(" operations", "") for at in runs]
+    parts = [f"run {at + 1}: {text}" for at, text in zip(runs, texts, strict=True)]
+    return _listed(parts, _TEXT_WIDTH, "run")
 
 
 def _of_runs(texts: Iterable[str]) -> str:

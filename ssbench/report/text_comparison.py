@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
 from ssbench.core.text import plural, printable, shortened
-from ssbench.report.model import Report, Row, Table, change_text, time_text
+from ssbench.report.model import MANY_TIMES, Report, Row, Table, change_text, time_text
 from ssbench.report.text_layout import COLUMNS, note_lines, number_text, section_lines
 
 _MOST_SETTINGS = 20  #: that are named
@@ -73,7 +73,11 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
     sure = f"{CONFIDENCE:.0%} interval"
     own = [sure] if wide else []
     yield _columns(part["operation"], "Run 1", *own, f"Run {other + 1}", *own, "Change", sure)
-    for row in compared_figures(part):
+    rows = list(compared_figures(part))
+    found = [row["changes_against_first"][other - 1] for row in rows]
+    ratios = [change[key] or 0 for change in found for key in ("ratio", "low", "high")]
+    factor = any(ratio >= MANY_TIMES for ratio in ratios)
+    for row in rows:
         cells = []
         for found in (row["runs"][0], row["runs"][other]):
             value, low, high = (
@@ -81,7 +85,9 @@ def _changes(part: Row, other: int, *, wide: bool) -> Iterator[str]:
             )
             cells += [value, _between(low, high)] if wide else [value]
         change = row["changes_against_first"][other - 1]
-        ratio, low, high = (change_text(change[key]) for key in ("ratio", "low", "high"))
+        ratio, low, high = (
+            change_text(change[key], factor=factor) for key in ("ratio", "low", "high")
+        )
         yield _columns(row["title"], *cells, ratio, _between(low, high), verdict_text(row, change))
     first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
     blank = [""] if wide else []

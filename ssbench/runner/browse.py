@@ -13,6 +13,7 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.stats.compare import comparison
 from ssbench.report import Report
 from ssbench.report.comparison import of_comparison
+from ssbench.report.notes import unusual
 from ssbench.runner.results import read_distinct, read_stats
 
 _GZIP = b"\x1f\x8b"
@@ -85,7 +86,7 @@ class ResultsFolder:
             return report.of_run(read_stats(path, in_detail=True), stats_file=path)
 
     def compare(self, names: Sequence[str]) -> Report:
-        """The comparison of files with the first.
+        """The comparison of files with the one whose run began first.
 
         :raises UsageError, StatFileError: as ``report``; or there are fewer than two, or two of the
             same run.
@@ -94,7 +95,9 @@ class ResultsFolder:
             raise UsageError("tick two or more runs to compare")
         named = [(name, self._path(name)) for name in names]
         with self._reading:
-            return of_comparison(comparison(read_distinct(named), seed=1))
+            runs = read_distinct(named)
+        runs.sort(key=lambda run: run[1].started_s or 0.0)
+        return of_comparison(comparison(runs, seed=1))
 
     def _path(self, name: str) -> str:
         for (present, _, _), path in self._present():
@@ -137,4 +140,4 @@ def _figures(entry: StatFile, path: str) -> StatFile:
         "scenario": made["settings"]["scenario_name"] or "",
         **made["summary"].row,
     }
-    return entry._replace(figures=figures, fault="; ".join(stats.run.damage))
+    return entry._replace(figures=figures, fault="; ".join([*stats.run.damage, *unusual(stats)]))

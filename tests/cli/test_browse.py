@@ -145,6 +145,8 @@ def test_reports_and_comparisons_are_pages(server: WebServer) -> None:
     status, page = get(server, f"/compare?{both}")
     assert status == 200
     assert "<img src=x" not in page
+    reverse = f"name={quote(KEY)}&name=gold.stat.gz"
+    assert get(server, f"/compare?{reverse}")[1] == page, "the older run is the first"
     assert get(server, "/compare?name=gold.stat.gz")[0] == 404
     status, page = get(server, "/report?name=rubbish.stat.gz")
     assert status == 500

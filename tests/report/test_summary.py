@@ -527,6 +527,30 @@ def test_of_three_runs_each_change_has_the_number_of_its_run() -> None:
     assert reads["Throughput"] == "run 2: not compared, run 3: not compared"
 
 
+def test_a_comparison_names_failures_first_and_what_is_unusual() -> None:
+    named = [
+        ("a", runs.stats_of(runs.lasting(14, 50))),
+        ("b", runs.stats_of([*runs.lasting(14, 50)[:-1], runs.footer(ended="interrupted")])),
+        ("c", runs.stats_of(runs.all_errors())),
+    ]
+    found = summary(of_comparison(comparison(named, seed=1)))
+    assert found["Failures"].startswith("run 3: ")
+    assert "(100 %)" in found["Failures"]
+    assert "run 2 interrupted" in found["Run"]
+
+
+def test_changes_beside_each_other_are_all_factors_or_all_percent() -> None:
+    named = [
+        (f"{rate}", runs.stats_of(runs.lasting(14, rate, slower=slower)))
+        for rate, slower in ((20, 1.0), (130, 1.2))
+    ]
+    text = render(of_comparison(comparison(named, seed=1)), "text")
+    (_before, table) = text.split("TOTAL", 1)
+    lines = [line for line in table.split("Errors")[0].splitlines()[1:] if line]
+    assert len(lines) == 7
+    assert all("x " in line and "%" not in line for line in lines)
+
+
 def test_a_closed_and_an_open_loop_are_compared_by_service_time() -> None:
     due = runs.stats_of(runs.lasting(14, 60, due=True, rate=60))
     named = [("a", runs.stats_of(runs.lasting(14, 50))), ("b", due)]
