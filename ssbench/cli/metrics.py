@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from ssbench import __version__
 from ssbench.cli.live_json import PHASES
+from ssbench.cli.web_server import SOCKET_TIMEOUT_S, BoundedServer
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import ErrorKind, Phase, error_label
@@ -46,7 +49,7 @@ def metrics_server(address: tuple[str, int], collector: MetricSource) -> Iterato
     :raises SsbenchError: the address can't be had.
     """
     try:
-        from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+        from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
     except ImportError as error:
         raise UsageError(
             "--metrics-port: prometheus_client is not installed: in ssbench's checkout,"
@@ -58,16 +61,29 @@ def metrics_server(address: tuple[str, int], collector: MetricSource) -> Iterato
     host, port = address[0] or _LOOPBACK, address[1]
     shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
-        server, thread = start_http_server(port, host, registry)
+        server = make_server(host, port, make_wsgi_app(registry), _Server, _Handler)
     except OSError as error:
         reason = error.strerror or error
         raise SsbenchError(f"--metrics-port {shown}: can't listen there: {reason}") from error
+    thread = Thread(target=server.serve_forever, name="ssbench-metrics", daemon=True)
+    thread.start()
     try:
         yield f"http://{shown}/metrics"
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(BoundedServer, WSGIServer):
+    """The limit of connections of ``--web``."""
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = SOCKET_TIMEOUT_S
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Requests are not logged."""
 
 
 class _Totals(NamedTuple):

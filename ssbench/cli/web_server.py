@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
+from socketserver import BaseRequestHandler
 from threading import BoundedSemaphore, Thread
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qs
@@ -25,7 +26,7 @@ from ssbench.core.errors import SsbenchError
 
 _PORT = re.compile(r":\d+$")  #: of a Host header
 _MAX_CONNECTIONS, _MAX_STREAMS = 64, 16  #: each has a thread; streams are those of events
-_SOCKET_TIMEOUT_S = 10.0  #: of a client that reads, or sends, nothing
+SOCKET_TIMEOUT_S = 10.0  #: of a client that reads, or sends, nothing
 
 Query = Mapping[str, Sequence[str]]
 
@@ -97,18 +98,15 @@ class WebServer:
         return known and hmac.compare_digest(token.encode(), self.token.encode())
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class BoundedServer(ThreadingHTTPServer):
+    """A thread for each connection; what is beyond ``_MAX_CONNECTIONS`` is closed at once."""
+
     request_queue_size = _MAX_CONNECTIONS  #: with 5, a browser's connections may wait for seconds
 
-    def __init__(self, address: tuple[str, int], web: WebServer) -> None:
-        self.web = web
+    def __init__(self, address: tuple[str, int], handler: type[BaseRequestHandler]) -> None:
         self._connections = BoundedSemaphore(_MAX_CONNECTIONS)
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, _Handler)
-
-    def server_bind(self) -> None:
-        socketserver.TCPServer.server_bind(self)  # HTTPServer's looks up the host's name
+        super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._connections.acquire(blocking=False):
@@ -127,10 +125,19 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
+class _Server(BoundedServer):
+    def __init__(self, address: tuple[str, int], web: WebServer) -> None:
+        self.web = web
+        super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # HTTPServer's looks up the host's name
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version, sys_version = "ssbench", ""
-    timeout = _SOCKET_TIMEOUT_S
+    timeout = SOCKET_TIMEOUT_S
 
     def log_message(self, format: str, *args: object) -> None:
         """Requests are not logged: they have the token."""

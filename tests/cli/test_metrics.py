@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -160,6 +162,19 @@ def test_a_port_that_is_taken_is_an_error() -> None:
         metrics_server(("", port), RunMetrics("other")),
     ):
         pass
+
+
+def test_connections_are_bounded_and_those_that_end_make_room() -> None:
+    port = held_port()
+    with metrics_server(("", port), RunMetrics("one")) as url:
+        with ExitStack() as opened:
+            address = "127.0.0.1", port
+            idle = [opened.enter_context(socket.create_connection(address, 20)) for _ in range(70)]
+            assert idle[-1].recv(1) == b"", "closed at once"
+        while True:
+            with suppress(OSError):  # until the server has seen the end of the others
+                assert scraped(url)
+                break
 
 
 @pytest.mark.program("ipv6")
