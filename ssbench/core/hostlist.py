@@ -19,9 +19,10 @@ MAX_PROCESSES = 1024  #: of one host
 MAX_BRACES = 16  #: pairs in one word
 _WANTED = "give HOST or HOST:PROCESSES, as in bench-{01..20}:4 or admin@[2001:db8::7]"
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?", re.ASCII)
-#: ``user@``, then a name or an address in brackets, then ``:processes``.
+#: ``user@``, then a name or an address in brackets, then ``:processes``. No character that means
+#: something to a shell: ssh passes both to those of ``ProxyCommand`` and ``Match exec``.
 _HOST = re.compile(
-    r"(?P<user>[^\s@:\[\]{}-][^\s@:\[\]{}]*@)?"
+    r"(?P<user>[\w.][\w.+-]*@)?"
     r"(?:(?P<name>[\w.][\w.-]*)|\[(?P<ip>[\w:.%-]+)\])"
     r"(?::(?P<processes>\d+|auto))?",
     re.ASCII,

@@ -20,6 +20,7 @@ from ssbench.core.hostlist import MAX_HOSTS, SshHost, parse_hosts
         ("bench-01:4", [("bench-01", 4)]),
         ("bench-01:auto", [("bench-01", None)]),
         ("root@bench-01:4", [("root@bench-01", 4)]),
+        ("j.doe+x_1-y@bench-01", [("j.doe+x_1-y@bench-01", None)]),
         ("[2001:DB8::7]:2", [("2001:db8::7", 2)]),
         ("me@[::1]", [("me@::1", None)]),
         ("192.0.2.7:3", [("192.0.2.7", 3)]),
@@ -76,6 +77,13 @@ def test_a_malformed_list_says_what_is_wrong(text: str, why: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_hosts(text)
     assert why in str(caught.value)
+
+
+@pytest.mark.parametrize("char", ";$`|&<>()'\"\\!~*?^=")
+@pytest.mark.parametrize("place", ["x{}@b", "{}x@b", "x@b{}", "b{}c"])
+def test_characters_of_a_shell_are_refused(char: str, place: str) -> None:
+    with pytest.raises(UsageError, match="give HOST or HOST:PROCESSES"):
+        parse_hosts(place.format(char))
 
 
 @pytest.mark.fuzz
