@@ -5,7 +5,6 @@ Format: https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/
 
 from __future__ import annotations
 
-import http.client
 import time
 from collections.abc import Callable, Iterator, Mapping
 from queue import SimpleQueue
@@ -13,12 +12,17 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
+import requests
+
 from ssbench import __version__
 from ssbench.cli.live_json import StateObserver
-from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.errors import AuthError, SsbenchError, UsageError
 from ssbench.core.text import plural, printable
+from ssbench.storage.authhttp import BoundedSession, reason_of
+from ssbench.storage.httpresponse import masked
+from ssbench.storage.options import HttpSettings
 
-_TIMEOUT_S = 5.0
+_TIMEOUT_S = 5.0  #: of connecting, and of what follows
 _MOST_WAITING = 60  #: states; a minute's
 _MOST_SHOWN = 200  #: characters of a response
 _FIELDS = (
@@ -56,8 +60,8 @@ class Influx(StateObserver):
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(clock, wall_clock)
-        self._parts = urlsplit(url)
-        self._shown = f"{self._parts.scheme}://{self._parts.netloc}{self._parts.path}"
+        self._url = url
+        self._shown = urlsplit(url)._replace(query="", fragment="").geturl()
         self._tags = f",scenario={_tag(scenario)}" if _tag(scenario) else ""
         self._headers = {
             "Content-Type": "text/plain; charset=utf-8",
@@ -69,13 +73,14 @@ class Influx(StateObserver):
             self._headers["Authorization"] = f"Token {token}"
         self._token = token
         self._tell = tell
-        self._connection = self._connect()
+        self._session = BoundedSession(HttpSettings(), timeouts_s=(_TIMEOUT_S, _TIMEOUT_S))
         self._given = 0  # states, and the marks of the start and the end
         self._written = 0
         self._fault = "too slow"
         try:
             self._post(self._mark("begin"))
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, AuthError) as error:
+            self._session.close()
             raise SsbenchError(f"--influx {self._shown}: {_reason(error)}") from error
         self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
         self._thread = Thread(target=self._write_all, name="ssbench-influx", daemon=True)
@@ -113,36 +118,22 @@ class Influx(StateObserver):
             try:
                 try:
                     self._post(lines)
-                except (http.client.RemoteDisconnected, ConnectionError):
+                except requests.Timeout:
+                    raise
+                except requests.ConnectionError:
                     self._post(lines)  # it had closed the idle connection; same times: same points
-            except (OSError, http.client.HTTPException) as error:
+            except (OSError, AuthError) as error:
                 self._fault = _reason(error)
             else:
                 self._written += 1
-        self._connection.close()
-
-    def _connect(self) -> http.client.HTTPConnection:
-        host, port = self._parts.hostname or "", self._parts.port
-        if self._parts.scheme == "https":
-            return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S)
-        return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+        self._session.close()
 
     def _post(self, lines: bytes) -> None:
-        path = self._parts.path + (f"?{self._parts.query}" if self._parts.query else "")
-        try:
-            self._connection.request("POST", path, lines, self._headers)
-            response = self._connection.getresponse()
-            body = response.read(_MOST_SHOWN)
-        except (OSError, http.client.HTTPException):
-            self._connection.close()
-            raise
-        if response.read(1) or response.status >= 300:
-            self._connection.close()  # the rest of the response is not needed
-        if response.status >= 300:
-            said = printable(body.decode("utf-8", "replace").strip())
-            if self._token:
-                said = said.replace(self._token, "...")
-            raise _RefusedError(f"HTTP {response.status} {printable(response.reason)}: {said}")
+        response = self._session.post(self._url, lines, headers=self._headers)
+        if response.status_code >= 300:
+            said = printable(response.content[:_MOST_SHOWN].decode("utf-8", "replace").strip())
+            text = f"HTTP {response.status_code} {printable(response.reason)}: {said}"
+            raise _RefusedError(masked(text, self._token or ""))
 
 
 class _RefusedError(OSError):
@@ -152,8 +143,11 @@ class _RefusedError(OSError):
 def _reason(error: Exception) -> str:
     if isinstance(error, _RefusedError):
         return str(error).removesuffix(": ")
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return f"can't be reached: {text}"
+    if isinstance(error, AuthError):
+        return "a response that is too long, or can't be decoded"
+    if isinstance(error, requests.Timeout):
+        return f"no connection or no complete response within {2 * _TIMEOUT_S:g} s"
+    return f"can't be reached: {reason_of(error)}"
 
 
 def _lines(state: Mapping[str, Any], tags: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""HTTP for logins: requests to one host only, limits, and short descriptions of failures.
+"""HTTP to services (logins, --influx): one deadline, limits, short descriptions of failures.
 
 requests limits only the time between two bytes, and reads a body of any size into memory. A server
 that sends very slowly, or without end, would block the master forever: total time and bytes are
@@ -252,6 +252,7 @@ class BoundedAdapter(HTTPAdapter):
             response = super().send(request, *args, **{**kwargs, "stream": True})
             response._content = _read(response)
         except (requests.RequestException, HTTPError, HTTPException, OSError) as error:
+            self.close()
             if sockets.expired or isinstance(error, TimeoutError | ReadTimeoutError):
                 raise requests.Timeout(_LATE) from error
             if isinstance(error, requests.RequestException):
@@ -275,11 +276,16 @@ class _OpenSockets:
         self.expired = False
         self._socks: list[socket.socket] = []
 
-    def add(self, sock: socket.socket) -> None:
+    def add(self, sock: socket.socket, replaced: socket.socket | None) -> socket.socket:
+        """Note a connection in place of an earlier one; returns what to give as ``replaced``."""
         # A duplicate, since TLS detaches the original. Shutting it down shuts the connection down.
-        self._socks.append(sock.dup())
+        found = sock.dup()
+        self._socks = [*(each for each in self._socks if each is not replaced), found]
+        if replaced is not None:
+            replaced.close()
         if self.expired:
             self.shut_down()
+        return found
 
     def shut_down(self) -> None:
         self.expired = True
@@ -328,11 +334,12 @@ class _Connection(HTTPConnection):
 
     def __init__(self, sockets: _OpenSockets, host: str, *args: Any, **kwargs: Any) -> None:
         self._sockets = sockets
+        self._noted: socket.socket | None = None
         super().__init__(host.replace("%25", "%"), *args, **kwargs)  # as in parse_storage_url
 
     def _new_conn(self) -> socket.socket:
         sock = super()._new_conn()
-        self._sockets.add(sock)
+        self._noted = self._sockets.add(sock, self._noted)
         return sock
 
 

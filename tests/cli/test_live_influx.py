@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from ssbench.cli import live_influx
 from ssbench.cli.live_influx import Influx
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.option import influx_url
 from tests.cli.shell import Shell
 from tests.cli.test_live_json import STATE, Clock
+from tests.fakes.scripted_server import Script, ScriptedServer
+from tests.fakes.served_pool import dripping, silent_after
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -158,8 +161,28 @@ def test_refused_states_are_told_without_the_token(server: Server) -> None:
         run_of(influx, clock, 1)
     assert told == [
         f"--influx http://127.0.0.1:{server.server_port}/api/v2/write: 3 states of 3 were not"
-        " written: HTTP 503 Service Unavailable: no: ...\\x1b"
+        " written: HTTP 503 Service Unavailable: no: ***"
     ]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        dripping(b"HTTP/1.1 204 No Content\r\nX: ", b"x"),
+        dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x"),
+        silent_after(b""),
+    ],
+)
+def test_a_server_that_does_not_end_its_response_ends_the_run_before_it_begins(
+    script: Script, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_influx, "_TIMEOUT_S", 0.2)
+    with ScriptedServer(script) as server:
+        said = shell.run("-q", "-R", "--influx", f"http://127.0.0.1:{server.port}/write?db=x")
+    assert (said.status, said.out) == (1, "")
+    assert said.err.endswith("write: no connection or no complete response within 0.4 s\n")
+    assert not shell.results.exists()
 
 
 def test_a_server_that_refuses_the_first_points_ends_the_run_before_it_begins(

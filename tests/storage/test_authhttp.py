@@ -23,6 +23,7 @@ from ssbench.storage.authhttp import (
     same_host,
 )
 from ssbench.storage.options import HttpSettings
+from tests.descriptors import open_descriptors
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
 from tests.fakes.served_pool import CHUNKED, START, dripping, endless, silent_after
 
@@ -146,6 +147,20 @@ def test_a_closed_session_leaves_no_connection_open() -> None:
         session.close()
         server.wait_closed()
     assert ended == [True]
+
+
+def test_a_session_used_for_long_holds_one_connection() -> None:
+    """As --influx has it: each connection has a second descriptor, for the deadline."""
+    with (
+        ScriptedServer(answering(ok(b"x", b"Connection: close"))) as server,
+        BoundedSession(HttpSettings()) as session,
+    ):
+        counts = []
+        for done in range(1, 9):
+            session.request("GET", f"http://127.0.0.1:{server.port}/")
+            server.wait_closed(done)
+            counts.append(len(open_descriptors()))
+    assert max(counts) <= counts[0] + 1
 
 
 @pytest.mark.parametrize("size", [0, 5, MAX_RESPONSE])
