@@ -222,6 +222,12 @@ def test_a_browser_opens_a_report_and_compares_ticked_runs(
         for width in (400, 1000):
             driver.set_window_size(width, 900)
             assert chromium.run("return document.documentElement.scrollWidth - innerWidth") <= 0
+        driver.set_window_size(1920, 900)
+        longer = "document.querySelector('td.file').append('long_name_'.repeat(15));"
+        chromium.run(longer)
+        table = "document.querySelector('.scroll')"
+        cut = chromium.run(f"return {table}.scrollWidth - {table}.clientWidth")
+        assert cut <= 0, "a remark is cut"
         operations = (
             "return [...document.querySelectorAll('tr:has(input[type=checkbox])')]"
             ".map(row => Number(row.children[4].textContent.replaceAll(',', '')))"
