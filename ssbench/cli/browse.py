@@ -39,7 +39,6 @@ def browse(ns: argparse.Namespace) -> ExitStatus:
     with Signals(stop, hold=True):
         server = WebServer(ns.web, site)
         try:
-            site.token = server.token
             tell(f"{ns.folder} is shown at {server.url} until Ctrl-C")
             while not stop.requested:
                 sleep(0.1)
@@ -53,7 +52,6 @@ class BrowseSite:
     ``/compare?name=FILE&name=FILE``."""
 
     def __init__(self, folder: ResultsFolder) -> None:
-        self.token = ""  #: that links need; "": none  # nosec B105 # none yet
         self._folder = folder
 
     def get(self, path: str, query: Query) -> Page | None:
@@ -85,7 +83,6 @@ class BrowseSite:
                 fault="",
                 nonce=nonce,
                 folder=printable(self._folder.path),
-                token=self.token,
                 rows=[_row(each) for each in files],
                 sort=[_sort_values(each) for each in files],
                 is_reading=is_reading,

@@ -352,7 +352,7 @@ _RESULT_FILES = (
         "INFLUX_TOKEN is the token", metavar="URL"),
     row("--web", "web", web_address, _RESULTS,
         "also show the run as a page at this address, with a button that stops it, and then its "
-        "report until Ctrl-C; other addresses than 127.0.0.1 need the token of the URL that is "
+        "report until Ctrl-C; it needs the token of the URL that is "
         "printed [default without ADDR:PORT: 127.0.0.1 and a free port]", metavar="ADDR:PORT",
         const=(LOOPBACK, 0)),
 )
@@ -474,8 +474,8 @@ REPORT_SCENARIO = (
 BROWSE = (
     row("", "folder", str, "", "a folder of stat files", metavar="DIR", required=True, file="d"),
     row("--web", "web", web_address, "",
-        "serve the page at this address; other addresses than 127.0.0.1 need the token of the URL "
-        "that is printed [default: 127.0.0.1 and a free port]", metavar="ADDR:PORT",
+        "serve the page at this address; it needs the token of the URL that is printed [default: "
+        "127.0.0.1 and a free port]", metavar="ADDR:PORT",
         default=(LOOPBACK, 0), brief="serve the page at this address"),
 )
 COMPARE = (

@@ -1,8 +1,8 @@
 """A small web server in threads of its own: for ``--web`` and ``browse``.
 
-Requests must carry the token, if there is one, and name this host in their Host header: a page of
-another site, whose name was made to lead here, reads nothing. One that posts here blindly has
-another Origin.
+Requests must carry the token, which the printed URL has and then a cookie: another user of this
+host can connect, too. And they must name this host in their Host header: a page of another site,
+whose name was made to lead here, reads nothing. One that posts here blindly has another Origin.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ class WebServer:
             ) from error
         self.site = site
         self.streams = BoundedSemaphore(_MAX_STREAMS)
-        self.token = "" if is_local else secrets.token_urlsafe(16)  #: "": none is needed
-        #: None: any IP address, and this host's name in any domain; these need the token.
+        self.token = secrets.token_urlsafe(16)
+        #: None: any IP address, and this host's name in any domain.
         self._names = {name, "localhost"} if is_local else None
         shown = socket.gethostname() if ip.is_unspecified else name
-        self.url = f"http://{shown}:{self._server.server_address[1]}/"
-        if self.token:
-            self.url += f"?token={self.token}"
+        port = self._server.server_address[1]
+        self.cookie = f"ssbench-{port}"  # browsers send cookies of a host to all of its ports
+        self.url = f"http://{shown}:{port}/?token={self.token}"
         Thread(target=self._server.serve_forever, name="ssbench-web", daemon=True).start()
 
     def __repr__(self) -> str:
@@ -171,8 +171,13 @@ class _Handler(BaseHTTPRequestHandler):
         return path, parse_qs(query)
 
     def _is_allowed(self, query: Query) -> bool:
-        token = query.get("token", [""])[-1]
-        allowed = self.server.web.allows(self.headers.get("Host", ""), token)
+        web = self.server.web
+        self._given = query.get("token", [""])[-1]
+        cookies = dict(
+            pair.strip().partition("=")[::2] for pair in self.headers.get("Cookie", "").split(";")
+        )
+        token = self._given or cookies.get(web.cookie, "")
+        allowed = web.allows(self.headers.get("Host", ""), token)
         if not allowed:
             self.send_error(403, "Wrong host or token")
         return allowed
@@ -196,6 +201,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         self.send_header("Referrer-Policy", "no-referrer")  # the address has the token
         self.send_header("X-Content-Type-Options", "nosniff")
+        if self._given:
+            cookie = f"{self.server.web.cookie}={self._given}"
+            self.send_header("Set-Cookie", f"{cookie}; Path=/; HttpOnly; SameSite=Strict")
 
     def _stream(self, events: Iterator[str]) -> None:
         streams = self.server.web.streams

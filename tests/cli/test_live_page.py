@@ -39,7 +39,10 @@ class Served:
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> HTTPResponse:
         connection = HTTPConnection("127.0.0.1", self.url.port or 0, timeout=10)
-        connection.request(method, path, headers={"Host": self.host, **headers})
+        _, _, token = self.url.query.partition("=")
+        cookie = f"theme=dark; ssbench-{self.url.port}={token}"
+        headers = {"Host": self.host, "Cookie": cookie, **headers}
+        connection.request(method, path, headers=headers)
         return connection.getresponse()
 
     def status(self, path: str, method: str = "GET", **headers: str) -> int:
@@ -152,38 +155,49 @@ def test_only_the_page_itself_stops_the_run_and_once(served: Served) -> None:
     assert reasons == ["stopped on the web page"], "a second call would end the run at once"
 
 
-def test_elsewhere_than_on_loopback_the_token_is_needed() -> None:
-    served = Served("0.0.0.0")
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
+def test_the_token_of_the_printed_url_is_needed_and_then_its_cookie(address: str) -> None:
+    served = Served(address)
     query = served.url.query
     assert query.startswith("token=")
     assert len(query) > 20
     assert query not in repr(served.page)
     served.host = f"127.0.0.1:{served.url.port}"
-    for path in ("/", "/events", "/report"):
-        assert served.status(path) == 403
-        assert served.status(f"{path}?token=") == 403
-        assert served.status(f"{path}?{query}x") == 403
     origin = f"http://{served.host}"
-    assert served.status("/stop", "POST", Origin=origin) == 403
+    for cookie in ("", "ssbench=x", f"ssbench-{served.url.port}=", f"ssbench-{served.url.port}=x"):
+        for path in ("/", "/events", "/report"):
+            assert served.status(path, Cookie=cookie) == 403
+            assert served.status(f"{path}?token=", Cookie=cookie) == 403
+            assert served.status(f"{path}?{query}x", Cookie=cookie) == 403
+        assert served.status("/stop", "POST", Origin=origin, Cookie=cookie) == 403
     assert served.status(f"/?{query}", Host=f"evil.example:{served.url.port}") == 403
-    assert served.status(f"/?{query}") == 200
+    with served.ask(f"/?{query}", Cookie="") as first:
+        assert first.status == 200
+        cookie, *attributes = (first.getheader("Set-Cookie") or "").split("; ")
+        assert {*attributes} == {"Path=/", "HttpOnly", "SameSite=Strict"}
+    assert served.status("/", Cookie=cookie) == 200
+    assert served.status("/stop", "POST", Origin=origin, Cookie=cookie) == 204
+    served.page.close()
+
+
+def test_a_page_for_other_hosts_has_any_name_of_this_host() -> None:
+    served = Served("0.0.0.0")
     short = socket.gethostname().partition(".")[0]
     for name in (short, f"{short}.example.com:80", "192.0.2.1", "[2001:db8::1]:8080"):
-        assert served.status(f"/?{query}", Host=name) == 200
-    assert served.status(f"/stop?{query}", "POST", Origin=origin) == 204
+        assert served.status("/", Host=name) == 200
     served.page.close()
 
 
 @pytest.mark.program("ipv6")
-def test_loopback_of_ipv6_needs_no_token_and_only_its_own_name() -> None:
+def test_loopback_of_ipv6_has_only_its_own_name() -> None:
     page = LivePage(("::1", 0), Stop())
     url = urlsplit(page.url)
     try:
-        assert (url.hostname, url.query) == ("::1", "")
+        assert url.hostname == "::1"
         found = {}
         for host in (url.netloc, "localhost:1", "127.0.0.1", "[::2]", "evil.example"):
             connection = HTTPConnection("::1", url.port or 0, timeout=10)
-            connection.request("GET", "/", headers={"Host": host})
+            connection.request("GET", f"/?{url.query}", headers={"Host": host})
             with connection.getresponse() as response:
                 found[host] = response.status
     finally:
@@ -262,7 +276,9 @@ def test_an_idle_page_gets_a_sign_of_life(served: Served, monkeypatch: pytest.Mo
 
 def test_a_page_is_told_nothing_while_nothing_changes(served: Served) -> None:
     with socket.create_connection(("127.0.0.1", served.url.port or 0), timeout=20) as client:
-        client.sendall(f"GET /events HTTP/1.1\r\nHost: {served.host}\r\n\r\n".encode())
+        client.sendall(
+            f"GET /events?{served.url.query} HTTP/1.1\r\nHost: {served.host}\r\n\r\n".encode()
+        )
         received = b""
         while b"data: " not in received or not received.endswith(b"\n\n"):
             received += client.recv(65536)

@@ -16,11 +16,11 @@ def test_a_run_is_watched_and_stopped_on_its_page(commands: Commands) -> None:
     port = held_port()
     options = ["--noop", "-r", 600, "--think-time", 0.01, "--web", "0", "--metrics-port", port]
     started = commands.start_run("-f", path, *options)
-    shown = re.compile(r"The run is shown at (http://127\.0\.0\.1:\d+/)\n")
+    shown = re.compile(r"The run is shown at (http://127\.0\.0\.1:\d+/)(\?token=\S+)\n")
     until("the page's address", lambda: shown.search(started.talk()))  # and the end of its line
-    (url,) = shown.findall(started.talk())
+    ((url, token),) = shown.findall(started.talk())
     seen = {}
-    with urllib.request.urlopen(f"{url}events", timeout=60) as events:
+    with urllib.request.urlopen(f"{url}events{token}", timeout=60) as events:
         for line in events:
             if not line.startswith(b"data: "):
                 continue
@@ -31,11 +31,11 @@ def test_a_run_is_watched_and_stopped_on_its_page(commands: Commands) -> None:
     assert progress["operations"][0]["name"] == "READ"
     assert [row["state"] for row in progress["workers_seen"]] == ["running"] * 2
     origin = {"Origin": f"http://{urlsplit(url).netloc}"}
-    request = urllib.request.Request(f"{url}stop", method="POST", headers=origin)
+    request = urllib.request.Request(f"{url}stop{token}", method="POST", headers=origin)
     with urllib.request.urlopen(request, timeout=60) as response:
         assert response.status == 204
     started.wait_for("Its report is shown at ")
-    with urllib.request.urlopen(f"{url}report", timeout=60) as response:
+    with urllib.request.urlopen(f"{url}report{token}", timeout=60) as response:
         assert "Throughput" in response.read().decode()
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
         metrics = response.read().decode()
