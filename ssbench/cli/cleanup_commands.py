@@ -85,6 +85,7 @@ def open_client(
                 getattr(ns, "concurrency", CONCURRENCY),
                 renew=store.renew,
                 stopping=lambda: stop.requested,
+                listed_max=settings.listed_max,
             )
             yield client, progress
         finally:
@@ -130,7 +131,9 @@ def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) ->
         if something is left or the user declined, INTERRUPTED if the user stopped it.
     :raises SsbenchError: the account can't be listed.
     """
-    planned = cleanup.plan(cleaner.client, base, policy, unmarked=cleaner.unmarked)
+    planned = cleanup.plan(
+        cleaner.client, base, policy, cleaner.observers[0].wait_for, unmarked=cleaner.unmarked
+    )
     entries = planned.entries
     counted = cleanup.count(cleaner.client, entries)
     if cleaner.client.stopping():
@@ -197,7 +200,9 @@ def delete_orphans(
 
     :raises SsbenchError: a container can't be listed.
     """
-    found = resume.find(cleaner.client, orphans, use_existing=use_existing)
+    found = resume.find(
+        cleaner.client, orphans, cleaner.observers[0].wait_for, use_existing=use_existing
+    )
     if cleaner.client.stopping():
         return ExitStatus.INTERRUPTED
     searched_all = ExitStatus.FAILED if found.unmarked.count else ExitStatus.OK

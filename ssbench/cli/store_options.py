@@ -11,6 +11,7 @@ from ssbench.cli.parser import row
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
+from ssbench.core.settings import LISTED_MAX
 from ssbench.storage.options import StoreOptions, check_http_url, parse_storage_options
 from ssbench.storage.registry import ROWS, options_of, row_of
 
@@ -31,6 +32,9 @@ STORE_OPTIONS: tuple[Option, ...] = (
         "longest wait for a connection", default=10.0),
     row("--network-timeout", "network_timeout", types.seconds, "store",
         "idle timeout of a connection", default=20.0),
+    row("--max-listed", "max_listed", types.count, "store",
+        "entries of a container's or the account's listing; one with more is taken to be endless",
+        default=LISTED_MAX),
     *dict.fromkeys(
         replace(option, of_store=True) for options in _OWN.values() for option in options
     ),
@@ -69,6 +73,7 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
         environ,
         ns.connect_timeout,
         ns.network_timeout,
+        ns.max_listed,
         site={
             name: each.value for name, each in ns.site.items() if name in given and each.from_file
         },

@@ -14,6 +14,8 @@ from ssbench.core.model import LargeObject, SizeClass
 
 T = TypeVar("T")
 
+LISTED_MAX = 200_000_000  #: hours of requests; memory is that of a page
+
 
 class Credentials(Hiding, frozen=True):
     """Access to a store, as workers may hold it: a token, a signing key, never the password.
@@ -63,6 +65,7 @@ class StorageSettings(Hiding, frozen=True):
     #: Those that are valid, the newest last. Before the last but one expire, the last arrive: a
     #: driver that signs by time needs both.
     credentials: tuple[Credentials, ...] = ()
+    listed_max: int = LISTED_MAX  #: entries of one listing; beyond these it might never end
 
     @property
     def url_count(self) -> int:

@@ -37,11 +37,13 @@ def plan(
     client: RetryingClient,
     base: str,
     policy: str | None = None,
+    show: Callable[[str], None] = lambda text: None,
     *,
     unmarked: bool = False,
 ) -> CleanupPlan:
     """Find the containers to delete.
 
+    :param show: called with what is done, after each page.
     :param policy, unmarked: as in ``core.naming.why_not_ours``.
     :raises SsbenchError: the account can't be listed.
     """
@@ -62,8 +64,10 @@ def plan(
         else:
             reasons[name] = reason
 
-    planned = CleanupPlan()
+    planned, read = CleanupPlan(), 0
     for page in list_containers(client, base, page_size(limits)):
+        read += len(page)
+        show(f"Listing the containers: {read:,} so far")
         reasons.clear()
         for_each(client, classify, [e.name for e in page if e.name.startswith(f"{base}_")])
         for entry in page:
@@ -72,6 +76,7 @@ def plan(
                 planned.kept.setdefault(reason, KeptContainers()).add(entry.name)
             elif entry.name in reasons:
                 planned.entries.append(entry)
+    show("")
     return planned
 
 

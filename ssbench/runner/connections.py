@@ -85,6 +85,7 @@ def reach_store(
         options.driver,
         connect_timeout_s=options.connect_timeout_s,
         network_timeout_s=options.network_timeout_s,
+        listed_max=options.listed_max,
         store=access.settings,
         credentials=(access.credentials,),
     )

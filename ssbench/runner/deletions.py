@@ -17,7 +17,7 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
 from ssbench.runner.listings import PAGE, page_size
-from ssbench.storage.base import OpenUpload, UploadAdmin
+from ssbench.storage.base import OpenUpload, UploadAdmin, check_listed
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Names per bulk delete. Swift accepts 10,000, but deletes two at a time within a request: smaller
@@ -287,9 +287,11 @@ def open_uploads(client: RetryingClient, container: str) -> Iterator[OpenUpload]
     :raises SsbenchError: they can't be listed, or the listing might never end.
     """
     storage = client.storage
-    after = ""
+    after, read = "", 0
     if isinstance(storage, UploadAdmin):
         while page := client.call(storage.open_uploads, container, after):
+            read += len(page)
+            check_listed(read, client.listed_max, f"open uploads of {printable(container)}")
             yield from page
             if page[-1].name <= after:
                 raise SsbenchError("the store's listing of open uploads is not in order")

@@ -9,8 +9,9 @@ from typing import Protocol, TypeVar
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, outcome_of
+from ssbench.core.settings import LISTED_MAX
 from ssbench.core.text import printable
-from ssbench.storage.base import ContainerEntry, ObjectEntry, StoreLimits
+from ssbench.storage.base import ContainerEntry, ObjectEntry, StoreLimits, check_listed
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Maximum entries per listing page, which bounds the memory of a page.
@@ -49,7 +50,7 @@ def list_containers(
             return []
         return client.call(client.storage.list_containers, f"{base}_", marker, limit)
 
-    return pages(page_after)
+    return pages(page_after, "", client.listed_max, "the containers")
 
 
 def list_objects(
@@ -69,20 +70,27 @@ def list_objects(
         return client.call(client.storage.list_objects, container, marker, limit)
 
     # No object is named by the prefix alone, and all names with it follow in the listing.
-    for page in pages(page_after, marker or prefix):
+    for page in pages(page_after, marker or prefix, client.listed_max, printable(container)):
         found = [entry for entry in page if entry.name.startswith(prefix)]
         yield found
         if len(found) < len(page):
             break
 
 
-def pages(page_after: Callable[[str], list[Entry]], marker: str = "") -> Iterator[list[Entry]]:
+def pages(
+    page_after: Callable[[str], list[Entry]],
+    marker: str = "",
+    most: int = LISTED_MAX,
+    what: str = "",
+) -> Iterator[list[Entry]]:
     """The pages of a listing after the marker, to its end.
 
     :param page_after: fetches the page after a marker.
+    :param most: entries; ``what``: whose they are, for messages.
     :raises SsbenchError: the names are not in ascending order (Swift sorts by the bytes in
-        UTF-8): such a listing might never end.
+        UTF-8), or there are more: such a listing might never end.
     """
+    read = 0
     # A short page may be followed by another (sharded listings): only an empty one is the end.
     while page := page_after(marker):
         for entry in page:
@@ -92,6 +100,8 @@ def pages(page_after: Callable[[str], list[Entry]], marker: str = "") -> Iterato
                     f' "{printable(marker)}"'
                 )
             marker = entry.name
+        read += len(page)
+        check_listed(read, most, what)
         yield page
 
 

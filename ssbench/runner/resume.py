@@ -18,6 +18,7 @@ from msgspec import Struct, field
 
 from ssbench.core.errors import StorageError
 from ssbench.core.naming import why_not_ours
+from ssbench.core.text import plural, printable
 from ssbench.runner.deletions import (
     CleanupResult,
     Deletions,
@@ -60,12 +61,14 @@ class SearchResult(Struct):
 def find(
     client: RetryingClient,
     orphans: OrphanedObjects,
+    show: Callable[[str], None] = lambda text: None,
     *,
     use_existing: bool = False,
 ) -> SearchResult:
     """Search the run's containers, and note in ``orphans`` what they list. Ends early once the
     client is stopping.
 
+    :param show: called with what is done, after each page.
     :param use_existing: also search containers without our mark.
     :raises SsbenchError: a container can't be listed.
     """
@@ -79,16 +82,19 @@ def find(
             if not marked or reason is not None or client.stopping():
                 found.unmarked.add(container)
                 return
-            listed = _listed(client, orphans, container, limit)
+            listed = 0
+            for page in _listed(client, orphans, container, limit):
+                listed += len(page)
+                show(f"Listing {printable(container)}: {plural(listed, 'object')} of the run")
             uploads = open_uploads(client, container) if orphans.in_parts else ()
-            ours = sum(orphans.has_upload(container, each) for each in uploads)
-            found.containers[container] = sum(map(len, listed))
-            found.uploads += ours
+            found.uploads += sum(orphans.has_upload(container, each) for each in uploads)
+            found.containers[container] = listed
         except StorageError as error:
             if error.status != 404:  # 404: it does not exist, or no longer
                 raise
 
     for_each(client, search, _containers_there(client, orphans, limit))
+    show("")
     found.unlisted = sum(1 for _ in _unlisted(orphans, found))
     return found
 

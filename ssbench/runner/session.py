@@ -148,7 +148,7 @@ class Session:
         try:
             yield RetryingClient(
                 storage, concurrency, retries=self.config.retries, renew=store.renew,
-                stopping=lambda: stoppable and self.stop.requested,
+                stopping=lambda: stoppable and self.stop.requested, listed_max=settings.listed_max,
             )  # fmt: skip
         finally:
             storage.close()

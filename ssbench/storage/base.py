@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ssbench.core import operations
 from ssbench.core.errors import StorageError
-from ssbench.core.model import Job, Timing
+from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.settings import Credentials
 
 #: ``action(job, deadline_ns)`` performs the job. The deadline is a perf_counter_ns time (0: none).
@@ -238,6 +238,16 @@ def order_fault(names: Sequence[str] | Sequence[bytes], prefix: str | bytes) -> 
     if all(map(lt, names, names[1:])):
         return ""
     return "names that are not in order, or there twice"
+
+
+def check_listed(read: int, most: int, what: str) -> None:
+    """:raises StorageError: OVERLONG: more entries than this were read of a listing."""
+    if read > most:
+        raise StorageError(
+            ErrorKind.OVERLONG,
+            f"{what}: the listing has no end after {read:,} entries: if there are more than"
+            f" {most:,}, raise --max-listed",
+        )
 
 
 def unless_missing(request: Callable[[str], _T], container: str) -> _T | None:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option
+from ssbench.core.settings import LISTED_MAX
 from ssbench.core.text import printable
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class StoreOptions(Hiding, frozen=True):
     environ: Mapping[str, str] = {}
     connect_timeout_s: float = 10.0
     network_timeout_s: float = 20.0
+    listed_max: int = LISTED_MAX
     remote_workers: bool = False  #: workers may run on other hosts than the master
     measures: bool = True  #: a run follows; otherwise notes on what it measures are left out
     site: Mapping[str, Any] = {}

@@ -16,7 +16,7 @@ from gevent.lock import BoundedSemaphore
 from ssbench.core.errors import StorageError, outcome_of
 from ssbench.core.model import ErrorKind
 from ssbench.core.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIED_KINDS, RETRIED_STATUSES
-from ssbench.core.settings import Credentials
+from ssbench.core.settings import LISTED_MAX, Credentials
 from ssbench.storage.base import StoreAdmin
 
 RENEWALS = 3  #: of the credentials, per request
@@ -36,6 +36,7 @@ class RetryingClient:
         rejection is an error like any other.
     :param stopping: once true, failed requests are not retried.
     :param sleep: waits between attempts.
+    :param listed_max: as of StorageSettings.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class RetryingClient:
         renew: Renew | None = None,
         stopping: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], object] = gevent.sleep,
+        listed_max: int = LISTED_MAX,
     ) -> None:
+        self.listed_max = listed_max
         self.storage = storage
         self._retries = retries
         self._renew = renew

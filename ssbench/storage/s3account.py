@@ -14,6 +14,7 @@ from msgspec import Struct
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.settings import Credentials, StorageSettings, typed
+from ssbench.core.text import printable
 from ssbench.storage.base import OpenUpload
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import UnsignedRequest
@@ -38,6 +39,7 @@ from ssbench.storage.sites import StorageUrl, open_pools, parse_storage_url, quo
 from ssbench.storage.verify import hash_of
 
 _UPLOADS_PAGE = 1000  #: open uploads of a listing page: S3's maximum
+_UPLOADS_HELD = 100_000  #: open uploads of one object
 
 
 class S3Settings(Struct, frozen=True):
@@ -217,6 +219,12 @@ class S3Client(HttpClient):
             if found and page and page[-1] == found[-1]:
                 raise malformed("a listing that goes on after its marker", timing)
             found += page
+            if len(found) > _UPLOADS_HELD:
+                raise StorageError(
+                    ErrorKind.OVERLONG,
+                    f"{printable(found[-1].name)}: more than {_UPLOADS_HELD:,} open uploads of one"
+                    " object: abort them with other tools",
+                )
             if not page or not is_truncated(listing):
                 return found
             # Of the last name there may be more. The next call's marker is a name alone, since an

@@ -6,20 +6,23 @@ leave out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from heapq import nsmallest
 from time import time
 from urllib.parse import unquote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
 from ssbench.storage.base import (
     ContainerEntry,
     ContainerInfo,
     ObjectEntry,
     StoreLimits,
     StoreState,
+    check_listed,
     unless_missing,
 )
 from ssbench.storage.httpresponse import Collector, seconds_ahead
@@ -151,8 +154,8 @@ class S3Admin(S3Client):
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         # All of them each time: S3 orders prefixes and buckets otherwise than we their containers.
         names = self._prefixes(prefix) if self._own.bucket else self._buckets()
-        found = sorted(name for name in names if name.startswith(prefix) and name > marker)
-        return [ContainerEntry(name, 0, 0) for name in found[:limit]]
+        found = (name for name in names if name.startswith(prefix) and name > marker)
+        return [ContainerEntry(name, 0, 0) for name in nsmallest(limit, found)]
 
     def _buckets(self) -> list[str]:
         place = self.place(None)
@@ -160,25 +163,27 @@ class S3Admin(S3Client):
         names = (container_of(record.get("Name", "")) for record in listing.of("Bucket"))
         return [name for name in names if name is not None]
 
-    def _prefixes(self, prefix: str) -> list[str]:
+    def _prefixes(self, prefix: str) -> Iterator[str]:
         """The containers of the one bucket that begin with this."""
         place = self.place(None)
-        names: list[str] = []
-        tokens: set[str] = set()  #: of the pages so far
+        read, most = 0, self._settings.listed_max
+        tokens: set[int] = set()  #: of the pages so far, as hashes
         token = ""  # nosec B105 # of the first page
         while True:
             listing = self._list(place, prefix, "", _PAGE, token=token, delimiter="/")
+            read += _PAGE  # whatever it holds, it cost a request
+            check_listed(read, max(most, _PAGE), printable(self._own.bucket))
             for record in listing.of("CommonPrefixes"):
                 name = name_in(listing, record.get("Prefix", ""))
                 if not name.startswith(prefix):
                     raise malformed("a listing of the prefix that was requested")
-                names.append(name.removesuffix("/"))
+                yield name.removesuffix("/")
             token = listing.values.get("NextContinuationToken", "")
             if not is_truncated(listing) or not token:
-                return names
-            if token in tokens:
+                return
+            if hash(token) in tokens:
                 raise malformed("a listing that advances")
-            tokens.add(token)
+            tokens.add(hash(token))
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
         place = self.place(container)

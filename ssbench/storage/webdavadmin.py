@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import count
 from time import time
 
 from ssbench.core.errors import StorageError
@@ -26,6 +27,7 @@ from ssbench.storage.base import (
     ObjectEntry,
     StoreLimits,
     StoreState,
+    check_listed,
     unless_missing,
 )
 from ssbench.storage.httpconn import Upload
@@ -177,16 +179,20 @@ class WebdavAdmin(WebdavClient):
 
     # --- Listings
 
-    def _walk(self, container: str, folder: str, marker: str) -> Iterator[ObjectEntry]:
+    def _walk(
+        self, container: str, folder: str, marker: str, folders: Iterator[int] | None = None
+    ) -> Iterator[ObjectEntry]:
         """The objects in a folder and below it whose names follow the marker, in order.
 
         :param folder: relative to the container; "", or it ends with a slash.
+        :param folders: counts those that were read; many may hold no object.
         """
         if folder.count("/") > _DEPTH_MAX:
             raise StorageError(
                 ErrorKind.PROTOCOL, f"{printable(container)}: more than {_DEPTH_MAX} folders deep"
             )
-        after, more = marker, True
+        after, more, folders = marker, True, folders or count(1)
+        check_listed(next(folders), self._settings.listed_max, f"folders of {printable(container)}")
         while more:
             page = self._page(container, folder, after)
             for key, size in page.entries():
@@ -194,7 +200,7 @@ class WebdavAdmin(WebdavClient):
                     yield ObjectEntry(key, size)
                     continue
                 try:
-                    yield from self._walk(container, key, marker)
+                    yield from self._walk(container, key, marker, folders)
                 except StorageError as error:
                     if error.status != 404:  # 404: another client deleted the folder meanwhile
                         raise

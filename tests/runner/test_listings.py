@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.errors import SsbenchError
-from ssbench.runner.listings import pages
-from ssbench.storage.base import ObjectEntry
+from ssbench.core.errors import SsbenchError, StorageError
+from ssbench.runner.deletions import open_uploads
+from ssbench.runner.listings import list_containers, list_objects, pages
+from ssbench.storage.base import ObjectEntry, OpenUpload
+from ssbench.storage.retrying_client import RetryingClient
+from tests.runner.clients import client
 
 
 def paged(*names_of_pages: str) -> list[str]:
@@ -35,6 +40,50 @@ def test_an_unordered_listing_ends(script: tuple[str, ...]) -> None:
 def test_a_listing_before_its_marker_is_rejected() -> None:
     with pytest.raises(SsbenchError, match='"a" comes after "b"'):
         next(pages(lambda marker: [ObjectEntry("a", 0)], "b"))
+
+
+def endless(marker: str) -> list[ObjectEntry]:
+    """A page of a listing in good order that never ends."""
+    first = int(marker.rpartition("_")[2] or "0") + 1
+    return [ObjectEntry(f"ssbench_{number:012}", 0) for number in range(first, first + 100)]
+
+
+class EndlessStore:
+    """A store whose listings have no end."""
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ObjectEntry]:
+        return endless(marker)
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        return endless(marker)
+
+    def open_uploads(self, container: str, after: str) -> list[OpenUpload]:
+        return [OpenUpload(entry.name, "x", 0) for entry in endless(after)]
+
+    def __getattr__(self, name: str) -> Any:
+        return "greenlets" if name == "concurrency" else lambda *_: None
+
+
+@pytest.mark.parametrize(
+    ("listing", "whose"),
+    [
+        (lambda it: list_containers(it, "ssbench", 100), "the containers"),
+        (lambda it: list_objects(it, "c", 100), "c"),
+        (lambda it: ([each] for each in open_uploads(it, "c")), "open uploads of c"),
+    ],
+)
+def test_a_listing_without_end_ends_at_a_limit_that_an_option_raises(
+    listing: Callable[[RetryingClient], Iterable[list[object]]], whose: str
+) -> None:
+    pages = listing(client(EndlessStore(), listed_max=5000))
+    read: list[object] = []
+    with pytest.raises(StorageError) as caught:
+        read.extend(each for page in pages for each in page)
+    assert len(read) == 5000
+    assert str(caught.value) == (
+        f"{whose}: the listing has no end after 5,100 entries: if there are more than 5,000,"
+        " raise --max-listed"
+    )
 
 
 @given(st.lists(st.lists(st.text(max_size=3), max_size=4), max_size=6))

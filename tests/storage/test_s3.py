@@ -6,6 +6,7 @@ tests/contract and tests/e2e/test_s3.py run it against real servers.
 from __future__ import annotations
 
 import gzip
+import itertools
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -618,6 +619,22 @@ def test_a_listing_of_prefixes_with_a_repeated_token_is_refused(tokens: str) -> 
     with pytest.raises(StorageError) as caught:
         asked(lambda admin: admin.list_containers("", "", 10), *pages, bucket="b")
     assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+def test_a_listing_of_prefixes_that_advances_without_end_ends() -> None:
+    tokens = itertools.count(1)
+
+    def page(request: Request) -> bytes:
+        names = "".join(
+            f"<CommonPrefixes><Prefix>{number}/</Prefix></CommonPrefixes>" for number in range(10)
+        )
+        return listing_page(token=f"t{next(tokens)}", more=names)
+
+    with driver_on(page, kind=open_admin, bucket="b") as (admin, heard):
+        admin._settings = replace(admin._settings, listed_max=20_000)
+        with pytest.raises(StorageError, match=r"^b: .* no end after 21,000 .* --max-listed"):
+            admin.list_containers("", "", 10)
+    assert len(heard) == 21  # a page counts as a full one
 
 
 # --- Buckets

@@ -20,6 +20,7 @@ from ssbench.core.model import ErrorKind, Job, LargeObject
 from ssbench.core.operations import COPY, CREATE, ENSURE, POST, READ, REMOVE
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import StorageSettings
+from ssbench.storage import s3account
 from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload
 from ssbench.storage.registry import open_store
 from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
@@ -290,6 +291,13 @@ def test_more_open_uploads_of_a_name_than_a_page_are_all_listed() -> None:
             ("key-marker=c%2Fa&", "upload-id-marker=id2&"),
         )
     ]
+
+
+def test_uploads_of_one_name_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3account, "_UPLOADS_HELD", 5)
+    pages = [page_of("a", "a", truncated=True, first=2 * number) for number in range(3)]
+    with pytest.raises(StorageError, match=r"^a: more than 5 open uploads of one object"):
+        asked(lambda admin: admin.open_uploads("c_000000", ""), *pages)
 
 
 def test_a_store_that_ignores_the_marker_of_an_upload_is_refused() -> None:

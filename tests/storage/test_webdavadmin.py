@@ -121,6 +121,23 @@ def test_a_folder_is_listed_once_for_all_of_its_pages() -> None:
     assert [asked(limit) for limit in (1, 2, 9, 100)] == [2, 2, 2, 2]
 
 
+def test_folders_without_end_and_without_objects_end() -> None:
+    def folders(line: str, headers: dict[str, str]) -> bytes:
+        folder = line.split()[1]
+        inside = "".join(
+            f"<response><href>{folder}{name}</href><propstat><prop><resourcetype><collection/>"
+            "</resourcetype></prop><status>HTTP/1.1 200 OK</status></propstat></response>"
+            for name in (("", "a/", "b/") if folder.count("/") < 20 else ("",))
+        )
+        return answered(207, body=f'<multistatus xmlns="DAV:">{inside}</multistatus>'.encode())
+
+    with (
+        driver_on(folders, kind=WebdavAdmin, network_timeout_s=20.0, listed_max=200) as (admin, _),
+        pytest.raises(StorageError, match=r"^folders of c: .* no end after 201 .* --max-listed"),
+    ):
+        admin.list_objects("c", "", 10)
+
+
 def test_unfinished_listings_of_few_containers_are_kept() -> None:
     names = [f"c{number:02d}" for number in range(17)]
     tree = Tree(*(f"{name}/{n}" for name in names for n in range(3)))
