@@ -3,10 +3,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-NEEDS = setup.py requirements.txt pyproject.toml
+NEEDS = setup.py requirements.txt pyproject.toml $(wildcard constraints/*.txt)
 SPHINX = $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
 
-.PHONY: help demo docs screenshots test test-anywhere servers test-long faults soak scale truth bench fuzz check clean
+.PHONY: help demo docs screenshots constraints test test-anywhere servers test-long faults soak scale truth bench fuzz check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -57,6 +57,11 @@ docs: $(VENV)/.for-test ## the documents: what is made from the code, and HTML i
 screenshots: $(VENV)/.for-test ## draw docs/pictures anew; needs chromium and chromium-driver
 	$(BIN)/python docs/screenshots.py
 
+constraints: $(VENV)/.for-test ## take the newest versions of all packages, for make check and make test to try, and record them
+	$(INSTALL) '$(FOR_TEST)' --upgrade --upgrade-strategy eager
+	$(BIN)/pip freeze --exclude-editable >$(PINNED)
+	@touch $(VENV)/.for-test
+
 check: $(VENV)/.for-test ## format, lint, types, security, layers, documents
 	$(BIN)/python docs/generate.py --check
 	$(SPHINX)
@@ -74,14 +79,25 @@ clean: ## remove everything that make and the tools created here
 # By a plain path: the import hook, which is the default, costs each start of Python 10 ms of CPU.
 INSTALL = $(BIN)/pip install --quiet --config-settings editable_mode=compat --editable
 
+FOR_DEMO = .[embedded,html]
+FOR_TEST = .[clouds,embedded,html,parquet,prometheus,dev,keystone]
+
+# The versions that CI tested, for this version of Python.
+PINNED = constraints/$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt
+
+# A shell command: those versions where they can be had, else the newest.
+install_tested = { [ -e $(PINNED) ] && $(INSTALL) '$(1)' --constraint $(PINNED); } || \
+    { echo "These are the newest versions, not those that CI tested: $(PINNED) is missing or can't be had" >&2; \
+      $(INSTALL) '$(1)'; }
+
 $(VENV)/.for-demo: $(NEEDS) | $(BIN)/pip
 	@echo "Installing ssbench and a Swift into $(VENV); this takes a minute, and only once."
-	@$(INSTALL) '.[embedded,html]'
+	@$(call install_tested,$(FOR_DEMO))
 	@touch $@
 
 $(VENV)/.for-test: $(NEEDS) | $(BIN)/pip
 	@echo "Installing ssbench, a Swift, a Keystone and the tools into $(VENV), once."
-	@$(INSTALL) '.[clouds,embedded,html,parquet,prometheus,dev,keystone]'
+	@$(call install_tested,$(FOR_TEST))
 	@touch $@ $(VENV)/.for-demo
 
 $(VENV)/.for-fuzz: $(VENV)/.for-test

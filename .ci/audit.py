@@ -2,12 +2,14 @@
 
 ``python .ci/audit.py [COMMAND ...]`` runs pip-audit (or the command) over the versions that are
 installed here. Exit status 1 where it found something. Without a network, a service or an answer
-in time it says in one line that it was skipped: a check must not fail for that, nor hang.
+in time it warns in one line that nothing was audited, which ``.ci/run`` repeats as its last (by the
+file that SSBENCH_CI_WARNINGS names): a check must not fail for that, nor hang.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 LONGEST_S = 60
+NOT_AUDITED = "WARNING: pip-audit: skipped, NOTHING WAS AUDITED: no advisory service answers here"
 PIP_AUDIT = (
     sys.executable, "-m", "pip_audit", "--progress-spinner", "off", "--timeout", "5",
     "--format", "json", "--no-deps", "--disable-pip", "--requirement",
@@ -56,7 +59,7 @@ def verdict(report: str) -> tuple[int, list[str]]:
     except (ValueError, LookupError, TypeError):
         looked_at, faults = [], []
     if not looked_at:
-        return 0, ["pip-audit: skipped, no advisory service can be had here"]
+        return 0, [NOT_AUDITED]
     if faults:
         return 1, ["pip-audit: known vulnerabilities in what ssbench needs:", *faults]
     return 0, [f"pip-audit: {len(looked_at)} packages, nothing known against them"]
@@ -78,7 +81,11 @@ def main(command: Sequence[str]) -> int:
         except (OSError, subprocess.TimeoutExpired):
             report = ""
     status, lines = verdict(report)
-    print("\n".join(lines))
+    print("\n".join(lines), file=sys.stderr if lines == [NOT_AUDITED] else sys.stdout)
+    warnings = os.environ.get("SSBENCH_CI_WARNINGS")
+    if warnings and lines == [NOT_AUDITED]:
+        with open(warnings, "a") as file:
+            file.write(f"{NOT_AUDITED}\n")
     return status
 
 

@@ -131,6 +131,25 @@ def test_pods_run_without_rights(name: str) -> None:
     assert "--uid 10001 " in (DEPLOY / "docker" / "Dockerfile").read_text()
 
 
+def test_only_workers_may_connect_and_only_to_the_ports_of_the_master() -> None:
+    labels = {
+        name: job(name)["spec"]["template"]["metadata"]["labels"]
+        for name in ("ssbench-master", "ssbench-workers")
+    }
+    policies = {
+        each["metadata"]["name"]: each["spec"]
+        for each in KUBERNETES
+        if each["kind"] == "NetworkPolicy"
+    }
+    chosen = {name: spec["podSelector"]["matchLabels"] for name, spec in policies.items()}
+    assert chosen == labels, "each pod has one"
+    assert all("Ingress" in spec["policyTypes"] for spec in policies.values())
+    assert not policies["ssbench-workers"].get("ingress"), "workers do not listen"
+    (rule,) = policies["ssbench-master"]["ingress"]
+    assert rule["from"] == [{"podSelector": {"matchLabels": labels["ssbench-workers"]}}]
+    assert [port["port"] for port in rule["ports"]] == PORTS
+
+
 # Ansible, Slurm ------------------------------------------------------------------------------
 
 
