@@ -41,6 +41,9 @@ BUFFER_SIZE = 65536
 IDLE = -1  #: Connection.deadline_ns of an idle connection
 _MAX_INTERIM = 100  #: 1xx responses to one request
 CONTINUE_S = 1.0  #: how long an upload waits for 100 Continue
+#: A response that is older than its request by more than this answers another one: the kernel's
+#: times are of another clock, which is known to within this.
+_CLOCK_ERROR_NS = 20_000
 _PIECES_PER_SEND = 16  #: pieces of a large body sent by one system call
 _timing = tuple.__new__  # Timing(...) without the cost of keyword arguments
 
@@ -122,7 +125,7 @@ class Connection:
     __slots__ = (
         "_abort_cause", "_any_sent", "_arrived_ns", "_broken", "_buffer", "_early", "_in_head",
         "_interim", "_name", "_read_head", "_received", "_recv_into", "_response_started", "_send",
-        "_send_parts", "_shared", "_url", "alive", "deadline_ns", "idle_ns", "last",
+        "_send_parts", "_sent_ns", "_shared", "_url", "alive", "deadline_ns", "idle_ns", "last",
         "last_active_ns", "reusable", "stream",
     )  # fmt: skip
 
@@ -149,6 +152,7 @@ class Connection:
         self._in_head = False  #: reading the head of a response that arrived in pieces
         self._early = bytearray()  #: response bytes received during the upload
         self._interim = 0  #: 1xx responses during the upload
+        self._sent_ns = 0  #: no response to the request in flight came before this
         self._abort_cause: tuple[ErrorKind, str] | None = None
 
     def request(
@@ -169,6 +173,7 @@ class Connection:
         self.deadline_ns = deadline_ns
         self.alive = True
         self._response_started = False
+        self._sent_ns = sent_ns = perf_counter_ns() - _CLOCK_ERROR_NS
         try:
             moved = 0 if upload is None else upload.size
             try:
@@ -197,6 +202,8 @@ class Connection:
                     )
             count = self._recv_into(self._buffer)
             now = self._arrived_ns()
+            if -sent_ns < now < sent_ns and count:
+                self._check_early(self._buffer[:count])
             response = read_head(self._buffer, count)
             if response is None:
                 return self._slow_response(
@@ -322,13 +329,26 @@ class Connection:
         return True
 
     def _check_open(self) -> None:
-        """Before a long upload, check that the server hasn't closed the kept connection.
+        """Before a long upload, check that the server hasn't closed the kept connection, and has
+        sent nothing.
 
         Later, this couldn't be told from an upload that the server cut off.
         """
         self._any_sent = False
-        if self._read_early() and bytes(self._early[9:12]) in (b"", b"408"):
+        if self._read_early() or self._early:
+            self._check_early(self._early)
+
+    def _check_early(self, received: bytearray) -> None:
+        """A response was there before its request, or the connection had ended by then.
+
+        :raises Disconnected: it had, or a 408 says that it was idle for too long.
+        :raises BadResponse: the response answers another request. On a new connection there was
+            none: there it is the refusal of a proxy that is full.
+        """
+        if not received or received[9:12] == b"408":
             raise self._closed_idle()
+        if self.last is not None or received[9:10] not in (b"4", b"5"):
+            raise BadResponse("a response that was there before its request")
 
     def _closed_idle(self) -> Disconnected:
         detail = f"{self._name}: connection closed before the request"
@@ -445,6 +465,8 @@ class Connection:
                 if not count:
                     where = "in the headers" if held else "unanswered"
                     raise ConnectionClosed(ErrorKind.RESET, where)
+                if abs(now) < self._sent_ns:
+                    self._check_early(held + self._buffer[:count])
                 self._on_first_byte()
                 if now < 0:
                     now = self.stream.resolve_late(now, count)

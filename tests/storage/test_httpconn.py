@@ -11,6 +11,7 @@ from copy import deepcopy
 from functools import cache, partial
 from itertools import repeat
 from random import Random
+from threading import Event
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -90,11 +91,51 @@ def test_a_collector_gets_headers_and_body_of_every_form(form: str) -> None:
 
 def test_each_time_is_that_of_the_receive_which_brought_it() -> None:
     pieces = [b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", b"ab", b"cd"]
-    sizes, arrivals = map(len, pieces), iter((10, 20, 30))
+    later_ns = perf_counter_ns() + 10**9
+    arrivals = iter((later_ns + 10, later_ns + 20, later_ns + 30))
+    sizes = map(len, pieces)
     stream = PiecewiseStream(b"".join(pieces), sizes.__next__)
     stream.arrived_ns = arrivals.__next__  # type: ignore[method-assign]
     timing = Connection(stream, EndpointState("h:80", 0, True)).request(HEAD, None, 0, None)  # type: ignore[arg-type]
-    assert (timing.headers_ns, timing.first_byte_ns, timing.last_byte_ns) == (10, 20, 30)
+    times_ns = timing.headers_ns, timing.first_byte_ns, timing.last_byte_ns
+    assert times_ns == (later_ns + 10, later_ns + 20, later_ns + 30)
+
+
+@pytest.mark.parametrize("collector", [None, Collector()])
+@pytest.mark.parametrize("read_at_once", [20, 1000])
+def test_a_response_that_was_there_before_its_request_answers_another(
+    collector: Collector | None, read_at_once: int
+) -> None:
+    """A store that sends a response too many: the kernel's time of arrival shows it."""
+    early_ns = perf_counter_ns() - 10**6
+    for sign in (1, -1):  # negative: read late
+        stream = PiecewiseStream(ok(b"two"), lambda: read_at_once)
+        stream.arrived_ns = lambda sign=sign: sign * early_ns  # type: ignore[method-assign]
+        with pytest.raises(StorageError, match="a response that was there before its reque") as e:
+            Connection(stream, EndpointState("h:80", 0, True)).request(HEAD, None, 0, collector)  # type: ignore[arg-type]
+        assert e.value.kind is ErrorKind.PROTOCOL
+
+
+@pytest.mark.parametrize("surplus", [ok(b"two"), ok(b"two")[:20], b"x"])
+def test_a_response_that_was_there_before_a_long_upload_answers_another(surplus: bytes) -> None:
+    read, sent = Event(), Event()
+
+    def script(peer: Peer) -> None:
+        peer.hear()
+        peer.say(ok(b"one"))
+        read.wait(10)
+        peer.say(surplus)
+        sent.set()
+        peer.linger()
+
+    with serving(script) as (_, pool):
+        assert pool.request(HEAD, None).bytes_moved == 3
+        read.set()
+        sent.wait(10)
+        upload = big_upload()
+        with pytest.raises(StorageError, match="a response that was there before its request") as e:
+            pool.request(PUT % upload.size, upload)
+    assert e.value.kind is ErrorKind.PROTOCOL
 
 
 def test_no_part_of_a_response_is_older_than_its_sending() -> None:
