@@ -35,4 +35,4 @@ def test_a_process_that_a_test_starts_has_the_environment_of_the_tests() -> None
         "HYPOTHESIS_NO_PLUGINS", "OPENBLAS_NUM_THREADS", "PYTHONPYCACHEPREFIX", "PY_COLORS",
     }  # fmt: skip
     assert (zone, umask) == (["UTC", "UTC"], 0o022)
-    assert not {"config", ".config", ".aws", ".netrc"} & {*home}
+    assert not {"config", ".aws", ".netrc"} & {*home}, "browsers of other tests write .config"

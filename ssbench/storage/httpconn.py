@@ -345,9 +345,9 @@ class Connection:
         :raises BadResponse: the response answers another request. On a new connection there was
             none: there it is the refusal of a proxy that is full.
         """
-        if not received or received[9:12] == b"408":
+        if not received or bytes(received[9:12]) == b"408":
             raise self._closed_idle()
-        if self.last is not None or received[9:10] not in (b"4", b"5"):
+        if self.last is not None or bytes(received[9:10]) not in (b"4", b"5"):
             raise BadResponse("a response that was there before its request")
 
     def _closed_idle(self) -> Disconnected:

@@ -92,7 +92,7 @@ def test_on_a_terminal_the_place_is_told_once(
 
 def test_without_a_report_thresholds_are_told(run: Run) -> None:
     said = run("-R", "-q", "--threshold", "errors < 5%")
-    told = "THRESHOLDS\n  FAIL  errors < 5%  10%\n"
+    told = "THRESHOLDS\n  FAIL  errors < 5%  10 %\n"
     assert said == (0, "", told), "the run's reasons set the status"
     run.result["reasons"] = {ExitStatus.THRESHOLD_MISSED: "missed errors < 5%"}
     said = run("-q", "--threshold", "errors < 5%")
@@ -166,7 +166,7 @@ def test_the_page_of_a_run_is_served_until_ctrl_c(
         url = urlsplit(last)
         for path in ("/", "/report"):
             with closing(HTTPConnection("127.0.0.1", url.port or 0, timeout=60)) as connection:
-                connection.request("GET", path, headers={"Host": url.netloc})
+                connection.request("GET", f"{path}?{url.query}", headers={"Host": url.netloc})
                 statuses.append(connection.getresponse().status)
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -427,12 +427,16 @@ class ResultGroup:
     def responses_ns(self) -> Ints | None:
         """Response times, from due to last byte: NONE_NS for a row that has no due time.
 
+        At least the service time: what seems to have started before it was due did so by the error
+        of the worker's clock.
+
         None if no row of the results has one: in a closed loop.
         """
         if not self._results.has_due_times:
             return None
         dues = self.column("due_ns")
-        return np.where(dues == NONE_NS, NONE_NS, self.ends_ns - dues)
+        services = np.maximum(self.column("last_byte_ns"), 0)
+        return np.where(dues == NONE_NS, NONE_NS, np.maximum(self.ends_ns - dues, services))
 
     @cached_property
     def extents_ns(self) -> tuple[Ints, Ints]:
