@@ -86,6 +86,7 @@ def open_client(
                 renew=store.renew,
                 stopping=lambda: stop.requested,
                 listed_max=settings.listed_max,
+                credentials=settings.newest,
             )
             yield client, progress
         finally:

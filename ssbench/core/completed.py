@@ -13,6 +13,7 @@ from operator import sub
 from typing import Any
 
 from ssbench.core.columns import PackedColumn, pack_column, pack_ids, pack_optional, pack_results
+from ssbench.core.hiding import Secrets
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, Result
 from ssbench.core.operations import RECEIVING
 
@@ -21,20 +22,28 @@ Row = tuple[Any, ...]  #: in the order of Result's fields
 Completed = tuple[Any, ...]
 
 _WIDTH = len(Result._fields)
+_ID, _DETAIL = map(Result._fields.index, ("transaction_id", "detail"))
+_NONE = Secrets()
 
 
-def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:
+def pack_completed(
+    finished: Sequence[Completed], origin_ns: int, secrets: Secrets = _NONE
+) -> list[Any]:
     """The result of ``pack_results`` for their rows.
 
     :param origin_ns: the phase's start on the clock.
+    :param secrets: masked where the store sent them back.
     """
     if max(map(len, finished)) == _WIDTH:
-        return pack_results(rows_of(finished, origin_ns))
+        rows = rows_of(finished, origin_ns)
+        return pack_results([_masked(row, secrets) for row in rows])
     jobs, starts, timings = zip(*finished, strict=True)
     numbers, operations, classes, objects, _, _, dues, others, _, groups = zip(*jobs, strict=True)
     heads, firsts, lasts, moved, statuses, ids, urls, reconnects, items, each = zip(
         *timings, strict=True
     )
+    if secrets.are_in(b" ".join(ids)):
+        ids = tuple(map(secrets.masked_id, ids))
     began = _pack_offsets(starts, origin_ns)
     header_ns = _durations(heads, starts)
     headers = pack_column(header_ns)
@@ -65,6 +74,13 @@ def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:
 def rows_of(finished: Sequence[Completed], origin_ns: int) -> list[Row]:
     """All of them as rows of Result's fields."""
     return [entry if len(entry) == _WIDTH else _row(entry, origin_ns) for entry in finished]
+
+
+def _masked(row: Row, secrets: Secrets) -> Row:
+    found = secrets.masked_id(row[_ID]), secrets.masked(row[_DETAIL])
+    if found == (row[_ID], row[_DETAIL]):
+        return row
+    return (*row[:_ID], *found, *row[_DETAIL + 1 :])
 
 
 def duration_ns(at_ns: int, start_ns: int) -> int:

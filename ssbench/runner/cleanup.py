@@ -73,7 +73,9 @@ def plan(
         for entry in page:
             reason = reasons.get(entry.name)
             if reason is not None:
-                planned.kept.setdefault(reason, KeptContainers()).add(entry.name)
+                planned.kept.setdefault(reason, KeptContainers()).add(
+                    client.secrets.masked(entry.name)
+                )
             elif entry.name in reasons:
                 planned.entries.append(entry)
     show("")

@@ -267,7 +267,7 @@ class Deletions:
 
     def _add_example(self, what: str, why: str) -> None:
         if len(self.result.examples) < EXAMPLES:
-            self.result.examples.append(printable(f"{what}: {why}"))
+            self.result.examples.append(self._client.shown(f"{what}: {why}"))
 
     def raise_if_stopping(self) -> None:
         """:raises CleanupStopped: the cleanup is to end early."""

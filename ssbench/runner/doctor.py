@@ -295,7 +295,9 @@ def _login(doctor: Doctor) -> Iterator[Finding]:
         return
     storage = open_admin(doctor.settings)
     doctor.stack.callback(storage.close)
-    doctor.client = RetryingClient(storage, retries=1, renew=store.renew)
+    doctor.client = RetryingClient(
+        storage, retries=1, renew=store.renew, credentials=store.settings.newest
+    )
     doctor.store = store
     urls = store.settings.store.get("urls", ())
     place = f", {printable(str(urls[0]))}" if urls else ""

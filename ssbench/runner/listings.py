@@ -50,7 +50,7 @@ def list_containers(
             return []
         return client.call(client.storage.list_containers, f"{base}_", marker, limit)
 
-    return pages(page_after, "", client.listed_max, "the containers")
+    return pages(page_after, "", client.listed_max, "the containers", client.shown)
 
 
 def list_objects(
@@ -70,7 +70,8 @@ def list_objects(
         return client.call(client.storage.list_objects, container, marker, limit)
 
     # No object is named by the prefix alone, and all names with it follow in the listing.
-    for page in pages(page_after, marker or prefix, client.listed_max, printable(container)):
+    start, most = marker or prefix, client.listed_max
+    for page in pages(page_after, start, most, printable(container), client.shown):
         found = [entry for entry in page if entry.name.startswith(prefix)]
         yield found
         if len(found) < len(page):
@@ -82,11 +83,13 @@ def pages(
     marker: str = "",
     most: int = LISTED_MAX,
     what: str = "",
+    shown: Callable[[str], str] = printable,
 ) -> Iterator[list[Entry]]:
     """The pages of a listing after the marker, to its end.
 
     :param page_after: fetches the page after a marker.
     :param most: entries; ``what``: whose they are, for messages.
+    :param shown: a name as messages may show it.
     :raises SsbenchError: the names are not in ascending order (Swift sorts by the bytes in
         UTF-8), or there are more: such a listing might never end.
     """
@@ -96,8 +99,8 @@ def pages(
         for entry in page:
             if entry.name <= marker:
                 raise SsbenchError(
-                    f'the store\'s listing is not in order: "{printable(entry.name)}" comes after'
-                    f' "{printable(marker)}"'
+                    f'the store\'s listing is not in order: "{shown(entry.name)}" comes after'
+                    f' "{shown(marker)}"'
                 )
             marker = entry.name
         read += len(page)

@@ -149,6 +149,7 @@ class Session:
             yield RetryingClient(
                 storage, concurrency, retries=self.config.retries, renew=store.renew,
                 stopping=lambda: stoppable and self.stop.requested, listed_max=settings.listed_max,
+                credentials=settings.newest,
             )  # fmt: skip
         finally:
             storage.close()

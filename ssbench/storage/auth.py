@@ -17,6 +17,7 @@ from keystoneauth1.session import Session
 from msgspec.structs import asdict, replace
 
 from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.hiding import Secrets
 from ssbench.core.settings import Credentials
 from ssbench.storage.authhttp import SameHostSession, reason_of
 from ssbench.storage.base import Access
@@ -32,6 +33,11 @@ PLUGINS = {
     "v3token": "keystoneauth1.identity.v3:Token",
     "v3applicationcredential": "keystoneauth1.identity.v3:ApplicationCredential",
 }
+
+#: What keystoneauth1 raises for a response that is none of Keystone's; RecursionError: deep JSON.
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+
+_NO_WORD = 12  #: characters of a secret
 
 #: In a storage URL of clouds.yaml: the ID of the project.
 _PROJECT = "%(project_id)s"
@@ -63,6 +69,7 @@ class Authenticator:
         if is_unused and self._login and not self._login.method.endswith("token"):
             self.notes.append(UNUSED_TOKEN_NOTE)
         self._http = http_settings(options.storage_urls, asdict(options))
+        self._secrets = Secrets({name: getattr(options, name) for name in options.HIDDEN})
         if options.os_storage_url:
             check_http_url(options.os_storage_url, "storage URL")
         self.where = options.auth or options.os_auth_url or options.os_storage_url
@@ -80,7 +87,7 @@ class Authenticator:
         :raises AuthError: one line with the URL and the reason. Also if the store rejects a given
             token: ssbench doesn't silently replace it by a login.
         """
-        with self._lock:
+        with self._lock, self._secrets.hidden():
             if self._access is None:
                 options = self._options
                 if options.os_auth_token and _PROJECT not in (options.os_storage_url or _PROJECT):
@@ -96,7 +103,7 @@ class Authenticator:
 
         :raises AuthError: as ``log_in``; also without user and key to log in with.
         """
-        with self._lock:
+        with self._lock, self._secrets.hidden():
             self._access = self._log_in()
             return self._access.credentials
 
@@ -125,11 +132,22 @@ class Authenticator:
                 url, region = _storage_url(login, access, self._options)
                 check_http_url(url, "storage URL")
                 _check_encrypted(login, url, self._options)
+            self._check_public(login, token, url, region)
             return self._access_with(token, url, _expiry(access), region)
         except UsageError as e:
             raise AuthError(f"{login.url}: {e}") from e
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except _MALFORMED:
             raise AuthError(f"{login.url}: {_NOT_AN_AUTH_RESPONSE}") from None
+
+    def _check_public(self, login: Login, token: str, *texts: str) -> None:
+        """:raises AuthError: a text that reports show repeats a secret."""
+        secrets = [token, *(getattr(self._options, name) for name in self._options.HIDDEN)]
+        # A shorter one may be part of a host's name by chance.
+        if any(len(each) >= _NO_WORD and each in text for each in secrets for text in texts):
+            raise AuthError(
+                f"{login.url}: the storage URL or the region repeats the key or the token, and"
+                " reports would show it"
+            )
 
     def _access_with(
         self, token: str, url: str, expires_at: float | None, region: str = ""
@@ -179,7 +197,7 @@ def _get_access(login: Login, session: Session) -> Any:
         return plugin.get_access(session)
     except ks.ClientException as e:
         raise AuthError(f"{login.url}: {_describe_error(e, login)}") from None
-    except (OSError, LookupError, TypeError, ValueError, AttributeError) as e:
+    except (OSError, *_MALFORMED) as e:
         reason = reason_of(e) if isinstance(e, OSError) else _NOT_AN_AUTH_RESPONSE
         raise AuthError(f"{login.url}: {reason}") from None
 

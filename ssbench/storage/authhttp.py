@@ -37,6 +37,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _REPEATED = frozenset({"GET", "HEAD", "POST"})
 _MAX_REDIRECTS = 5
 MAX_RESPONSE = 8 * 1024 * 1024  #: bytes of a response: a catalog of thousands of endpoints
+_VALUES_MAX = 1_000_000  #: of JSON: what a catalog of that size has; 0.1 GB as objects
 _PIECE = 65536
 _LATE = "the response was not complete in time"
 _CONNECT_TIMEOUT = (
@@ -314,6 +315,10 @@ def _read(response: requests.Response) -> bytes:
         raise AuthError(f"{response.url}: {error}") from None
     if len(found) > MAX_RESPONSE:
         raise AuthError(f"{response.url}: a response of more than {MAX_RESPONSE} bytes")
+    # Each value but the first follows one of these, which bounds their memory before parsing.
+    is_json = found[:64].lstrip()[:1] in (b"{", b"[")
+    if is_json and sum(map(found.count, (b",", b":", b"[", b"{"))) > _VALUES_MAX:
+        raise AuthError(f"{response.url}: JSON of more than {_VALUES_MAX:,} values")
     return found
 
 

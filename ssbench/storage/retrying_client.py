@@ -14,9 +14,11 @@ import gevent
 from gevent.lock import BoundedSemaphore
 
 from ssbench.core.errors import StorageError, outcome_of
+from ssbench.core.hiding import Secrets
 from ssbench.core.model import ErrorKind
 from ssbench.core.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIED_KINDS, RETRIED_STATUSES
 from ssbench.core.settings import LISTED_MAX, Credentials
+from ssbench.core.text import printable
 from ssbench.storage.base import StoreAdmin
 
 RENEWALS = 3  #: of the credentials, per request
@@ -37,6 +39,7 @@ class RetryingClient:
     :param stopping: once true, failed requests are not retried.
     :param sleep: waits between attempts.
     :param listed_max: as of StorageSettings.
+    :param credentials: those that the storage has; errors don't repeat what is secret in them.
     """
 
     def __init__(
@@ -49,7 +52,10 @@ class RetryingClient:
         stopping: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], object] = gevent.sleep,
         listed_max: int = LISTED_MAX,
+        credentials: Credentials | None = None,
     ) -> None:
+        #: Those of the store, which messages may not show although it sends them back.
+        self.secrets = Secrets(credentials.payload if credentials else None)
         self.listed_max = listed_max
         self.storage = storage
         self._retries = retries
@@ -65,6 +71,14 @@ class RetryingClient:
 
         :raises StorageError: of the last attempt.
         """
+        with self.secrets.hidden():
+            return self._call(request, *args, **kwargs)
+
+    def shown(self, name: str) -> str:
+        """A name that the store lists, for messages."""
+        return self.secrets.masked(printable(name))
+
+    def _call(self, request: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         retries = renewals = 0
         while True:
             serial = self.storage.credentials_serial
@@ -98,4 +112,6 @@ class RetryingClient:
             if self.storage.credentials_serial != refused_serial:
                 return  # another greenlet has renewed it
             renewed = gevent.get_hub().threadpool.apply(outcome_of, (renew,))
-            self.storage.set_credentials(renewed())
+            credentials = renewed()
+            self.secrets = Secrets(credentials.payload)
+            self.storage.set_credentials(credentials)

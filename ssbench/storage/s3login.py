@@ -16,6 +16,7 @@ import requests
 from msgspec.structs import asdict
 
 from ssbench.core.errors import AuthError, StorageError, UsageError
+from ssbench.core.hiding import Secrets
 from ssbench.core.settings import Credentials
 from ssbench.storage.authhttp import BoundedSession, check_not_redirected, reason_of
 from ssbench.storage.base import Access
@@ -36,7 +37,7 @@ from ssbench.storage.s3parse import (
     check_listing,
     error_of,
 )
-from ssbench.storage.s3sign import Signer, issue
+from ssbench.storage.s3sign import AwsKeys, Signer, issue
 from ssbench.storage.sites import parse_storage_url
 
 _BUCKETS_MAX = 100_000  #: in one response
@@ -61,7 +62,7 @@ class S3Login:
         self._lock = threading.Lock()
         values = option_values(OPTIONS, options)
         profile = read_profile(options, values)
-        self._keys = read_keys(options, values)
+        self._use(read_keys(options, values))
         #: The one that was given, until the store names the bucket's.
         self._region = values.get("s3_region") or profile.region or DEFAULT_REGION
         endpoint = profile.endpoint or f"https://s3.{self._region}.amazonaws.com"
@@ -87,7 +88,7 @@ class S3Login:
         :raises AuthError: the store does not answer, or rejects the keys.
         :raises UsageError: there is no such bucket.
         """
-        with self._lock:
+        with self._lock, self._secrets.hidden():
             self._check(is_strict=True)
             settings = {**asdict(self._http), **asdict(self._own), "region": self._region}
             return Access(settings, self._credentials())
@@ -101,11 +102,16 @@ class S3Login:
         with self._lock:
             try:
                 values = option_values(OPTIONS, self._options)
-                self._keys = read_keys(self._options, values)
-                self._check(is_strict=False)
+                self._use(read_keys(self._options, values))
+                with self._secrets.hidden():
+                    self._check(is_strict=False)
             except UsageError as error:
                 raise AuthError(str(error)) from error
             return self._credentials()
+
+    def _use(self, keys: AwsKeys | None) -> None:
+        self._keys = keys
+        self._secrets = Secrets({"key": keys.secret_key, "token": keys.token} if keys else None)
 
     def _credentials(self) -> Credentials:
         serial = next(self._serials)

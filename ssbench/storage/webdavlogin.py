@@ -20,6 +20,7 @@ import requests
 from msgspec.structs import asdict
 
 from ssbench.core.errors import AuthError, StorageError, UsageError
+from ssbench.core.hiding import Secrets
 from ssbench.core.model import Timing
 from ssbench.core.settings import Credentials
 from ssbench.core.text import printable
@@ -61,6 +62,7 @@ class WebdavLogin:
             raise UsageError("--storage webdav: give the URL of a collection with --url")
         self._http = http_settings(urls, values)
         self._users = [user_of(url, values, options.environ) for url in urls]
+        self._secrets = Secrets({"passwords": [password for _, password in self._users]})
         cacert = values.get("os_cacert", "")
         self._session = partial(SameHostSession, self._http, cacert, options.timeouts_s)
         self.notes = [INSECURE_NOTE] if self._http.insecure else []
@@ -73,14 +75,14 @@ class WebdavLogin:
         return f"<WebdavLogin at {self.where}>"
 
     def log_in(self) -> Access:
-        with self._lock:
+        with self._lock, self._secrets.hidden():
             found = self._probe()
             self._is_public = not any(issued for issued, _ in found)
             settings = WebdavSettings(**asdict(self._http), methods=_allowed(found))
             return Access(asdict(settings), self._credentials(found), not self._is_public)
 
     def renew(self) -> Credentials:
-        with self._lock:
+        with self._lock, self._secrets.hidden():
             found = self._probe()
             if self._is_public and any(issued for issued, _ in found):
                 # Whether workers may have credentials was decided at the login.

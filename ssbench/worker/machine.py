@@ -37,6 +37,7 @@ from ssbench.core.columns import JobLayout, layout, layouts, schema_number
 from ssbench.core.completed import Completed, pack_completed
 from ssbench.core.cpu_profile import CpuProfile
 from ssbench.core.errors import ExitStatus, MessageError
+from ssbench.core.hiding import Secrets
 from ssbench.core.membership import ClockSync, Membership, MembershipStatus
 from ssbench.core.messages import (
     MAX_NUMBERS,
@@ -287,6 +288,7 @@ class WorkerMachine:
         self._to_return: list[int] = []  # numbers of jobs that arrived and will not be started
         self._stop_reported = False
         self._serial = 0  # of the newest credentials
+        self._secrets = Secrets()  # in them
         self._credentials_ns = 0  # when they came
         self._next_ask_ns = 0
         self._checked = (0, 0)  # the newest check of the network: master and number
@@ -383,6 +385,7 @@ class WorkerMachine:
         newest = newest_credentials(state.settings)
         if newest is not None and newest.serial > self._serial:
             self._serial, self._credentials_ns = newest.serial, now_ns
+            self._secrets = Secrets(newest.payload)
             self.actions.append(SetCredentials(newest))
         self._follow(state)
         check = state.network
@@ -574,7 +577,7 @@ class WorkerMachine:
         phase.held.finished.clear()
         phase.held.reported += len(finished)
         acked, self._unacked = self._unacked[:MAX_NUMBERS], self._unacked[MAX_NUMBERS:]
-        for packed, schema in _pack_results(finished, phase.origin_ns):
+        for packed, schema in _pack_results(finished, phase.origin_ns, self._secrets):
             self.outbox.append(
                 Results(phase.incarnation, phase.run, phase.phase, acked, packed, schema)
             )
@@ -768,14 +771,16 @@ def _in_parts(numbers: list[int]) -> Iterator[list[int]]:
         yield numbers[at : at + MAX_NUMBERS]
 
 
-def _pack_results(finished: list[Completed], origin_ns: int) -> Iterator[tuple[bytes, int]]:
+def _pack_results(
+    finished: list[Completed], origin_ns: int, secrets: Secrets
+) -> Iterator[tuple[bytes, int]]:
     """The results and their schema's number, in as many parts as it takes for each to fit into a
     message."""
-    columns = pack_completed(finished, origin_ns)
+    columns = pack_completed(finished, origin_ns, secrets)
     packed = pack(columns)
     if len(packed) <= MAX_RESULT_BYTES or len(finished) == 1:
         yield packed, schema_number(columns)
         return
     half = len(finished) // 2
-    yield from _pack_results(finished[:half], origin_ns)
-    yield from _pack_results(finished[half:], origin_ns)
+    yield from _pack_results(finished[:half], origin_ns, secrets)
+    yield from _pack_results(finished[half:], origin_ns, secrets)

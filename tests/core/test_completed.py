@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.completed import Completed, pack_completed, rows_of
+from ssbench.core.hiding import Secrets
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Result, Timing
 from ssbench.core.operations import OPERATIONS, READ, Body, Operation
 from tests.fakes.batches import unpack_results
 
 ORIGIN_NS = 1000
+NO_SECRETS = Secrets()
 NUMBER = st.integers(0, 2**40)
 DURATION = st.integers(0, 2**34)
 JOBS = st.builds(
@@ -49,9 +51,9 @@ ROWS = st.tuples(
 )  # fmt: skip
 
 
-def unpacked(finished: list[Completed]) -> list[tuple[Any, ...]]:
+def unpacked(finished: list[Completed], secrets: Secrets = NO_SECRETS) -> list[tuple[Any, ...]]:
     packed = msgpack.unpackb(
-        msgpack.packb(pack_completed(finished, ORIGIN_NS)), strict_map_key=False
+        msgpack.packb(pack_completed(finished, ORIGIN_NS, secrets)), strict_map_key=False
     )
     return list(zip(*unpack_results(packed), strict=True))
 
@@ -78,6 +80,25 @@ def test_the_row_of_a_success(operation: Operation) -> None:
         reconnects=2, renewals=0, url=1, status=201, error=0, unknown=0,
         transaction_id=b"tx1", detail="",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_secrets_that_a_store_sent_back_are_masked(*, fails: bool) -> None:
+    secrets = Secrets({"token": "AUTH_tk0123456789", "region": "region-one"})
+    jobs = [Job(n, READ, 0, 0, 0, 0, 5) for n in range(3)]
+    ids = [b"tx1", b"tx AUTH_tk0123456789", b"region-one"]
+    finished: list[Completed] = [
+        (job, 1200, Timing(1500, 1500, 1700, 100, 200, each))
+        for job, each in zip(jobs, ids, strict=True)
+    ]
+    if fails:
+        (row,) = rows_of(finished[:1], ORIGIN_NS)
+        said = "not an HTTP/1.1 response: 'HTTP/1.1 999 AUTH_tk01234567'"
+        finished[0] = Result._make(row)._replace(error=7, detail=said)
+    found = [Result._make(row) for row in unpacked(finished, secrets)]
+    assert [each.transaction_id for each in found] == [b"tx1", b"***", b"region-one"]
+    shown = "not an HTTP/1.1 response: 'HTTP/1.1 999 ***"
+    assert [each.detail for each in found] == [shown * fails, "", ""]
 
 
 def test_times_of_late_reads_are_uncertain() -> None:

@@ -265,6 +265,18 @@ def servers() -> Iterator[dict[str, Store]]:
         yield stores
 
 
+def credential_in(said: Response) -> str:
+    """The value of the header that gives the request access."""
+    found = re.search(r"(?im)^(?:x-auth-token|authorization): *(.*?)\r?$", said.asked)
+    assert found
+    return found[1]
+
+
+def with_id(said: Response) -> Response:
+    """The response with the credential as its transaction id."""
+    return said._replace(headers={**said.headers, "X-Trans-Id": credential_in(said)})
+
+
 @pytest.mark.parametrize("name", ["swift", "s3", "webdav"])
 def test_of_a_store_that_repeats_requests_in_its_errors(
     commands: Commands, servers: dict[str, Store], name: str
@@ -272,15 +284,19 @@ def test_of_a_store_that_repeats_requests_in_its_errors(
     store = servers[name]
 
     def echo(said: Response) -> Response:
-        return Response(403, {"X-Said": said.asked.partition("\n")[0]}, said.asked.encode())
+        return with_id(Response(403, {}, credential_in(said).encode(), said.asked))
 
-    with store.broken({"echo": Lie(echo), "well": None}) as proxy:
+    with store.broken({"echo": Lie(echo), "id": Lie(with_id), "well": None}) as proxy:
         words = ["-v", "--retries", 0, "-o", 30]
         started = store.run(commands, proxy.port, *words, program=True)
         with Watcher(started) as watcher:
             ended = started.wait().fine()
         assert proxy.struck["echo"] == sum(error.count for error in ended.stats.errors.values()) > 0
+        assert proxy.struck["id"] > 0
     commands.call("report-scenario", "-s", ended.results, "--json").fine()
+    rows = commands.place / "operations.csv"  # the stat file has ids in a form of its own
+    commands.call("report-scenario", "-s", ended.results, "--operations", rows).fine()
+    assert ("***" in rows.read_text()) is (name != "s3")  # which is sent signatures only
     none_has(watcher.public, *store.secrets)
     none_has(watcher.inherited, *store.secrets, *store.environment)
     nowhere(commands.place, *store.secrets)

@@ -6,6 +6,7 @@ import io
 import logging
 import socket
 import traceback
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -340,11 +341,43 @@ def test_texts_of_the_catalog_are_escaped(v3: KeystoneV3) -> None:
         Answer(201, {"X-Subject-Token": "t"}, b'{"token": {"catalog": 7}}'),
         Answer(201, {}, b'{"token": {"catalog": []}}'),
         Answer(300, {}, b'{"versions": []}'),
+        Answer(201, {"X-Subject-Token": "t"}, b"[" * 1_000_000),
+        Answer(201, {"X-Subject-Token": "t"}, b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
+        Answer(401, {}, b"[" * 1_000_000),
+        Answer(201, {"X-Subject-Token": "t"}, b'{"token": [' + b"{}," * 2_000_000 + b"{}]}"),
     ],
 )
 def test_malformed_v3_answers(answer: Answer) -> None:
     with Scripted(answer) as fake, KeystoneV3() as v3:
-        failure(new3(v3, os_auth_url=f"{fake.url}/v3"))
+        tracemalloc.start()
+        try:
+            failure(new3(v3, os_auth_url=f"{fake.url}/v3"))
+            assert tracemalloc.get_traced_memory()[1] < 100e6
+        finally:
+            tracemalloc.stop()
+
+
+SECRET = "Xq7-key-of-nobody"
+
+
+@pytest.mark.parametrize(
+    "catalog",
+    [
+        [{"type": f"a {SECRET}", "name": "x", "id": "1", "endpoints": []}],
+        [{"type": "object-store", "name": "x", "id": "1", "endpoints": [
+            {"id": "1", "interface": "public", "region": "r", "url": f"http://h/v1/{SECRET}"},
+        ]}],
+        [{"type": "object-store", "name": "x", "id": "1", "endpoints": [
+            {"id": "1", "interface": "public", "region": SECRET, "url": "http://h/v1/a"},
+        ]}],
+    ],
+)  # fmt: skip
+def test_a_catalog_that_repeats_the_password_does_not_show_it(catalog: Any) -> None:
+    with KeystoneV3(key=SECRET) as v3:
+        v3.catalog = catalog
+        said = failure(new3(v3))
+    assert SECRET[:8] not in said
+    assert "***" in said or "repeats the key" in said
 
 
 def test_v2_token_that_would_break_a_header() -> None:

@@ -36,6 +36,21 @@ def test_retries_and_pauses_are_bounded() -> None:
     assert max(pauses) == LONGEST_PAUSE_S
 
 
+def test_what_the_store_sends_back_of_the_credentials_is_masked() -> None:
+    """Also of those that came by a renewal."""
+
+    class Echo(MemoryStorage):
+        def make_container(self, *_: object) -> None:
+            raise StorageError(ErrorKind.STATUS, "PUT returned 400: token-of-a-user-1", status=400)
+
+    first = Credentials(1, None, {"token": "token-of-a-user-1"})
+    client = RetryingClient(Echo(), credentials=first)
+    with pytest.raises(StorageError) as caught:
+        client.call(client.storage.make_container, "c")
+    assert (str(caught.value), caught.value.detail) == ("PUT returned 400: ***",) * 2
+    assert client.shown("a token-of-a-user-1\n") == "a ***"
+
+
 def test_stopping_ends_retries() -> None:
     pauses: list[float] = []
     storage = MemoryStorage()
