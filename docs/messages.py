@@ -38,6 +38,8 @@ MESSAGES: dict[str, dict[str, str]] = {
         "--os-region-name or --os-endpoint-type. If the catalog is empty, the user has no role in "
         "the project",
         "gives a storage URL without TLS": "",
+        "the storage URL or the region repeats the key or the token": "correct the store's "
+        "configuration, or give the right URL with -S",
         "the store refuses the token that was given": "",
         "the store rejected the given token": "",
         "the store rejected the given credentials": "they expired during the run: give some that "
@@ -80,6 +82,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "is set, and ssbench uses no proxy": "run the workers on hosts that need no proxy",
         "the connection broke, or the response is not HTTP": "",
         "a response of more than ... bytes": "another service listens at this URL: correct it",
+        "JSON of more than ... values": "as above",
         "is the storage URL right, and does the store run?": "it is the URL which the login gave: "
         "give the right one with -S, or correct it in the store's configuration",
         "is the storage URL right, and does a firewall drop packets?": "as above",

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ssbench.core.errors import UsageError
+from ssbench.core.errors import UsageError, outcome_of
 from ssbench.core.option import Option
 from ssbench.storage.options import TLS_OPTIONS, StoreOptions, check_http_url
 
@@ -36,6 +38,7 @@ _PLACE = ("region", "endpoint_url", "ca_bundle")
 #: Keys of a profile, or what they begin with, that say neither where the store is nor who asks.
 _UNUSED = ("cli_", "output", "role_session_name", "external_id", "duration_seconds", "mfa_serial",
            "sso_registration_scopes", "retry_mode", "max_attempts")  # fmt: skip
+_KEYS_WITHIN_S = 120.0  #: some ask the user for a code
 _INSTALL = "in ssbench's checkout, pip install '.[aws]'"
 
 NO_KEYS = """\
@@ -163,9 +166,13 @@ def _profile_keys(options: StoreOptions, values: Mapping[str, Any]) -> list[str]
     """Key ID, secret key and session token; "" for each that there is not."""
     session = _session(options, values)
     if session is not None:
-        with _Errors(options, values):
+
+        def ask() -> Any:
             found = session.get_credentials()
-            frozen = found and found.get_frozen_credentials()
+            return found and found.get_frozen_credentials()
+
+        with _Errors(options, values):
+            frozen = _in_time(ask, _name(options, values))
         return [each or "" for each in frozen[:3]] if frozen else ["", "", ""]
     profile = _plain_profile(options, values)
     other = next((name for name in _OTHER_SOURCES if name in profile), "")
@@ -177,6 +184,22 @@ def _profile_keys(options: StoreOptions, values: Mapping[str, Any]) -> list[str]
             ' --format env)"'
         )
     return [profile.get(name, "") for name in _KEYS]
+
+
+def _in_time(ask: Callable[[], Any], profile: str) -> Any:
+    """What botocore gives, which limits only the time between two bytes of a service.
+
+    :raises UsageError: it takes too long.
+    """
+    answer: SimpleQueue[Callable[[], Any]] = SimpleQueue()
+    Thread(target=lambda: answer.put(outcome_of(ask)), daemon=True).start()
+    try:
+        return answer.get(timeout=_KEYS_WITHIN_S)()
+    except Empty:
+        raise UsageError(
+            f"profile {profile}: no keys within {_KEYS_WITHIN_S:g} s: does what gives them (a role,"
+            " SSO, a program, the instance's metadata) respond?"
+        ) from None
 
 
 def _files(environ: Mapping[str, str]) -> dict[str, str]:

@@ -14,12 +14,15 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.session import Session
 
 from ssbench.core.errors import AuthError, UsageError
+from ssbench.storage import s3options
 from ssbench.storage.options import StoreOptions, option_values, parse_storage_options
 from ssbench.storage.registry import open_provider, secret_variables
 from ssbench.storage.s3login import S3Login
 from ssbench.storage.s3options import OPTIONS, read_keys, read_profile
 from ssbench.storage.s3sign import AwsKeys
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
+from tests.fakes.scripted_server import ScriptedServer
+from tests.fakes.served_pool import dripping
 
 SECRET = "Zq1-secret-of-the-test"
 ENVIRON = {"AWS_ACCESS_KEY_ID": "AKENV", "AWS_SECRET_ACCESS_KEY": SECRET, "HOME": "/nonexistent"}
@@ -222,6 +225,21 @@ def test_what_botocore_would_use_and_ssbench_can_not_is_refused(tmp_path: Path) 
     path.write_text(f"[default]\n{PLAIN}s3 =\n  use_accelerate_endpoint = true\n")
     with pytest.raises(UsageError, match="default: ssbench does not support use_accelerate"):
         S3Login(options(environ={"AWS_CONFIG_FILE": str(path), "HOME": str(tmp_path)}))
+
+
+def test_a_service_that_never_ends_its_response_gives_no_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metadata of a container, for one; those of an instance have a fixed address."""
+    monkeypatch.setattr(s3options, "_KEYS_WITHIN_S", 0.3)
+    (tmp_path / "config").write_text("[profile bare]\nregion = x\n")
+    script = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", b"x")
+    with ScriptedServer(script) as server:
+        url = f"http://127.0.0.1:{server.port}/keys"
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url)
+        opened = options(environ={"AWS_CONFIG_FILE": str(tmp_path / "config")}, profile="bare")
+        with pytest.raises(UsageError, match=r"^profile bare: no keys within 0.3 s: does what"):
+            read_keys(opened, option_values(OPTIONS, opened))
 
 
 @pytest.mark.parametrize(
