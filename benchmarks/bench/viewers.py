@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import signal
 import socket
 import struct
@@ -18,6 +19,8 @@ from threading import Thread
 _LINES, _COLUMNS = 50, 160
 _TIMEOUT_S = 60.0
 _WAITS = b"until Ctrl-C"  #: what it says then
+_TOKEN = re.compile(rb"\?token=([\w-]{22})")  #: in the page's address, which the terminal shows
+_KEPT = 64  #: bytes, of which a text that arrives in two pieces has fewer
 _LEAST_BYTES = 200  #: that each of them gets in a run
 
 
@@ -33,6 +36,7 @@ class Viewers:
             sock.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{sock.getsockname()[1]}"  #: for --web
         self._bytes = {"terminal": 0, "page": 0}
+        self._token = ""
         self._threads: list[Thread] = []
 
     def watch(self, master: subprocess.Popen[bytes]) -> None:
@@ -57,7 +61,9 @@ class Viewers:
         with contextlib.suppress(OSError):  # EIO: the master has ended
             while data := os.read(self._end, 65536):
                 self._bytes["terminal"] += len(data)
-                newest = newest[-len(_WAITS) :] + data
+                newest = newest[-_KEPT:] + data
+                if not self._token and (found := _TOKEN.search(newest)):
+                    self._token = found[1].decode()
                 if _WAITS in newest:
                     newest = b""
                     master.send_signal(signal.SIGINT)
@@ -65,9 +71,9 @@ class Viewers:
     def _read_page(self, master: subprocess.Popen[bytes]) -> None:
         while master.poll() is None:
             try:
-                url = f"http://{self.address}/events"
+                url = f"http://{self.address}/events?token={self._token}"
                 with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as stream:  # nosec B310
                     for line in stream:
                         self._bytes["page"] += len(line)
             except OSError:
-                time.sleep(0.05)  # it does not listen yet
+                time.sleep(0.05)  # it does not listen yet, or has not said where
