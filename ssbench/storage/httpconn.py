@@ -125,7 +125,7 @@ class Connection:
     __slots__ = (
         "_abort_cause", "_any_sent", "_arrived_ns", "_broken", "_buffer", "_early", "_in_head",
         "_interim", "_name", "_read_head", "_received", "_recv_into", "_response_started", "_send",
-        "_send_parts", "_sent_ns", "_shared", "_url", "alive", "deadline_ns", "idle_ns", "last",
+        "_send_parts", "_shared", "_url", "alive", "deadline_ns", "idle_ns", "last",
         "last_active_ns", "reusable", "stream",
     )  # fmt: skip
 
@@ -152,7 +152,6 @@ class Connection:
         self._in_head = False  #: reading the head of a response that arrived in pieces
         self._early = bytearray()  #: response bytes received during the upload
         self._interim = 0  #: 1xx responses during the upload
-        self._sent_ns = 0  #: no response to the request in flight came before this
         self._abort_cause: tuple[ErrorKind, str] | None = None
 
     def request(
@@ -173,7 +172,7 @@ class Connection:
         self.deadline_ns = deadline_ns
         self.alive = True
         self._response_started = False
-        self._sent_ns = sent_ns = perf_counter_ns() - _CLOCK_ERROR_NS
+        sent_ns = perf_counter_ns()
         try:
             moved = 0 if upload is None else upload.size
             try:
@@ -197,17 +196,16 @@ class Connection:
                     collector.patterns = self._shared.range_patterns
                     read_head, longest = collector.read_head, collector.limit
                 else:
-                    return self._slow_response(
-                        0, perf_counter_ns(), len(head) + moved, upload, collector, longest
-                    )
+                    now, size = perf_counter_ns(), len(head) + moved
+                    return self._slow_response(0, now, sent_ns, size, upload, collector, longest)
             count = self._recv_into(self._buffer)
             now = self._arrived_ns()
-            if -sent_ns < now < sent_ns and count:
+            if now < sent_ns and abs(now) < sent_ns - _CLOCK_ERROR_NS and count:
                 self._check_early(self._buffer[:count])
             response = read_head(self._buffer, count)
             if response is None:
                 return self._slow_response(
-                    count, now, len(head) + moved, upload, collector, longest
+                    count, now, sent_ns, len(head) + moved, upload, collector, longest
                 )
             self._response_started = True
             status, length, _, identifier, end = response
@@ -385,6 +383,7 @@ class Connection:
         self,
         count: int,
         now: int,
+        sent_ns: int,
         request_length: int,
         upload: Upload | None,
         collector: Collector | None,
@@ -392,6 +391,7 @@ class Connection:
     ) -> Timing:
         """Read a response of any form; ``count`` bytes of it arrived at ``now``.
 
+        :param sent_ns: when the request was sent.
         :param request_length: bytes of the request, including its body.
         """
         held = self._early + memoryview(self._buffer)[:count]
@@ -399,7 +399,7 @@ class Connection:
         if held:
             self._on_first_byte()
         bodiless = collector is not None and collector.bodiless
-        head, headers, now = self._final_head(held, now, bodiless=bodiless)
+        head, headers, now = self._final_head(held, now, sent_ns, bodiless=bodiless)
         if (
             head.status == 408
             and self.last is not None
@@ -446,7 +446,7 @@ class Connection:
         return Timing(now, first, last, moved, head.status, head.transaction_id, self._url)
 
     def _final_head(
-        self, held: bytearray, now: int, *, bodiless: bool
+        self, held: bytearray, now: int, sent_ns: int, *, bodiless: bool
     ) -> tuple[Head, dict[str, str], int]:
         """Receive into ``held`` until it starts with a complete final head.
 
@@ -465,7 +465,7 @@ class Connection:
                 if not count:
                     where = "in the headers" if held else "unanswered"
                     raise ConnectionClosed(ErrorKind.RESET, where)
-                if abs(now) < self._sent_ns:
+                if abs(now) < sent_ns - _CLOCK_ERROR_NS:
                     self._check_early(held + self._buffer[:count])
                 self._on_first_byte()
                 if now < 0:
