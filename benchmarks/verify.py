@@ -22,8 +22,8 @@ from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import READ
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.httpconn import BUFFER_SIZE
-from ssbench.storage.swift import SwiftStorage
+from ssbench.storage.http.connection import BUFFER_SIZE
+from ssbench.storage.swift.driver import SwiftStorage
 
 SIZE = 4_000_000
 NAME = b"large_000000"

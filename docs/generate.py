@@ -42,7 +42,7 @@ from ssbench.core.scenario.size_keys import LARGE_KEYS, SIZE_KEYS  # noqa: E402
 from ssbench.core.text import bytes_text  # noqa: E402
 from ssbench.runner.scenarios import list_canned  # noqa: E402
 from ssbench.storage.registry import ROWS, load, options_of  # noqa: E402
-from ssbench.storage.swiftlogin import OPTIONS as SWIFT_OPTIONS  # noqa: E402
+from ssbench.storage.swift.options import OPTIONS as SWIFT_OPTIONS  # noqa: E402
 
 WIDTH = 100
 #: Option -> where a page says more of it, seen from docs/reference.

@@ -1,8 +1,8 @@
 """S3, one worker: 4 KiB beside our own Swift's CPU time, 8 MiB over TLS beside wrk's MB/s.
 
-Every request is signed. nginx checks no signature; tests/storage/test_s3.py has botocore recompute
-those of captured requests, and the real servers of tests/contract check them. Large bodies are
-unsigned (--s3-payload unsigned), as SDKs send them over TLS.
+Every request is signed. nginx checks no signature; tests/storage/s3/test_driver.py has botocore
+recompute those of captured requests, and the real servers of tests/contract check them. Large
+bodies are unsigned (--s3-payload unsigned), as SDKs send them over TLS.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from ssbench import __version__
 from ssbench.cli.live_json import StateObserver
 from ssbench.core.errors import AuthError, SsbenchError, UsageError
 from ssbench.core.text import plural, printable
-from ssbench.storage.authhttp import BoundedSession, reason_of
-from ssbench.storage.httpresponse import masked
+from ssbench.storage.http.response import masked
+from ssbench.storage.http.session import BoundedSession, reason_of
 from ssbench.storage.options import HttpSettings
 
 _TIMEOUT_S = 5.0  #: of connecting, and of what follows

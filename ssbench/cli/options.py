@@ -27,7 +27,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.runner.config import RunConfig
 from ssbench.runner.methods import METHODS, Method
-from ssbench.storage.filelogin import OPTIONS as FILE_OPTIONS
+from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
     from ssbench.core.hostlist import SshHost

@@ -14,7 +14,7 @@ from ssbench.cli.worker_options import key_path, worker_parser
 from ssbench.core.errors import UsageError
 from ssbench.runner.config import AutoStop, RunConfig, TransportConfig
 from ssbench.runner.series import SearchConfig
-from ssbench.storage.swiftlogin import login_options, plan_login
+from ssbench.storage.swift.options import login_options, plan_login
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line, steering

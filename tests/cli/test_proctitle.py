@@ -12,7 +12,7 @@ from ssbench.cli.commands import master_parser
 from ssbench.cli.console import MASK
 from ssbench.cli.proctitle import mask
 from ssbench.core.option import Option
-from ssbench.storage.swiftlogin import OPTIONS, LoginOptions
+from ssbench.storage.swift.options import OPTIONS, LoginOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "Xq7-not-for-ps"

@@ -15,7 +15,7 @@ from ssbench.cli.site import SiteDefaults, describe
 from ssbench.cli.store_options import store_options
 from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.core.errors import UsageError
-from ssbench.storage.swiftlogin import login_options
+from ssbench.storage.swift.options import login_options
 
 TABLES = {**{name: each.rows for name, each in COMMANDS.items()}, "ssbench-worker": WORKER}
 Parse = Callable[..., argparse.Namespace]

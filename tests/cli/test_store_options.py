@@ -10,7 +10,7 @@ from ssbench.cli.commands import master_parser
 from ssbench.cli.master import main
 from ssbench.cli.store_options import store_options
 from ssbench.core.errors import UsageError
-from ssbench.storage.swiftlogin import login_options
+from ssbench.storage.swift.options import login_options
 
 NEEDED = {
     "run-scenario": "-f s",

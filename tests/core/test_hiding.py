@@ -17,7 +17,9 @@ from ssbench.core import settings
 from ssbench.core.hiding import Hiding
 from ssbench.core.scenario import scenario
 from ssbench.embedded import plan
-from ssbench.storage import digest, options, swiftlogin
+from ssbench.storage import options
+from ssbench.storage.http import digest
+from ssbench.storage.swift import options as swiftlogin
 from ssbench.transport import key
 
 MODULES = (parser, site, settings, scenario, plan, digest, options, swiftlogin, key)
@@ -34,7 +36,7 @@ KINDS = sorted(set(structs()), key=lambda kind: kind.__name__)
 
 
 def test_all_of_them_are_here() -> None:
-    for module in pkgutil.iter_modules(ssbench.storage.__path__, "ssbench.storage."):
+    for module in pkgutil.walk_packages(ssbench.storage.__path__, "ssbench.storage."):
         import_module(module.name)
     assert {kind for kind in Hiding.__subclasses__() if kind.__module__.startswith("ssbench")} == {
         *KINDS

@@ -13,7 +13,7 @@ from ssbench.cli.options import new_stats_file
 from ssbench.cli.worker_options import worker_id
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
-from ssbench.storage.swiftlogin import parse_version
+from ssbench.storage.swift.options import parse_version
 
 GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (types.port, "1", 1),

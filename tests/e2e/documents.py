@@ -44,7 +44,7 @@ ELSEWHERE = {
     r"make ": "tests/test_docs.py::test_command_lines_are_accepted_by_the_parsers",
     r"python -m ssbench.embedded": "tests/embedded/test___main__.py",
     r".* nectar .*/v3/": "tests/e2e/test_keystone.py",
-    r".* -V 2 ": "tests/storage/test_auth.py",
+    r".* -V 2 ": "tests/storage/swift/test_login.py",
     r".* bench suite --count 100000 ": "tests/e2e/test_bench.py",
     r".* --influx ": "tests/e2e/test_influx.py",
     r".* one.stat.gz two.stat.gz": "tests/cli/test_report_files.py",

@@ -11,7 +11,7 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import bytes_text
 from ssbench.embedded import EmbeddedSwift
-from ssbench.storage.verify import FOREIGN_ETAGS
+from ssbench.storage.http.verify import FOREIGN_ETAGS
 from tests.e2e.commands import Account, Commands, Ended, Request, login, requests, rows_of, until
 from tests.fakes.lying_swift import ETAG, LIES, OLD, PUT_ETAG, LyingSwift
 

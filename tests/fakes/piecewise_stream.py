@@ -8,7 +8,7 @@ from typing import Any
 
 
 class PiecewiseStream:
-    """As ``ssbench.storage.stream.PlainStream``, without a socket or a wait.
+    """As ``ssbench.storage.http.stream.PlainStream``, without a socket or a wait.
 
     What it gives is there when it is read.
 

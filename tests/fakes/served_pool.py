@@ -11,9 +11,9 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import Timing
-from ssbench.storage.dial import Dialler, Endpoint
-from ssbench.storage.httpconn import Upload
-from ssbench.storage.httppool import ConnectionPool
+from ssbench.storage.http.connection import Upload
+from ssbench.storage.http.dial import Dialler, Endpoint
+from ssbench.storage.http.pool import ConnectionPool
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer
 
 HEAD = b"GET /v1/a/c/o HTTP/1.1\r\nHost: x\r\n\r\n"

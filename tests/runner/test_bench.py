@@ -15,7 +15,7 @@ from ssbench.runner.methods import METHODS
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
-from ssbench.storage.fileadmin import FileAdmin
+from ssbench.storage.file.admin import FileAdmin
 from ssbench.storage.options import StoreOptions
 
 pytestmark = pytest.mark.usefixtures("forked_workers")

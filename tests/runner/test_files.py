@@ -14,7 +14,7 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.master.master import Master
 from ssbench.runner.files import FilesConfig, first_difference, generate, measure
 from ssbench.runner.stop import Stop
-from ssbench.storage.fileadmin import FileAdmin
+from ssbench.storage.file.admin import FileAdmin
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.transport.key import CurveKey
 from tests.fakes.observers import Recorder
-from tests.storage.test_webdavlogin import ABSENT, ALLOW, BASIC, FOUND, WHO, server
+from tests.storage.webdav.test_login import ABSENT, ALLOW, BASIC, FOUND, WHO, server
 
 T = TypeVar("T")
 

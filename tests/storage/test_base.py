@@ -7,9 +7,9 @@ import inspect
 import pytest
 
 from ssbench.storage.base import ObjectStore, StoreAdmin
-from ssbench.storage.httpstore import HttpStorage
+from ssbench.storage.http.store import HttpStorage
 from ssbench.storage.registry import ROWS, load
-from ssbench.storage.swift import SwiftStorage
+from ssbench.storage.swift.driver import SwiftStorage
 from tests.fakes.drivers import driver_settings
 from tests.fakes.memory_storage import MemoryStorage
 

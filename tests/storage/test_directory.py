@@ -19,8 +19,8 @@ from ssbench.core.naming import pack_names
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.directory import PIECE, DirectorySource, FileContents, SourceFile
-from ssbench.storage.swift import SwiftStorage
-from ssbench.storage.verify import FOREIGN_ETAGS
+from ssbench.storage.http.verify import FOREIGN_ETAGS
+from ssbench.storage.swift.driver import SwiftStorage
 from tests.descriptors import open_descriptors
 from tests.fakes.drivers import driver_settings
 from tests.fakes.scripted_server import Peer, ScriptedServer, ok

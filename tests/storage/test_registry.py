@@ -12,7 +12,7 @@ from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.operations import COPY, LIST, READ
 from ssbench.core.option import Option, whole
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.filelogin import OPTIONS as FILE_OPTIONS
+from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.options import (
     StoreOptions,

@@ -20,7 +20,7 @@ from ssbench.core.operations import OPERATIONS
 #: How far a worker's times may be off: it counts from the phase's start on the master's clock, and
 #: the offset between the clocks is not well known at first.
 MARGIN_NS = 300 * SECOND_NS
-#: Bytes that the body of any response may have, whatever the object's size (storage.httpresponse).
+#: Bytes that the body of any response may have, whatever the object's size (storage.http.response).
 ANY_RESPONSE = 1 << 20
 _MAX_OBJECT = 2**53  #: number of an object: what a scenario can have, and more
 _MAX_COUNT = 1_000_000  #: of an operation's attempts

@@ -19,7 +19,7 @@ from ssbench.core.dispatch.result_bounds import ANY_RESPONSE, MARGIN_NS, ResultB
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, Job, Result, SizeClass
 from ssbench.core.operations import OPERATIONS, READ
-from ssbench.storage.httpresponse import MAX_ERROR_BODY
+from ssbench.storage.http.response import MAX_ERROR_BODY
 from tests.core.workload.fleet import row
 
 SECOND = 1_000_000_000

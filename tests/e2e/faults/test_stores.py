@@ -10,7 +10,7 @@ import pytest
 
 from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.core.model import ErrorKind
-from ssbench.storage.verify import FOREIGN_ETAGS
+from ssbench.storage.http.verify import FOREIGN_ETAGS
 from tests.e2e.commands import Commands, Ended, Started, until
 from tests.e2e.faults.hostile import Fault, failures, judged, signs
 from tests.e2e.faults.matrix import Row

@@ -1,0 +1,1 @@
+"""HTTP for the stores that speak it: connections, pools, responses, bodies."""

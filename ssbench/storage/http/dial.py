@@ -1,0 +1,216 @@
+"""Opening connections: name lookup, connect and TLS handshake, all within the connect timeout."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+import sys
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
+from itertools import cycle
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+from gevent import Timeout, get_hub
+
+from ssbench.core.errors import StorageError, outcome_of
+from ssbench.core.model import ErrorKind
+from ssbench.storage.http.stream import CIPHERTEXT_SIZE, WRITE, PlainStream, TlsStream
+
+#: Linux: choose the local port when connecting, not when binding (ip(7)).
+_NO_PORT = 24 if sys.platform == "linux" else None
+#: Errors of our own host, not of the store: no descriptors, local ports or memory left.
+_LOCAL_SHORTAGES = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
+)
+
+
+class Endpoint(NamedTuple):
+    """Host, port and scheme of a storage URL."""
+
+    host: str
+    port: int
+    tls: bool
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Dialler:
+    """Opens streams to one endpoint within the connect timeout.
+
+    :param sources: IP addresses of this host to connect from, in turn; (): the system chooses.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        timeout_s: float,
+        context: ssl.SSLContext | None = None,
+        sources: Sequence[str] = (),
+    ) -> None:
+        self._sources: Iterator[str | None] = cycle(sources or (None,))
+        self.endpoint = endpoint
+        self._timeout_s = timeout_s
+        self._context = context
+        # Receive buffer shared by all TLS streams; empty whenever a greenlet waits.
+        self._ciphertext = memoryview(bytearray(CIPHERTEXT_SIZE if context else 0))
+        self._addresses: list[tuple[Any, ...]] = []
+
+    def open(self, deadline_ns: int = 0) -> PlainStream:
+        """Connect, including the TLS handshake.
+
+        :raises StorageError: CONNECT, CONNECT_TIMEOUT, NAME_LOOKUP, TLS, LOAD_GENERATOR if our
+            own host has no resources left to connect with, or OPERATION_TIMEOUT if the deadline
+            is before the connect timeout; no request was sent.
+        """
+        limit_s, timeout_kind = self._timeout_s, ErrorKind.CONNECT_TIMEOUT
+        if deadline_ns:
+            left_s = max((deadline_ns - perf_counter_ns()) / 1e9, 0.001)
+            if left_s < limit_s:
+                limit_s, timeout_kind = left_s, ErrorKind.OPERATION_TIMEOUT
+        timeout = Timeout(limit_s)
+        try:
+            with timeout:
+                return self._open()
+        except Timeout as error:
+            if error is not timeout:
+                raise
+            raise self._failure(timeout_kind, f"no connection within {limit_s:g} s") from error
+        finally:
+            del timeout  # see _open
+
+    def _open(self) -> PlainStream:
+        """Try the addresses in order. Raises the last one's failure; a local shortage only if every
+        address failed with one."""
+        if not self._addresses:
+            self._addresses = self.look_up()
+        failure: OSError | None = None
+        source = next(self._sources)
+        for family, address in self._addresses:
+            try:
+                return self._start_tls(_connect(family, address, source))
+            except OSError as error:
+                if failure is None or not _is_local_shortage(error):
+                    failure = error
+        # Look the name up again next time: it may resolve differently.
+        self._addresses = []
+        try:
+            is_local = _is_local_shortage(failure)
+            kind = ErrorKind.LOAD_GENERATOR if is_local else ErrorKind.CONNECT
+            raise self._failure(kind, _cause(failure)) from failure
+        finally:
+            # Break the cycle between exception and frame: the garbage collector runs rarely, and
+            # with a store that is down such cycles grow by megabytes per minute.
+            del failure
+
+    def look_up(self) -> list[tuple[Any, ...]]:
+        host, port, _ = self.endpoint
+        try:
+            ip_address(host)
+        except ValueError:
+            return self._look_up_name(host, port)
+        if "%" in host:  # only the resolver can map the zone to its number
+            return self._look_up_name(host, port)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return [(family, (host, port))]
+
+    def _look_up_name(self, host: str, port: int) -> list[tuple[Any, ...]]:
+        """The name's addresses, IPv4 first. The resolver blocks, so it runs in a thread."""
+        try:
+            looked_up = get_hub().threadpool.apply(
+                outcome_of, (socket.getaddrinfo, host, port, 0, socket.SOCK_STREAM)
+            )
+            found = looked_up()
+        except (OSError, UnicodeError) as error:
+            is_local = _is_local_shortage(error)
+            kind = ErrorKind.LOAD_GENERATOR if is_local else ErrorKind.NAME_LOOKUP
+            raise self._failure(kind, _cause(error)) from error
+        return sorted(
+            ((entry[0], entry[4]) for entry in found),
+            key=lambda pair: pair[0] != socket.AF_INET,
+        )
+
+    def _start_tls(self, sock: socket.socket) -> PlainStream:
+        if self._context is None:
+            return PlainStream(sock)
+        try:
+            stream = TlsStream(sock, self._context, self.endpoint.host, self._ciphertext)
+        except BaseException:
+            sock.close()
+            raise
+        try:
+            stream.handshake()
+        except OSError as error:
+            stream.close()
+            cause = _cause(error)
+            if not isinstance(error, ssl.SSLError):  # SSL errors name TLS in their own text
+                cause = f"TLS failed: {cause}"
+            raise self._failure(ErrorKind.TLS, cause) from error
+        except BaseException:  # killed or timed out: leak no descriptor
+            stream.close()
+            raise
+        return stream
+
+    def _failure(self, kind: ErrorKind, cause: str) -> StorageError:
+        return StorageError(kind, f"{self.endpoint}: {cause}", sent=False)
+
+
+def _connect(family: int, address: Any, source: str | None) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        # Without this, a small upload in two segments waits 40 ms for a delayed acknowledgement.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if source is not None:
+            _bind(sock, source)
+        status = sock.connect_ex(address)
+        if status == errno.EINPROGRESS:
+            _wait_connected(sock)
+            status = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if status:
+            raise OSError(status, os.strerror(status))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _bind(sock: socket.socket, source: str) -> None:
+    """Let a socket connect from this address of the host.
+
+    :raises OSError: no local port is left, or the endpoint is of the other IP version.
+    """
+    if _NO_PORT is not None:  # two connections to different places may then share a port
+        sock.setsockopt(socket.IPPROTO_IP, _NO_PORT, 1)
+    try:
+        sock.bind((source, 0))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(error.errno, f"source address {source}: {reason}") from error
+
+
+def _wait_connected(sock: socket.socket) -> None:
+    hub = get_hub()
+    watcher = hub.loop.io(sock.fileno(), WRITE)
+    try:
+        hub.wait(watcher)
+    finally:
+        watcher.close()
+
+
+def _is_local_shortage(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno in _LOCAL_SHORTAGES
+
+
+def _cause(error: BaseException | None) -> str:
+    """One line for a failure, from the text of the system or OpenSSL."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or type(error).__name__}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,496 @@
+"""What the drivers that speak HTTP share: their connections, and operations on objects."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from time import perf_counter_ns
+from typing import Literal, TypeVar
+
+from gevent.pool import Pool
+
+from ssbench.core import operations
+from ssbench.core.bodycheck import claimed_md5
+from ssbench.core.content import source_of
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
+from ssbench.core.naming import LETTERS_HEADER, SEGMENTS_HEADER, VERSION_HEADER, naming_of
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import METHODS, Action
+from ssbench.storage.directory import PIECE, DirectorySource, file_contents
+from ssbench.storage.http.connection import CONTINUE_S, Upload
+from ssbench.storage.http.pool import ConnectionPool
+from ssbench.storage.http.response import Collector, HeaderCollector, RangeCollector, check_range
+from ssbench.storage.http.verify import (
+    FOREIGN_ETAGS,
+    ClaimedMd5,
+    Md5Body,
+    note,
+    sent_mismatch,
+    verifier_of,
+)
+
+#: Deadline of an administrative request, in network timeouts: a bulk delete takes minutes, and
+#: sends blanks meanwhile.
+ADMIN_TIMEOUTS = 15
+#: Minimum size in bytes of a body's pieces. The kernel accepts megabytes per call, and evicts
+#: Python's memory from the cache with each copy: few pieces save a sixth of a long upload's cost.
+_PIECE = 1024 * 1024
+NO_CONTINUE = (
+    f"the store sent no 100 Continue: uploads waited {CONTINUE_S:g} s for it before they sent the"
+    " content, and their latencies include that (expect_continue)"
+)
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class HttpClient:
+    """What both halves of a driver have: connections to the addresses of the store.
+
+    :param seed: of the choice among several addresses.
+    """
+
+    concurrency: Literal["greenlets", "threads"] = "greenlets"
+
+    def __init__(
+        self, settings: StorageSettings, seed: int | None, pools: Sequence[ConnectionPool]
+    ) -> None:
+        self._settings = settings
+        self._pools, self._url_count = pools, len(pools)
+        self._random = random.Random(seed).random  # nosec B311 # picks addresses
+        self._serial = settings.newest.serial
+        self._admin_timeout_ns = int(ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._pools!r}>"
+
+    @property
+    def credentials_serial(self) -> int:
+        return self._serial
+
+    def connect(self, count: int) -> None:
+        for pool in self._pools:
+            pool.connect(count)
+
+    def close(self) -> None:
+        for pool in self._pools:
+            pool.close()
+
+    def any_url(self) -> int:
+        """The index of an address, by chance. Each operation has this expression instead of the
+        call, which would cost it more."""
+        return 0 if self._url_count == 1 else int(self._random() * self._url_count)
+
+    def _admin_deadline_ns(self) -> int:
+        return perf_counter_ns() + self._admin_timeout_ns
+
+
+class HttpStorage(HttpClient, ABC):
+    """What the hot halves share. A driver has the other methods named in ``METHODS``, and calls
+    ``_make_actions`` once it is complete. One that lacks a method can't be made."""
+
+    operations: Collection[int] = METHODS.keys()
+    actions: Mapping[int, Action]
+    #: Gives the MD5 that a response says its object has.
+    _claimed_md5: ClaimedMd5 = staticmethod(claimed_md5)
+
+    def __init__(
+        self, settings: StorageSettings, seed: int | None, pools: Sequence[ConnectionPool]
+    ) -> None:
+        super().__init__(settings, seed, pools)
+        self._notes_continue: list[str] = []  # those that were given, shared by all views
+        bodies = self._bodies = ObjectBodies(settings, self._claimed_md5)
+        # Copied to save attribute lookups per operation.
+        self._upload, self._longest, self._verifier = bodies.upload, bodies.longest, bodies.verifier
+
+    def connect(self, count: int) -> None:
+        self._bodies.prepare()
+        large = self._settings.large_object
+        super().connect(count * (large.parallel if large else 1))
+
+    def close(self) -> None:
+        super().close()
+        if self._bodies.files:
+            self._bodies.files.close()
+
+    def moving(self) -> dict[int, int]:
+        return self._bodies.files.moving() if self._bodies.files else {}
+
+    def _make_actions(self) -> dict[int, Action]:
+        return {
+            **self._actions(),
+            **{
+                operation: self._with_headers(lines)._actions()[operation]
+                for operation, lines in self._settings.headers
+                if operation in self.operations
+            },
+        }
+
+    @abstractmethod
+    def _with_headers(self, lines: str) -> HttpStorage:
+        """The same driver, with further header lines in every request: no request pays for them
+        where there are none."""
+
+    def _actions(self) -> dict[int, Action]:
+        actions: dict[int, Action] = {
+            operation: getattr(self, METHODS[operation]) for operation in self.operations
+        }
+        # Separate methods, so that runs without --verify pay nothing for it.
+        if self._settings.verify:
+            actions[operations.READ] = self._read_verified
+            actions[operations.RANGE_READ] = self._range_read_verified
+            actions[operations.CREATE] = actions[operations.UPDATE] = self._write_verified
+        if self._bodies.files is not None:
+            actions[operations.CREATE] = FileUploads(self, self._bodies.files).create
+        if self._settings.expect_continue:
+            for operation in (operations.CREATE, operations.UPDATE):
+                actions[operation] = self._noting_continue(actions[operation])
+        return actions
+
+    def _noting_continue(self, write: Action) -> Action:
+        """The same; its first success without 100 Continue has a note."""
+
+        def act(job: Job, deadline_ns: int) -> Timing:
+            timing = write(job, deadline_ns)
+            if not self._notes_continue and any(pool.lacks_continue for pool in self._pools):
+                self._notes_continue.append(NO_CONTINUE)
+                raise note(NO_CONTINUE, timing)
+            return timing
+
+        return act
+
+    # What each store does in its own way, beside ``METHODS``
+
+    @abstractmethod
+    def checksum_lines(self, checksum: str) -> str:
+        """Header lines by which the store refuses an upload of another MD5."""
+
+    @abstractmethod
+    def status_error(self, method: str, timing: Timing) -> StorageError:
+        """The error for an unsuccessful response. Call it before any other wait."""
+
+    @abstractmethod
+    def _read(
+        self, job: Job, deadline_ns: int, body: Collector | None = None, lines: str = ""
+    ) -> Timing:
+        """:param lines: further header lines."""
+
+    @abstractmethod
+    def _write(
+        self,
+        job: Job,
+        deadline_ns: int,
+        response: Collector | None = None,
+        upload: Upload | None = None,
+        lines: str = "",
+    ) -> Timing:
+        """
+        :param upload: None: the synthetic content of the job's object.
+        :param lines: further header lines.
+        """
+
+    @abstractmethod
+    def _remove(self, job: Job, deadline_ns: int) -> Timing:
+        """DELETE; a missing object counts as success."""
+
+    @abstractmethod
+    def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:
+        """Whether the job's object is there as it was made, by one request that changes nothing."""
+
+    # What follows from that
+
+    def _delete(self, job: Job, deadline_ns: int) -> Timing:
+        timing = self._remove(job, deadline_ns)
+        if timing.status != 404:
+            return timing
+        raise self.status_error("DELETE", timing)
+
+    def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.read_collector(job)
+        timing = self._read(job, deadline_ns, body)
+        self._check_read(job, body, timing)
+        return timing
+
+    def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
+        response = Collector()
+        timing = self._write(job, deadline_ns, response)
+        self._check_write(job, job, deadline_ns, response, timing)
+        return timing
+
+    def _check_write(
+        self, job: Job, written: Job, deadline_ns: int, response: Collector, timing: Timing
+    ) -> None:
+        """Check the response to an upload or a COPY.
+
+        :param written: of the object that was written; it has the content of the job's.
+        """
+
+        def read(body: Collector) -> object:
+            return self._read(written, deadline_ns, body)
+
+        self._verifier.check_write(job, response, timing, read)
+
+    def _range_read(self, job: Job, deadline_ns: int) -> Timing:
+        return self._read_range(job, deadline_ns, RangeCollector(self._longest[job.size_class]))
+
+    def _range_read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.read_collector(job, *map(int, job.arguments))
+        timing = self._read_range(job, deadline_ns, body)
+        self._check_read(job, body, timing)
+        return timing
+
+    def _read_range(self, job: Job, deadline_ns: int, body: Collector) -> Timing:
+        offset, length = map(int, job.arguments)
+        lines = f"Range: bytes={offset}-{offset + length - 1}\r\n"
+        timing = self._read(job, deadline_ns, body, lines)
+        check_range(body.headers, timing, offset, length)
+        return timing
+
+    def _check_read(self, job: Job, body: Collector, timing: Timing) -> None:
+        self._verifier.check_read(job, body, timing)
+
+    def _ensure(self, job: Job, deadline_ns: int) -> Timing:
+        # Initial objects survive runs, so a second run uploads only those that are missing or were
+        # updated. Objects with an expiry are uploaded again: they might expire during the run.
+        if self._settings.delete_after_s is not None:
+            return self._write(job, deadline_ns)
+        probe, is_initial = self._probe(job, deadline_ns)
+        if is_initial:
+            return probe._replace(status=200, bytes_moved=0)
+        return written_after(probe, self._write, job, deadline_ns)
+
+
+def written_after(probe: Timing, write: Action, job: Job, deadline_ns: int) -> Timing:
+    """Upload an object; counts the reconnects of the request before it, too."""
+    try:
+        timing = write(job, deadline_ns)
+    except StorageError as error:
+        error.reconnects += probe.reconnects
+        raise
+    return timing._replace(reconnects=timing.reconnects + probe.reconnects)
+
+
+def is_initial(
+    headers: Mapping[str, str], size: int, compressible: bool, segments: str = ""
+) -> bool:
+    """Whether a response to HEAD shows an unmodified initial object of this size.
+
+    :param headers: names in lower case, those of metadata as in ``core.naming``.
+    :param segments: the value of its SEGMENTS_HEADER; "": it must have none.
+    """
+    changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
+    other = (LETTERS_HEADER.lower() in headers) is not compressible
+    other = other or headers.get(SEGMENTS_HEADER.lower(), "") != segments
+    return headers.get("content-length") == str(size) and not (changed or other)
+
+
+class ObjectBodies:
+    """Names and content of the run's objects, and checks of what the store returns.
+
+    :param claimed_md5: gives the MD5 that a response says its object has; None: it says none.
+    """
+
+    def __init__(self, settings: StorageSettings, claimed_md5: ClaimedMd5) -> None:
+        self.claimed_md5 = claimed_md5
+        self.settings = settings
+        self.naming = naming_of(settings)
+        self.content = source_of(settings, _PIECE)
+        contents = file_contents(settings)
+        #: Real files to send; None: content is synthetic, or nothing is sent.
+        self.files = DirectorySource(settings, contents) if contents and contents.path else None
+        self.verifier = verifier_of(settings, self.naming, self.content, contents, claimed_md5)
+        #: Bytes of the longest object of each size class.
+        self.longest = [size.size_max for size in settings.sizes]
+        self.expects = settings.expect_continue
+        #: ``upload(job)``: the content of the job's object.
+        self.upload = self.part if settings.expect_continue else self._upload
+        self._is_needed = not contents and (
+            settings.verify
+            or any(
+                operations.row_of(each).body is operations.Body.SENT
+                for size in settings.sizes
+                for each, _ in size.profile
+            )
+        )
+
+    def prepare(self) -> None:
+        """Make the content, if the run may need it for more than its initial objects."""
+        if self._is_needed:
+            self.content.prepare()
+
+    def part(self, job: Job, start: int = 0, size: int | None = None) -> Upload:
+        """A part of the content of the job's object, from an offset on; by default, all of it."""
+        name = self.naming.object(job.size_class, job.object).encode()
+        size = job.size if size is None else size
+        pieces = partial(self.content.pieces, name, job.version, size, start)
+        # ENSURE has no header lines of the scenario, so it does not say Expect.
+        if self.expects and job.operation != operations.ENSURE:
+            return Upload(size, b"", pieces, expects=True)
+        if size <= self.content.block_size:
+            return Upload(size, next(pieces(), b""))
+        return Upload(size, next(pieces()), lambda: islice(pieces(), 1, None))
+
+    def _upload(self, job: Job) -> Upload:
+        content = self.content
+        name = self.naming.object(job.size_class, job.object).encode()
+        if job.size <= content.block_size:
+            return Upload(job.size, content.piece(name, job.version, job.size))
+
+        def rest() -> Iterator[memoryview]:
+            return islice(content.pieces(name, job.version, job.size), 1, None)
+
+        first = content.piece(name, job.version, content.block_size)
+        return Upload(job.size, first, rest)
+
+
+class FileUploads:
+    """CREATE with the content of real files, by whatever way the checksum and the stream allow."""
+
+    def __init__(self, driver: HttpStorage, files: DirectorySource) -> None:
+        self._driver, self._files = driver, files
+        self._hashes = files.contents.hashes
+        self._has_md5 = True  #: the store's ETags are the MD5 of the content, as far as is known
+
+    def create(self, job: Job, deadline_ns: int) -> Timing:
+        """Upload a file. Reading it is part of the operation's time, comparing checksums is not.
+
+        :raises StorageError: SOURCE_FILE, or CORRUPT: the store has another MD5.
+        """
+        driver = self._driver
+        with self._files.open(job) as file:
+            known = "" if self._hashes else file.checksum
+            lines = driver.checksum_lines(known) if known else ""
+            response = HeaderCollector() if self._hashes or known else None
+            expects = driver._bodies.expects
+            if job.size <= PIECE and not expects:
+                upload = Upload(job.size, next(file.pieces(), b""))
+            else:
+                sendable = None if self._hashes else file
+                upload = Upload(job.size, b"", file.pieces, expects, True, sendable)
+            try:
+                timing = driver._write(job, deadline_ns, response, upload, lines)
+            except StorageError as error:
+                if error.timing is not None:
+                    file.check_unchanged(error.timing)
+                if known and is_wrong_checksum(error):
+                    error.kind = ErrorKind.CORRUPT
+                    error.detail = f"{file.where}: the store received another MD5 than {known}"
+                raise
+            file.check_unchanged(timing)
+            asked = response is not None and self._has_md5
+            stored = driver._bodies.claimed_md5(response.headers) if asked and response else None
+            if stored is None:
+                return timing
+            if stored == file.checksum:
+                return timing._replace(items=1)
+            if self._is_stored(job, deadline_ns, file.checksum):
+                self._has_md5 = False
+                raise note(FOREIGN_ETAGS, timing)
+            text = (
+                f"{file.where}: the store's MD5 is {stored}, and that of the file {file.checksum}"
+            )
+            raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
+
+    def _is_stored(self, job: Job, deadline_ns: int, checksum: str) -> bool:
+        """Whether the object, read back, has this MD5."""
+        body = Md5Body(job.size)
+        try:
+            self._driver._read(job, deadline_ns, body)
+        except StorageError:
+            return False
+        return body.hash.hexdigest() == checksum
+
+
+def is_wrong_checksum(error: StorageError) -> bool:
+    """Whether the store refused an upload because of its checksum: Swift by 422, S3 by a code."""
+    return error.status == 422 or (error.status == 400 and "BadDigest" in error.detail)
+
+
+class ObjectsInParts:
+    """Base of a driver's actions for objects above a size.
+
+    :param whole: the driver's actions for objects that are stored as one.
+    """
+
+    #: Those for objects in parts. Where there is none, that of ``whole`` does for these, too.
+    actions: Mapping[int, Action]
+
+    def __init__(
+        self,
+        bodies: ObjectBodies,
+        large: LargeObject,
+        whole: Mapping[int, Action],
+    ) -> None:
+        self._bodies = bodies
+        self._settings = bodies.settings
+        self._large = large
+        self._whole = whole
+
+    def _routed(self, operation: int, in_parts: Action) -> Action:
+        """An action for all objects: by the size of the job's."""
+        whole, count = self._whole[operation], self._large.count
+
+        def act(job: Job, deadline_ns: int) -> Timing:
+            return (in_parts if count(job.size) else whole)(job, deadline_ns)
+
+        return act
+
+    def _may_have_parts(self, size_class: int) -> bool:
+        return self._large.count(self._bodies.longest[size_class]) > 0
+
+    def _part(self, job: Job, index: int) -> Upload:
+        start = index * self._large.segment
+        return self._bodies.part(job, start, min(self._large.segment, job.size - start))
+
+    def _check_part(
+        self, place: str, content: Upload, headers: Mapping[str, str], timing: Timing
+    ) -> None:
+        """Under --verify, check that a part's ETag, if it is an MD5, is that of its content.
+
+        :param place: names the part in the error.
+        :param headers: of the response, names in lower case.
+        :raises StorageError: CORRUPT.
+        """
+        if not self._settings.verify:
+            return
+        mismatch = sent_mismatch(claimed_md5(headers), content.first, content.rest)
+        if mismatch:
+            said = f"{place}: {mismatch}"
+            raise StorageError(ErrorKind.CORRUPT, said, status=timing.status, timing=timing)
+
+    def _all(self, request: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """The results of requests, ``parallel`` at once, in order.
+
+        :raises StorageError: the first failure, when none is in flight any more.
+        """
+        failures: list[StorageError] = []
+
+        def attempt(item: Item) -> Result | None:
+            try:
+                return None if failures else request(item)
+            except StorageError as error:
+                failures.append(error)  # gevent would print one that leaves a greenlet
+                return None
+
+        pool = Pool(self._large.parallel)
+        try:
+            results = list(pool.imap(attempt, items, maxsize=self._large.parallel))
+        finally:
+            pool.kill()
+        if failures:
+            raise failures[0]
+        return [each for each in results if each is not None]
+
+
+@contextmanager
+def store_is_changed() -> Iterator[None]:
+    """Mark each failure within as ``partly_done``: the operation has changed the store."""
+    try:
+        yield
+    except StorageError as error:
+        error.partly_done = True
+        raise

@@ -1,0 +1,254 @@
+"""--verify in a driver: checks bodies as they arrive, and ETags against their MD5.
+
+Bodies are neither kept nor copied. Nearly all of the cost is MD5, which is computed only if the
+store reports one. An operation's time ends with its last byte; checks after that aren't in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from hashlib import md5
+from typing import Any, Protocol
+
+import gevent
+
+from ssbench.core.bodycheck import BodyCheck, expected_content
+from ssbench.core.content import SyntheticSource
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, Timing
+from ssbench.core.naming import Naming
+from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
+from ssbench.storage.directory import FileContents
+from ssbench.storage.http.response import Collector, HeaderCollector
+
+ClaimedMd5 = Callable[[Mapping[str, str]], str | None]
+
+#: Bytes to hash before yielding to other greenlets: a millisecond or two.
+_HASH_SLICE = 1024 * 1024
+
+
+class ContentVerifier(Protocol):
+    """Checks the responses to a driver's requests."""
+
+    def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> Collector:
+        """The collector for the body of a GET.
+
+        :param offset: of the part that was requested; ``length``: its bytes, None: all.
+        """
+
+    def check_read(self, job: Job, body: Any, timing: Timing) -> None:
+        """Check a successful response to a GET.
+
+        :param body: of ``read_collector``.
+        :raises StorageError: CORRUPT or STALE.
+        """
+
+    def check_write(
+        self, job: Job, response: Collector, timing: Timing, read: Callable[[Collector], object]
+    ) -> None:
+        """Check the response to a PUT.
+
+        :param read: reads the object that was written.
+        :raises StorageError: CORRUPT: its ETag isn't the MD5 of the body that was sent, and the
+            object's content is wrong; NONE: only the ETag is.
+        """
+
+
+#: A store that encrypts, for one, may give ETags of the form of an MD5 that are none.
+FOREIGN_ETAGS = (
+    "the store's ETags look like an MD5 and are none of the content (does it encrypt objects?):"
+    " the content that was read back is right, and ETags are not checked"
+)
+
+
+def note(text: str, timing: Timing) -> StorageError:
+    """What a driver raises after a success, once, for a note in the report."""
+    return StorageError(ErrorKind.NONE, text, status=timing.status, timing=timing)
+
+
+class CheckedBody(Collector):
+    """Checks a body instead of collecting it.
+
+    :param limit: size of the largest object of the size class, in bytes.
+    :param claimed_md5: gives the MD5 that a response says its body has.
+    """
+
+    def __init__(self, limit: int, check: BodyCheck, claimed_md5: ClaimedMd5) -> None:
+        super().__init__(limit)
+        self.check = check
+        self._claimed_md5 = claimed_md5
+        self._hash = md5(usedforsecurity=False)
+        self._claimed: str | None = None
+        self._begun = False
+
+    def add(self, part: memoryview) -> None:
+        """As Collector.add; the headers are set before the first part."""
+        if not self._begun:
+            self._begun, self._claimed = True, self._claimed_md5(self.headers)
+        self.check.add(part)
+        if self._claimed:
+            self._hash.update(part)
+
+    def etag_mismatch(self) -> str:
+        """How the ETag differs from the received bytes' MD5; "" if it doesn't, or they are only a
+        part of the object.
+        """
+        if self.check.is_part:
+            return ""
+        claimed, found = self._claimed_md5(self.headers), self._hash.hexdigest()
+        return f"the ETag is {claimed}, and its MD5 {found}" if claimed not in (None, found) else ""
+
+
+class Verifier:
+    """A ContentVerifier of synthetic content.
+
+    :param content: of any block size.
+    :param claimed_md5: gives the MD5 that a response says the object has.
+    """
+
+    def __init__(
+        self,
+        settings: StorageSettings,
+        naming: Naming,
+        content: SyntheticSource,
+        claimed_md5: ClaimedMd5,
+    ) -> None:
+        self._claimed_md5 = claimed_md5
+        self._sizes = settings.sizes
+        self._naming = naming
+        self._content = content
+
+    def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> CheckedBody:
+        size_class = self._sizes[job.size_class]
+        name = self._naming.object(job.size_class, job.object)
+        expected = expected_content(size_class, name, job, offset, length)
+        return CheckedBody(
+            size_class.size_max, BodyCheck(self._content, expected), self._claimed_md5
+        )
+
+    def check_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:
+        finding, etag_mismatch = body.check.finding(body.headers), body.etag_mismatch()
+        if finding and "content-encoding" in body.headers:
+            coding = printable(body.headers["content-encoding"])
+            finding = finding._replace(text=f"{finding.text}; Content-Encoding {coding}")
+        if finding is None and not etag_mismatch:
+            return
+        if finding is None:
+            raise self._note_foreign(timing)
+        if finding.kind is ErrorKind.STALE and etag_mismatch:
+            # No store that merely lags has one version's bytes under another's ETag.
+            raise self._failure(job, ErrorKind.CORRUPT, f"{finding.text}; {etag_mismatch}", timing)
+        raise self._failure(
+            job, finding.kind, "; ".join(filter(None, [finding.text, etag_mismatch])), timing
+        )
+
+    def check_write(
+        self, job: Job, response: Collector, timing: Timing, read: Callable[[Collector], object]
+    ) -> None:
+        name = self._naming.object(job.size_class, job.object).encode()
+        pieces = partial(self._content.pieces, name, job.version, job.size)
+        mismatch = sent_mismatch(self._claimed_md5(response.headers), b"", pieces)
+        if not mismatch:
+            return
+        body = self.read_collector(job)
+        try:
+            read(body)
+            is_right = body.check.finding(body.headers) is None
+        except StorageError:
+            is_right = False  # the ETag is all that is known
+        if is_right:
+            raise self._note_foreign(timing)
+        raise self._failure(job, ErrorKind.CORRUPT, mismatch, timing)
+
+    def _note_foreign(self, timing: Timing) -> StorageError:
+        self._claimed_md5 = lambda headers: None
+        return note(FOREIGN_ETAGS, timing)
+
+    def _failure(self, job: Job, kind: ErrorKind, text: str, timing: Timing) -> StorageError:
+        return StorageError(
+            kind, f"{self._naming.path(job)}: {text}", status=timing.status, timing=timing
+        )
+
+
+class Md5Body(Collector):
+    """Hashes a body instead of collecting it."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.hash = md5(usedforsecurity=False)
+
+    def add(self, part: memoryview) -> None:
+        self.hash.update(part)
+
+
+class FileVerifier:
+    """A ContentVerifier of real files, by their MD5."""
+
+    def __init__(self, settings: StorageSettings, naming: Naming, contents: FileContents) -> None:
+        self._sizes, self._naming, self._contents = settings.sizes, naming, contents
+
+    def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> Collector:
+        size_max = self._sizes[job.size_class].size_max
+        known = self._contents.checksum(job.object)
+        return Md5Body(size_max) if known else HeaderCollector(size_max)
+
+    def check_read(self, job: Job, body: Collector, timing: Timing) -> None:
+        known = self._contents.checksum(job.object)
+        if not isinstance(body, Md5Body) or body.hash.hexdigest() == known:
+            return
+        where = self._naming.path(job)
+        text = f"{where}: its MD5 is {body.hash.hexdigest()}, and that of the file {known}"
+        raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
+
+    def check_write(
+        self, job: Job, response: Collector, timing: Timing, read: Callable[[Collector], object]
+    ) -> None:
+        """Nothing: uploads of files compare while the file is open."""
+
+
+def verifier_of(
+    settings: StorageSettings,
+    naming: Naming,
+    content: SyntheticSource,
+    contents: FileContents | None,
+    claimed_md5: ClaimedMd5 = lambda headers: None,
+) -> ContentVerifier:
+    """The verifier of a run.
+
+    :param contents: real files; None: content is synthetic.
+    :param claimed_md5: as of Verifier.
+    """
+    if contents:
+        return FileVerifier(settings, naming, contents)
+    return Verifier(settings, naming, content, claimed_md5)
+
+
+def sent_mismatch(
+    claimed: str | None,
+    first: bytes | memoryview,
+    rest: Callable[[], Iterable[memoryview]] | None,
+) -> str:
+    """How the MD5 that a response claims differs from that of what was sent; "" if it doesn't."""
+    if claimed is None:
+        return ""
+    sent = hash_of(md5(first, usedforsecurity=False), rest)
+    return f"the ETag is {claimed}, and the MD5 of what was sent {sent}" if claimed != sent else ""
+
+
+def hash_of(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> str:
+    """The digest in hexadecimal after all pieces; other greenlets run in between.
+
+    :param digest: of hashlib, of what precedes the pieces.
+    :param pieces: None: there are none.
+    """
+    hashed = 0
+    for piece in pieces() if pieces else ():
+        digest.update(piece)
+        hashed += len(piece)
+        if hashed >= _HASH_SLICE:
+            hashed = 0
+            gevent.sleep(0)
+    found: str = digest.hexdigest()
+    return found

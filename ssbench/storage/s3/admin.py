@@ -1,0 +1,295 @@
+"""The cold half of the driver for S3: containers, listings, limits, deletes.
+
+A container is a bucket, or a prefix of one bucket. Its mark is an object in it, which listings here
+leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from heapq import nsmallest
+from time import time
+from urllib.parse import unquote
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind
+from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
+from ssbench.storage.base import (
+    ContainerEntry,
+    ContainerInfo,
+    ObjectEntry,
+    StoreLimits,
+    StoreState,
+    check_listed,
+    unless_missing,
+)
+from ssbench.storage.http.addresses import quoted_name
+from ssbench.storage.http.response import Collector, seconds_ahead
+from ssbench.storage.s3.bodies import (
+    MARK,
+    RUN_HEADER,
+    Xml,
+    check_buckets,
+    check_listing,
+    container_of,
+    is_truncated,
+    listing_query,
+    malformed,
+    name_in,
+    size_of,
+    upload_metadata,
+)
+from ssbench.storage.s3.client import Place, S3Client
+
+_PAGE = 1000  #: entries of a listing page, and names of a multi-delete: S3's maximum
+_BUCKETS_MAX = 100_000  #: in one response; S3 does not page them unless asked
+_OBJECT_MAX = 5 * 1024**3  #: bytes of one PUT, or of a part
+_PART_MIN = 5 * 1024**2  #: bytes of a part that is not the last
+_PARTS_MAX = 10_000
+_KEY_MAX = 1024  #: bytes
+_BUCKET_NAME_MAX = 63
+
+
+class S3Admin(S3Client):
+    """Implements ``StoreAdmin`` and ``UploadAdmin`` of ``ssbench.storage.base``.
+
+    :raises UsageError: an endpoint, a bucket, the credentials or a certificate is invalid; or a
+        storage policy is asked for.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        if settings.placement:
+            raise UsageError(f'S3 has no storage policies: leave out "{settings.placement}"')
+        super().__init__(settings, seed)
+        self._has_listed = False  #: a listing of objects was understood
+
+    def limits(self) -> StoreLimits:
+        return StoreLimits(
+            max_object_size=_OBJECT_MAX,
+            max_object_name_length=_KEY_MAX,
+            max_container_name_length=None if self._own.bucket else _BUCKET_NAME_MAX,
+            listing_limit=_PAGE,
+            policies=(),
+            large_objects={"multipart": _PARTS_MAX},
+            min_part_size=_PART_MIN,
+            bulk_delete_max=_PAGE,
+        )
+
+    def state(self) -> StoreState:
+        place, collector = self.place(None), Collector(bodiless=True)
+        with suppress(StorageError):  # a refusal has the store's time, too
+            self.request("HEAD", place, place.bucket_path, collector=collector)
+        return StoreState(None, seconds_ahead(collector.headers, time()))
+
+    def owns(self, container: str) -> bool:
+        return self.container_info(container).marked
+
+    def container_info(self, container: str) -> ContainerInfo:
+        place = self.place(container)
+        found, is_whole = self._page(place, "", 2)
+        names = [entry.name for entry in found]
+        marked = MARK in names or (
+            bool(names or not self._own.bucket) and self._is_there("HEAD", place, place.path + MARK)
+        )
+        count = len([name for name in names if name != MARK]) if is_whole else None
+        if not marked and count == 0 and self._has_uploads(container):
+            count = None  # another client is at work here
+        elif self._own.bucket and not names:
+            raise StorageError(ErrorKind.STATUS, f"there is no {place.path}", status=404)
+        return ContainerInfo(policy=None, marked=marked, object_count=count)
+
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
+        place = self.place(container)
+        found = unless_missing(self.container_info, container)
+        if found is None or (not found.marked and found.object_count == 0):
+            if changing is not None:
+                changing()
+            if found is None and not self._own.bucket:
+                self._make_bucket(place)
+            self._put_mark(place)
+            if not self._has_listed:
+                self._check_listing(container)
+        return found
+
+    def _check_listing(self, container: str) -> None:
+        """Check once that a new container can be listed: otherwise all would stay behind.
+
+        :raises StorageError: its listing is not one that ssbench understands.
+        """
+        place = self.place(container)
+        try:
+            self._page(place, "", 1)
+        except StorageError as error:
+            if error.kind is not ErrorKind.PROTOCOL:
+                return
+            with suppress(StorageError):
+                self._is_there("DELETE", place, place.path + MARK)
+                if not self._own.bucket:
+                    self._is_there("DELETE", place, place.bucket_path)
+            raise
+
+    def _make_bucket(self, place: Place) -> None:
+        region = self.signer.region
+        body = b""
+        if region not in ("", "us-east-1"):  # that is the default, and may not be named
+            constraint = f"<LocationConstraint>{region}</LocationConstraint>"
+            body = f"<CreateBucketConfiguration>{constraint}</CreateBucketConfiguration>".encode()
+        try:
+            self.request("PUT", place, place.bucket_path, body=body)
+        except StorageError as error:
+            if error.status != 409:
+                raise
+            # Another master may have made it at this moment.
+            if not self._is_there("HEAD", place, place.bucket_path):
+                raise StorageError(ErrorKind.STATUS, error.detail) from error
+
+    def _put_mark(self, place: Place) -> None:
+        headers = upload_metadata(self._settings)
+        self.request("PUT", place, place.path + MARK, headers=headers, body=b"")
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        # All of them each time: S3 orders prefixes and buckets otherwise than we their containers.
+        names = self._prefixes(prefix) if self._own.bucket else self._buckets()
+        found = (name for name in names if name.startswith(prefix) and name > marker)
+        return [ContainerEntry(name, 0, 0) for name in nsmallest(limit, found)]
+
+    def _buckets(self) -> list[str]:
+        place = self.place(None)
+        listing = check_buckets(self._xml(place, place.bucket_path, "", _BUCKETS_MAX))
+        names = (container_of(record.get("Name", "")) for record in listing.of("Bucket"))
+        return [name for name in names if name is not None]
+
+    def _prefixes(self, prefix: str) -> Iterator[str]:
+        """The containers of the one bucket that begin with this."""
+        place = self.place(None)
+        read, most = 0, self._settings.listed_max
+        tokens: set[int] = set()  #: of the pages so far, as hashes
+        token = ""  # nosec B105 # of the first page
+        while True:
+            listing = self._list(place, prefix, "", _PAGE, token=token, delimiter="/")
+            read += _PAGE  # whatever it holds, it cost a request
+            check_listed(read, max(most, _PAGE), printable(self._own.bucket))
+            for record in listing.of("CommonPrefixes"):
+                name = name_in(listing, record.get("Prefix", ""))
+                if not name.startswith(prefix):
+                    raise malformed("a listing of the prefix that was requested")
+                yield name.removesuffix("/")
+            token = listing.values.get("NextContinuationToken", "")
+            if not is_truncated(listing) or not token:
+                return
+            if hash(token) in tokens:
+                raise malformed("a listing that advances")
+            tokens.add(hash(token))
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        place = self.place(container)
+        while True:
+            page, is_whole = self._page(place, marker, min(limit, _PAGE))
+            entries = [entry for entry in page if entry.name != MARK]
+            if entries or is_whole:
+                return entries
+            if marker >= MARK:
+                raise malformed("a listing that advances")
+            marker = MARK  # the page had nothing else
+
+    def _page(self, place: Place, marker: str, limit: int) -> tuple[list[ObjectEntry], bool]:
+        """One page of a container, its mark included, and whether nothing follows it."""
+        after = place.prefix + marker if marker else ""
+        listing = self._list(place, place.prefix, after, limit)
+        entries = []
+        for record in listing.of("Contents"):
+            key = name_in(listing, record.get("Key", ""))
+            if not key.startswith(place.prefix):
+                raise malformed("a listing of the prefix that was requested")
+            name = key.removeprefix(place.prefix)
+            if name:  # a key that is the prefix itself is a folder of some other client
+                entries.append(ObjectEntry(name, size_of(record)))
+        return entries, not is_truncated(listing)
+
+    def _list(
+        self,
+        place: Place,
+        prefix: str,
+        after: str,
+        limit: int,
+        *,
+        token: str = "",
+        delimiter: str = "",
+    ) -> Xml:
+        query = listing_query(prefix, limit, after=after, token=token, delimiter=delimiter)
+        listing = check_listing(self._xml(place, place.bucket_path, query, limit))
+        self._has_listed = True
+        return listing
+
+    def object_run_id(self, container: str, name: str) -> str | None:
+        place = self.place(container)
+        collector = Collector(bodiless=True)
+        self.request("HEAD", place, place.path + quoted_name(name, "/"), collector=collector)
+        run = collector.headers.get(RUN_HEADER)
+        return None if run is None else unquote(run)
+
+    def delete_object(self, container: str, name: str) -> bool:
+        """As in the protocol; but S3 does not report whether the object existed."""
+        place = self.place(container)
+        return self._is_there("DELETE", place, place.path + quoted_name(name, "/"))
+
+    def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
+        place = self.place(container)
+        keys = [place.prefix + name for name in names]
+        _, failures = self.delete_keys(place, keys)
+        return [(key.removeprefix(place.prefix), status) for key, status in failures.items()]
+
+    def delete_container(self, container: str) -> bool:
+        place = self.place(container)
+        found = unless_missing(self.container_info, container)
+        if found is None:
+            return False
+        if found.object_count != 0 or self._has_uploads(container):
+            raise StorageError(ErrorKind.STATUS, f"{place.path} is not empty", status=409)
+        if found.marked:
+            self._is_there("DELETE", place, place.path + MARK)
+        if self._own.bucket:
+            return True
+        try:
+            return self._is_there("DELETE", place, place.bucket_path)
+        except StorageError as error:
+            if found.marked:  # or no cleanup would take it for ours any more
+                self._put_mark(place)
+            if error.status == 409 and self._has_versioning(place):
+                raise StorageError(
+                    ErrorKind.STATUS,
+                    f"{place.path} keeps versions of deleted objects, which ssbench does not"
+                    f" delete: remove them with other tools ({error.detail})",
+                ) from error
+            raise
+
+    def _has_versioning(self, place: Place) -> bool:
+        """Whether the bucket has, or had, versioning; False if the store doesn't say."""
+        try:
+            return bool(self._xml(place, place.bucket_path, "versioning=", 1).values.get("Status"))
+        except StorageError:
+            return False
+
+    def _has_uploads(self, container: str) -> bool:
+        """Whether uploads are open; False if the store has no such listing, or refuses it."""
+        try:
+            return bool(self.open_uploads(container, ""))
+        except StorageError as error:
+            if error.kind is ErrorKind.STATUS and (error.status // 100 == 4 or error.status == 501):
+                return False
+            raise
+
+    def _is_there(self, method: str, place: Place, path: str) -> bool:
+        """False if the response was 404, else True."""
+        collector = Collector(bodiless=method == "HEAD")
+        timing = self.request(method, place, path, collector=collector, missing_ok=True)
+        return timing.status != 404
+
+    def _xml(self, place: Place, path: str, query: str, limit: int) -> Xml:
+        response = Xml(limit, self.signer.token)
+        self.request("GET", place, path, query, collector=response)
+        return response

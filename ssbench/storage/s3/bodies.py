@@ -1,0 +1,421 @@
+"""The names, metadata and XML of S3. Responses are treated as untrusted input. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from html import unescape
+from typing import NamedTuple
+from urllib.parse import quote, unquote_plus
+from xml.parsers import expat  # nosec B406 # see XmlReader
+from xml.sax.saxutils import escape  # nosec B406 # only writes
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, SEGMENTS_HEADER, VERSION_HEADER
+from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
+from ssbench.storage.base import order_fault
+from ssbench.storage.http.response import LISTING_MAX, RESPONSE_MAX, StreamingCollector, masked
+from ssbench.storage.http.xmlreader import XmlReader
+
+RUN_HEADER = "x-amz-meta-ssbench-run"
+_META, _NEUTRAL = "x-amz-meta-", "x-object-meta-"  # NEUTRAL: as in core.naming
+#: Metadata of an object (see core.naming), as S3 names them.
+VERSION, POST, LETTERS, SEGMENTS = (
+    name.lower().replace(_NEUTRAL, _META)
+    for name in (VERSION_HEADER, POST_HEADER, LETTERS_HEADER, SEGMENTS_HEADER)
+)
+#: Codes that new credentials may cure.
+REJECTED = frozenset(
+    {
+        "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+    }
+)  # fmt: skip
+#: What any client may name a bucket.
+_LEGAL_BUCKET = re.compile(
+    r"(?!.*(?:\.\.|\.-|-\.))(?!(?:[0-9]+\.){3}[0-9]+\Z)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+)
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+_ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
+_DEPTH_MAX = 16
+#: Elements that hold a record, below the root.
+_RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Upload"})
+#: The marker object of a container: it says that ssbench made it. No object of ours has this name.
+BUCKETS_ROOT = "ListAllMyBucketsResult"
+MARK = ".ssbench"
+_LISTING_ROOT = re.compile(rb"<([A-Za-z_][\w.-]{0,63}:)?ListBucketResult[\s>]")
+_QUOTED = re.compile("[%+]").search
+_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+_ENTRY_MAX = 1 << 14  #: bytes of an entry of a listing: a key of 1,024 bytes, quoted, and the rest
+_ERROR_FIELDS = ("Code", "Message", "Region", "Endpoint")
+_SHOWN = 200  #: characters of an error's message
+_SIGNATURE = re.compile(r"(Signature=)\w+", re.IGNORECASE)
+
+
+def bucket_of(container: str) -> str:
+    """The bucket of a container: the container's name where that is a legal bucket name, such as
+    one that the user gave; else ``ssbench-000061-gold`` of ``ssbench_000061_gold``.
+
+    There ``_`` becomes ``-``; whatever else but letters and digits becomes ``--`` and two
+    hexadecimal digits for each byte. ``container_of`` is the inverse.
+
+    :raises UsageError: that is no legal name.
+    """
+    if _LEGAL_BUCKET.fullmatch(container):
+        return container
+    parts: list[str] = []
+    for character in container:
+        if character in "abcdefghijklmnopqrstuvwxyz0123456789":
+            parts.append(character)
+        elif character == "_" and (not parts or not parts[-1].startswith("-")):
+            parts.append("-")
+        else:
+            parts.extend(f"--{byte:02x}" for byte in character.encode())
+    bucket = "".join(parts)
+    if not _BUCKET.fullmatch(bucket):
+        raise UsageError(
+            f'container "{printable(container)}" has no legal bucket name ("{printable(bucket)}"):'
+            " those of S3 have 3 to 63 lower-case letters, digits and hyphens, and begin and end"
+            " with a letter or digit. Choose another container_base, or one bucket (--s3-bucket)"
+        )
+    return bucket
+
+
+def container_of(bucket: str) -> str | None:
+    """The container of a bucket, ours if it can be: ``ssbench_000061`` of ``ssbench-000061``; None
+    if no container has this bucket."""
+    pieces = _ESCAPED.split(bucket)
+    octets = b"".join(
+        piece.encode() if index % 2 == 0 else bytes.fromhex(piece) if piece else b"_"
+        for index, piece in enumerate(part or "" for part in pieces)
+    )
+    try:
+        container = octets.decode()
+        if bucket_of(container) == bucket:
+            return container
+    except (UnicodeDecodeError, UsageError):
+        pass  # not of that form
+    return bucket if _LEGAL_BUCKET.fullmatch(bucket) else None
+
+
+def listing_query(
+    prefix: str, limit: int, *, after: str = "", token: str = "", delimiter: str = ""
+) -> str:
+    """The query of a listing page, in canonical form."""
+    values = {
+        "continuation-token": token, "delimiter": delimiter, "encoding-type": "url",
+        "list-type": "2", "max-keys": str(limit), "prefix": prefix, "start-after": after,
+    }  # fmt: skip
+    return "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items() if value)
+
+
+def upload_metadata(settings: StorageSettings) -> str:
+    """The signed header lines with the metadata of all uploads."""
+    lines = f"{RUN_HEADER}: {quote(settings.run_id)}\r\n" if settings.run_id else ""
+    return f"{lines}{LETTERS}: yes\r\n" if settings.compressible else lines
+
+
+def neutral(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a response with metadata named as in ``core.naming``."""
+    return {name.replace(_META, _NEUTRAL): text for name, text in headers.items()}
+
+
+class S3Error(NamedTuple):
+    """An error response; "" for what it does not say."""
+
+    code: str = ""
+    message: str = ""
+    region: str = ""  #: of the bucket, if the request went to another one
+    endpoint: str = ""  #: where the bucket is served
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.code, self.message)))
+
+
+def error_of(body: bytes, token: str = "") -> S3Error:  # nosec B107 # "": no token
+    """The error in the beginning of a response body; an empty one if there is none.
+
+    :param token: of the session: hidden, as any signature, where the body repeats it.
+    """
+    text = body.decode("utf-8", "replace")
+    values = []
+    for name in _ERROR_FIELDS:
+        found = re.search(f"<{name}>([^<]*)", text)
+        values.append(_shown(unescape(found[1]), token) if found else "")
+    return S3Error(*values)
+
+
+def _shown(text: str, token: str) -> str:
+    """What a user may see of a server's text."""
+    text = _SIGNATURE.sub(r"\1***", masked(" ".join(text.split()), token))
+    return printable(text)[:_SHOWN]
+
+
+class ItemCounter(StreamingCollector):
+    """Counts the entries of a listing as it arrives, without marks, and keeps no more than their
+    names. It parses none of them: 1,000 would cost a hundred times the request. Buffers one entry.
+
+    :param prefix: with which the names were requested to begin.
+    :param before: what comes before the name of a mark: the container, where it is a prefix.
+    :param limit: the number of entries that were requested.
+    """
+
+    def __init__(self, prefix: str, before: str, limit: int) -> None:
+        super().__init__()
+        self.items = 0
+        self._prefix, self._mark, self._limit = prefix, before + MARK, limit
+        self._tags: _Tags | None = None  #: None: the root is still to come
+        self._is_quoted = False
+        self._keys: list[bytes] = []
+        self._folders: list[bytes] = []
+        self._rest = b""  #: behind the entries so far
+        self._wrong = ""
+
+    def feed(self, data: memoryview) -> None:
+        text = self._rest + bytes(data)
+        tags = self._tags
+        if tags is None:
+            found = _LISTING_ROOT.search(text)
+            if found is None:
+                self._rest = text[-_ENTRY_MAX:]
+                return
+            self._tags = tags = _tags_of(found[1] or b"")
+        ends = [text.rfind(tag) + len(tag) for tag in tags.ends if tag in text]
+        end = max(ends, default=0)
+        whole, self._rest = text[:end], text[end:]
+        self._is_quoted = self._is_quoted or tags.quoted in whole or tags.quoted in self._rest
+        keys, folders = tags.key.findall(whole), tags.folder.findall(whole)
+        if (len(keys), len(folders)) != tuple(map(whole.count, tags.ends)):
+            self._wrong = "an entry without a name"
+        self._keys += keys
+        self._folders += folders
+        self.items += len(keys) + len(folders)
+        if self.items > self._limit + 1:  # a mark is among them at most
+            self._keys, self._folders = self._keys[-1:], self._folders[-1:]
+        if len(self._rest) > _ENTRY_MAX:
+            self._rest = self._rest[-_ENTRY_MAX:]
+
+    def check(self, timing: Timing) -> None:
+        """Check what was counted, after all data was fed.
+
+        :raises StorageError: PROTOCOL: it is no complete listing, or longer than requested, or of
+            names that were not requested, or not in order.
+        """
+        if self._tags is None or not self._rest.rstrip().endswith(self._tags.end):
+            raise malformed("a listing", timing)
+        wrong, keys = self._wrong, self._names(self._keys)
+        if self._mark in keys:
+            keys.remove(self._mark)
+            self.items -= 1
+        if self.items > self._limit:
+            wrong = f"{self.items} entries, where {self._limit} were requested"
+        else:
+            wrong = wrong or order_fault(keys, self._prefix)
+            wrong = wrong or order_fault(self._names(self._folders), self._prefix)
+        if wrong:
+            raise StorageError(
+                ErrorKind.PROTOCOL, f"a listing of {wrong}", status=timing.status, timing=timing
+            )
+
+    def _names(self, found: list[bytes]) -> list[str]:
+        text = unescape(b"<".join(found).decode("utf-8", "replace"))
+        names = text.split("<") if found else []
+        return [*map(unquote_plus, names)] if self._is_quoted and _QUOTED(text) else names
+
+
+class _Tags(NamedTuple):
+    """The tags of a listing under its prefix of the namespace, as bytes or patterns."""
+
+    ends: tuple[bytes, bytes]  #: of an entry: an object, or a common prefix
+    key: re.Pattern[bytes]
+    folder: re.Pattern[bytes]
+    quoted: bytes  #: says that names are quoted
+    end: bytes  #: of the document
+
+
+@lru_cache(maxsize=8)
+def _tags_of(prefix: bytes) -> _Tags:
+    p = re.escape(prefix)
+    return _Tags(
+        (b"</%bContents>" % prefix, b"</%bCommonPrefixes>" % prefix),
+        re.compile(rb"<%bKey>([^<]*)</%bKey>" % (p, p)),
+        re.compile(rb"<%bCommonPrefixes>\s*<%bPrefix>([^<]*)</%bPrefix>" % (p, p, p)),
+        b"<%bEncodingType>url<" % prefix,
+        b"</%bListBucketResult>" % prefix,
+    )
+
+
+class Xml(XmlReader):
+    """Incremental parser of a response: the values below the root, and its records.
+
+    Buffers at most one record, and keeps at most ``limit`` of them. Only ``check`` raises.
+
+    :param token: as of ``error_of``.
+    """
+
+    _TEXT_MAX = 8192  #: a name of 1,024 bytes, quoted
+
+    def __init__(self, limit: int, token: str = "") -> None:  # nosec B107 # "": no token
+        # UTF-8, whatever the document says. What has a single record is no listing.
+        super().__init__(expat.ParserCreate("UTF-8"), RESPONSE_MAX if limit == 1 else LISTING_MAX)
+        self.root = ""
+        self.values: dict[str, str] = {}
+        self.records: list[tuple[str, dict[str, str]]] = []
+        self._limit, self._token = limit, token
+        self._path: list[str] = []
+        self._record: dict[str, str] | None = None
+        self._parser.CharacterDataHandler = self._add_text
+
+    def check(self, root: str, timing: Timing | None = None) -> Xml:
+        """Itself, after all data was fed.
+
+        :param timing: of the response, for the error.
+        :raises StorageError: STATUS: it is an error with status 200; PROTOCOL: it is
+            not valid, longer than requested, or of another kind.
+        """
+        is_valid = self._is_valid()
+        if self.root == "Error" and is_valid:
+            code = self.values.get("Code", "")
+            text = _shown(f"{code}: {self.values.get('Message', '')}", self._token)
+            raise StorageError(
+                ErrorKind.STATUS,
+                f"the store returned 200 with an error: {text}",
+                status=200,
+                timing=timing,
+                rate_limited=code == "SlowDown",
+            )
+        if not is_valid or self.root != root:
+            other = (
+                f", and this is {printable(self.root[:40])}" if self.root not in ("", root) else ""
+            )
+            raise malformed(f"{root} in XML{other}", timing)
+        return self
+
+    def of(self, kind: str) -> list[dict[str, str]]:
+        """The records of one kind, in order."""
+        return [record for name, record in self.records if name == kind]
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        name = name.rpartition(":")[2]
+        if not self._path:
+            self.root = name
+        elif name in _RECORDS and self._record is None:
+            self._record = {}
+            if len(self.records) >= self._limit:
+                raise ValueError("more than requested")
+        self._path.append(name)
+        if len(self._path) > _DEPTH_MAX:
+            raise ValueError("too deep")
+        self._begin_text()
+
+    def _end(self, name: str) -> None:
+        name = self._path.pop()
+        if self._record is None:
+            if len(self._path) == 1:
+                self.values[name] = "".join(self._text)
+        elif self._path[-1] in _RECORDS:
+            self._record.setdefault(name, "".join(self._text))
+        elif name in _RECORDS:
+            self.records.append((name, self._record))
+            self._record = None
+        self._text.clear()
+
+
+def check_listing(listing: Xml) -> Xml:
+    """A page of a listing, which ListObjectsV2 has made.
+
+    :raises StorageError: as ``Xml.check``; also for a page of version 1, which is what a store
+        without version 2 returns: it knows none of the markers that continue a listing.
+    """
+    listing.check("ListBucketResult")
+    if "KeyCount" not in listing.values and "Marker" in listing.values:
+        raise StorageError(
+            ErrorKind.PROTOCOL,
+            "the store has no ListObjectsV2: it returned a listing of version 1, which ssbench does"
+            " not continue",
+        )
+    return listing
+
+
+def check_buckets(listing: Xml) -> Xml:
+    """A list of buckets. Some stores give its root another name.
+
+    :raises StorageError: as ``Xml.check``.
+    """
+    return listing.check(listing.root if "Buckets" in listing.values else BUCKETS_ROOT)
+
+
+def name_in(listing: Xml, value: str) -> str:
+    """A name of a listing that was requested with ``encoding-type=url``."""
+    return unquote_plus(value) if listing.values.get("EncodingType") == "url" else value
+
+
+def is_truncated(listing: Xml) -> bool:
+    """Whether the listing goes on with another page."""
+    return listing.values.get("IsTruncated", "").strip().lower() == "true"
+
+
+def size_of(record: Mapping[str, str]) -> int:
+    """The size of a listed object in bytes.
+
+    :raises StorageError: PROTOCOL: it is no number.
+    """
+    size = record.get("Size", "0")
+    if not (size.isascii() and size.isdigit() and len(size) < 19):
+        raise malformed("an object's entry")
+    return int(size)
+
+
+def time_of(text: str) -> float:
+    """The Unix time of a time in a listing; 0 if it is none since 1970."""
+    try:
+        return max(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp(), 0.0)
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def complete_request(etags: Sequence[str]) -> bytes:
+    """The body that makes an object of its parts."""
+    parts = "".join(
+        f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(etag)}</ETag></Part>"
+        for number, etag in enumerate(etags, start=1)
+    )
+    return (
+        f'<CompleteMultipartUpload xmlns="{_NAMESPACE}">{parts}</CompleteMultipartUpload>'.encode()
+    )
+
+
+def delete_request(keys: Sequence[str]) -> bytes:
+    """The body of a multi-delete whose response lists failures only."""
+    objects = "".join(f"<Object><Key>{escape(key)}</Key></Object>" for key in keys)
+    return f"<Delete><Quiet>true</Quiet>{objects}</Delete>".encode()
+
+
+#: Codes of a multi-delete's errors -> the status that a DELETE of the object would have.
+_STATUSES = {
+    "AccessDenied": 403, "InternalError": 500, "NoSuchBucket": 404, "NoSuchKey": 404,
+    "SlowDown": 503, "ServiceUnavailable": 503,
+}  # fmt: skip
+
+
+def delete_failures(response: Xml, timing: Timing) -> dict[str, int]:
+    """Key -> status of the objects that a multi-delete left; those that don't exist are gone.
+
+    :raises StorageError: as ``Xml.check``.
+    """
+    failures = {}
+    for record in response.check("DeleteResult", timing).of("Error"):
+        if record.get("Code") != "NoSuchKey":
+            failures[record.get("Key", "")] = _STATUSES.get(record.get("Code", ""), 500)
+    return failures
+
+
+def malformed(what: str, timing: Timing | None = None) -> StorageError:
+    detail = f"the store's response is invalid: expected {what}"
+    return StorageError(
+        ErrorKind.PROTOCOL, detail, status=timing.status if timing else 0, timing=timing
+    )

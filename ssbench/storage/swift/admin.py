@@ -1,0 +1,155 @@
+"""The cold half of the driver for OpenStack Swift: containers, listings, limits, deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import time
+from typing import Any
+from urllib.parse import quote, unquote
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.naming import MARKER_HEADER, RUN_HEADER
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import (
+    ContainerEntry,
+    ContainerInfo,
+    ObjectEntry,
+    StoreLimits,
+    StoreState,
+    unless_missing,
+)
+from ssbench.storage.http.addresses import quoted_name
+from ssbench.storage.http.response import Collector, seconds_ahead
+from ssbench.storage.swift.bodies import (
+    Entry,
+    Listing,
+    bulk_result,
+    container_entry,
+    container_info,
+    free_bytes,
+    object_entry,
+    store_limits,
+)
+from ssbench.storage.swift.client import BULK_DELETE, BULK_HEADERS, SwiftClient
+
+
+class SwiftAdmin(SwiftClient):
+    """Implements ``ssbench.storage.base.StoreAdmin``.
+
+    :raises UsageError: a storage URL, token, policy or certificate is invalid.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        self._policy = settings.placement
+        if self._policy and not self._policy.isprintable():
+            raise UsageError(f"policy {self._policy!r} can't be sent in a header")
+        self._run_id = settings.run_id
+        super().__init__(settings, seed)
+
+    def limits(self) -> StoreLimits:
+        # /info needs no token.
+        collector = Collector()
+        netloc = self._sites[0].netloc
+        head = f"GET /info HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: ssbench\r\n\r\n"
+        pool = self._pools[0]
+        timing = pool.request(head.encode(), None, self._admin_deadline_ns(), collector)
+        return store_limits(bytes(collector.body)) if timing.status == 200 else StoreLimits()
+
+    def state(self) -> StoreState:
+        collector = Collector(bodiless=True)
+        self._request("HEAD", "?format=json", collector)
+        return StoreState(free_bytes(collector.headers), seconds_ahead(collector.headers, time()))
+
+    def owns(self, container: str) -> bool:
+        return self.container_info(container).marked
+
+    def container_info(self, container: str) -> ContainerInfo:
+        collector = Collector(bodiless=True)
+        self._request("HEAD", quoted_name(container), collector)
+        return container_info(collector.headers)
+
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
+        # HEAD first: a PUT would add our mark to a container that isn't ours.
+        found = unless_missing(self.container_info, container)
+        if found is None:
+            return self._put_container(container, changing)
+        policy = self._policy
+        if policy and found.policy and found.policy.lower() != policy.lower():
+            raise StorageError(
+                ErrorKind.STATUS,
+                f"container {container!r} already exists under policy {found.policy!r},"
+                f" not {policy!r}",
+                status=409,
+            )
+        if not found.marked and found.object_count == 0:
+            self._put_container(container, changing)
+        return found
+
+    def _put_container(
+        self, container: str, changing: Callable[[], None] | None
+    ) -> ContainerInfo | None:
+        """Create or mark it; returns its metadata if another client created it meanwhile."""
+        if changing is not None:
+            changing()
+        headers = f"{MARKER_HEADER}: {quote(self._run_id) or 'yes'}\r\n"
+        if self._policy is not None:
+            headers += f"X-Storage-Policy: {self._policy}\r\n"
+        timing = self._request("PUT", quoted_name(container), None, headers, b"")
+        if timing.status == 202:
+            return self.container_info(container)
+        return None
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        path = f"?prefix={quote(prefix, safe='')}&"
+        return self._page(path, container_entry, marker, limit)
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        return self._page(f"{quoted_name(container)}?", object_entry, marker, limit)
+
+    def _page(
+        self, path: str, entry: Callable[[dict[str, Any]], Entry], marker: str, limit: int
+    ) -> list[Entry]:
+        listing = Listing(entry, limit)
+        query = f"format=json&limit={limit}&marker={quote(marker, safe='')}"
+        self._request("GET", path + query, listing)
+        return listing.entries()
+
+    def object_run_id(self, container: str, name: str) -> str | None:
+        collector = Collector(bodiless=True)
+        self._request("HEAD", f"{quoted_name(container)}/{quoted_name(name)}", collector)
+        run = collector.headers.get(RUN_HEADER.lower())
+        return None if run is None else unquote(run)
+
+    def delete_object(self, container: str, name: str) -> bool:
+        path = f"{quoted_name(container)}/{quoted_name(name)}"
+        return self._request("DELETE", path, missing_ok=True).status != 404
+
+    def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
+        prefix = quoted_name(container)
+        body = "".join(f"{prefix}/{quoted_name(name)}\n" for name in names).encode()
+        collector = Collector()
+        self._request("POST", BULK_DELETE, collector, BULK_HEADERS, body)
+        failures = bulk_result(bytes(collector.body)).failures
+        return [(name.removeprefix(container + "/"), status) for name, status in failures]
+
+    def delete_container(self, container: str) -> bool:
+        return self._request("DELETE", quoted_name(container), missing_ok=True).status != 404
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        collector: Collector | None = None,
+        headers: str = "",
+        body: bytes | None = None,
+        *,
+        missing_ok: bool = False,
+    ) -> Timing:
+        """As ``request``, within the time of an administrative one."""
+        return self.request(
+            method, path, collector or Collector(), self._admin_deadline_ns(), headers, body,
+            missing_ok=missing_ok,
+        )  # fmt: skip

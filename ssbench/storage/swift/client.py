@@ -1,0 +1,173 @@
+"""A Swift account at one or more storage URLs: authenticated requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import TypeVar
+from urllib.parse import quote, unquote
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import Timing
+from ssbench.core.naming import LETTERS_HEADER, RUN_HEADER
+from ssbench.core.settings import Credentials, StorageSettings, typed
+from ssbench.storage.http.addresses import open_pools, parse_storage_url
+from ssbench.storage.http.connection import Upload
+from ssbench.storage.http.response import Collector
+from ssbench.storage.http.store import HttpClient, is_initial
+from ssbench.storage.options import HttpSettings
+from ssbench.storage.swift.bodies import bulk_error, bulk_result
+
+BULK_DELETE = "?bulk-delete"  #: of a POST to the account; the body has a name a line
+BULK_HEADERS = "Content-Type: text/plain\r\nAccept: application/json\r\n"
+_TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
+
+Client = TypeVar("Client", bound="SwiftClient")
+
+
+class SwiftClient(HttpClient):
+    """Sends requests. Paths are quoted and relative to the account.
+
+    :param seed: of the choice among several storage URLs.
+    :raises UsageError: a storage URL, token or certificate is invalid.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        http = typed(HttpSettings, settings.store)
+        if not http.urls:
+            raise UsageError("no storage URL: authenticate, or give one with -S")
+        self._sites = [parse_storage_url(url) for url in http.urls]
+        super().__init__(settings, seed, open_pools(http, settings, self._sites))
+        #: Per storage URL: the end of the request line, and headers.
+        self._suffixes: list[str] = []
+        self._upload_suffixes: list[str] = []  #: the same for uploads
+        self._extra = ""  # header lines of every request
+        self._views: list[SwiftClient] = []  # with further header lines
+        self._token = ""  # nosec B105 # none yet
+        self.set_credentials(settings.newest)
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        """Use this token for all further requests.
+
+        :raises UsageError: the token can't be sent in a header.
+        """
+        token = str(credentials.payload.get("token", ""))
+        if not (token.isascii() and token.isprintable()):
+            raise UsageError("the token has characters that can't be sent in a header")
+        for client in (self, *self._views):
+            client._use(token, credentials.serial)
+
+    def _with_headers(self: Client, lines: str) -> Client:
+        view = copy(self)
+        view._extra = lines
+        view._use(self._token, self._serial)
+        self._views.append(view)
+        return view
+
+    def _use(self, token: str, serial: int) -> None:
+        self._serial, self._token = serial, token
+        who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
+        extra = quote("-".join(who), safe="")[:_TRANS_ID_EXTRA_MAX]
+        self._suffixes = [
+            f" HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\nX-Auth-Token: {token}\r\n"
+            f"X-Trans-Id-Extra: {extra}\r\n{self._extra}"
+            for site in self._sites
+        ]
+        uploads = _upload_headers(self._settings)
+        self._upload_suffixes = [suffix + uploads for suffix in self._suffixes]
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        collector: Collector,
+        deadline_ns: int,
+        headers: str = "",
+        body: bytes | None = None,
+        *,
+        missing_ok: bool = False,
+    ) -> Timing:
+        """Send a request; the collector gets the response.
+
+        :param missing_ok: a status of 404 is no error.
+        :raises StorageError: the status is not 2xx, or there was no response.
+        """
+        url = self.any_url()
+        upload = None
+        if body is not None:
+            headers += f"Content-Length: {len(body)}\r\n"
+            upload = Upload(len(body), body)
+        base = self._sites[url].base
+        if path.startswith("?"):
+            base = base.rstrip("/")
+        head = f"{method} {base}{path}{self._suffixes[url]}{headers}\r\n".encode()
+        timing = self._pools[url].request(head, upload, deadline_ns, collector)
+        if timing.status // 100 == 2 or (missing_ok and timing.status == 404):
+            return timing
+        raise self.status_error(method, timing)
+
+    def upload(
+        self, method: str, path: str, upload: Upload, deadline_ns: int, headers: str = ""
+    ) -> tuple[Timing, str]:
+        """A request with the header lines of an upload; returns the ETag as well.
+
+        :raises StorageError: the status is not 2xx, or there was no response.
+        """
+        url = self.any_url()
+        head = (
+            f"{method} {self._sites[url].base}{path}{self._upload_suffixes[url]}"
+            f"{headers}Content-Length: {upload.size}\r\n\r\n"
+        )
+        response = Collector()
+        timing = self._pools[url].request(head.encode(), upload, deadline_ns, response)
+        if not 200 <= timing.status < 300:
+            raise self.status_error(method, timing)
+        return timing, response.headers.get("etag", "").strip('"')
+
+    def probe(
+        self, path: str, size: int, deadline_ns: int, segments: str = ""
+    ) -> tuple[Timing, bool]:
+        """HEAD; and whether it shows an unmodified initial object of this size.
+
+        :param segments: as of ``is_initial``.
+        """
+        found = Collector(bodiless=True)
+        timing = self.request("HEAD", path, found, deadline_ns, missing_ok=True)
+        compressible = self._settings.compressible
+        return timing, timing.status != 404 and is_initial(
+            found.headers, size, compressible, segments
+        )
+
+    def delete_paths(self, paths: Sequence[str], deadline_ns: int) -> Timing:
+        """Delete many objects by one request; ``Timing.items`` counts those that were there.
+
+        :raises StorageError: not all were deleted. Its timing has their statuses, unless the
+            request failed as a whole.
+        """
+        response = Collector()
+        timing = self.request(
+            "POST", BULK_DELETE, response, deadline_ns, BULK_HEADERS, "\n".join(paths).encode()
+        )
+        timing = timing._replace(bytes_moved=0)
+        try:
+            result = bulk_result(bytes(response.body))
+        except StorageError as error:
+            error.timing = timing
+            raise
+        if not result.failures and result.deleted + result.not_found == len(paths):
+            return timing._replace(items=result.deleted)
+        raise bulk_error(result, [unquote(path) for path in paths], timing)
+
+    def status_error(self, method: str, timing: Timing) -> StorageError:
+        return self._pools[timing.url].status_error(method, timing, self._token)
+
+
+def _upload_headers(settings: StorageSettings) -> str:
+    headers = "Content-Type: application/octet-stream\r\n"
+    if settings.run_id:
+        headers += f"{RUN_HEADER}: {quote(settings.run_id, safe='')}\r\n"
+    if settings.delete_after_s is not None:
+        headers += f"X-Delete-After: {settings.delete_after_s}\r\n"
+    if settings.compressible:
+        headers += f"{LETTERS_HEADER}: yes\r\n"
+    return headers

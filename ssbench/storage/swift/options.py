@@ -1,0 +1,460 @@
+"""Login to Swift: which method the given options select, and what is missing for it.
+
+The options and their rules are those of python-swiftclient's ``swift`` command.
+``ssbench.storage.swift.login`` logs in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import structs
+
+from ssbench.core.errors import UsageError
+from ssbench.core.hiding import Hiding
+from ssbench.core.option import Option
+from ssbench.storage.options import (
+    TLS_OPTIONS,
+    StoreOptions,
+    check_http_url,
+    openstack_option,
+    option_values,
+    variables_of,
+)
+
+#: Spellings of -V -> version.
+VERSIONS = {"1": "1.0", "1.0": "1.0", "2": "2.0", "2.0": "2.0", "3": "3", "3.0": "3"}
+
+#: Values of --os-auth-type -> version; "": the other options decide.
+AUTH_TYPES = {
+    "password": "",  # nosec B105 # a kind of login
+    "token": "",  # nosec B105 # a kind of login
+    "v1password": "1.0",
+    "v2password": "2.0",
+    "v2token": "2.0",
+    "v3password": "3",
+    "v3token": "3",
+    "v3applicationcredential": "3",
+}
+
+NO_CREDENTIALS = """\
+no credentials: give them in one of these ways, or try --embedded-swift
+  Swift: -A, -U, -K (ST_AUTH, ST_USER, ST_KEY); OS_AUTH_URL, OS_PASSWORD, ...;
+  OS_CLOUD; -T and -S (OS_AUTH_TOKEN, OS_STORAGE_URL); or another --storage"""
+
+
+class LoginOptions(Hiding, frozen=True):
+    """The options of a login, from command line, environment and site; "": not given.
+
+    Fields carry the names of swiftclient's options. No secret is in the repr.
+    """
+
+    HIDDEN = ("key", "os_password", "os_application_credential_secret", "os_auth_token")
+
+    auth: str = ""
+    user: str = ""
+    key: str = ""
+    auth_version: str = ""  #: a key of VERSIONS
+    os_auth_url: str = ""
+    os_auth_type: str = ""  #: a key of AUTH_TYPES
+    os_username: str = ""
+    os_user_id: str = ""
+    os_password: str = ""
+    os_user_domain_id: str = ""
+    os_user_domain_name: str = ""
+    os_project_id: str = ""
+    os_project_name: str = ""
+    os_project_domain_id: str = ""
+    os_project_domain_name: str = ""
+    os_tenant_id: str = ""
+    os_tenant_name: str = ""
+    os_application_credential_id: str = ""
+    os_application_credential_name: str = ""
+    os_application_credential_secret: str = ""
+    os_auth_token: str = ""
+    os_storage_url: str = ""  #: of clouds.yaml: %(project_id)s stands for the project
+    storage_urls: tuple[str, ...] = ()  #: those of -S; empty: the one that the login returns
+    os_region_name: str = ""
+    os_service_type: str = "object-store"
+    os_service_name: str = ""  #: only of clouds.yaml; "": any
+    os_endpoint_type: str = "public"  #: or several, separated by commas: the first that exists
+    os_cacert: str = ""
+    os_cert: str = ""
+    os_key: str = ""  #: path of the client certificate's key
+    insecure: bool = False
+    connect_timeout_s: float = 10.0
+    network_timeout_s: float = 20.0
+    notes: tuple[str, ...] = ()  #: what to tell the user of the file that they are from
+
+
+class Login(Hiding, frozen=True):
+    """One way to get a token, complete.
+
+    :param method: a key of AUTH_TYPES that names a version.
+    :param url: where the token is asked for.
+    :param arguments: of the method; secrets among them.
+    """
+
+    HIDDEN = ("arguments",)
+
+    method: str
+    url: str
+    arguments: Mapping[str, str]
+
+
+#: Method -> its mandatory arguments: any one of the names, and the option to name to the user.
+_AUTH_URL = (("auth_url",), "--os-auth-url (OS_AUTH_URL)")
+_USER = (("username", "user_id"), "--os-username (OS_USERNAME)")
+_PASSWORD = (("password",), "--os-password (OS_PASSWORD)")
+_PROJECT = (("project_name", "project_id"), "--os-project-name (OS_PROJECT_NAME)")
+_TENANT = (("tenant_name", "tenant_id"), "--os-project-name (OS_PROJECT_NAME)")
+_TOKEN = (("token",), "--os-auth-token (OS_AUTH_TOKEN)")
+_ID, _NAME = "application_credential_id", "application_credential_name"
+_SECRET = "application_credential_secret"  # nosec B105 # the name of an argument
+_NEEDS: dict[str, list[tuple[tuple[str, ...], str]]] = {
+    "v1password": [
+        (("auth_url",), "-A/--auth (ST_AUTH)"),
+        (("username",), "-U/--user (ST_USER)"),
+        (("password",), "-K/--key (ST_KEY)"),
+    ],
+    "v2password": [_AUTH_URL, _USER, _PASSWORD, _TENANT],
+    "v2token": [_AUTH_URL, _TOKEN, _TENANT],
+    "v3password": [_AUTH_URL, _USER, _PASSWORD, _PROJECT],
+    "v3token": [_AUTH_URL, _TOKEN, _PROJECT],
+    "v3applicationcredential": [
+        _AUTH_URL,
+        ((_ID, _NAME), "--os-application-credential-id (OS_APPLICATION_CREDENTIAL_ID)"),
+        ((_SECRET,), "--os-application-credential-secret (OS_APPLICATION_CREDENTIAL_SECRET)"),
+    ],
+}
+
+#: Options that only Keystone uses, apart from domains.
+_OF_KEYSTONE = (
+    "os_auth_url", "os_auth_type", "os_username", "os_user_id", "os_password", "os_project_id",
+    "os_project_name", "os_tenant_id", "os_tenant_name", "os_application_credential_id",
+    "os_application_credential_name",
+)  # fmt: skip
+_USER_DOMAIN = ("user_domain_id", "user_domain_name")
+_PROJECT_DOMAIN = ("project_domain_id", "project_domain_name")
+#: Method -> its optional arguments.
+_EXTRAS: dict[str, tuple[str, ...]] = {
+    "v3password": (*_USER_DOMAIN, *_PROJECT_DOMAIN),
+    "v3token": _PROJECT_DOMAIN,
+    # A name is unique among those of a user.
+    "v3applicationcredential": ("username", "user_id", *_USER_DOMAIN),
+}
+
+
+def parse_version(text: str) -> str:
+    """``1``, ``2.0``, ``v3`` -> ``1.0``, ``2.0``, ``3``.
+
+    :raises UsageError: for any other.
+    """
+    try:
+        return VERSIONS[text.strip().lower().removeprefix("v")]
+    except KeyError:
+        known = ", ".join(VERSIONS)
+        raise UsageError(f"auth version {text!r} is unknown: give one of {known}") from None
+
+
+def choose_version(credentials: LoginOptions) -> str:
+    """The version of authentication: ``1.0``, ``2.0`` or ``3``.
+
+    --os-auth-type decides, then -V; with neither (or version 1), -A, -U and -K together mean
+    1.0. Where one of those is missing, a domain, an application credential or an auth URL
+    that ends in /v3 means 3, anything else 2.0.
+
+    :raises UsageError: for a version or type that doesn't exist.
+    """
+    c = credentials
+    if c.os_auth_type and c.os_auth_type not in AUTH_TYPES:
+        known = ", ".join(AUTH_TYPES)
+        raise UsageError(f"auth type {c.os_auth_type!r} is unknown: give one of {known}")
+    version = AUTH_TYPES.get(c.os_auth_type) or (parse_version(c.auth_version or "1"))
+    if version != "1.0" or c.os_auth_type == "v1password":
+        return version
+    if c.auth and c.user and c.key:
+        return "1.0"
+    # swiftclient knows only the domains; the other two can be nothing but version 3 either.
+    domains = [getattr(c, f"os_{name}") for name in _USER_DOMAIN + _PROJECT_DOMAIN]
+    means_3 = [
+        *domains,
+        c.os_application_credential_id,
+        c.os_application_credential_name,
+        _path_version(c.auth or c.os_auth_url) == "3",
+    ]
+    return "3" if any(means_3) else "2.0"
+
+
+def plan_login(credentials: LoginOptions) -> Login | None:
+    """How to log in; None: only a token and a storage URL were given, which need no login.
+
+    :raises UsageError: nothing was given, something is missing, or the auth URL is invalid.
+    """
+    c = credentials
+    if not any(_values(c, "1.0").values()) and not c.os_storage_url:
+        raise UsageError(NO_CREDENTIALS)
+    version = choose_version(c)
+    method = _method(c, version)
+    values = _values(c, version)
+    missing = _missing(method, values)
+    if missing and c.os_auth_token and c.os_storage_url:
+        return None
+    if missing:
+        # A user who gives some of -A, -U, -K and nothing of Keystone's lacks the others of these.
+        is_keystone = c.auth_version or any(getattr(c, name) for name in _OF_KEYSTONE)
+        if (c.auth or c.user or c.key) and not is_keystone:
+            missing = _missing("v1password", values)
+        raise UsageError(f"credentials are incomplete: {' and '.join(missing)} missing{_hint(c)}")
+    place = "-A" if c.auth else "--os-auth-url (or clouds.yaml)"
+    what = f"{place}: the auth URL"
+    url = _versioned(check_http_url(values.pop("auth_url"), what), version)
+    wanted = {name for names, _ in _NEEDS[method] for name in names} | {*_EXTRAS.get(method, ())}
+    arguments = {name: value for name, value in values.items() if value and name in wanted}
+    if method == "v1password":
+        _check_header(arguments["username"], "user")
+        _check_header(arguments["password"], "key")
+    return Login(method, url, arguments)
+
+
+def _values(c: LoginOptions, version: str) -> dict[str, str]:
+    """The old and the new options as one set of arguments, under keystoneauth's names."""
+    username = c.user or c.os_username
+    project_name = c.os_project_name or c.os_tenant_name
+    project_id = c.os_project_id or c.os_tenant_id
+    if version != "1.0" and ":" in username and not (project_name or project_id):
+        project_name, _, username = username.partition(":")
+    return {
+        "auth_url": c.auth or c.os_auth_url,
+        "username": username,
+        "user_id": c.os_user_id,
+        "password": c.key or c.os_password,
+        "token": c.os_auth_token,
+        "project_name": project_name,
+        "project_id": project_id,
+        "tenant_name": project_name,
+        "tenant_id": project_id,
+        _ID: c.os_application_credential_id,
+        _NAME: c.os_application_credential_name,
+        _SECRET: c.os_application_credential_secret,
+        **_domains(c, username, project_name),
+    }
+
+
+def _domains(c: LoginOptions, username: str, project_name: str) -> dict[str, str]:
+    """The domains; a name without one is taken to be in Keystone's ``default``.
+
+    Keystone refuses a name without its domain, and python-openstackclient fills in the same.
+    """
+    given = {name: str(getattr(c, f"os_{name}")) for name in _USER_DOMAIN + _PROJECT_DOMAIN}
+    if username and not any(given[name] for name in _USER_DOMAIN):
+        given["user_domain_id"] = "default"
+    if project_name and not any(given[name] for name in _PROJECT_DOMAIN):
+        given["project_domain_id"] = "default"
+    return given
+
+
+def _method(c: LoginOptions, version: str) -> str:
+    if AUTH_TYPES.get(c.os_auth_type):
+        return c.os_auth_type
+    if version == "1.0":
+        return "v1password"
+    number = version[0]
+    has_password = bool(c.key or c.os_password)
+    is_application = (
+        c.os_application_credential_id
+        or c.os_application_credential_name
+        or c.os_application_credential_secret
+    )
+    if number == "3" and not has_password and is_application:
+        return "v3applicationcredential"
+    if c.os_auth_type == "token" or (c.os_auth_token and not has_password):
+        return f"v{number}token"
+    return f"v{number}password"
+
+
+def _missing(method: str, values: Mapping[str, str]) -> list[str]:
+    needs = _NEEDS[method]
+    if method == "v3applicationcredential" and values[_NAME] and not values[_ID]:
+        needs = [*needs, _USER]
+    return [what for names, what in needs if not any(values[name] for name in names)]
+
+
+def _check_header(value: str, what: str) -> None:
+    """Version 1 sends user and key as headers, which some characters would break."""
+    if not value.isprintable() or value != value.strip():
+        raise UsageError(f"the {what} begins or ends with a blank, or holds a line break or such")
+
+
+def _hint(c: LoginOptions) -> str:
+    if c.os_storage_url and not c.os_auth_token:
+        return "; or give a token with the storage URL: -T (OS_AUTH_TOKEN)"
+    if c.os_auth_token and not c.os_storage_url:
+        return "; or give a storage URL with the token: -S (OS_STORAGE_URL)"
+    return ""
+
+
+def _path_version(url: str) -> str:
+    """``3`` for an auth URL that ends in /v3 or /v3.0, "" for one without a version."""
+    try:
+        path = urlsplit(url).path
+    except ValueError:  # not a URL: check_http_url rejects it when it is used
+        return ""
+    last = path.rstrip("/").rpartition("/")[2]
+    match = re.fullmatch(r"v(\d+(\.\d+)?)", last)
+    return VERSIONS.get(match[1], match[1]) if match else ""
+
+
+def _versioned(url: str, version: str) -> str:
+    """Keystone's URL with its version, which users often leave out; any other as it is."""
+    if version == "1.0" or _path_version(url):
+        return url
+    return f"{url.rstrip('/')}/v{version}"
+
+
+# --- Options
+
+_V1_GROUP = "authentication, version 1 (tempauth, swauth)"
+_KEYSTONE_GROUP = "authentication, Keystone"
+_TOKEN_GROUP = "authentication with a token"  # nosec B105 # a title
+
+
+def _v1(flags: str, name: str, metavar: str, variables: str, text: str, **more: Any) -> Option:
+    """An option of the ``swift`` command's version 1."""
+    return Option(
+        tuple(flags.split()), name, group=_V1_GROUP, help=text, metavar=metavar,
+        variables=tuple(variables.split()), **more,
+    )  # fmt: skip
+
+
+_keystone = partial(openstack_option, group=_KEYSTONE_GROUP)
+_CLOUD = structs.replace(
+    _keystone("cloud", "NAME", "log in to this cloud of clouds.yaml; requires ssbench[clouds]"),
+    brief="log in to this cloud of clouds.yaml",
+)
+
+# fmt: off
+#: The store's options; names are fields of LoginOptions.
+OPTIONS: tuple[Option, ...] = (
+    Option(("-S", "--storage-url"), "storage_urls", lambda text: check_http_url(text, "the URL"),
+           group="store", metavar="STORAGE_URL", repeat=True,
+           help="use this storage URL instead of the one that the login returns; may be repeated: "
+           "each request uses one at random"),
+    _v1("-A --auth --auth-url", "auth", "AUTH_URL", "ST_AUTH",
+        "authentication URL: http://host:8080/auth/v1.0"),
+    _v1("-U --user", "user", "USER", "ST_USER", "user name: account:user"),
+    _v1("-K --key", "key", "KEY", "ST_KEY",
+        "the user's key; safer in the environment, where ps does not show it", secret=True),
+    _v1("-V --auth-version --os-identity-api-version", "auth_version", "VERSION",
+        "ST_AUTH_VERSION OS_AUTH_VERSION OS_IDENTITY_API_VERSION",
+        "version of the login: 1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; "
+        "otherwise 3 if a domain is given, else 2.0]",
+        type=parse_version, aliases=("--os_identity_api_version",)),
+    _CLOUD,
+    _keystone("auth_url", "URL", "Keystone URL: http://host:5000/v3"),
+    _keystone("auth_type", "TYPE",
+              "kind of login: password, token, v1password, v2password, v3password or "
+              "v3applicationcredential"),
+    _keystone("username", "NAME", "user name"),
+    _keystone("user_id", "ID", "user ID"),
+    _keystone("password", "PASSWORD", "the user's password; safer in the environment", secret=True),
+    _keystone("user_domain_id", "ID", "domain ID of the user (v3)"),
+    _keystone("user_domain_name", "NAME", "domain name of the user (v3)"),
+    _keystone("project_id", "ID", "project ID"),
+    _keystone("project_name", "NAME", "project name"),
+    _keystone("project_domain_id", "ID", "domain ID of the project (v3)"),
+    _keystone("project_domain_name", "NAME", "domain name of the project (v3)"),
+    _keystone("tenant_id", "ID", "project ID (the v2 name of --os-project-id)"),
+    _keystone("tenant_name", "NAME", "project name (the v2 name of --os-project-name)"),
+    _keystone("application_credential_id", "ID",
+              "application credential ID, instead of a user (v3)"),
+    _keystone("application_credential_name", "NAME",
+              "application credential by its name, with its user (v3)"),
+    _keystone("application_credential_secret", "SECRET", "application credential secret",
+              secret=True),
+    _keystone("region_name", "REGION", "region of the object store [default: any]"),
+    _keystone("service_type", "TYPE", "service type in the catalog [default: object-store]"),
+    _keystone("endpoint_type", "TYPE", "public, internal or admin endpoint, or several with commas "
+              "in order of preference [default: public]"),
+    Option(("-T", "--token", "--auth-token", "--os-auth-token"), "os_auth_token",
+           group=_TOKEN_GROUP, help="use this token with a storage URL, without logging in",
+           metavar="TOKEN", aliases=("--os_auth_token",), variables=("OS_AUTH_TOKEN",),
+           secret=True),
+    openstack_option("storage_url", "URL", "the account's URL: http://host:8080/v1/AUTH_account",
+        group=_TOKEN_GROUP),
+    *TLS_OPTIONS,
+)
+# fmt: on
+
+_OLD_LOGIN = ("auth", "user", "key")
+_NEW_LOGIN = ("os_auth_url", "os_username", "os_user_id", "os_application_credential_id")
+_SECRETS = ("os_password", "os_application_credential_secret")
+#: Options that a cloud of clouds.yaml replaces; region, endpoint type and TLS may be given, too.
+_OF_CLOUD = {
+    option.name for option in OPTIONS if option.group in (_V1_GROUP, _KEYSTONE_GROUP, _TOKEN_GROUP)
+} - {"os_cloud", "os_region_name", "os_service_type", "os_endpoint_type"}
+
+
+def login_options(options: StoreOptions) -> LoginOptions:
+    """The options of a login; the command line overrides the environment.
+
+    This also holds between login methods: see ``_ignored_variables``. The first ``-S`` becomes
+    the storage URL.
+    """
+    given = dict(options.given)
+    if given.get("storage_urls"):
+        given["os_storage_url"] = given["storage_urls"][0]
+    options = structs.replace(options, given=given)
+    named = {name.removesuffix("_file") for name in given}
+    in_environment = {
+        option.name
+        for option in OPTIONS
+        if any(options.environ.get(variable) for variable in variables_of(option))
+    }
+    void = _ignored_variables(named | in_environment)
+    site = {name: value for name, value in options.site.items() if name not in void}
+    values = option_values(OPTIONS, structs.replace(options, site=site), _ignored_variables(named))
+    cloud = values.pop(_CLOUD.name, None)
+    if cloud:
+        from ssbench.storage.swift.clouds import cloud_values  # loads slowly
+
+        values = {name: value for name, value in values.items() if name not in _OF_CLOUD - named}
+        region = values.get("os_region_name")
+        values = {**cloud_values(cloud, options.environ, region), **values}
+    values["storage_urls"] = tuple(values.get("storage_urls", ()))
+    if values["storage_urls"] and "os_storage_url" not in given:
+        values["os_storage_url"] = values["storage_urls"][0]
+    return LoginOptions(
+        **values,
+        connect_timeout_s=options.connect_timeout_s,
+        network_timeout_s=options.network_timeout_s,
+    )
+
+
+def _ignored_variables(flags: Collection[str]) -> list[str]:
+    """Fields whose variables are ignored because the command line selects another login method.
+
+    Otherwise ST_KEY from the shell's profile would override --os-username on the command line,
+    an old OS_AUTH_TOKEN would override both, and a rejected --os-auth-token would silently be
+    replaced by another user's token.
+    """
+    if _CLOUD.name in flags:
+        return [*_OF_CLOUD]
+    old = any(field in flags for field in _OLD_LOGIN)
+    new = any(field in flags for field in _NEW_LOGIN)
+    ignored: list[str] = [_CLOUD.name] if old or new or "os_auth_token" in flags else []
+    if new and not old:
+        ignored += _OLD_LOGIN
+    if old or new:
+        ignored.append("os_auth_token")
+    elif "os_auth_token" in flags and not any(field in flags for field in _SECRETS):
+        ignored += [*_OLD_LOGIN, *_NEW_LOGIN, *_SECRETS]
+        if "os_storage_url" not in flags:  # Keystone can exchange it for a project-scoped token
+            ignored.remove("os_auth_url")
+    if all(field in flags for field in _OLD_LOGIN):
+        ignored.append("os_auth_type")
+    return ignored

@@ -1,0 +1,322 @@
+"""WebDAV servers at one or more URLs: authenticated requests, and what both halves share.
+
+A request carries what the master issued: nothing, a header of basic authentication, or a digest.
+Under digest, each process takes a nonce of its own from each server, and counts the requests of all
+its connections under it (RFC 7616, 3.4: nc counts a client's requests with a nonce).
+
+An object's name is its path below the container: slashes separate folders, which are made before
+the first upload into them.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import quote, unquote
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.operations import COPY, POST, row_of
+from ssbench.core.settings import Credentials, StorageSettings, typed
+from ssbench.core.text import printable
+from ssbench.storage.http.addresses import StorageUrl, open_pools, parse_storage_url
+from ssbench.storage.http.connection import Upload
+from ssbench.storage.http.digest import DigestCredentials, DigestSigner, digest_challenge
+from ssbench.storage.http.pool import ConnectionPool, UnsignedRequest
+from ssbench.storage.http.response import LISTING_MAX, Collector
+from ssbench.storage.http.store import HttpClient
+from ssbench.storage.options import HttpSettings
+from ssbench.storage.webdav.multistatus import Member, Multistatus, ResponseCounter, plain_path
+
+#: The object in a collection that says that ssbench made it; it holds the id of that run.
+MARKER = ".ssbench"
+#: The properties that listings ask for.
+PROPFIND = (
+    b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/>'
+    b"<getcontentlength/></prop></propfind>"
+)
+XML_TYPE = "Content-Type: application/xml\r\n"
+#: Methods that servers may lack -> by the operation that needs one.
+_NEEDED: Mapping[int, str] = {POST: "PROPPATCH", COPY: "COPY"}
+_UNSAFE = re.compile(r'[\x00-\x1f"#%*:<>?\\|]')  #: in names
+_NONCES = 3  #: that one operation may use, one after another
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class WebdavSettings(HttpSettings, frozen=True):
+    methods: tuple[str, ...] = ()  #: that all servers allow; empty: they don't say
+
+
+class StaleNonce(StorageError):
+    """The server wants the request again under a new nonce, which it sent: no failure yet."""
+
+
+def under_fresh_nonce(call: Callable[P, T]) -> Callable[P, T]:
+    """Repeat a call that raises StaleNonce."""
+
+    @wraps(call)
+    def repeated(*args: P.args, **kwargs: P.kwargs) -> T:
+        for _ in range(_NONCES - 1):
+            try:  # cheaper than suppress()
+                return call(*args, **kwargs)
+            except StaleNonce:
+                continue
+        return call(*args, **kwargs)
+
+    return repeated
+
+
+class Site:
+    """One server, and how requests to it are authenticated."""
+
+    def __init__(self, url: StorageUrl) -> None:
+        scheme = "https" if url.endpoint.tls else "http"
+        self.base = url.base  #: the path of the collection, which ends with a slash
+        self.root = f"{scheme}://{url.netloc}{url.base}"  #: the same as a whole URL
+        self.plain_headers = f"Host: {url.netloc}\r\nUser-Agent: ssbench\r\n"
+        self.headers = self.plain_headers  #: of every request
+        self.secret = ""  #: what must not be shown of the headers  # nosec B105 # nothing yet
+        self.digest: DigestCredentials | None = None  #: None: requests are not signed
+        self.signer: DigestSigner | None = None  #: None: there is no nonce yet
+
+    def authenticate(self, given: Mapping[str, Any]) -> None:
+        """Use what the master issued for this server."""
+        digest = given.get("digest")
+        self.secret = given.get("basic", "")
+        basic = f"Authorization: Basic {self.secret}\r\n" if self.secret else ""
+        self.headers = self.plain_headers + basic
+        self.digest = typed(DigestCredentials, digest) if digest else None
+        self.signer = None
+
+    def sign(self, method: str, path: str, *_: object) -> bytes:
+        """The hook of the HTTP engine. Without a nonce, nothing: the server then sends one."""
+        return b"" if self.signer is None else self.signer.header(method, path)
+
+    def renew_nonce(self, used: DigestSigner | None, challenge_header: str) -> bool:
+        """Take the nonce of a response with status 401; False if it rejects the credentials.
+
+        :param used: the signer of the request.
+        """
+        challenge = digest_challenge(challenge_header)
+        if self.digest is None or challenge is None or not self.digest.answer(challenge):
+            return False
+        is_replaced = used is not self.signer  # another user took a nonce meanwhile
+        if not is_replaced:
+            self.signer = DigestSigner(self.digest, challenge, secrets.token_hex(16))
+        return is_replaced or used is None or challenge.stale
+
+
+class EntryCounter(ResponseCounter):
+    """Counts the entries of a collection, the collection itself and our marker left out."""
+
+    _MARKER = f"/{MARKER}<".encode()
+
+    def __init__(self, limit: int = LISTING_MAX) -> None:
+        super().__init__(limit)
+        self._has_marker = False  #: nginx, for one, lists no names with a dot in front
+        self._rest = b""
+
+    def feed(self, data: bytes | memoryview) -> None:
+        super().feed(data)
+        text = self._rest + bytes(data)
+        self._has_marker = self._has_marker or self._MARKER in text
+        self._rest = text[-len(self._MARKER) :]
+
+    @property
+    def entries(self) -> int:
+        """How many there were."""
+        return max(self.responses - 1 - self._has_marker, 0)
+
+
+class WebdavClient(HttpClient):
+    """Sends requests. Paths are quoted and relative to the URLs.
+
+    :param seed: of the choice among several URLs.
+    :raises UsageError: a URL, certificate or name is invalid, or the run needs what WebDAV lacks.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        http = typed(WebdavSettings, settings.store)
+        if not http.urls:
+            raise UsageError("no URL of a WebDAV collection: give one with --url")
+        _check(settings, http.methods)
+        urls = [parse_storage_url(url) for url in http.urls]
+        self._sites = [Site(url) for url in urls]
+        pools = open_pools(http, settings, urls, [site.sign for site in self._sites])
+        super().__init__(settings, seed, pools)
+        self._extra = ""  #: header lines of every request
+        #: The quoted path of a name, and the name of a path that was unquoted.
+        self._path_of: Callable[[str], str] = quote if settings.exact_names else path_of
+        self._name_of: Callable[[str], str] = str if settings.exact_names else unquote
+        self.set_credentials(settings.newest)
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        for site, given in zip(
+            self._sites, credentials.payload.get("access") or [{}] * self._url_count, strict=True
+        ):
+            site.authenticate(given)
+        self._serial = credentials.serial
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        deadline_ns: int,
+        upload: Upload | None = None,
+        collector: Collector | None = None,
+        headers: str = "",
+        longest: int = 0,
+        destination: str = "",
+        accepted: Collection[int] = (),
+    ) -> Timing:
+        """Send a request; the Timing of the response.
+
+        :param headers: further lines, each with its CRLF.
+        :param longest: bytes of the longest object that the response may carry.
+        :param destination: path of what a COPY makes; "": there is none.
+        :param accepted: statuses beside 2xx that are no error.
+        :raises StaleNonce: it must be sent again.
+        :raises StorageError: any other status, or there was no response.
+        """
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        site, pool = self._sites[url], self._pools[url]
+        if upload is not None:
+            headers += f"Content-Length: {upload.size}\r\n"
+        if destination:
+            headers += f"Destination: {site.root}{destination}\r\nOverwrite: F\r\n"
+        if site.digest is None:
+            timing = pool.request(
+                f"{method} {site.base}{path} HTTP/1.1\r\n{site.headers}{self._extra}{headers}\r\n"
+                .encode(),
+                upload, deadline_ns, collector, longest,
+            )  # fmt: skip
+        else:
+            if site.signer is None:  # a body would have to be sent twice
+                self._take_nonce(site, pool)
+            used = site.signer
+            lines = f"{site.headers}{self._extra}{headers}"
+            unsigned = UnsignedRequest(method, f"{site.base}{path}", "", lines)
+            timing = pool.request_signed(unsigned, upload, deadline_ns, collector, longest)
+            if timing.status == 401:
+                challenge = pool.error_response[0].get("www-authenticate", "")
+                if site.renew_nonce(used, challenge):
+                    raise StaleNonce(
+                        ErrorKind.UNAUTHORIZED,
+                        f"{pool.name}: {method} returned 401 {_NONCES} times, each with a new"
+                        " nonce",
+                        status=401,
+                        timing=timing._replace(bytes_moved=0),
+                    )
+        if 200 <= timing.status < 300 or timing.status in accepted:
+            return timing
+        raise self.status_error(method, timing)
+
+    def _propfind(
+        self, path: str, response: Collector, deadline_ns: int, depth: int = 1,
+        properties: bytes = PROPFIND,
+    ) -> Timing:  # fmt: skip
+        """:raises StorageError: as ``_send``; or the response is no multistatus."""
+        timing = self._send(
+            "PROPFIND", path, deadline_ns, Upload(len(properties), properties), response,
+            f"Depth: {depth}\r\n{XML_TYPE}",
+        )._replace(bytes_moved=0)  # fmt: skip
+        if timing.status != 207:
+            raise StorageError(
+                ErrorKind.STATUS,
+                f"{self._pools[timing.url].name}: PROPFIND returned {timing.status}, not 207",
+                status=timing.status,
+                timing=timing,
+            )
+        return timing
+
+    def status_error(self, method: str, timing: Timing) -> StorageError:
+        return self._pools[timing.url].status_error(method, timing, self._sites[timing.url].secret)
+
+    def _members(
+        self, path: str, take: Callable[[str, int], None], limit: int = LISTING_MAX
+    ) -> Multistatus:
+        """A parser of a collection's listing.
+
+        :param path: of the collection, quoted; "" or with a slash at its end.
+        :param take: called with name and size of each entry but our marker; names of folders end
+            with a slash.
+        :param limit: maximum length of the listing in bytes.
+        """
+        bases = tuple({plain_path(site.base + path) for site in self._sites})
+
+        def take_member(member: Member) -> None:
+            base = next((each for each in bases if member.path.startswith(each)), None)
+            if base is None and f"{member.path}/" not in bases:
+                raise ValueError("a path outside of the collection")
+            name = member.path[len(base) :].rstrip("/") if base else ""
+            if "/" in name:
+                raise ValueError("more than one level")
+            if name and name != MARKER:
+                take(self._name_of(name) + "/" * member.is_collection, member.size)
+
+        return Multistatus(take_member, limit)
+
+    def _take_nonce(self, site: Site, pool: ConnectionPool) -> None:
+        """Ask a server for a nonce. Raises nothing."""
+        head = f"PROPPATCH {site.base}{unused_path()} HTTP/1.1\r\n{site.headers}\r\n"
+        with suppress(StorageError):
+            if pool.request(head.encode()).status == 401:
+                site.renew_nonce(None, pool.error_response[0].get("www-authenticate", ""))
+
+    def _make_collection(self, path: str, deadline_ns: int) -> Timing:
+        """MKCOL; a status of 405 means that it is there.
+
+        Servers may fail if another client makes it at this moment (wsgidav does, with 500). So a
+        failure counts if a second request fails, too.
+        """
+        try:
+            return self._send("MKCOL", f"{path}/", deadline_ns, accepted=(405,))
+        except StorageError as error:
+            if error.status < 500:
+                raise
+        return self._send("MKCOL", f"{path}/", deadline_ns, accepted=(405,))
+
+
+def _check(settings: StorageSettings, methods: tuple[str, ...]) -> None:
+    """Refuse what the servers lack, and names that no path can have.
+
+    :raises UsageError: says what is wrong.
+    """
+    if settings.placement:
+        raise UsageError("WebDAV has no storage policies")
+    for number in {number for size in settings.sizes for number, _ in size.profile}:
+        method = _NEEDED.get(number)
+        if method and methods and method not in methods:
+            raise UsageError(
+                f"the server has no {method}, which the operation {row_of(number).name} needs"
+            )
+    if "/" in settings.container_base or not settings.container_base.strip("."):
+        raise UsageError(
+            f'container_base "{printable(settings.container_base)}": a collection of WebDAV can\'t'
+            " have a slash in its name"
+        )
+    for size in settings.sizes:
+        if {"", ".", ".."} & {*f"{size.name}_".split("/")}:
+            raise UsageError(
+                f'size class "{printable(size.name)}": a path of WebDAV can\'t have segments that'
+                ' are empty, "." or ".."'
+            )
+
+
+def unused_path() -> str:
+    """A path without a resource. A PROPPATCH of it changes nothing, and shows how the server
+    authenticates writes."""
+    return f"{MARKER}-{secrets.token_hex(16)}"
+
+
+def path_of(name: str) -> str:
+    """The quoted path of a name of ours. Characters that file systems or servers treat in ways of
+    their own are quoted twice: ``?`` in a Destination header, for one, ends the path for some. An
+    unquoted path is unquoted once more to get its name."""
+    return quote(_UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", name), safe="/")

@@ -1,0 +1,216 @@
+"""The credentials provider of WebDAV: finds out how each server authenticates, in the master.
+
+The master answers the first challenge, since HA1 depends on its realm and algorithm. Workers get
+HA1, or the header of basic authentication, never the password; both are as good as the password.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import partial
+from ipaddress import ip_address
+from itertools import count
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from msgspec.structs import asdict
+
+from ssbench.core.errors import AuthError, StorageError, UsageError
+from ssbench.core.hiding import Secrets
+from ssbench.core.model import Timing
+from ssbench.core.settings import Credentials
+from ssbench.core.text import printable
+from ssbench.storage.base import Access
+from ssbench.storage.http.digest import (
+    DigestSigner,
+    digest_challenge,
+    digest_credentials,
+    parse_challenges,
+)
+from ssbench.storage.http.session import SameHostSession, check_not_redirected, reason_of
+from ssbench.storage.options import INSECURE_NOTE, StoreOptions, http_settings, option_values
+from ssbench.storage.webdav.client import PROPFIND, WebdavSettings, unused_path
+from ssbench.storage.webdav.multistatus import Member, Multistatus, plain_path
+from ssbench.storage.webdav.options import OPTIONS, user_of
+
+#: What workers get for one server (as Site.authenticate takes it), and the methods it allows.
+ServerAccess = tuple[dict[str, Any], frozenset[str]]
+
+_REFUSALS = {
+    401: "the server rejected the user or password",
+    403: "this user may not read the collection",
+    404: "there is no such collection: make it, or correct --url",
+}
+
+_SHOWN = 200  #: characters of a path
+
+
+class WebdavLogin:
+    """Implements ``ssbench.storage.base.CredentialsProvider``. Thread-safe.
+
+    :raises UsageError: the options are incomplete or invalid; nothing was sent.
+    """
+
+    def __init__(self, options: StoreOptions) -> None:
+        values = option_values(OPTIONS, options)
+        urls = [f"{url.rstrip('/')}/" for url in values.get("urls", ())]
+        if not urls:
+            raise UsageError("--storage webdav: give the URL of a collection with --url")
+        self._http = http_settings(urls, values)
+        self._users = [user_of(url, values, options.environ) for url in urls]
+        self._secrets = Secrets({"passwords": [password for _, password in self._users]})
+        cacert = values.get("os_cacert", "")
+        self._session = partial(SameHostSession, self._http, cacert, options.timeouts_s)
+        self.notes = [INSECURE_NOTE] if self._http.insecure else []
+        self.where = urls[0]
+        self._serials = count(1)
+        self._lock = threading.Lock()
+        self._is_public = False  #: no server asks for a user
+
+    def __repr__(self) -> str:
+        return f"<WebdavLogin at {self.where}>"
+
+    def log_in(self) -> Access:
+        with self._lock, self._secrets.hidden():
+            found = self._probe()
+            self._is_public = not any(issued for issued, _ in found)
+            settings = WebdavSettings(**asdict(self._http), methods=_allowed(found))
+            return Access(asdict(settings), self._credentials(found), not self._is_public)
+
+    def renew(self) -> Credentials:
+        with self._lock, self._secrets.hidden():
+            found = self._probe()
+            if self._is_public and any(issued for issued, _ in found):
+                # Whether workers may have credentials was decided at the login.
+                raise AuthError(f"{self.where}: asks for a user now, and did not at first")
+            return self._credentials(found)
+
+    def _credentials(self, found: Sequence[ServerAccess]) -> Credentials:
+        issued = [issued for issued, _ in found]
+        return Credentials(next(self._serials), None, {"access": issued})
+
+    def _probe(self) -> list[ServerAccess]:
+        with self._session() as http:
+            return [
+                _probe_server(http, url, *user)
+                for url, user in zip(self._http.urls, self._users, strict=True)
+            ]
+
+
+def _probe_server(http: requests.Session, url: str, user: str, password: str) -> ServerAccess:
+    """Find out how a server authenticates writes, and check that it accepts the user.
+
+    :raises AuthError: it rejects us, or is not a collection of WebDAV.
+    :raises UsageError: the password would be sent in clear.
+    """
+    issued: dict[str, Any] = {}
+    signer: DigestSigner | None = None
+    headers: dict[str, str] = {}
+    # PROPPATCH: servers with public reads demand a user for it, and it can't delete anything.
+    response = _ask(http, "PROPPATCH", url, {}, name=unused_path())
+    if response.status_code == 401:
+        offered = response.headers.get("WWW-Authenticate", "")
+        if not user:
+            raise AuthError(
+                f"{url}: asks for user and password (401): set WEBDAV_USER and WEBDAV_PASSWORD, or"
+                " put them into .netrc"
+            )
+        challenge = digest_challenge(offered)
+        if challenge is not None:
+            credentials = digest_credentials(challenge, user, password)
+            signer = DigestSigner(credentials, challenge, secrets.token_hex(16))
+            issued["digest"] = asdict(credentials)
+        elif any(each.scheme == "basic" for each in parse_challenges(offered)):
+            _check_confidential(url)
+            issued["basic"] = b64encode(f"{user}:{password}".encode()).decode()
+            headers["Authorization"] = f"Basic {issued['basic']}"
+        else:
+            raise AuthError(
+                f"{url}: offers no authentication that ssbench knows: basic, or digest with MD5 or"
+                " SHA-256 and qop=auth"
+            )
+    response = _ask(
+        http, "PROPFIND", url, {**headers, "Depth": "0", "Content-Type": "application/xml"}, signer
+    )
+    status = response.status_code
+    if status != 207:
+        reason = _REFUSALS.get(status, f"PROPFIND returned {status}: is it a WebDAV collection?")
+        raise AuthError(f"{url}: {reason}{f' ({status})' * (status in _REFUSALS)}")
+    _check_path(url, response.content)
+    allow = _ask(http, "OPTIONS", url, headers, signer).headers.get("Allow", "")
+    return issued, frozenset(method.strip().upper() for method in allow.split(",") if method)
+
+
+def _ask(
+    http: requests.Session,
+    method: str,
+    url: str,
+    headers: dict[str, str],
+    signer: DigestSigner | None = None,
+    name: str = "",
+) -> requests.Response:
+    """Send a request.
+
+    :param name: of something in the collection; "": the collection itself.
+    :raises AuthError: there is no response, or a redirect, which is never followed.
+    """
+    if signer is not None:
+        target = requests.Request(method, url).prepare().path_url
+        _, _, value = signer.header(method, target).decode().strip().partition(": ")
+        headers = {**headers, "Authorization": value}
+    body = PROPFIND if method == "PROPFIND" else None
+    try:
+        response = http.request(method, f"{url}{name}", headers=headers, data=body)
+    except (requests.RequestException, OSError, ValueError) as error:
+        raise AuthError(f"{url}: {reason_of(error)}") from None
+    check_not_redirected(response, name)
+    return response
+
+
+def _check_path(url: str, body: bytes) -> None:
+    """Check that the response to a PROPFIND names the collection as the URL does: listings could
+    not be read otherwise, and what a run creates would stay.
+
+    :raises AuthError: it doesn't.
+    """
+    members: list[Member] = []
+    response = Multistatus(members.append)
+    response.feed(body)
+    try:
+        response.finish(Timing(0, 0, 0, 0, 207))
+    except StorageError as error:
+        raise AuthError(f"{url}: {error.detail}: is it a WebDAV collection?") from None
+    paths = [member.path.rstrip("/") for member in members]
+    asked = plain_path(urlsplit(url).path).rstrip("/")
+    if asked not in paths:
+        named = printable(f"{paths[0]}/"[:_SHOWN]) if paths else "nothing"
+        raise AuthError(
+            f"{url}: PROPFIND of {asked}/ returned {named}: something in between, such as a proxy,"
+            " changes paths, so no listing would match and nothing could be cleaned up: give the"
+            " URL under which the server itself knows the collection"
+        )
+
+
+def _check_confidential(url: str) -> None:
+    """:raises UsageError: others than this host could read what is sent to the server."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        is_loopback = ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost"
+    if parts.scheme != "https" and not is_loopback:
+        raise UsageError(
+            f"{url}: asks for basic authentication, which would send the password in clear: give"
+            " an https URL, or let the server ask for digest"
+        )
+
+
+def _allowed(found: Sequence[ServerAccess]) -> tuple[str, ...]:
+    """The methods that all servers allow; empty if one doesn't say."""
+    stated = [methods for _, methods in found]
+    return tuple(sorted(frozenset.intersection(*stated))) if all(stated) else ()

@@ -1,0 +1,396 @@
+from __future__ import annotations
+
+from contextlib import suppress
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.storage.http.response import (
+    UNTIL_CLOSE,
+    BadResponse,
+    ChunkedBody,
+    HeadPatternCache,
+    error_line,
+    parse_head,
+    seconds_ahead,
+)
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line
+
+SWIFT_GET = (
+    b"HTTP/1.1 200 OK\r\n"
+    b"content-type: application/octet-stream\r\n"
+    b"etag: 620f0b67a91f7f74151bc5be745b7110\r\n"
+    b"last-modified: Fri, 20 Nov 2026 18:09:12 GMT\r\n"
+    b"accept-ranges: bytes\r\n"
+    b"x-timestamp: 1795198151.34567\r\n"
+    b"content-length: 4096\r\n"
+    b"x-trans-id: tx5d5d1d8e3c5b4b8d9d2a1-00691f5b07-extra\r\n"
+    b"x-openstack-request-id: tx5d5d1d8e3c5b4b8d9d2a1-00691f5b07-extra\r\n"
+    b"date: Fri, 20 Nov 2026 18:09:13 GMT\r\n\r\n"
+)
+NGINX_PUT = (
+    b"HTTP/1.1 201 Created\r\nServer: nginx/1.22.1\r\nDate: Fri, 20 Nov 2026 18:28:33 GMT\r\n"
+    b"Content-Length: 0\r\nLocation: http://127.0.0.1/x\r\nConnection: keep-alive\r\n"
+    b"X-Trans-Id: tx9ceed9b0b25c69f5d5539c1fc29a9d30\r\n\r\n"
+)
+S3_GET = (
+    b"HTTP/1.1 200 OK\r\nx-amz-id-2: abc\r\nx-amz-request-id: 4442587FB7D0A2F9\r\n"
+    b"Content-Length: 17\r\nServer: AmazonS3\r\n\r\n"
+)
+#: Responses of the usual form, as real servers send them.
+USUAL = [
+    SWIFT_GET,
+    NGINX_PUT,
+    S3_GET,
+    b"HTTP/1.1 204 No Content\r\nX-Trans-Id: tx1\r\n\r\n",
+    b"HTTP/1.1 204 No Content\r\nContent-Length: 12\r\n\r\n",
+    b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html; charset=UTF-8\r\n"
+    b"Content-Length: 70\r\nX-Trans-Id: txAbC\r\n\r\n",
+    b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 503 \r\ncontent-length:0\r\nx-openstack-request-id:tx2\r\n\r\n",
+]
+#: Responses that only parse_head accepts.
+UNUSUAL = [
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX!Trans-Id: 1\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n\r\n",
+    b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nConnection: close\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n , close\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Trans-Id: tx1\r\n\tfolded\r\n\r\n",
+]
+#: No HTTP, or without a valid length.
+BAD = [
+    b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\r\n\r\n",
+    b"HTTP/2 200\r\n\r\n",
+    b"HTTP/1.1 2000 OK\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 600 OK\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 099 OK\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 OK\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n 6\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: \r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 19 + b"\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+]
+
+
+#: Tokens that matter in a head.
+PIECES = [
+    b"\r\n", b"\r\n\r\n", b"\n", b"\r", b" ", b"\t", b":", b"\r\n ", b"\r\n\t", b"5", b",", b"",
+    b"\r\nContent-Length: 7", b"\r\ncontent-length:7", b"\r\nTransfer-Encoding: chunked",
+    b"\r\nConnection: close", b"\r\nconnection:keep-alive", b"\r\nX-Trans-Id:  tx7 ",
+    b"\r\nX-Amz-Request-Id: 8", b"\r\nContent-Length : 9", b"HTTP/1.1 204 X\r\n", b"\xff", b"\0",
+]  # fmt: skip
+
+
+def taught(*heads: bytes, bodiless: bool = False) -> HeadPatternCache:
+    head_patterns = HeadPatternCache(bodiless=bodiless)
+    for head in heads:
+        head_patterns.learn(head)
+    return head_patterns
+
+
+@pytest.mark.parametrize("head", USUAL)
+def test_a_learned_pattern_parses_the_head(head: bytes) -> None:
+    data = head + b"body\r\n\r\nbody"
+    assert HeadPatternCache().read(bytearray(data), len(data)) is None
+    fast = taught(head).read(bytearray(data), len(data))
+    assert fast is not None
+    assert fast == parse_head(data)[0]
+    assert fast.end == len(head)
+
+
+@pytest.mark.parametrize("length", [b"4096", b"17", b"none"])
+def test_a_pattern_for_responses_to_head_ignores_the_length(length: bytes) -> None:
+    head = SWIFT_GET.replace(b"4096", length)
+    fast = taught(SWIFT_GET, bodiless=True).read(bytearray(head), len(head))
+    assert fast == parse_head(head, bodiless=True)[0]
+
+
+def test_heads_of_one_pattern_may_differ_in_their_values() -> None:
+    other = (
+        SWIFT_GET.replace(b"4096", b"17").replace(b"tx5d5d1d8e", b"txother").replace(b"0f0b", b"x")
+    )
+    head = taught(*USUAL).read(bytearray(other), len(other))
+    assert head == parse_head(other)[0]
+    assert head is not None
+    assert head.length == 17
+
+
+@pytest.mark.parametrize("head", UNUSUAL)
+def test_unusual_heads_are_not_learned(head: bytes) -> None:
+    assert taught(head).read(bytearray(head), len(head)) is None
+
+
+@pytest.mark.parametrize("head", UNUSUAL + BAD)
+def test_no_pattern_matches_unusual_or_invalid_heads(head: bytes) -> None:
+    assert taught(*USUAL).read(bytearray(head), len(head)) is None
+
+
+@pytest.mark.parametrize("head", BAD)
+def test_invalid_heads_are_rejected(head: bytes) -> None:
+    with pytest.raises(BadResponse):
+        parse_head(head)
+    with pytest.raises(BadResponse):
+        HeadPatternCache().learn(head)
+
+
+def test_bytes_of_an_earlier_response_in_the_buffer_are_not_parsed() -> None:
+    assert taught(SWIFT_GET).read(bytearray(SWIFT_GET), 100) is None
+
+
+def test_the_number_of_patterns_is_bounded() -> None:
+    heads = [b"HTTP/1.1 204 X\r\nX-%d: 1\r\n\r\n" % number for number in range(100)]
+    large = b"HTTP/1.1 204 X\r\nX: %b\r\n\r\n" % (b"x" * 60_000)
+    head_patterns = taught(large, *heads)
+    known = [head_patterns.read(bytearray(head), len(head)) for head in (large, *heads)]
+    assert [head is not None for head in known] == [False] + [True] * 32 + [False] * 68
+
+
+def read_alike(data: bytes) -> None:
+    """Invariant: read(x) is None or parse_head(x)[0] == read(x), whatever was learned before.
+
+    ``data`` is a response to learn from, b"\\0\\0", and a response to read. Each is taken as one
+    to GET and as one to HEAD.
+    """
+    shown, _, read = data.partition(b"\0\0")
+    for bodiless in (False, True):
+        head_patterns = taught(*USUAL, bodiless=bodiless)
+        with suppress(BadResponse):
+            head_patterns.learn(shown)
+        for candidate in (shown, read):
+            fast = head_patterns.read(bytearray(candidate), len(candidate))
+            if fast is not None:
+                assert parse_head(candidate, bodiless=bodiless)[0] == fast
+
+
+TWO_HEADS = [head + b"\0\0" + head for head in (*USUAL, *recorded("answers"))]
+
+
+@fuzzed(TWO_HEADS, PIECES)
+def test_both_parsers_agree(data: bytes) -> None:
+    """Invariant: that of ``read_alike``."""
+    read_alike(data)
+
+
+@fuzzed([*USUAL, *UNUSUAL, *BAD, *recorded("answers")], PIECES)
+def test_both_parsers_agree_after_learning_a_damaged_head(data: bytes) -> None:
+    """Invariant: that of ``read_alike``, for a damaged answer and then the usual ones."""
+    for head in USUAL[:3]:
+        read_alike(data + b"\0\0" + head)
+
+
+def head_or_refused(data: bytes) -> None:
+    """Invariant: parse_head gives a Head, or raises BadResponse of one printable line."""
+    for bodiless in (False, True):
+        try:
+            head, headers = parse_head(data, bodiless=bodiless)
+        except BadResponse as error:
+            must_be_line(error)
+            continue
+        assert 100 <= head.status <= 599
+        assert UNTIL_CLOSE <= head.length < 10**18
+        assert data[head.end - 4 : head.end] == b"\r\n\r\n"
+        assert not bodiless or head.length == 0
+        assert b"\r\n" not in head.transaction_id
+        assert all("\r\n" not in value for value in headers.values())
+
+
+@fuzzed([*recorded("answers"), *recorded("login"), *USUAL, *UNUSUAL], PIECES)
+def test_any_bytes_are_parsed_or_rejected(data: bytes) -> None:
+    """Invariant: that of ``head_or_refused``."""
+    head_or_refused(data)
+
+
+@pytest.mark.parametrize(
+    ("head", "length", "keep"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 5, True),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n", 5, True),
+        (b"HTTP/1.1 200 OK\r\nCONTENT-LENGTH:\t5 \r\n\r\n", 5, True),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nContent-Length: 5\r\n\r\n", -1, True),
+        (b"HTTP/1.1 200 OK\r\n\r\n", UNTIL_CLOSE, False),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 0, True),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", 0, True),
+        (b"HTTP/1.1 100 Continue\r\n\r\n", 0, True),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", 5, False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: Keep-Alive\r\n\r\n", 5, True),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: foo, Close\r\n\r\n", 5, False),
+        (b"HTTP/1.1 200 OK\r\nno header at all\r\n: none\r\nContent-Length: 5\r\n\r\n", 5, True),
+    ],
+)  # fmt: skip
+def test_length_and_keep_alive(head: bytes, length: int, keep: bool) -> None:
+    parsed, _ = parse_head(head)
+    assert (parsed.length, parsed.keep) == (length, keep)
+
+
+def test_transaction_ids_in_order_of_preference() -> None:
+    assert parse_head(S3_GET)[0].transaction_id == b"4442587FB7D0A2F9"
+    assert parse_head(NGINX_PUT)[0].transaction_id == b"tx9ceed9b0b25c69f5d5539c1fc29a9d30"
+    assert parse_head(b"HTTP/1.1 204 X\r\n\r\n")[0].transaction_id == b""
+
+
+def test_folded_and_repeated_headers_are_joined() -> None:
+    head = b"HTTP/1.1 204 X\r\nA: one\r\n  two\r\nB: 1\r\na: three\r\n\r\n"
+    assert parse_head(head)[1] == {"a": "one two, three", "b": "1"}
+
+
+def chunked(parts: list[bytes], extension: bytes = b"", trailer: bytes = b"") -> bytes:
+    chunks = b"".join(b"%x%b\r\n%b\r\n" % (len(part), extension, part) for part in parts)
+    return chunks + b"0\r\n" + trailer + b"\r\n"
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.binary(min_size=1, max_size=40), max_size=5),
+    st.sampled_from([b"", b";a=b", b" ; q"]),
+    st.sampled_from([b"", b"X-Checksum: 1\r\n"]),
+    st.lists(st.integers(1, 20), min_size=1, max_size=10),
+)
+def test_chunks_are_the_same_in_any_pieces(
+    parts: list[bytes], extension: bytes, trailer: bytes, cuts: list[int]
+) -> None:
+    # Invariant: the body is the chunks joined, whatever the pieces in which it is fed.
+    data = chunked(parts, extension, trailer)
+    body = ChunkedBody()
+    received = b""
+    while data:
+        cut = cuts[0]
+        cuts = [*cuts[1:], cut]
+        assert not body.done
+        received += b"".join(map(bytes, body.feed(memoryview(data[:cut]))))
+        data = data[cut:]
+    assert body.done
+    assert body.rest == 0
+    assert received == b"".join(parts)
+
+
+CHUNKED_BODIES = [
+    b"12" + chunked([b"abc", b"x" * 300]),
+    b"34" + chunked([b"y"], b";a=b", b"X: 1\r\n"),
+]
+
+
+def chunks_or_refused(data: bytes) -> None:
+    """Invariant: a chunked body is the same in whatever pieces, or raises BadResponse in all.
+
+    The first two bytes say which pieces.
+    """
+    chance, data = Random(data[:2]), data[2:]
+    whole, pieces = ChunkedBody(), ChunkedBody()
+    results = []
+    for body, most in ((whole, len(data)), (pieces, chance.choice((1, 3, 50)))):
+        at, found = 0, b""
+        try:
+            while at < len(data) and not body.done:
+                size = chance.randint(1, most)
+                found += b"".join(map(bytes, body.feed(memoryview(data)[at : at + size])))
+                at += size
+        except BadResponse as error:
+            must_be_line(error)
+            results.append(None)
+        else:
+            results.append((body.done, found))
+    assert results[0] == results[1]
+
+
+CHUNK_WORDS = [
+    b"\r\n", b"\n", b"0\r\n\r\n", b"0\r\n", b";", b"-", b"f" * 16, b"f" * 13, b"+1", b" 1",
+]  # fmt: skip
+
+
+@fuzzed(CHUNKED_BODIES, CHUNK_WORDS)
+def test_any_bytes_are_chunks_or_rejected(data: bytes) -> None:
+    """Invariant: that of ``chunks_or_refused``."""
+    chunks_or_refused(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\r\n",
+        b"xyz\r\n",
+        b"-5\r\n",
+        b"0x5\r\nhello\r\n",
+        b"5\nhello\r\n",
+        b"5\r\nhello!\r\n",
+        b"1" * 16 + b"\r\n",
+        b"5;" + b"x" * 2000 + b"\r\n",
+        b"0\r\n" + b"X: 12345678901234567890\r\n" * 4000,
+        b"1\r\nx\r\n" * 5000,
+    ],
+)
+def test_bad_chunks_are_rejected(data: bytes) -> None:
+    with pytest.raises(BadResponse):
+        ChunkedBody().feed(memoryview(data))
+
+
+def test_few_tiny_chunks_and_many_small_ones_are_accepted() -> None:
+    for chunks in (b"1\r\nx\r\n" * 4000, b"40\r\n%b\r\n" % (b"x" * 64) * 9000):
+        body = ChunkedBody()
+        body.feed(memoryview(chunks + b"0\r\n\r\n"))
+        assert body.done
+
+
+def test_a_long_transaction_id_is_cut() -> None:
+    usual = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Trans-Id: %b\r\n\r\n"
+    head_patterns = HeadPatternCache()
+    head_patterns.learn(usual % b"tx1")
+    for length in (255, 256, 257, 60_000):
+        data = usual % (b"t" * length)
+        head, _ = parse_head(data)
+        assert head.transaction_id == b"t" * min(length, 256)
+        assert head_patterns.read(bytearray(data), len(data)) in (head, None)
+
+
+def test_bytes_behind_the_last_chunk_are_counted() -> None:
+    body = ChunkedBody()
+    assert b"".join(map(bytes, body.feed(memoryview(b"1\r\nx\r\n0\r\n\r\nHTTP/1.1")))) == b"x"
+    assert (body.done, body.rest) == (True, 8)
+
+
+@given(st.binary(max_size=1024) | st.text(max_size=300).map(str.encode), st.text(max_size=20))
+def test_an_error_body_becomes_a_short_line(body: bytes, secret: str) -> None:
+    line = error_line(body, secret)
+    must_be_line(line)
+    assert len(line) <= 120
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (b"", ""),
+        (b"<html>\n{\n \n", ""),
+        (b"Upload exceeds quota.", "Upload exceeds quota."),
+        (b"<?xml version='1.0'?>\n<Error><Code>NoSuchKey</Code></Error>", "NoSuchKey"),
+        (b"more than 1 < 2\nand > 0", "more than 1 < 2"),
+        (b"token abcdefghijkl-and-more&lt;b refused", "token *** refused"),
+        (b"token abcdefghijkl", "token ***"),
+        (b"x" * 300, "x" * 117 + "..."),
+    ],
+)
+def test_the_line_of_an_error_body(body: bytes, line: str) -> None:
+    assert error_line(body, "abcdefghijkl-and-more<b") == line
+
+
+@pytest.mark.parametrize("date", [
+    "", "yesterday", "Fri, 24 May 2013 00:00:00 +99999999999999999999",
+    "Fri, 24 May 99999999999999999999 00:00:00 GMT",
+])  # fmt: skip
+def test_a_store_that_tells_no_valid_date_tells_no_time(date: str) -> None:
+    assert seconds_ahead({"date": date}, 0) is None

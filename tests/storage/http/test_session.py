@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import errno
+import gzip
+import re
+import socket
+import ssl
+import zlib
+from collections.abc import Callable
+from itertools import pairwise
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from urllib3 import HTTPConnectionPool
+
+from ssbench.core.errors import AuthError
+from ssbench.storage.http.session import (
+    MAX_RESPONSE,
+    BoundedAdapter,
+    BoundedSession,
+    reason_of,
+    same_host,
+)
+from ssbench.storage.options import HttpSettings
+from tests.descriptors import open_descriptors
+from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
+from tests.fakes.served_pool import CHUNKED, START, dripping, endless, silent_after
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "same"),
+    [
+        ("http://h/a", "http://h/b", True),
+        ("http://h/a", "http://h:80/b", True),
+        ("http://H/a", "http://h/b", True),
+        ("http://h/a", "https://h/b", True),  # a step up
+        ("https://h/a", "http://h/b", False),  # a step down
+        ("http://h:8080/a", "https://h:8443/b", False),
+        ("http://h:8080/a", "http://h:8081/b", False),
+        ("http://h/a", "http://evil/b", False),
+        ("http://h/a", "http://h.evil/b", False),
+        ("http://h/a", "http://h@evil/b", False),
+        ("http://h/a", "ftp://h/b", False),
+        ("http://h/a", "http://h:99999/b", False),
+        ("http://h/a", "http://[::1", False),
+    ],
+)
+def test_redirects_that_may_be_followed(here: str, there: str, same: bool) -> None:
+    assert same_host(urlsplit(here), there) is same
+
+
+def nested(*chain: BaseException) -> BaseException:
+    """The first, raised from the second, raised from the third, ..."""
+    for outer, inner in pairwise(chain):
+        outer.__cause__ = inner
+    return chain[0]
+
+
+def refused_certificate(code: int, message: str) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, "verify failed")
+    error.verify_code, error.verify_message = code, message
+    return error
+
+
+def tls_fault(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, "handshake failed")
+    error.reason = reason
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.ECONNREFUSED, "Connection refused"), "connection refused: .* is the port r"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "no route to host: .* is there a route"),
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), "unreachable: .* is there a route"),
+        (requests.ConnectionError(OSError(errno.EIO, "Input/output error")), "^input/output error"),
+        (socket.gaierror(-2, "Name or service not known"), "does this host's DNS know it"),
+        (requests.ConnectTimeout(), "within --connect-timeout: .* does a firewall drop packets"),
+        (requests.ReadTimeout(), "within --network-timeout: is the service overloaded or stuck"),
+        (tls_fault("WRONG_VERSION_NUMBER"), "TLS failed: the server speaks no TLS there"),
+        (tls_fault("UNSUPPORTED_PROTOCOL"), "TLS failed: UNSUPPORTED_PROTOCOL"),
+        (tls_fault(""), "TLS failed: does the server speak TLS at this port?"),
+        (ValueError("secret"), "the connection broke, or the response is not HTTP: is the port r"),
+        (refused_certificate(20, "unable to get local issuer"), "give its CA with --os-cacert"),
+        (refused_certificate(10, "certificate has expired"), "renew it, or set this host's clock"),
+        (refused_certificate(9, "not yet valid"), "is this host's clock right"),
+        (refused_certificate(62, "Hostname mismatch"), "give the URL with the host's name in it"),
+        (refused_certificate(64, "IP address mismatch"), "give the URL with the host's name in it"),
+    ],
+)  # fmt: skip
+def test_the_innermost_error_is_the_reason_and_leads_to_advice(
+    error: BaseException, reason: str
+) -> None:
+    said = reason_of(nested(ValueError("x"), error))
+    assert re.search(reason, said)
+    assert "secret" not in said
+
+
+def test_proxies_are_named_where_they_may_be_why_the_host_is_not_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused = OSError(errno.ECONNREFUSED, "Connection refused")
+    for name in ("http_proxy", "HTTPS_PROXY", "all_proxy"):
+        monkeypatch.delenv(name.lower(), raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("no_proxy", "localhost")
+    assert "proxy" not in reason_of(refused)
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy:3128")
+    assert "https_proxy is set, and ssbench uses no proxy" in reason_of(refused)
+    assert "secret" not in reason_of(refused)
+    assert "proxy" not in reason_of(refused_certificate(10, "certificate has expired"))
+
+
+def test_cyclic_exceptions_end() -> None:
+    one, two = ValueError("1"), ValueError("2")
+    one.__cause__, two.__cause__ = two, one
+    assert reason_of(one)
+
+
+# Limits on a response -------------------------------------------------------------------
+
+
+def asked(
+    *scripts: Script, timeout_s: float = 5.0, silence_s: float = 5.0, scheme: str = "http"
+) -> requests.Response:
+    with ScriptedServer(*scripts) as server, requests.Session() as session:
+        session.trust_env = False
+        for prefix in ("http://", "https://"):
+            session.mount(prefix, BoundedAdapter(timeout_s))
+        url = f"{scheme}://127.0.0.1:{server.port}/"
+        return session.get(url, timeout=silence_s, verify=False)
+
+
+def test_a_closed_session_leaves_no_connection_open() -> None:
+    ended = []
+
+    def script(peer: Peer) -> None:
+        peer.hear()
+        peer.say(ok(b"x"))
+        peer.sock.settimeout(2)
+        ended.append(peer.hear() == b"")
+
+    with ScriptedServer(script) as server, BoundedSession(HttpSettings()) as session:
+        assert session.request("GET", f"http://127.0.0.1:{server.port}/").text == "x"
+        session.close()
+        server.wait_closed()
+    assert ended == [True]
+
+
+def test_a_session_used_for_long_holds_one_connection() -> None:
+    """As --influx has it: each connection has a second descriptor, for the deadline."""
+    with (
+        ScriptedServer(answering(ok(b"x", b"Connection: close"))) as server,
+        BoundedSession(HttpSettings()) as session,
+    ):
+        counts = []
+        for done in range(1, 9):
+            session.request("GET", f"http://127.0.0.1:{server.port}/")
+            server.wait_closed(done)
+            counts.append(len(open_descriptors()))
+    assert max(counts) <= counts[0] + 1
+
+
+@pytest.mark.parametrize("size", [0, 5, MAX_RESPONSE])
+def test_an_answer_is_read(size: int) -> None:
+    answer = asked(answering(ok(b"x" * size, b"A: b")))
+    assert (answer.status_code, answer.headers["A"], answer.content) == (200, "b", b"x" * size)
+    assert asked(answering(CHUNKED + b"2\r\nab\r\n0\r\n\r\n")).text == "ab"
+
+
+@pytest.mark.parametrize("status", [100, 102, 103])
+def test_interim_responses_are_skipped(status: int) -> None:
+    interim = b"HTTP/1.1 %d Soon\r\nLink: </x>\r\nContent-Length: 9\r\n\r\n" % status
+    answer = asked(answering(interim * 3 + ok(b"abc")))
+    assert (answer.status_code, answer.content, "Link" in answer.headers) == (200, b"abc", False)
+
+
+def test_the_zone_of_an_address_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the interface to use."""
+    called = []
+
+    def connect(address: tuple[str, int], *_: object, **__: object) -> socket.socket:
+        called.append(address)
+        return socket.create_connection(("127.0.0.1", server.port))
+
+    monkeypatch.setattr("urllib3.util.connection.create_connection", connect)
+    heard = []
+
+    def script(peer: Peer) -> None:
+        heard.append(peer.hear())
+        peer.say(ok(b""))
+
+    with ScriptedServer(script) as server, BoundedSession(HttpSettings()) as session:
+        session.request("GET", f"http://[fe80::1%25lo]:{server.port}/x")
+    assert called == [("fe80::1%lo", server.port)]
+    assert f"Host: [fe80::1]:{server.port}\r\n".encode() in heard[0]
+
+
+def test_logins_leave_no_classes_behind() -> None:
+    before = HTTPConnectionPool.__subclasses__()
+    asked(answering(ok(b"")))
+    assert HTTPConnectionPool.__subclasses__() == before
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        dripping(b"", b"x"),
+        dripping(b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+        dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        dripping(START.replace(b"100", b"10000"), b"x"),
+        dripping(CHUNKED, b"1\r\nx\r\n"),
+        dripping(CHUNKED + b"0\r\n", b"X: y\r\n"),
+    ],
+)
+def test_a_dripping_answer_is_a_timeout(script: Script) -> None:
+    with pytest.raises(requests.Timeout):
+        asked(script, timeout_s=0.2)
+
+
+@pytest.mark.parametrize("said", [b"", START[:20], START, CHUNKED])
+def test_silence_is_a_timeout(said: bytes) -> None:
+    with pytest.raises(requests.Timeout):
+        asked(silent_after(said), silence_s=0.1)
+
+
+def test_a_dripping_handshake_is_a_timeout() -> None:
+    def script(peer: Peer) -> None:
+        # The start of a record of 16 kB, whose end each byte brings a little nearer.
+        peer.say(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03")
+        while not peer.is_over(0.01):
+            peer.say(b"x")
+
+    with pytest.raises(requests.Timeout):
+        asked(script, timeout_s=0.3, scheme="https")
+
+
+@pytest.mark.parametrize(
+    ("start", "part"),
+    [(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536), (CHUNKED, b"10000\r\n%b\r\n" % (b"x" * 65536))],
+)
+def test_an_endless_answer_is_an_error(start: bytes, part: bytes) -> None:
+    with pytest.raises(AuthError, match=f"more than {MAX_RESPONSE} bytes"):
+        asked(endless(start, part))
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"220 ESMTP\r\n\r\n", START + b"half", CHUNKED + b"x\r\n", CHUNKED + b"5\r\nh"]
+)
+def test_an_incomplete_answer_is_a_broken_connection(said: bytes) -> None:
+    with pytest.raises(requests.ConnectionError):
+        asked(answering(said))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+def test_what_comes_compressed_unasked_is_read(pack: Callable[[bytes], bytes]) -> None:
+    coding = b"gzip" if pack is gzip.compress else b"deflate"
+    packed = ok(pack(b'{"token": {}}'), b"Content-Encoding: " + coding)
+    assert asked(answering(packed)).json() == {"token": {}}
+
+
+@pytest.mark.parametrize(("body", "coding", "says"), [
+    (gzip.compress(bytes(MAX_RESPONSE + 1)), b"gzip", f"more than {MAX_RESPONSE} bytes"),
+    (b"no gzip", b"gzip", "the body is not valid gzip"),
+    (b"x", b"br", "a body with Content-Encoding br, which was not requested"),
+])  # fmt: skip
+def test_what_can_not_be_decoded_is_named(body: bytes, coding: bytes, says: str) -> None:
+    with pytest.raises(AuthError, match=says):
+        asked(answering(ok(body, b"Content-Encoding: " + coding)))

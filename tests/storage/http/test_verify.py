@@ -1,0 +1,242 @@
+"""Drivers with --verify, against stores that tell the truth and that don't."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from hashlib import md5
+
+import gevent
+import pytest
+
+from ssbench.core.content import PERIOD
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.operations import CREATE, ENSURE, READ, UPDATE, Operation
+from ssbench.core.scenario.fields import crud_profile
+from ssbench.storage.http.verify import FOREIGN_ETAGS, hash_of
+from ssbench.storage.swift.driver import SwiftStorage
+from tests.fakes.drivers import driver_settings, pieces
+from tests.fakes.http_server import FakeContainer, etag_of
+from tests.fakes.lying_swift import ETAG, FIRST_BIT, LIES, OLD, PUT_ETAG, SHORT, LyingSwift
+from tests.fakes.scripted_server import ScriptedServer, answering, ok
+from tests.servers.certificates import Certificates
+
+PROFILE = crud_profile([1, 1, 1, 1])
+SIZES = (
+    SizeClass("tiny", 1000, 1000, PROFILE, 10),
+    SizeClass("any", 0, PERIOD + 1000, PROFILE, 10),
+)
+
+
+class Opened(ExitStack):
+    """Servers and drivers, closed in the end."""
+
+    def driver(self, url: str, **changes: object) -> SwiftStorage:
+        values = {"urls": (url,), "token": "tk", "run_id": "run1", "sizes": SIZES}
+        values |= {"container_count": 1, "verify": True, "block_size": 700, **changes}
+        settings = driver_settings(**values)  # type: ignore[arg-type]
+        return self.enter_context(closing(SwiftStorage(settings)))
+
+    def swift(self, lies: Sequence[str] = (), context: ssl.SSLContext | None = None) -> LyingSwift:
+        swift = self.enter_context(LyingSwift(lies, context))
+        swift.containers["ssbench_000000"] = FakeContainer("gold", {})
+        return swift
+
+    def answering(self, *answers: bytes, **changes: object) -> SwiftStorage:
+        server = self.enter_context(ScriptedServer(answering(*answers)))
+        return self.driver(f"http://127.0.0.1:{server.port}/v1/AUTH_test", **changes)
+
+
+@pytest.fixture
+def opened() -> Iterator[Opened]:
+    with Opened() as opened:
+        yield opened
+
+
+def job(
+    operation: Operation, number: int = 0, version: int = 0, size: int = 1000, size_class: int = 0
+) -> Job:
+    return Job(1, operation, size_class, number, version, size)
+
+
+def do(driver: SwiftStorage, what: Job) -> StorageError | None:
+    """What it raised; None where all of the object was moved."""
+    try:
+        moved = driver.actions[what.operation](what, 0).bytes_moved
+    except StorageError as error:
+        return error
+    assert moved == what.size
+    return None
+
+
+def kind(error: StorageError | None) -> ErrorKind:
+    return error.kind if error else ErrorKind.NONE
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("compressible", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 699, 700, 701, 200_000, PERIOD + 1])
+def test_correct_content_passes_verification(
+    opened: Opened, certificates: Certificates, tls: bool, compressible: bool, size: int
+) -> None:
+    swift = opened.swift(context=certificates.server_context() if tls else None)
+    driver = opened.driver(swift.url, compressible=compressible, insecure=tls)
+    for operation, version in ((ENSURE, 0), (READ, 0), (UPDATE, 1), (READ, 1)):
+        assert do(driver, job(operation, 3, version, size, 1)) is None
+
+
+def test_each_corruption_is_found_and_named(opened: Opened) -> None:
+    lies = [lie for lie in LIES if lie != ETAG]
+    swift = opened.swift(lies)
+    driver = opened.driver(swift.url)
+    for number in (0, 1):
+        assert do(driver, job(ENSURE, number)) is None
+        assert do(driver, job(UPDATE, number, 1)) is None
+    found = []
+    for _ in lies:
+        found.append(do(driver, job(READ, 0, 1)))
+        assert do(driver, job(READ, 0, 1)) is None
+    assert swift.told == dict.fromkeys(lies, 1)
+    for lie, error in zip(lies, found, strict=True):
+        assert error is not None
+        assert error.detail.startswith("ssbench_000000/tiny_000000: ")
+        assert error.timing is not None
+        assert error.timing.transaction_id
+        assert error.timing.status == error.status == 200
+        assert error.kind is (ErrorKind.STALE if lie == OLD else ErrorKind.CORRUPT), lie
+    said = [error.detail.partition(": ")[2] for error in found if error]
+    assert dict(zip(lies, said, strict=True)) == {
+        "another object's content": "wrong from byte offset 0 on (1000 bytes)",
+        "truncated": "wrong from byte offset 999 on (999 bytes in place of 1000)",
+        "longer": "wrong from byte offset 1000 on (1001 bytes in place of 1000)",
+        "first bit flipped": "wrong from byte offset 0 on (1000 bytes)",
+        "last bit flipped": "wrong from byte offset 999 on (1000 bytes)",
+        "halves in the wrong order": "wrong from byte offset 0 on (1000 bytes)",
+        "old version": "version 0, expected 1",
+    }
+
+
+@pytest.mark.parametrize("operation", [CREATE, UPDATE])
+def test_an_upload_is_verified_by_its_etag(opened: Opened, operation: Operation) -> None:
+    swift = opened.swift([PUT_ETAG])
+    driver = opened.driver(swift.url)
+    assert do(driver, job(operation)) is None
+    # The content was read back, and is right: the ETag is no MD5, and no further one is checked.
+    noted = do(driver, job(operation, 0, 1))
+    assert noted is not None
+    assert (noted.kind, noted.detail, noted.status) == (ErrorKind.NONE, FOREIGN_ETAGS, 201)
+    assert noted.timing is not None
+    assert noted.timing.bytes_moved == 1000
+    for version in range(2, 6):
+        assert do(driver, job(operation, 0, version)) is None
+
+
+@pytest.mark.parametrize("lie", [FIRST_BIT, SHORT])
+def test_an_upload_that_was_stored_wrong_is_corrupt(opened: Opened, lie: str) -> None:
+    driver = opened.driver(opened.swift([lie, PUT_ETAG]).url)
+    assert do(driver, job(CREATE)) is None
+    error = do(driver, job(UPDATE, 0, 1))
+    assert kind(error) is ErrorKind.CORRUPT
+    assert "MD5 of what was sent" in str(error)
+
+
+def test_right_content_under_a_foreign_etag_is_a_note_once(opened: Opened) -> None:
+    driver = opened.driver(opened.swift([ETAG]).url)
+    assert do(driver, job(ENSURE)) is None
+    found = [do(driver, job(READ)) for _ in range(6)]
+    assert [kind(each) for each in found if each] == [ErrorKind.NONE]
+    assert [each.detail for each in found if each] == [FOREIGN_ETAGS]
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_without_verification_nothing_is_reported(opened: Opened, lie: str) -> None:
+    swift = opened.swift([lie, PUT_ETAG])
+    driver = opened.driver(swift.url, verify=False)
+    for number in (0, 1):
+        for what in (job(ENSURE, number), job(UPDATE, number, 1)):
+            driver.actions[what.operation](what, 0)
+    driver.actions[READ](job(READ, 0, 1), 0)
+    assert swift.told == {lie: 1, PUT_ETAG: 1}
+
+
+def test_an_old_version_with_the_new_etag_is_corrupt(opened: Opened) -> None:
+    old = b"".join(pieces(b"tiny_000000", 0, 1000, 700))
+    new = etag_of(b"".join(pieces(b"tiny_000000", 1, 1000, 700)))
+    driver = opened.answering(ok(old, f'Etag: "{new}"'.encode()))
+    error = do(driver, job(READ, 0, 1))
+    assert kind(error) is ErrorKind.CORRUPT
+    assert "version 0, expected 1; the ETag is" in str(error)
+
+
+def chunked(body: bytes, step: int) -> bytes:
+    parts = [body[at : at + step] for at in range(0, len(body), step)]
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+
+
+def test_bodies_in_chunks_and_until_the_end(opened: Opened) -> None:
+    body = b"".join(pieces(b"any_000000", 0, 100_000, 700))
+    spoilt = body[:77_777] + bytes([body[77_777] ^ 4]) + body[77_778:]
+    driver = opened.answering(
+        chunked(body, 999), chunked(spoilt, 999), b"HTTP/1.1 200 OK\r\n\r\n" + spoilt
+    )
+    what = job(READ, 0, 0, 100_000, 1)
+    assert do(driver, what) is None
+    for _ in range(2):
+        error = do(driver, what)
+        assert kind(error) is ErrorKind.CORRUPT
+        assert "byte offset 77777 on" in str(error)
+
+
+def test_an_etag_other_than_md5_is_ignored(opened: Opened) -> None:
+    body = b"".join(pieces(b"tiny_000000", 0, 1000, 700))
+    etags = ('"0123456789abcdef0123456789abcdef-3"', 'W/"0"', "x")
+    driver = opened.answering(*(ok(body, f"Etag: {etag}".encode()) for etag in etags))
+    for _ in etags:
+        assert do(driver, job(READ)) is None
+
+
+def test_an_error_page_is_not_verified(opened: Opened) -> None:
+    driver = opened.answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno!")
+    error = do(driver, job(READ))
+    assert kind(error) is ErrorKind.STATUS
+
+
+def test_leftovers_of_an_earlier_run_are_found_by_reads(opened: Opened) -> None:
+    swift = opened.swift()
+    driver = opened.driver(swift.url)
+    assert do(driver, job(ENSURE)) is None
+    found = swift.containers["ssbench_000000"].objects["tiny_000000"]
+    found.body = b"x" * 1000
+    driver.actions[ENSURE](job(ENSURE), 0)  # HEAD sees nothing of it
+    assert kind(do(driver, job(READ))) is ErrorKind.CORRUPT
+
+
+@pytest.mark.parametrize("letters_first", [False, True])
+def test_compressible_and_random_content_are_distinguished(
+    opened: Opened, letters_first: bool
+) -> None:
+    swift = opened.swift()
+    for compressible in (letters_first, not letters_first):
+        driver = opened.driver(swift.url, compressible=compressible)
+        assert driver.actions[ENSURE](job(ENSURE), 0).bytes_moved == 1000
+        assert driver.actions[ENSURE](job(ENSURE), 0).bytes_moved == 0
+        assert do(driver, job(READ)) is None
+
+
+def test_other_greenlets_run_while_a_long_content_is_hashed() -> None:
+    seen: list[int] = []
+    content = bytes(1 << 20)
+
+    def pieces() -> Iterator[memoryview]:
+        for index in range(4):
+            seen.append(index)
+            yield memoryview(content)
+
+    other = gevent.spawn(lambda: seen.append(-1))
+    found = hash_of(md5(b"first", usedforsecurity=False), pieces)
+    other.join()
+    assert found == md5(b"first" + 4 * content, usedforsecurity=False).hexdigest()
+    assert seen == [0, -1, 1, 2, 3]

@@ -1,0 +1,212 @@
+"""S3's XML: listings, multi-deletes, errors; whatever the bytes are."""
+
+from __future__ import annotations
+
+import re
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.storage.http.response import seconds_ahead
+from ssbench.storage.s3.bodies import (
+    ItemCounter,
+    Xml,
+    delete_failures,
+    delete_request,
+    error_of,
+    name_in,
+    size_of,
+    time_of,
+)
+from tests.fakes.mutations import fuzzed
+
+TIMING = Timing(1, 1, 1, 0, 200)
+NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+
+
+def listing(*names: str, prefixes: tuple[str, ...] = (), more: str = "") -> bytes:
+    entries = "".join(
+        f"<Contents><Key>{escape(name)}</Key><Size>7</Size><Owner><ID>me</ID></Owner></Contents>"
+        for name in names
+    )
+    found = "".join(
+        f"<CommonPrefixes><Prefix>{each}</Prefix></CommonPrefixes>" for each in prefixes
+    )
+    text = f"<ListBucketResult {NAMESPACE}><Name>b</Name>{more}{entries}{found}</ListBucketResult>"
+    return b"<?xml version='1.0' encoding='UTF-8'?>\n" + text.encode() + b"\n"
+
+
+QUOTED = "<EncodingType>url</EncodingType>"
+
+
+def in_namespace(data: bytes) -> bytes:
+    """The same with a prefix at each tag."""
+    return re.sub(rb"<(/?)(?=[A-Za-z])", rb"<\1s3:", data).replace(b" xmlns=", b" xmlns:s3=")
+
+
+DELETED = (
+    f"<DeleteResult {NAMESPACE}><Deleted><Key>a</Key></Deleted>"
+    "<Error><Key>b &amp; c</Key><Code>AccessDenied</Code><Message>no</Message></Error>"
+    "<Error><Key>d</Key><Code>NoSuchKey</Code></Error>"
+    "<Error><Key>e</Key><Code>Strange</Code></Error></DeleteResult>"
+).encode()
+ERROR = b"<Error><Code>SlowDown</Code><Message>Reduce your &lt;rate&gt;.</Message></Error>"
+#: Of the corpus for mutations.
+RESPONSES = [
+    listing("a", "b&c", prefixes=("p/",), more="<IsTruncated>true</IsTruncated>"),
+    DELETED,
+    ERROR,
+    b"<ListAllMyBucketsResult><Buckets><Bucket><Name>b</Name></Bucket></Buckets>"
+    b"</ListAllMyBucketsResult>",
+    b"<!DOCTYPE x [<!ENTITY a 'b'>]><x>&a;</x>",
+    b"<ListMultipartUploadsResult><Upload><Key>k</Key><UploadId>i</UploadId><Initiator><ID>m</ID>"
+    b"</Initiator><Initiated>2026-01-02T03:04:05.000Z</Initiated></Upload>"
+    b"</ListMultipartUploadsResult>",
+    b"<InitiateMultipartUploadResult><UploadId>i</UploadId></InitiateMultipartUploadResult>",
+    b"<CopyPartResult><ETag>&quot;e&quot;</ETag></CopyPartResult>",
+]
+
+
+def parsed(data: bytes, limit: int = 10, step: int = 0) -> Xml:
+    xml = Xml(limit)
+    for start in range(0, len(data), step or max(len(data), 1)):
+        xml.feed(memoryview(data)[start : start + (step or len(data))])
+    return xml
+
+
+@pytest.mark.parametrize("step", [0, 1, 7])
+def test_a_listing_has_records_and_values(step: int) -> None:
+    xml = parsed(listing("x", "y & z", prefixes=("p/",), more="<KeyCount>2</KeyCount>"), step=step)
+    xml.check("ListBucketResult")
+    assert [record["Key"] for record in xml.of("Contents")] == ["x", "y & z"]
+    assert [size_of(record) for record in xml.of("Contents")] == [7, 7]
+    assert [record["Prefix"] for record in xml.of("CommonPrefixes")] == ["p/"]
+    assert xml.values["KeyCount"] == "2"
+
+
+def test_quoted_names_are_unquoted_where_the_listing_says_so() -> None:
+    quoted = "<EncodingType>url</EncodingType>"
+    assert name_in(parsed(listing(more=quoted)), "a%2Fb+c%C3%A9") == "a/b c\u00e9"
+    assert name_in(parsed(listing()), "a%2Fb+c") == "a%2Fb+c"
+
+
+@pytest.mark.parametrize("data", [
+    b"", b"<", listing("x")[:-20], listing("x") + b"<more/>", b"not XML",
+    b"<Other></Other>", listing("x", "y", "z"), listing("n" * 9000),
+    b"<!DOCTYPE x [<!ENTITY a 'b'>]><ListBucketResult>&a;</ListBucketResult>",
+    b"<ListBucketResult>" + b"<a>" * 20 + b"</a>" * 20 + b"</ListBucketResult>",
+])  # fmt: skip
+def test_anything_else_is_refused(data: bytes) -> None:
+    with pytest.raises(StorageError) as caught:
+        parsed(data, limit=2).check("ListBucketResult", TIMING)
+    assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+def test_an_error_in_a_success_is_an_error() -> None:
+    with pytest.raises(StorageError) as caught:
+        parsed(ERROR).check("CopyObjectResult", TIMING)
+    error = caught.value
+    assert (error.kind, error.timing, error.rate_limited) == (ErrorKind.STATUS, TIMING, True)
+    assert "SlowDown: Reduce your <rate>." in error.detail
+
+
+def test_a_multi_delete_tells_what_is_left() -> None:
+    assert delete_failures(parsed(DELETED), TIMING) == {"b & c": 403, "e": 500}
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("Cc",)), max_size=9)))
+def test_a_multi_delete_names_every_key(keys: list[str]) -> None:
+    found = parsed(delete_request(keys).replace(b"Object>", b"Bucket>"), limit=len(keys))
+    assert [record["Key"] for record in found.check("Delete").of("Bucket")] == keys
+
+
+@pytest.mark.parametrize("step", [1, 13, 300, 100_000])
+def test_entries_are_counted_without_marks(step: int) -> None:
+    names = [f"c/{number:03d}" for number in range(300)]
+    quoted = [name.replace("/", "%2F") for name in ("c/.ssbench", *names)]
+    for data in (
+        listing("c/.ssbench", *names, "c/not.ssbench", prefixes=("c/p/", "c/q/")),
+        listing(*quoted, "c%2Fnot.ssbench", prefixes=("c%2Fp/", "c%2Fq/"), more=QUOTED),
+        in_namespace(listing("c/.ssbench", *names, "c/x & y", prefixes=("c/p/", "c/q/"))),
+    ):
+        counter = ItemCounter("c/", "c/", 1000)
+        for start in range(0, len(data), step):
+            counter.feed(memoryview(data)[start : start + step])
+        counter.check(TIMING)
+        assert counter.items == 303
+
+
+@pytest.mark.parametrize(("data", "says"), [
+    (b"", "expected a listing"),
+    (ERROR, "expected a listing"),
+    (listing("a")[:-9], "expected a listing"),
+    (listing("a", "b", "c"), "3 entries, where 2 were requested"),
+    (listing("a", "b", "a0"), "3 entries, where 2 were requested"),
+    (listing("a", "b"), "1 names that don't begin with the prefix"),
+    (listing("a1", prefixes=("b/",)), "1 names that don't begin with the prefix"),
+    (listing("a1", "a1"), "not in order, or there twice"),
+    (in_namespace(listing("a2", "a1")), "not in order, or there twice"),
+    (listing("a%2B", "a%2A", more=QUOTED), "not in order, or there twice"),
+    (listing("a1").replace(b"Key>", b"Name>"), "an entry without a name"),
+])  # fmt: skip
+def test_a_page_that_is_none_is_refused(data: bytes, says: str) -> None:
+    counter = ItemCounter("a", "", 2)
+    counter.feed(memoryview(data))
+    with pytest.raises(StorageError, match=re.escape(says)) as caught:
+        counter.check(TIMING)
+    assert caught.value.timing == TIMING
+
+
+def test_an_error_has_code_message_region_and_endpoint() -> None:
+    found = error_of(
+        b"<?xml version='1.0'?><Error><Code>PermanentRedirect</Code><Message>use\n the &quot;right"
+        b"&quot; one</Message><Region>eu-west-1</Region><Endpoint>s3.eu.example</Endpoint>"
+    )
+    assert str(found) == 'PermanentRedirect: use the "right" one'
+    assert (found.region, found.endpoint) == ("eu-west-1", "s3.eu.example")
+    assert str(error_of(b"<html>no</html>")) == ""
+
+
+def test_the_difference_of_clocks_is_told() -> None:
+    headers = {"date": "Fri, 24 May 2013 00:00:00 GMT"}
+    assert seconds_ahead(headers, 1369353600 + 20) == 20
+    assert seconds_ahead(headers, 1369353600 - 20) == -20
+    for unusable in ({}, {"date": "yesterday"}):
+        assert seconds_ahead(unusable, 0) is None
+
+
+def parsed_or_refused(data: bytes) -> None:
+    """Invariant: any bytes give values of bounded length, or PROTOCOL or STATUS."""
+    xml = parsed(data, limit=3)
+    refused = None
+    try:
+        xml.check("ListBucketResult")
+    except StorageError as error:
+        refused = error
+    if refused is not None:
+        assert refused.kind in (ErrorKind.PROTOCOL, ErrorKind.STATUS)
+        assert refused.detail.isprintable()
+        assert len(refused.detail) < 400
+    assert len(xml.records) <= 3
+    assert all(len(text) <= 8192 for text in xml.values.values())
+    assert str(error_of(data)).isprintable()
+    assert all(time_of(each.get("Initiated", "")) >= 0 for each in xml.of("Upload"))
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("2026-01-02T03:04:05.000Z", 1767323045.0), ("2026-01-02T03:04:05Z", 1767323045.0),
+    ("2026-01-02T05:04:05+02:00", 1767323045.0), ("", 0.0), ("yesterday", 0.0),
+    ("0001-01-01T00:00:00Z", 0.0),
+])  # fmt: skip
+def test_times_of_listings(text: str, expected: float) -> None:
+    assert time_of(text) == expected
+
+
+@fuzzed(RESPONSES)
+def test_damaged_responses_are_parsed_or_refused(data: bytes) -> None:
+    """Invariant: that of ``parsed_or_refused``."""
+    parsed_or_refused(data)

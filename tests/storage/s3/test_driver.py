@@ -1,0 +1,745 @@
+"""The S3 driver on recorded responses: errors, expiry, redirects, rate limits, clocks.
+
+tests/contract and tests/e2e/test_s3.py run it against real servers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from email.utils import formatdate
+from functools import partial
+from hashlib import sha256
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import pytest
+from msgspec.structs import replace
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass
+from ssbench.core.operations import (
+    BULK_DELETE,
+    COPY,
+    CREATE,
+    DELETE,
+    ENSURE,
+    HEAD,
+    LIST,
+    POST,
+    RANGE_READ,
+    READ,
+)
+from ssbench.core.retry import Attempts, NextStep
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage.base import METHODS, ObjectEntry, StoreAdmin
+from ssbench.storage.http.response import LISTING_MAX
+from ssbench.storage.registry import open_admin, open_store
+from ssbench.storage.s3.bodies import bucket_of, container_of
+from ssbench.storage.s3.sign import AwsKeys, issue
+from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
+from tests.storage.s3.test_sign import recomputed
+
+KEYS = AwsKeys("AKID", "s3cret-key", "")
+SIZES = (SizeClass("tiny", 1, 999, ((int(CREATE), 1.0),), 10),)
+
+
+def response(status: int, body: str = "", **headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", body]).encode()
+
+
+def error(code: str, message: str = "m", more: str = "") -> str:
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f"<Error><Code>{code}</Code><Message>{message}</Message>{more}"
+        "<RequestId>4442587FB7D0A2F9</RequestId></Error>"
+    )
+
+
+# As Amazon S3 sends them.
+EXPIRED = response(400, error("ExpiredToken", "The provided token has expired."))
+OTHER_REGION = response(
+    400,
+    error("AuthorizationHeaderMalformed", "the region is wrong", "<Region>eu-west-1</Region>"),
+)
+MOVED = response(
+    301,
+    error("PermanentRedirect", "use the specified endpoint",
+          "<Endpoint>b.s3.eu-west-1.amazonaws.com</Endpoint>"),
+    x_amz_bucket_region="eu-west-1",
+)  # fmt: skip
+SLOW_DOWN = response(503, error("SlowDown", "Please reduce your request rate."))
+
+
+def settings(*urls: str, **own: Any) -> StorageSettings:
+    keys = own.pop("keys", KEYS)
+    region = own.pop("region", "us-east-1")
+    payload = issue(keys, region, time.time())[0] if keys else {}
+    return StorageSettings(
+        "s3", "run1", "w1", SIZES, container_count=2,
+        verify=own.pop("verify", False), headers=own.pop("headers", ()),
+        store={"urls": urls, **own},
+        credentials=(Credentials(1, None, payload),),
+    )  # fmt: skip
+
+
+class Request(NamedTuple):
+    """A request as a server received it."""
+
+    method: str
+    target: str  #: path and query
+    head: str
+    body: bytes
+
+    @property
+    def line(self) -> str:
+        """Method and query."""
+        return f"{self.method} {self.target.partition('?')[2]}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Values by name in lower case."""
+        lines = (each.partition(": ") for each in self.head.split("\r\n")[1:])
+        return {name.lower(): value for name, _, value in lines}
+
+
+def whole_request(peer: Peer) -> bytes:
+    """The next request; empty where the client left."""
+    data = peer.hear()
+    length = int((re.search(rb"Content-Length: (\d+)", data) or [b"", b"0"])[1])
+    while data and len(data) < data.index(b"\r\n\r\n") + 4 + length:
+        data += peer.sock.recv(65536)
+    return data
+
+
+def requests_of(peer: Peer) -> Iterator[Request]:
+    while data := whole_request(peer):
+        head, _, body = data.partition(b"\r\n\r\n")
+        text = head.decode("latin-1")
+        method, target, _ = text.partition("\r\n")[0].split(" ")
+        yield Request(method, target, text, body)
+
+
+@contextmanager
+def driver_on(
+    *answers: bytes | Callable[[Request], bytes],
+    kind: Callable[[StorageSettings], Any] = open_store,
+    large: LargeObject | None = None,
+    paths: Sequence[str] = ("",),
+    **own: Any,
+) -> Iterator[tuple[Any, list[Request]]]:
+    """A half of the driver on a server, and the requests that the server received.
+
+    :param answers: responses to one request after another, on whatever connection; a callable
+        gives those to all further requests.
+    :param paths: of the endpoints, all of this server.
+    """
+    left, heard = list(answers), list[Request]()
+
+    def script(peer: Peer) -> None:
+        for request in requests_of(peer):
+            heard.append(request)
+            answer = left[0] if callable(left[0]) else left.pop(0)
+            peer.say(answer(request) if callable(answer) else answer)
+
+    with ScriptedServer(script) as server:
+        urls = (f"http://127.0.0.1:{server.port}{path}" for path in paths)
+        driver = kind(replace(settings(*urls, **own), large_object=large))
+        try:
+            yield driver, heard
+        finally:
+            driver.close()
+
+
+def job(operation: int) -> Job:
+    others = (4, 5) if operation in (COPY, BULK_DELETE) else ()
+    arguments: Any = {LIST: (b"", 10, b""), RANGE_READ: (3, 5)}.get(operation, ())
+    return Job(1, operation, 0, 1 if arguments else 3, 2, 50, -1, others, arguments)
+
+
+@contextmanager
+def outcome_of(operation: int, *answers: bytes, **own: Any) -> Iterator[Any]:
+    """What the driver makes of these responses: a Timing or a StorageError."""
+    with driver_on(*answers, **own) as (store, _):
+        try:
+            yield store.actions[operation](job(operation), 0)
+        except StorageError as failure:
+            yield failure
+
+
+@pytest.mark.parametrize(("answer", "kind", "says"), [
+    (EXPIRED, ErrorKind.UNAUTHORIZED, "400: ExpiredToken: The provided token has expired."),
+    (OTHER_REGION, ErrorKind.UNAUTHORIZED, "the bucket is in region eu-west-1"),
+    (MOVED, ErrorKind.UNAUTHORIZED, "PermanentRedirect: the bucket is in region eu-west-1"),
+    (response(403, error("SignatureDoesNotMatch")), ErrorKind.UNAUTHORIZED, "SignatureDoesNot"),
+    (response(403, error("AccessDenied", "Access Denied")), ErrorKind.STATUS,
+     "GET returned 403: AccessDenied: Access Denied"),
+    (response(404, error("NoSuchBucket")), ErrorKind.STATUS, "404: NoSuchBucket"),
+    (response(500, "<html>down</html>"), ErrorKind.STATUS, "GET returned 500"),
+])  # fmt: skip
+def test_errors_have_the_code_of_the_body(answer: bytes, kind: ErrorKind, says: str) -> None:
+    with outcome_of(READ, answer) as failure:
+        assert failure.kind is kind
+        assert says in failure.detail
+        assert failure.timing.bytes_moved == 0
+
+
+@pytest.mark.parametrize("status", [300, 507])
+@pytest.mark.parametrize("operation", METHODS)
+def test_a_bad_status_is_an_error_of_any_operation(operation: int, status: int) -> None:
+    body = "" if operation in (HEAD, ENSURE) else error("Sorry")  # which looks by HEAD
+    with outcome_of(operation, response(status, body)) as failure:
+        assert isinstance(failure, StorageError)
+        assert (failure.kind, failure.status) == (ErrorKind.STATUS, status)
+
+
+def test_a_bucket_at_another_endpoint_in_our_region_says_which() -> None:
+    answer = MOVED.replace(b"bucket-region: eu-west-1", b"bucket-region: us-east-1")
+    with outcome_of(READ, answer) as failure:
+        assert failure.kind is ErrorKind.STATUS
+        assert "served at b.s3.eu-west-1.amazonaws.com: give that with --s3-endpoint" in (
+            failure.detail
+        )
+
+
+INITIAL = "HTTP/1.1 200 X\r\nContent-Length: {0}\r\n{1}\r\n"
+
+
+@pytest.mark.parametrize(("answer", "uploads"), [
+    (INITIAL.format(50, ""), False),
+    (INITIAL.format(51, ""), True),
+    (INITIAL.format(50, "x-amz-meta-ssbench-version: 1\r\n"), True),
+    (INITIAL.format(50, "x-amz-meta-ssbench-letters: 1\r\n"), True),
+    ("HTTP/1.1 404 X\r\nContent-Length: 50\r\n\r\n", True),
+])  # fmt: skip
+def test_an_initial_object_is_uploaded_unless_it_is_there(answer: str, uploads: bool) -> None:
+    def serve(request: Request) -> bytes:
+        return answer.encode() if request.method == "HEAD" else ok()
+
+    with driver_on(serve) as (store, heard):
+        timing = store.actions[ENSURE](Job(1, ENSURE, 0, 3, 0, 50), 0)
+    assert [each.method for each in heard] == ["HEAD", *["PUT"] * uploads]
+    assert (timing.status, timing.bytes_moved) == (200, 50 if uploads else 0)
+
+
+def test_a_request_signed_before_the_key_of_our_region_came_begins_anew() -> None:
+    with outcome_of(READ, OTHER_REGION.replace(b"eu-west-1", b"us-east-1")) as failure:
+        assert failure.kind is ErrorKind.UNAUTHORIZED
+
+
+def test_the_name_of_our_own_region_is_no_hint_at_another() -> None:
+    # As MinIO answers if it has been given a region.
+    answer = response(404, error("NoSuchKey", "no key", "<Region>us-east-1</Region>"))
+    with outcome_of(READ, answer) as failure:
+        assert failure.kind is ErrorKind.STATUS
+        assert failure.detail.endswith("GET returned 404: NoSuchKey: no key")
+
+
+def test_head_without_a_code_goes_by_its_status() -> None:
+    with outcome_of(HEAD, response(400)) as failure:
+        assert failure.kind is ErrorKind.UNAUTHORIZED
+    with outcome_of(HEAD, response(403)) as failure:
+        assert failure.kind is ErrorKind.STATUS
+
+
+@pytest.mark.parametrize("answer", [SLOW_DOWN, response(429, error("TooManyRequests"))])
+def test_requests_to_slow_down_are_counted_and_retried(answer: bytes) -> None:
+    with outcome_of(CREATE, answer) as failure:
+        attempts = Attempts(CREATE, 3)
+        assert attempts.after(failure) is NextStep.RETRY
+        assert attempts.rate_limited == 1
+
+
+def test_an_unavailable_store_is_no_rate_limit() -> None:
+    with outcome_of(CREATE, response(503, error("ServiceUnavailable"))) as failure:
+        attempts = Attempts(CREATE, 3)
+        assert attempts.after(failure) is NextStep.RETRY
+        assert attempts.rate_limited == 0
+
+
+@pytest.mark.parametrize(("offset_s", "says"), [(-1200, "ahead of"), (1200, "behind")])
+def test_a_wrong_clock_is_named_with_what_to_do(offset_s: int, says: str) -> None:
+    date = formatdate(time.time() + offset_s, usegmt=True)
+    answer = response(403, error("RequestTimeTooSkewed", "The difference ..."), Date=date)
+    with outcome_of(READ, answer) as failure:
+        found = re.search(
+            r"this host's clock is ([\d,]+) s (.+) the store's.*: set it", failure.detail
+        )
+        assert found
+        assert found[2] == says
+        assert abs(int(found[1].replace(",", "")) - 1200) < 10
+
+
+@pytest.mark.parametrize("operation", [COPY, POST])
+def test_an_error_inside_a_success_is_an_error(operation: int) -> None:
+    with outcome_of(operation, ok(error("InternalError", "try again").encode())) as failure:
+        assert failure.kind is ErrorKind.STATUS
+        assert "200 with an error: InternalError: try again" in failure.detail
+
+
+def test_a_copy_is_verified_by_its_etag() -> None:
+    body = b"<CopyObjectResult><ETag>&quot;%s&quot;</ETag></CopyObjectResult>" % (b"0" * 32)
+    with outcome_of(COPY, ok(body)) as timing:
+        assert timing.status == 200
+    with outcome_of(COPY, ok(body), ok(b"wrong"), verify=True) as failure:
+        assert failure.kind is ErrorKind.CORRUPT
+    with outcome_of(COPY, ok(body), response(404), verify=True) as failure:
+        assert failure.kind is ErrorKind.CORRUPT
+    # Under a key of KMS the ETag has as many digits, and is no MD5.
+    encrypted = response(200, body.decode(), x_amz_server_side_encryption="aws:kms")
+    with outcome_of(COPY, encrypted, verify=True) as timing:
+        assert timing.status == 200
+
+
+@pytest.mark.parametrize("body", [b"", b"<html/>", b"<ListBucketResult><Contents>"])
+def test_what_is_no_listing_is_refused(body: bytes) -> None:
+    with outcome_of(LIST, ok(body)) as failure:
+        assert failure.kind is ErrorKind.PROTOCOL
+
+
+def test_names_and_errors_are_no_object_data() -> None:
+    keys = b"".join(
+        b"<Contents><Key>%b</Key><Size>9</Size></Contents>" % key for key in (b"a", b"b")
+    )
+    with outcome_of(LIST, ok(b"<ListBucketResult>%s</ListBucketResult>" % keys)) as timing:
+        assert (timing.status, timing.items, timing.bytes_moved) == (200, 2, 0)
+    many = b"<Contents><Key>k</Key><Size>9</Size></Contents>" * 11
+    with outcome_of(LIST, ok(b"<ListBucketResult>%s</ListBucketResult>" % many)) as failure:
+        assert failure.kind is ErrorKind.PROTOCOL
+        assert (failure.timing.status, failure.timing.bytes_moved) == (200, 0)
+    for operation in (COPY, POST, BULK_DELETE, DELETE):
+        with outcome_of(operation, *[ok(b"<CopyObjectResult/>")] * 2) as found:
+            timing = found.timing if isinstance(found, StorageError) else found
+            assert timing.bytes_moved == 0
+
+
+DELETED = b"<DeleteResult><Error><Key>%s</Key><Code>%s</Code></Error></DeleteResult>"
+GONE = b"<DeleteResult/>"
+
+
+def test_each_object_of_a_bulk_delete_has_an_outcome() -> None:
+    key = b"ssbench_000001/tiny_000005"
+    left = ok(DELETED % (key, b"AccessDenied"))
+    with outcome_of(BULK_DELETE, left, bucket="b") as failure:
+        assert (failure.kind, failure.status) == (ErrorKind.STATUS, 403)
+        assert failure.timing.statuses == (204, 204, 403)
+        assert failure.timing.items == 2
+        assert "ssbench_000001/tiny_000005: 403" in failure.detail
+    with outcome_of(BULK_DELETE, ok(DELETED % (key, b"NoSuchKey")), bucket="b") as timing:
+        assert (timing.items, timing.statuses) == (3, ())
+
+
+@pytest.mark.parametrize("record", [b"<Key>other</Key>", b"<Key></Key>", b""])
+def test_an_error_of_no_requested_object_fails_a_bulk_delete(record: bytes) -> None:
+    answer = ok(b"<DeleteResult><Error>%s<Code>AccessDenied</Code></Error></DeleteResult>" % record)
+    with outcome_of(BULK_DELETE, answer, bucket="b") as failure:
+        assert failure.kind is ErrorKind.PROTOCOL
+        assert (failure.timing.status, failure.timing.statuses) == (200, ())
+    with pytest.raises(StorageError) as caught:
+        asked(lambda admin: admin.bulk_delete("ssbench_000000", ["a"]), answer)
+    assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+def test_a_bulk_delete_over_two_buckets_is_two_requests() -> None:
+    with outcome_of(BULK_DELETE, ok(GONE), ok(GONE)) as timing:
+        assert timing.items == 3
+    # Objects 3 and 5 are in the first of them, 4 in the other.
+    with outcome_of(BULK_DELETE, ok(GONE), response(403, error("AccessDenied"))) as failure:
+        assert failure.status == 403
+        assert failure.timing.statuses == (204, 0, 204)
+
+
+@pytest.mark.parametrize("last", [ok(GONE), response(403, error("AccessDenied"))])
+def test_a_bulk_delete_counts_the_reconnects_of_all_its_requests(last: bytes) -> None:
+    with ScriptedServer(answering(ok()), answering(ok(GONE), last)) as server:
+        store = open_store(settings(f"http://127.0.0.1:{server.port}"))
+        store.actions[READ](Job(1, READ, 0, 3, 0, 50), 0)
+        server.wait_closed()
+        try:
+            found = store.actions[BULK_DELETE](Job(2, BULK_DELETE, 0, 3, 2, 50, others=(4,)), 0)
+        except StorageError as failure:
+            found = failure
+        store.close()
+    assert found.reconnects == 1
+
+
+def test_a_delete_does_not_fail_without_an_object() -> None:
+    with outcome_of(DELETE, b"HTTP/1.1 204 No Content\r\n\r\n") as timing:
+        assert (timing.status, timing.bytes_moved) == (204, 0)
+
+
+# --- Requests, as captured
+
+
+def captured(operation: int, **own: Any) -> dict[str, Any]:
+    """The request that the driver sends: method, path, query, headers by lower-case name, body."""
+
+    def answer(request: Request) -> bytes:
+        return ok(b"" if request.method == "HEAD" else b"<CopyObjectResult/>")
+
+    with driver_on(answer, **own) as (store, heard):
+        store.actions[operation](Job(1, operation, 0, 12, 2, 50, others=(13,)), 0)
+    (sent,) = heard
+    return {**sent.headers, "method": sent.method, "target": sent.target, "body": sent.body}
+
+
+TOKEN = AwsKeys("AKID", "s3cret-key", "session/token==")
+
+
+@pytest.mark.parametrize("keys", [KEYS, TOKEN])
+@pytest.mark.parametrize("operation", [CREATE, READ, HEAD, COPY, DELETE])
+@pytest.mark.parametrize("own", [
+    {}, {"bucket": "b"}, {"bucket": "b", "style": "virtual"}, {"payload": "unsigned"},
+])  # fmt: skip
+def test_botocore_recomputes_the_signature_of_a_captured_request(
+    operation: int, keys: AwsKeys, own: dict[str, str]
+) -> None:
+    sent = captured(operation, keys=keys, **own)
+    signed = sent["authorization"].split("SignedHeaders=")[1].split(",")[0].split(";")
+    moment = time.strptime(sent["x-amz-date"], "%Y%m%dT%H%M%SZ")
+    now = time.mktime(moment) - time.timezone
+    headers = {name: sent[name] for name in signed}
+    url = f"http://{sent['host']}{sent['target']}"
+    expected = recomputed(keys, "us-east-1", sent["method"], url, headers, now)
+    assert sent["authorization"].replace(",", ", ") == expected
+    assert {"host", "x-amz-content-sha256", "x-amz-date"} <= set(signed)
+    assert ("x-amz-security-token" in signed) == bool(keys.token)
+    body = "UNSIGNED-PAYLOAD" if own.get("payload") and operation == CREATE else None
+    assert sent["x-amz-content-sha256"] == (body or sha256(sent["body"]).hexdigest())
+
+
+def test_a_bucket_is_in_the_path_or_in_the_host() -> None:
+    assert captured(READ)["target"] == "/ssbench-000000/tiny_run1_000012"
+    assert captured(READ, bucket="b")["target"] == "/b/ssbench_000000/tiny_run1_000012"
+    virtual = captured(READ, bucket="b", style="virtual")
+    assert virtual["target"] == "/ssbench_000000/tiny_run1_000012"
+    assert virtual["host"].startswith("b.127.0.0.1:")
+    own = captured(READ, style="virtual")
+    assert own["target"] == "/tiny_run1_000012"
+    assert own["host"].startswith("ssbench-000000.127.0.0.1:")
+
+
+@pytest.mark.parametrize("operation", METHODS)
+def test_any_operation_uses_all_endpoints(operation: int) -> None:
+    refused, seeded = response(403), partial(open_store, seed=1)
+    with driver_on(lambda request: refused, kind=seeded, paths=("/a", "/b")) as (store, heard):
+        for _ in range(12):
+            with pytest.raises(StorageError):
+                store.actions[operation](job(operation), 0)
+    assert {each.target[:3] for each in heard} == {"/a/", "/b/"}
+
+
+def test_a_copy_names_its_source_and_keeps_no_metadata() -> None:
+    sent = captured(COPY)
+    assert sent["target"] == "/ssbench-000001/tiny_run1_000013"
+    assert unquote(sent["x-amz-copy-source"]) == "/ssbench-000000/tiny_run1_000012"
+    assert sent["x-amz-metadata-directive"] == "REPLACE"
+    assert sent["x-amz-meta-ssbench-run"] == "run1"
+
+
+ECHO = "x-amz-security-token: {0} Authorization: AWS4 SignedHeaders=host,Signature={1} {0}"
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("size", [9, 60])
+def test_an_endpoint_that_echoes_headers_tells_no_secret(status: int, size: int) -> None:
+    """Nor the beginning of one, where the message is cut off."""
+    keys = AwsKeys("AKID", "s3cret-key", "session/token&x==" * size)
+    said = ECHO.format(keys.token.replace("&", "&amp;"), "0123456789abcdef" * 4)
+    answer = response(status, error("ExpiredToken", said))
+    with outcome_of(COPY, answer, keys=keys) as failure:
+        assert "ExpiredToken: x-amz-security-token: *** " in failure.detail + " "
+        for secret in ("session", "token&", "0123"):
+            assert secret not in failure.detail
+    with pytest.raises(StorageError) as caught:
+        asked(lambda admin: admin.list_objects("c_000000", "", 9), answer, keys=keys)
+    assert "session/" not in caught.value.detail
+
+
+def test_anonymous_requests_are_not_signed() -> None:
+    sent = captured(READ, keys=None)
+    assert not [name for name in sent if name == "authorization" or name.startswith("x-amz")]
+
+
+def test_headers_of_the_scenario_are_sent_and_those_of_s3_signed() -> None:
+    lines = "x-amz-storage-class: GLACIER\r\nX-Other: 1\r\n"
+    for operation in (CREATE, COPY):
+        sent = captured(operation, headers=((operation, lines),))
+        assert (sent["x-amz-storage-class"], sent["x-other"]) == ("GLACIER", "1")
+        signed = sent["authorization"].split("SignedHeaders=")[1].split(",")[0].split(";")
+        assert "x-amz-storage-class" in signed
+        assert "x-other" not in signed
+    assert "x-other" not in captured(READ, headers=((CREATE, lines),))
+    alike = "x-amz-meta-foo: 1\r\nfoo: 1\r\n"
+    assert captured(READ, headers=((READ, alike),))["foo"] == "1"
+
+
+# --- Names
+
+
+@pytest.mark.parametrize(("container", "bucket"), [
+    ("ssbench_000061", "ssbench-000061"),
+    ("ssbench_000061_gold", "ssbench-000061-gold"),
+    ("my-bench_000001", "my--2dbench-000001"),
+    ("a__b", "a---5fb"),
+    ("a__2d", "a---5f2d"),
+    # Names that users gave their buckets.
+    ("photos.example.org", "photos.example.org"),
+    ("1.2.3.4", "1--2e2--2e3--2e4"),  # no legal one
+    ("a..b", "a--2e--2eb"),
+])  # fmt: skip
+def test_a_container_has_a_legal_bucket(container: str, bucket: str) -> None:
+    assert bucket_of(container) == bucket
+    assert container_of(bucket) == container
+
+
+@pytest.mark.parametrize("bucket", ["my-photos", "photos-2024.example.org", "a--2db", "x-000001"])
+def test_the_bucket_that_a_user_names_is_that_one(bucket: str) -> None:
+    assert bucket_of(bucket) == bucket
+
+
+@pytest.mark.parametrize("container", ["A_000001", "_000001", "a", "a" * 60 + "_000001", "x_"])
+def test_one_without_is_refused(container: str) -> None:
+    with pytest.raises(UsageError, match="no legal bucket name"):
+        bucket_of(container)
+
+
+@pytest.mark.parametrize("bucket", ["my.bucket", "Bucket", "a--zz", "x---9", "a--ff"])
+def test_other_buckets_are_no_containers(bucket: str) -> None:
+    found = container_of(bucket)
+    assert found is None or bucket_of(found) == bucket
+
+
+def test_neither_policies_nor_expiry_are_taken() -> None:
+    url = settings("http://127.0.0.1:9")
+    with pytest.raises(UsageError, match="no storage policies"):
+        open_admin(StorageSettings("s3", placement="gold", store=url.store))
+    with pytest.raises(UsageError, match="no delete_after"):
+        open_store(StorageSettings("s3", delete_after_s=5, store=url.store))
+
+
+@pytest.mark.parametrize(("region", "named"), [("us-east-1", False), ("eu-west-1", True)])
+def test_a_bucket_is_made_in_the_region(region: str, named: bool) -> None:
+    """Amazon refuses a bucket whose request names no region but the default, or names that."""
+
+    def answer(request: Request) -> bytes:
+        return ok() if request.method == "PUT" else response(404, error("NoSuchBucket"))
+
+    with driver_on(answer, kind=open_admin, region=region) as (admin, heard):
+        assert admin.make_container("ssbench_000001") is None
+    bodies = [each.body for each in heard if each.head.startswith("PUT /ssbench-000001 ")]
+    constraint = f"<LocationConstraint>{region}</LocationConstraint>"
+    inside = f"<CreateBucketConfiguration>{constraint}</CreateBucketConfiguration>"
+    assert bodies == [inside.encode() if named else b""]
+
+
+# --- Listings of containers and prefixes
+
+
+def asked(
+    call: Callable[[Any], object], *answers: bytes, **own: Any
+) -> tuple[object, list[Request]]:
+    """What the driver's cold half makes of these responses, and what it sent."""
+    with driver_on(*answers, kind=open_admin, **own) as (admin, heard):
+        return call(admin), heard
+
+
+def compressed(said: bytes, coding: str = "gzip") -> bytes:
+    """The same response, compressed."""
+    body = gzip.compress(said.partition(b"\r\n\r\n")[2])
+    return ok(body, f"Content-Encoding: {coding}".encode())
+
+
+def test_a_listing_that_comes_compressed_unasked_is_read() -> None:
+    page = compressed(listing_page("a", "b"))
+    found, _ = asked(lambda admin: admin.list_objects("ssbench_000000", "", 10), page)
+    assert [entry.name for entry in found] == ["a", "b"]  # type: ignore[attr-defined]
+    with outcome_of(LIST, page) as timing:
+        assert timing.items == 2
+    with outcome_of(LIST, compressed(listing_page(), "br")) as failure:
+        assert "Content-Encoding br, which was not requested" in failure.detail
+    with outcome_of(
+        READ, compressed(response(404, error("NoSuchKey"))).replace(b"200", b"404")
+    ) as no:
+        assert "NoSuchKey" in no.detail
+
+
+def test_a_compressed_listing_has_the_limit_of_any_other() -> None:
+    bomb = compressed(ok(bytes(LISTING_MAX + 1)))
+    with outcome_of(LIST, bomb) as failure:
+        assert failure.kind is ErrorKind.OVERLONG
+
+
+def listing_page(*names: str, token: str = "", more: str = "") -> bytes:
+    """A page of a listing, which is truncated."""
+    entries = "".join(f"<Contents><Key>{name}</Key><Size>1</Size></Contents>" for name in names)
+    next_token = f"<NextContinuationToken>{token}</NextContinuationToken>" if token else ""
+    return ok(
+        f"<ListBucketResult><IsTruncated>true</IsTruncated>{next_token}{entries}{more}"
+        "</ListBucketResult>".encode()
+    )
+
+
+@pytest.mark.parametrize("marker", ["", ".ssbench", "tiny_000001"])
+def test_a_listing_that_stands_still_is_refused(marker: str) -> None:
+    """Its marker does not go back to the mark, either: the names before it would come again."""
+    pages = [listing_page(), listing_page(), listing_page("a")]
+    with pytest.raises(StorageError) as caught:
+        asked(lambda admin: admin.list_objects("ssbench_000000", marker, 10), *pages)
+    assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+@pytest.mark.parametrize("call", [
+    lambda admin: admin.list_objects("ssbench_000000", "", 10),
+    lambda admin: admin.list_containers("ssbench", "", 10),
+])  # fmt: skip
+def test_names_of_another_prefix_are_refused(call: Callable[[StoreAdmin], object]) -> None:
+    prefix = "<CommonPrefixes><Prefix>other/</Prefix></CommonPrefixes>"
+    with pytest.raises(StorageError, match="of the prefix that was requested"):
+        asked(call, listing_page("other/x", more=prefix), bucket="b")
+
+
+def test_a_page_with_nothing_but_the_mark_is_followed_by_the_next() -> None:
+    pages = [listing_page(".ssbench"), listing_page("tiny_000001")]
+    found, _ = asked(lambda admin: admin.list_objects("ssbench_000000", "", 1), *pages)
+    assert found == [ObjectEntry("tiny_000001", 1)]
+
+
+@pytest.mark.parametrize("tokens", ["aa", "aba"])
+def test_a_listing_of_prefixes_with_a_repeated_token_is_refused(tokens: str) -> None:
+    prefix = "<CommonPrefixes><Prefix>ssbench_000000/</Prefix></CommonPrefixes>"
+    pages = [listing_page(token=token, more=prefix) for token in tokens]
+    pages.append(ok(f"<ListBucketResult>{prefix}</ListBucketResult>".encode()))
+    with pytest.raises(StorageError) as caught:
+        asked(lambda admin: admin.list_containers("", "", 10), *pages, bucket="b")
+    assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+def test_a_listing_of_prefixes_that_advances_without_end_ends() -> None:
+    tokens = itertools.count(1)
+
+    def page(request: Request) -> bytes:
+        names = "".join(
+            f"<CommonPrefixes><Prefix>{number}/</Prefix></CommonPrefixes>" for number in range(10)
+        )
+        return listing_page(token=f"t{next(tokens)}", more=names)
+
+    with driver_on(page, kind=open_admin, bucket="b") as (admin, heard):
+        admin._settings = replace(admin._settings, listed_max=20_000)
+        with pytest.raises(StorageError, match=r"^b: .* no end after 21,000 .* --max-listed"):
+            admin.list_containers("", "", 10)
+    assert len(heard) == 21  # a page counts as a full one
+
+
+# --- Buckets
+
+
+class Buckets:
+    """A server of buckets and objects by path, without their content.
+
+    :param faults: method and path -> the status of the response, once.
+    """
+
+    def __init__(self, *paths: str, **faults: int) -> None:
+        self.paths = {*paths}
+        self.faults = {name.replace("_", " /", 1): status for name, status in faults.items()}
+        self.uploads = 501  #: the status of a listing of uploads
+
+    def __call__(self, request: Request) -> bytes:
+        method, (path, _, query) = request.method, request.target.partition("?")
+        fault = self.faults.pop(f"{method} {path}", 0)
+        if fault:
+            return response(fault, error("Fault") if method != "HEAD" else "")
+        if "uploads" in query:
+            return response(self.uploads, error("Refused"))
+        if method == "PUT":
+            self.paths.add(path)
+        elif method == "GET" and path in self.paths:
+            names = [each.removeprefix(f"{path}/") for each in self.paths if f"{path}/" in each]
+            keys = "".join(
+                f"<Contents><Key>{name}</Key><Size>1</Size></Contents>" for name in names
+            )
+            return ok(f"<ListBucketResult>{keys}</ListBucketResult>".encode())
+        elif path not in self.paths:
+            return response(404, error("NoSuchKey") if method != "HEAD" else "")
+        elif method == "DELETE":
+            self.paths.discard(path)
+            return b"HTTP/1.1 204 X\r\n\r\n"
+        return ok()
+
+
+@contextmanager
+def admin_of(server: Buckets) -> Iterator[StoreAdmin]:
+    with driver_on(server, kind=open_admin) as (admin, _):
+        yield admin
+
+
+def test_a_bucket_that_another_master_makes_at_this_moment_is_no_failure() -> None:
+    for there, status in ((True, 409), (False, 409), (True, 403)):
+        server = Buckets(**{"PUT_b-000001": status})
+        server.faults["GET /b-000001"] = 404
+        if there:
+            server.paths.add("/b-000001")
+        with admin_of(server) as admin:
+            if (there, status) == (True, 409):
+                assert admin.make_container("b_000001") is None
+                assert "/b-000001/.ssbench" in server.paths
+            else:
+                with pytest.raises(StorageError) as caught:
+                    admin.make_container("b_000001")
+                assert caught.value.status == (0 if status == 409 else 403)
+                assert "/b-000001/.ssbench" not in server.paths
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_bucket_that_can_not_be_deleted_keeps_its_mark(marked: bool) -> None:
+    server = Buckets("/b-000001", **{"DELETE_b-000001": 409})
+    if marked:
+        server.paths.add("/b-000001/.ssbench")
+    before = {*server.paths}
+    with admin_of(server) as admin:
+        with pytest.raises(StorageError) as caught:
+            admin.delete_container("b_000001")
+        assert caught.value.status == 409
+        assert server.paths == before
+        assert admin.delete_container("b_000001")
+        assert server.paths == set()
+        assert not admin.delete_container("b_000001")
+
+
+@pytest.mark.parametrize(("there", "changed"), [
+    ((), True), (("/b-000001",), True), (("/b-000001", "/b-000001/.ssbench"), False),
+    (("/b-000001", "/b-000001/theirs"), False),
+])  # fmt: skip
+def test_the_caller_hears_before_a_bucket_becomes_ours(
+    there: tuple[str, ...], changed: bool
+) -> None:
+    server, before = Buckets(*there), list[set[str]]()
+    with admin_of(server) as admin:
+        found = admin.make_container("b_000001", lambda: before.append({*server.paths}))
+        assert before == [{*there}] * changed
+        assert (found is None) == (there == ())
+        assert admin.owns("b_000001") == ("/b-000001/theirs" not in there)
+        if "/b-000001/theirs" in there:
+            with pytest.raises(StorageError, match="not empty") as caught:
+                admin.delete_container("b_000001")
+            assert caught.value.status == 409
+
+
+@pytest.mark.parametrize(("status", "deleted"), [(403, True), (501, True), (500, False)])
+def test_a_store_may_have_no_listing_of_uploads(status: int, deleted: bool) -> None:
+    server = Buckets("/b-000001", "/b-000001/.ssbench")
+    server.uploads = status
+    with admin_of(server) as admin:
+        if deleted:
+            assert admin.delete_container("b_000001")
+        else:
+            with pytest.raises(StorageError, match="500"):
+                admin.delete_container("b_000001")
+    assert ("/b-000001" in server.paths) != deleted

@@ -1,0 +1,359 @@
+"""Multipart uploads on recorded responses: failures, and what the requests say.
+
+tests/contract and tests/e2e/test_s3.py run them against real servers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from hashlib import md5
+from time import perf_counter_ns
+
+import pytest
+from msgspec.structs import replace
+
+from ssbench.core.content import SyntheticSource
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, LargeObject
+from ssbench.core.operations import COPY, CREATE, ENSURE, POST, READ, REMOVE
+from ssbench.core.retry import Attempts, NextStep
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload
+from ssbench.storage.registry import open_store
+from ssbench.storage.s3 import client as s3account
+from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
+from tests.storage.s3.test_driver import Request, asked, driver_on, error, response, settings
+
+NAME = b"tiny_run1_000012"
+BEGUN = ok(b"<InitiateMultipartUploadResult><UploadId>id&amp;1</UploadId>"
+           b"</InitiateMultipartUploadResult>")  # fmt: skip
+DONE = ok(b"<CompleteMultipartUploadResult><ETag>x-2</ETag></CompleteMultipartUploadResult>")
+ABORTED = b"HTTP/1.1 204 No Content\r\n\r\n"
+FAILED = response(200, error("InternalError", "We encountered an internal error."))
+
+
+def part(etag: str = '"a&b"') -> bytes:
+    return response(200, ETag=etag)
+
+
+def copied(etag: str = "&quot;c&quot;") -> bytes:
+    return ok(f"<CopyPartResult><ETag>{etag}</ETag></CopyPartResult>".encode())
+
+
+#: Objects of more than 30 bytes are in parts of 40.
+LARGE = LargeObject(30, 40, "", 1)
+store_of = partial(driver_on, large=LARGE)
+
+
+def in_parts(server: ScriptedServer) -> StorageSettings:
+    return replace(settings(f"http://127.0.0.1:{server.port}"), large_object=LARGE)
+
+
+def lines(requests: Sequence[Request]) -> list[str]:
+    return [each.line for each in requests]
+
+
+def heads(requests: Sequence[Request]) -> list[str]:
+    return [each.head.lower() for each in requests]
+
+
+def job(operation: int, size: int = 60, number: int = 12) -> Job:
+    others = (13,) if operation == COPY else ()
+    return Job(7, operation, 0, number, 2, size, others=others)
+
+
+def failure_of(store: ObjectStore, operation: int = CREATE) -> StorageError:
+    with pytest.raises(StorageError) as caught:
+        store.actions[operation](job(operation), 0)
+    return caught.value
+
+
+PARTS = ["PUT partNumber=1&uploadId=id%261", "PUT partNumber=2&uploadId=id%261"]
+ABORT, COMPLETE = "DELETE uploadId=id%261", "POST uploadId=id%261"
+
+
+def test_an_upload_is_begun_sent_in_parts_and_completed() -> None:
+    headers = ((int(CREATE), "x-amz-storage-class: GLACIER\r\nX-Other: 1\r\n"),)
+    with store_of(BEGUN, part(), part(), DONE, headers=headers) as (store, requests):
+        timing = store.actions[CREATE](job(CREATE), 0)
+    assert (timing.status, timing.bytes_moved) == (200, 60)
+    assert lines(requests) == ["POST uploads=", *PARTS, COMPLETE]
+    whole = b"".join(SyntheticSource(1 << 20).pieces(NAME, 2, 60))
+    assert [each.body for each in requests[1:3]] == [whole[:40], whole[40:]]
+    assert re.findall(rb"<Part>.*?</Part>", requests[3].body) == [
+        b"<Part><PartNumber>%d</PartNumber><ETag>\"a&amp;b\"</ETag></Part>" % number
+        for number in (1, 2)
+    ]  # fmt: skip
+    of_the_object = ("x-amz-storage-class: glacier", "x-amz-meta-ssbench-run: run1",
+                     "x-amz-meta-ssbench-version: 2",
+                     "x-amz-meta-ssbench-segments: multipart 40")  # fmt: skip
+    for line in of_the_object:
+        assert [line in head for head in heads(requests)] == [True, False, False, False]
+    assert all("x-other: 1" in head for head in heads(requests))
+
+
+@pytest.mark.parametrize("answers", [
+    [part(), response(400, error("InvalidPart"))],
+    [part(), part(""), DONE],
+    [part(), part(), FAILED],
+    [part(), part(), response(200, "<html/>")],
+    [part(), part(), response(400, error("EntityTooSmall"))],
+])  # fmt: skip
+def test_a_failed_upload_is_aborted_at_once(answers: list[bytes]) -> None:
+    with store_of(BEGUN, *answers, ABORTED) as (store, requests):
+        failure = failure_of(store)
+    assert failure.kind in (ErrorKind.STATUS, ErrorKind.PROTOCOL)
+    assert not failure.partly_done
+    assert lines(requests)[-1] == ABORT
+
+
+def test_an_error_in_the_response_to_a_completion_leaves_the_outcome_unknown() -> None:
+    with store_of(BEGUN, part(), part(), FAILED, response(404)) as (store, _):
+        failure = failure_of(store)
+    assert "200 with an error: InternalError: We encountered" in failure.detail
+    attempts = Attempts(CREATE, 3)
+    assert attempts.after(failure) is NextStep.GIVE_UP
+    assert attempts.unknown == 1
+
+
+def test_an_upload_that_can_not_be_aborted_is_aborted_after_a_later_one() -> None:
+    refused = response(403, error("AccessDenied"))
+    with store_of(BEGUN, refused, refused, BEGUN, part(), part(), DONE, ABORTED) as (
+        store,
+        requests,
+    ):
+        failure = failure_of(store)
+        assert (failure.status, failure.partly_done) == (403, True)
+        assert store.actions[CREATE](job(CREATE, number=9), 0).status == 200
+    assert lines(requests)[-2:] == [COMPLETE, ABORT]
+    assert "/tiny_run1_000012?" in heads(requests)[-1]
+
+
+def test_an_upload_that_took_too_long_has_time_to_be_aborted() -> None:
+    def begin(peer: Peer) -> None:
+        peer.hear()
+        peer.say(BEGUN)
+        peer.linger()
+
+    def abort(peer: Peer) -> None:
+        peer.hear()
+        peer.is_over(0.3)
+        peer.say(ABORTED)
+
+    with ScriptedServer(begin, abort) as server:
+        store = open_store(in_parts(server))
+        with pytest.raises(StorageError) as caught:
+            store.actions[CREATE](job(CREATE), perf_counter_ns() + 100_000_000)
+        store.close()
+    assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
+    assert not caught.value.partly_done
+
+
+@pytest.mark.parametrize("answers", [
+    [part(), part(), DONE], [response(403, error("AccessDenied")), ABORTED],
+])  # fmt: skip
+def test_the_reconnect_of_the_first_request_of_an_upload_counts(answers: list[bytes]) -> None:
+    with ScriptedServer(answering(ok()), answering(BEGUN, *answers)) as server:
+        store = open_store(in_parts(server))
+        store.actions[READ](job(READ, 10), 0)
+        server.wait_closed()
+        try:
+            found = store.actions[CREATE](job(CREATE), 0)
+        except StorageError as failure:
+            found = failure
+        store.close()
+    assert found.reconnects == 1
+
+
+@pytest.mark.parametrize("answer", [
+    ok(b"<InitiateMultipartUploadResult/>"), ok(b"<html/>"), ok(b"<Error/>"),
+])  # fmt: skip
+def test_an_upload_without_an_id_is_an_error(answer: bytes) -> None:
+    with store_of(answer) as (store, requests):
+        failure = failure_of(store)
+    assert failure.kind in (ErrorKind.PROTOCOL, ErrorKind.STATUS)
+    assert lines(requests) == ["POST uploads="]
+
+
+def test_a_wrong_etag_of_a_part_is_found_under_verify() -> None:
+    first = b"".join(SyntheticSource(1 << 20).pieces(NAME, 2, 40))
+    right = part(f'"{md5(first).hexdigest()}"')
+    with store_of(BEGUN, right, part(f'"{"0" * 32}"'), ABORTED, verify=True) as (store, _):
+        failure = failure_of(store)
+    assert failure.kind is ErrorKind.CORRUPT
+    assert "tiny_run1_000012, part 2: the ETag is 0000" in failure.detail
+    encrypted = response(200, ETag=f'"{"0" * 32}"', x_amz_server_side_encryption="aws:kms")
+    with store_of(BEGUN, encrypted, encrypted, DONE, verify=True) as (store, _):
+        assert store.actions[CREATE](job(CREATE), 0).status == 200
+
+
+def head_of(length: int, segments: str) -> bytes:
+    of_parts = f"x-amz-meta-ssbench-segments: {segments}\r\n" if segments else ""
+    return f"HTTP/1.1 200 X\r\nContent-Length: {length}\r\n{of_parts}\r\n".encode()
+
+
+@pytest.mark.parametrize(("found", "uploads"), [
+    (head_of(60, "multipart 40"), False),
+    (head_of(61, "multipart 40"), True),
+    (head_of(60, "multipart 30"), True),
+    (head_of(60, ""), True),
+    (b"HTTP/1.1 404 X\r\nContent-Length: 60\r\n\r\n", True),
+])  # fmt: skip
+def test_an_initial_object_is_uploaded_unless_it_is_there_in_such_parts(
+    found: bytes, uploads: bool
+) -> None:
+    with store_of(found, BEGUN, part(), part(), DONE) as (store, requests):
+        timing = store.actions[ENSURE](job(ENSURE), 0)
+    assert lines(requests) == ["HEAD ", *["POST uploads=", *PARTS, COMPLETE] * uploads]
+    assert (timing.status, timing.bytes_moved) == (200, 60 if uploads else 0)
+
+
+@pytest.mark.parametrize(("size", "ranges"), [(60, ["0-39", "40-59"]), (40, [""]), (35, [""])])
+@pytest.mark.parametrize(
+    ("operation", "number", "sent"), [(COPY, 13, [None] * 2), (POST, 12, ["7", "2"])]
+)
+def test_a_copy_names_the_ranges_of_its_parts_unless_it_has_one_only(
+    operation: int, number: int, sent: list[str | None], size: int, ranges: list[str]
+) -> None:
+    with store_of(BEGUN, *[copied()] * len(ranges), DONE) as (store, requests):
+        timing = store.actions[operation](job(operation, size), 0)
+    assert (timing.status, timing.bytes_moved) == (200, 0)
+    assert lines(requests) == ["POST uploads=", *PARTS[: len(ranges)], COMPLETE]
+    assert all(f"/tiny_run1_{number:06d}?" in each.target for each in requests)
+    metadata = [
+        requests[0].headers.get(f"x-amz-meta-ssbench-{name}") for name in ("post", "version")
+    ]
+    assert metadata == sent
+    for each, wanted in zip(requests[1:-1], ranges, strict=True):
+        assert each.headers["x-amz-copy-source"] == "/ssbench-000000/tiny_run1_000012"
+        assert each.headers.get("x-amz-copy-source-range", "") == (wanted and f"bytes={wanted}")
+        assert each.headers["content-length"] == "0"
+
+
+def test_an_error_in_the_response_to_a_copied_part_is_an_error() -> None:
+    with store_of(BEGUN, FAILED, ABORTED) as (store, requests):
+        failure = failure_of(store, COPY)
+    assert "200 with an error: InternalError" in failure.detail
+    assert lines(requests)[-1] == ABORT
+
+
+# --- Open uploads
+
+
+def page_of(*names: str, truncated: bool = False, first: int = 0) -> bytes:
+    uploads = "".join(
+        f"<Upload><Key>{name}</Key><UploadId>id{index}</UploadId><Initiator><ID>x</ID></Initiator>"
+        "<Initiated>2026-01-02T03:04:05.000Z</Initiated></Upload>"
+        for index, name in enumerate(names, first)
+    )
+    body = f"<IsTruncated>{str(truncated).lower()}</IsTruncated>{uploads}"
+    return ok(f"<ListMultipartUploadsResult>{body}</ListMultipartUploadsResult>".encode())
+
+
+def test_clean_up_of_an_object_aborts_its_open_uploads_only() -> None:
+    name = NAME.decode()
+    pages = page_of(name, name, f"{name}3")
+    with store_of(ABORTED, pages, ABORTED, response(404)) as (store, requests):
+        assert store.actions[REMOVE](job(REMOVE), 0).status == 204
+    assert lines(requests)[1:] == [
+        f"GET encoding-type=url&max-uploads=1000&prefix={name}&uploads=",
+        "DELETE uploadId=id0", "DELETE uploadId=id1",
+    ]  # fmt: skip
+
+
+def test_a_page_of_open_uploads_ends_with_a_whole_name() -> None:
+    answer = page_of("c_000000/a", "c_000000/b", "c_000000/b", truncated=True)
+    found, requests = asked(
+        lambda admin: admin.open_uploads("c_000000", "0"), answer, bucket="bench"
+    )
+    assert found == [OpenUpload("a", "id0", 1767323045.0)]
+    query = "encoding-type=url&key-marker=c_000000%2F0&max-uploads=1000&prefix=c_000000%2F&uploads="
+    assert lines(requests) == [f"GET {query}"]
+    found, _ = asked(lambda admin: admin.open_uploads("c_000000", ""), page_of("b", "b"))
+    assert found == [OpenUpload("b", f"id{index}", 1767323045.0) for index in range(2)]
+
+
+def test_more_open_uploads_of_a_name_than_a_page_are_all_listed() -> None:
+    pages = [
+        page_of("c/a", "c/a", truncated=True), page_of("c/a", truncated=True, first=2),
+        page_of("c/a", "c/b", truncated=True, first=3),
+    ]  # fmt: skip
+    found, requests = asked(lambda admin: admin.open_uploads("c", ""), *pages, bucket="bench")
+    assert found == [OpenUpload("a", f"id{index}", 1767323045.0) for index in range(4)]
+    query = "encoding-type=url&{}max-uploads=1000&prefix=c%2F&{}uploads="
+    assert lines(requests) == [
+        f"GET {query.format(key, upload)}"
+        for key, upload in (
+            ("", ""),
+            ("key-marker=c%2Fa&", "upload-id-marker=id1&"),
+            ("key-marker=c%2Fa&", "upload-id-marker=id2&"),
+        )
+    ]
+
+
+def test_uploads_of_one_name_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3account, "_UPLOADS_HELD", 5)
+    pages = [page_of("a", "a", truncated=True, first=2 * number) for number in range(3)]
+    with pytest.raises(StorageError, match=r"^a: more than 5 open uploads of one object"):
+        asked(lambda admin: admin.open_uploads("c_000000", ""), *pages)
+
+
+def test_a_store_that_ignores_the_marker_of_an_upload_is_refused() -> None:
+    page = page_of("a", "a", truncated=True)
+    with pytest.raises(StorageError, match="goes on after its marker"):
+        asked(lambda admin: admin.open_uploads("c_000000", ""), page, page, page)
+
+
+def test_an_empty_page_ends_a_listing_of_open_uploads() -> None:
+    pages = [page_of("a", truncated=True), page_of(truncated=True)]
+    found, _ = asked(lambda admin: admin.open_uploads("c_000000", ""), *pages)
+    assert found == [OpenUpload("a", "id0", 1767323045.0)]
+
+
+@pytest.mark.parametrize("answer", [
+    page_of(*["a"] * 1001), ok(b"<ListMultipartUploadsResult><Upload>"), ok(b"<html/>"), FAILED,
+])  # fmt: skip
+def test_what_is_no_page_of_open_uploads_is_refused(answer: bytes) -> None:
+    with pytest.raises(StorageError):
+        asked(lambda admin: admin.open_uploads("c_000000", ""), answer)
+
+
+LISTED = b"<ListBucketResult><IsTruncated>false</IsTruncated>%s</ListBucketResult>"
+EMPTY = ok(LISTED % b"")
+MARKED = ok(LISTED % b"<Contents><Key>.ssbench</Key></Contents>")
+
+
+def test_a_container_in_which_others_upload_is_neither_marked_nor_deleted() -> None:
+    unmarked, foreign = [EMPTY, response(404)], page_of("somebody_elses")
+    found, _ = asked(lambda admin: admin.container_info("c_000000"), *unmarked, foreign)
+    assert found == ContainerInfo(None, marked=False, object_count=None)
+    found, requests = asked(lambda admin: admin.make_container("c_000000"), *unmarked, foreign)
+    assert found == ContainerInfo(None, marked=False, object_count=None)
+    assert {line.partition(" ")[0] for line in lines(requests)} == {"GET", "HEAD"}
+    for answers in ([MARKED, foreign], [*unmarked, foreign]):
+        with pytest.raises(StorageError) as caught:
+            asked(lambda admin: admin.delete_container("c_000000"), *answers)
+        assert caught.value.status == 409
+
+
+def test_a_bucket_with_more_objects_than_a_page_is_not_marked() -> None:
+    listing = LISTED.replace(b"false", b"true") % (b"<Contents><Key>theirs</Key></Contents>" * 2)
+    found, requests = asked(
+        lambda admin: admin.make_container("c_000000"), ok(listing), response(404)
+    )
+    assert found == ContainerInfo(None, marked=False, object_count=None)
+    assert {line.partition(" ")[0] for line in lines(requests)} == {"GET", "HEAD"}
+
+
+@pytest.mark.parametrize("refused", [
+    response(403, error("AccessDenied")), response(501, error("NotImplemented")),
+])  # fmt: skip
+def test_containers_can_be_used_where_uploads_can_not_be_listed(refused: bytes) -> None:
+    found, _ = asked(lambda admin: admin.container_info("c_000000"), EMPTY, response(404), refused)
+    assert found == ContainerInfo(None, marked=False, object_count=0)
+    gone, _ = asked(
+        lambda admin: admin.delete_container("c_000000"), MARKED, refused, ABORTED, ABORTED
+    )
+    assert gone

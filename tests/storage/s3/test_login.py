@@ -1,0 +1,475 @@
+"""Keys of S3: where they come from, what workers get, and what a first request shows."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.session import Session
+
+from ssbench.core.errors import AuthError, UsageError
+from ssbench.storage.options import StoreOptions, option_values, parse_storage_options
+from ssbench.storage.registry import open_provider, secret_variables
+from ssbench.storage.s3 import options as s3options
+from ssbench.storage.s3.login import S3Login
+from ssbench.storage.s3.options import OPTIONS, read_keys, read_profile
+from ssbench.storage.s3.sign import AwsKeys
+from tests.fakes.loopback_http import Answer, LoopbackServer, Request
+from tests.fakes.scripted_server import ScriptedServer
+from tests.fakes.served_pool import dripping
+
+SECRET = "Zq1-secret-of-the-test"
+ENVIRON = {"AWS_ACCESS_KEY_ID": "AKENV", "AWS_SECRET_ACCESS_KEY": SECRET, "HOME": "/nonexistent"}
+
+
+class S3(LoopbackServer):
+    """Answers with recorded responses, one after another; the last one for ever."""
+
+    def __init__(self, *answers: Answer) -> None:
+        super().__init__()
+        self._answers = list(answers)
+
+    def answer(self, request: Request) -> Answer:
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+LISTING = Answer(200, {"x-amz-bucket-region": "us-east-1"}, b"<ListBucketResult/>")
+
+
+def refused(status: int, code: str, more: str = "", **headers: str) -> Answer:
+    body = f"<Error><Code>{code}</Code><Message>m</Message>{more}</Error>"
+    return Answer(status, {n.replace("_", "-"): v for n, v in headers.items()}, body.encode())
+
+
+BUCKETS = Answer(200, {}, b"<ListAllMyBucketsResult><Buckets></Buckets></ListAllMyBucketsResult>")
+OTHER_REGION = refused(400, "AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>")
+NO_BUCKET = refused(404, "NoSuchBucket")
+
+
+def options(url: str = "", environ: dict[str, str] = ENVIRON, **given: Any) -> StoreOptions:
+    named = {f"s3_{name}": value for name, value in given.items()}
+    if url:
+        named["s3_endpoints"] = [url]
+    return StoreOptions("s3", named, environ, 2.0, 2.0)
+
+
+# --- Where keys come from
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws/credentials").write_text(
+        "[default]\naws_access_key_id = AKDEF\naws_secret_access_key = defsecret\n"
+        "[other]\naws_access_key_id = AKOTH\naws_secret_access_key = othsecret\n"
+        "aws_session_token = tok/en==\n"
+    )
+    (tmp_path / ".aws/config").write_text(
+        "[default]\nregion = eu-north-1\ncli_pager =\noutput = json\n"
+        "[profile other]\nregion = ap-south-1\nendpoint_url = http://127.0.0.1:9000\n"
+        "[profile role]\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = default\n"
+        "[both]\naws_access_key_id = AKBOTH\naws_secret_access_key = s\n"
+    )
+    return tmp_path
+
+
+DEFAULT, OTHER = AwsKeys("AKDEF", "defsecret", ""), AwsKeys("AKOTH", "othsecret", "tok/en==")
+IN_ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"}
+
+
+@pytest.mark.parametrize(("environ", "given", "keys"), [
+    ({}, {}, DEFAULT),
+    ({"AWS_PROFILE": "other"}, {}, OTHER),
+    ({"AWS_DEFAULT_PROFILE": "other"}, {}, OTHER),
+    ({"AWS_DEFAULT_PROFILE": "other", "AWS_PROFILE": "default"}, {}, OTHER),
+    ({}, {"profile": "other"}, OTHER),
+    ({"AWS_CONFIG_FILE": "/dev/null"}, {"profile": "other"}, OTHER),
+    ({"AWS_SHARED_CREDENTIALS_FILE": "{home}/.aws/config"}, {"profile": "both"},
+     AwsKeys("AKBOTH", "s", "")),
+    ({"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/config"}, {"profile": "both"},
+     AwsKeys("AKBOTH", "s", "")),
+    (IN_ENVIRONMENT, {}, AwsKeys("E", "e", "")),
+    ({**IN_ENVIRONMENT, "AWS_SESSION_TOKEN": "t"}, {}, AwsKeys("E", "e", "t")),
+    # A profile that is named on the command line goes before the environment.
+    (IN_ENVIRONMENT, {"profile": "other"}, OTHER),
+    (IN_ENVIRONMENT, {"access_key": "C", "secret_key": "c"}, AwsKeys("C", "c", "")),
+    ({}, {"profile": "other", "access_key": "C", "secret_key": "c"}, AwsKeys("C", "c", "")),
+    ({}, {"anonymous": True}, None),
+])  # fmt: skip
+@pytest.mark.parametrize("has_botocore", [True, False])
+def test_sources_have_the_order_of_the_aws_command_line(
+    home: Path,
+    environ: dict[str, str],
+    given: dict[str, Any],
+    keys: AwsKeys | None,
+    has_botocore: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not has_botocore:
+        monkeypatch.setitem(sys.modules, "botocore.session", None)
+    named = {name: value.format(home=home) for name, value in environ.items()}
+    opened = options(environ={"HOME": str(home), **named}, **given)
+    assert read_keys(opened, option_values(OPTIONS, opened)) == keys
+
+
+def test_the_credentials_file_goes_before_the_configuration(home: Path) -> None:
+    with (home / ".aws/config").open("a") as file:
+        file.write(
+            "[profile third]\naws_access_key_id = A\naws_secret_access_key = a\nregion = x\n"
+        )
+    with (home / ".aws/credentials").open("a") as file:
+        file.write("[third]\naws_access_key_id = B\naws_secret_access_key = b\n")
+    opened = options(environ={"HOME": str(home)}, profile="third")
+    values = option_values(OPTIONS, opened)
+    assert read_keys(opened, values) == AwsKeys("B", "b", "")
+    assert read_profile(opened, values).region == "x"
+
+
+PLAIN = "aws_access_key_id = AK\naws_secret_access_key = sk\n"
+
+
+@pytest.mark.parametrize("profile", [
+    "",
+    "region = eu-north-1\n",
+    "endpoint_url = URL\n",
+    "endpoint_url = URL\nregion = eu-north-1\naws_session_token = tok\n",
+    "services = mine\n[services mine]\ns3 =\n  endpoint_url = URL\niam =\n  endpoint_url = X\n",
+    "endpoint_url = http://x\nservices = mine\n[services mine]\ns3 =\n  endpoint_url = URL\n",
+    "endpoint_url = URL\nservices = mine\n[services mine]\ndynamodb =\n  endpoint_url = http://x\n",
+    "endpoint_url = URL\nignore_configured_endpoint_urls = true\n",
+    "endpoint_url = URL\ns3 =\n  addressing_style = path\n",
+    "endpoint_url = URL\ns3 =\n  addressing_style = virtual\n",
+    "endpoint_url = URL\ns3 =\n  addressing_style = auto\n  max_concurrent_requests = 20\n",
+    "region = eu-north-1\ns3 =\n  use_dualstack_endpoint = true\n",
+    "region = us-gov-west-1\nuse_fips_endpoint = true\n",
+    "region = cn-north-1\n",
+    "region = us-east-1\ns3_us_east_1_regional_endpoint = regional\n",
+])  # fmt: skip
+def test_a_profile_means_what_botocore_makes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    """The first request goes to the same place, with the same keys, for the same region."""
+    with S3(Answer(200, {}, b"<ListBucketResult/>")) as store:
+        url = store.url.replace("127.0.0.1", "localhost")  # no bucket can be before an address
+        path = tmp_path / "config"
+        path.write_text(f"[default]\n{PLAIN}{profile}".replace("URL", url))
+        environ = {"AWS_CONFIG_FILE": str(path), "HOME": str(tmp_path)}
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        theirs = request_of_botocore()
+        provider = S3Login(options(environ=environ, bucket="bkt"))
+        if "localhost" not in theirs.url:  # Amazon's: by the endpoint alone
+            assert provider.where == theirs.url.replace("://bkt.", "://").partition("/?")[0]
+            return
+        access = provider.log_in()
+        ours = store.seen[0]
+    scope = theirs.headers["Authorization"].decode().split("Credential=")[1].split("/")
+    assert provider.where == url
+    assert f"http://{ours.headers['Host']}{ours.path}".startswith(theirs.url.partition("?")[0])
+    payload = access.credentials.payload
+    assert (payload["access_key"], access.settings["region"]) == (scope[0], scope[2])
+    assert payload["token"] == theirs.headers.get("X-Amz-Security-Token", b"").decode()
+
+
+def request_of_botocore() -> AWSPreparedRequest:
+    """The request of a listing of the bucket bkt, which is not sent."""
+    seen: list[AWSPreparedRequest] = []
+
+    def instead(request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        seen.append(request)
+        return AWSResponse(request.url, 200, {}, BytesIO(b"<ListBucketResult/>"))
+
+    client = Session().create_client("s3")
+    client.meta.events.register("before-send.s3.ListObjectsV2", instead)
+    with suppress(Exception):
+        client.list_objects_v2(Bucket="bkt")
+    return seen[0]
+
+
+def test_a_program_that_gives_keys_is_run(tmp_path: Path) -> None:
+    keys = '{"Version": 1, "AccessKeyId": "AKP", "SecretAccessKey": "sp", "SessionToken": "t"}'
+    (tmp_path / "config").write_text(
+        f"[profile mine]\ncredential_process = echo '{keys}'\n"
+        "[profile broken]\ncredential_process = sh -c 'echo s3cret >&2; exit 1'\n"
+    )
+    environ = {"AWS_CONFIG_FILE": str(tmp_path / "config"), "HOME": str(tmp_path)}
+    opened = options(environ=environ, profile="mine")
+    assert read_keys(opened, option_values(OPTIONS, opened)) == AwsKeys("AKP", "sp", "t")
+    with pytest.raises(UsageError, match="profile broken: credential_process failed") as caught:
+        S3Login(options(environ=environ, profile="broken"))
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("profile", "says"), [
+    ("services = mine\n", "has services, which needs botocore: in ssbench's checkout, pip install"),
+    ("s3 =\n  addressing_style = virtual\n", "has s3, which needs botocore"),
+    ("endpoint_url = http://h\nuse_fips_endpoint = true\n", "has use_fips_endpoint, which needs"),
+])  # fmt: skip
+def test_without_botocore_what_is_not_understood_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, says: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    (tmp_path / "config").write_text(f"[default]\n{PLAIN}{profile}")
+    with pytest.raises(UsageError, match=says):
+        S3Login(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path / "config")}))
+
+
+def test_what_botocore_would_use_and_ssbench_can_not_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(f"[default]\n{PLAIN}s3 =\n  use_accelerate_endpoint = true\n")
+    with pytest.raises(UsageError, match="default: ssbench does not support use_accelerate"):
+        S3Login(options(environ={"AWS_CONFIG_FILE": str(path), "HOME": str(tmp_path)}))
+
+
+def test_a_service_that_never_ends_its_response_gives_no_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metadata of a container, for one; those of an instance have a fixed address."""
+    monkeypatch.setattr(s3options, "_KEYS_WITHIN_S", 0.3)
+    (tmp_path / "config").write_text("[profile bare]\nregion = x\n")
+    script = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", b"x")
+    with ScriptedServer(script) as server:
+        url = f"http://127.0.0.1:{server.port}/keys"
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url)
+        opened = options(environ={"AWS_CONFIG_FILE": str(tmp_path / "config")}, profile="bare")
+        with pytest.raises(UsageError, match=r"^profile bare: no keys within 0.3 s: does what"):
+            read_keys(opened, option_values(OPTIONS, opened))
+
+
+@pytest.mark.parametrize(
+    "bucket", ["", "a/b", "a?b", "a#b", "a%b", "a@b", "a:b", "a b", "\u00fc", "a\n", ".."]
+)
+def test_what_is_no_name_of_a_bucket_is_refused(bucket: str) -> None:
+    with pytest.raises(UsageError, match="is not the name of a bucket"):
+        parse_storage_options([f"s3_bucket={bucket}"], OPTIONS)
+    assert parse_storage_options(["s3_bucket=my.Bucket_1"], OPTIONS) == {"s3_bucket": "my.Bucket_1"}
+
+
+@pytest.mark.parametrize(("environ", "given", "says"), [
+    ({}, {}, "no credentials for S3"),
+    ({"AWS_ACCESS_KEY_ID": "A"}, {}, "the secret access key is missing"),
+    ({"AWS_SECRET_ACCESS_KEY": SECRET}, {}, "the access key ID is missing"),
+    ({"AWS_PROFILE": "nobody"}, {}, "profile nobody is in neither"),
+])  # fmt: skip
+def test_missing_options_are_named(
+    environ: dict[str, str], given: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        open_provider(options("http://h", {"HOME": "/nonexistent", **environ}, **given))
+    assert SECRET not in str(caught.value)
+
+
+def test_a_profile_of_a_role_says_how_to_export_keys(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    with pytest.raises(UsageError, match=r"role_arn and no keys.*export-credentials"):
+        open_provider(options("http://h", {"HOME": str(home)}, profile="role"))
+
+
+def test_a_damaged_file_is_named_and_not_quoted(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"aws_secret_access_key = {SECRET}\n")
+    with pytest.raises(UsageError, match="not a file of AWS profiles") as caught:
+        open_provider(options("http://h", {"AWS_SHARED_CREDENTIALS_FILE": str(file)}))
+    assert SECRET not in str(caught.value)
+
+
+def test_a_file_that_can_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=f"AWS_CONFIG_FILE names {tmp_path}, which does not"):
+        open_provider(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path)}))
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    with pytest.raises(UsageError, match=f"{tmp_path}: Is a directory"):
+        open_provider(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path)}))
+
+
+def test_region_and_endpoint_of_a_profile_are_used(home: Path) -> None:
+    assert S3Login(options(environ={"HOME": str(home)}, profile="other")).where == (
+        "http://127.0.0.1:9000"
+    )
+    assert S3Login(options(environ={"HOME": str(home)})).where == (
+        "https://s3.eu-north-1.amazonaws.com"
+    )
+
+
+# --- The first request
+
+
+def test_workers_get_the_key_of_a_day_and_not_the_secret() -> None:
+    with S3(LISTING) as store:
+        provider = S3Login(options(store.url, bucket="b", style="virtual"))
+        access = provider.log_in()
+    payload = access.credentials.payload
+    assert (payload["access_key"], payload["region"]) == ("AKENV", "us-east-1")
+    assert {len(key) for key in payload["days"].values()} == {32}
+    assert access.credentials.expires_at is not None
+    assert 0 < access.credentials.expires_at - time.time() < 86_400 + 900
+    assert SECRET not in f"{access!r}{provider!r}{payload!r}"
+    assert access.settings["urls"] == (store.url,)
+    assert (access.settings["bucket"], access.settings["style"]) == ("b", "virtual")
+    asked = store.seen[0]
+    assert asked.path == "/?list-type=2&max-keys=1"
+    assert asked.headers["Host"] == f"b.{store.url.removeprefix('http://')}"
+
+
+@pytest.mark.parametrize("first", [
+    OTHER_REGION,
+    refused(301, "PermanentRedirect", x_amz_bucket_region="eu-west-1"),
+])  # fmt: skip
+def test_the_region_that_the_store_names_is_used(first: Answer) -> None:
+    in_region = Answer(200, {"x-amz-bucket-region": "eu-west-1"}, b"<ListBucketResult/>")
+    with S3(first, in_region) as store:
+        access = S3Login(options(store.url, bucket="b")).log_in()
+    assert access.credentials.payload["region"] == access.settings["region"] == "eu-west-1"
+    assert "/eu-west-1/s3/aws4_request" in store.seen[1].headers["Authorization"]
+
+
+@pytest.mark.parametrize(("answer", "says"), [
+    (refused(403, "SignatureDoesNotMatch"), "SignatureDoesNotMatch: m .is the secret key right"),
+    (refused(403, "InvalidAccessKeyId"), "another store's access key"),
+    (refused(400, "ExpiredToken"), "get new keys and a session token"),
+    (refused(403, "RequestTimeTooSkewed", Date="Fri, 24 May 2013 00:00:00 GMT"),
+     "this host's clock .* set it"),
+    (refused(301, "PermanentRedirect", "<Endpoint>b.s3.example</Endpoint>"),
+     "served at b.s3.example: give that with --s3-endpoint"),
+])  # fmt: skip
+def test_rejected_keys_end_the_login(answer: Answer, says: str) -> None:
+    with S3(answer) as store, pytest.raises(AuthError, match=says) as caught:
+        S3Login(options(store.url)).log_in()
+    assert SECRET not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_token_that_the_store_repeats_is_not_shown() -> None:
+    token = "session/token==" * 9
+    said = refused(400, "ExpiredToken", f"<Message>{token}, Signature=0123abcd</Message>")
+    said = said._replace(body=said.body.replace(b"<Message>m</Message>", b""))
+    environ = {**ENVIRON, "AWS_SESSION_TOKEN": token}
+    with S3(said) as store, pytest.raises(AuthError, match=r"ExpiredToken: \*\*\*") as caught:
+        S3Login(options(store.url, environ)).log_in()
+    assert "session/" not in str(caught.value)
+    assert "0123abcd" not in str(caught.value)
+
+
+def test_a_missing_bucket_is_a_mistake_of_the_user() -> None:
+    with S3(NO_BUCKET) as store, pytest.raises(UsageError, match="no bucket b: create it"):
+        S3Login(options(store.url, bucket="b")).log_in()
+
+
+VERSION_1 = b"<ListBucketResult><Name>b</Name><Marker></Marker></ListBucketResult>"
+MOVED = {"Location": "https://me:s3cret@s3.example.com/b?X-Amz-Signature=s3cret"}
+
+
+@pytest.mark.parametrize(("answer", "given", "says"), [
+    *((Answer(status, MOVED, b"<html>"), {},
+       rf"redirects to https://s3.example.com/b \({status}\).* give that URL")
+      for status in (301, 302, 307, 308)),
+    (BUCKETS, {"style": "virtual"}, "as if it had named none: give --s3-style path"),
+    (BUCKETS, {"style": "virtual", "bucket": "b"}, "give --s3-style path"),
+    (Answer(200, {}, VERSION_1), {"bucket": "b"}, "the store has no ListObjectsV2"),
+    (Answer(200, {}, b"<html></html>"), {}, "expected ListAllMyBucketsResult in XML, .* html"),
+    (Answer(200, {}, b"Welcome!"), {"bucket": "b"}, "expected ListBucketResult in XML"),
+])  # fmt: skip
+def test_what_no_run_could_use_ends_the_login(
+    answer: Answer, given: dict[str, str], says: str
+) -> None:
+    with S3(answer) as store, pytest.raises(AuthError, match=says) as caught:
+        S3Login(options(store.url, **given)).log_in()
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("answer", "given"), [
+    # A store whose buckets are host names knows none of the name that the login asks for.
+    (NO_BUCKET, {"style": "virtual"}),
+    (Answer(200, {}, b"<List><Buckets><Bucket><Name>b</Name></Bucket></Buckets></List>"), {}),
+    # Amazon's answer to who asks for all buckets without a key.
+    (Answer(307, {"Location": "https://aws.amazon.com/s3/"}), {"anonymous": True}),
+])  # fmt: skip
+def test_what_a_run_can_use_is_no_error(answer: Answer, given: dict[str, Any]) -> None:
+    with S3(answer) as store:
+        S3Login(options(store.url, **given)).log_in()
+
+
+def test_a_user_who_may_not_list_gets_access() -> None:
+    with S3(refused(403, "AccessDenied")) as store:
+        assert S3Login(options(store.url, bucket="b")).log_in().credentials.payload["days"]
+
+
+def test_an_endpoint_that_does_not_answer_is_named() -> None:
+    with pytest.raises(AuthError, match=r"http://127\.0\.0\.1:9: connection refused"):
+        S3Login(options("http://127.0.0.1:9")).log_in()
+
+
+# --- Renewal
+
+
+def test_a_renewal_reads_the_files_again(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    text = "[default]\naws_access_key_id=A\naws_secret_access_key=a\naws_session_token={}\n"
+    file.write_text(text.format("old"))
+    with S3(BUCKETS) as store:
+        provider = S3Login(options(store.url, {"AWS_SHARED_CREDENTIALS_FILE": str(file)}))
+        first = provider.log_in().credentials
+        file.write_text(text.format("new"))
+        second = provider.renew()
+    assert (first.payload["token"], second.payload["token"]) == ("old", "new")
+    assert second.serial > first.serial
+
+
+def test_a_renewal_follows_the_region_and_outlives_a_silent_store() -> None:
+    with S3(LISTING, OTHER_REGION, Answer(200, {}, b"")) as store:
+        provider = S3Login(options(store.url, bucket="b"))
+        provider.log_in()
+        assert provider.renew().payload["region"] == "eu-west-1"
+    assert provider.renew().payload["region"] == "eu-west-1"  # the store is gone by now
+
+
+def test_a_rejected_renewal_says_why() -> None:
+    with S3(BUCKETS, refused(400, "ExpiredToken")) as store:
+        provider = S3Login(options(store.url))
+        provider.log_in()
+        with pytest.raises(AuthError, match="ExpiredToken"):
+            provider.renew()
+
+
+def test_a_renewal_without_usable_keys_is_an_error_of_access(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("s")
+    with S3(BUCKETS) as store:
+        environ = {"AWS_ACCESS_KEY_ID": "A", "HOME": str(tmp_path)}
+        provider = S3Login(options(store.url, environ, secret_key_file=str(file)))
+        provider.log_in()
+        file.unlink()
+        with pytest.raises(AuthError, match="secret: No such file"):
+            provider.renew()
+        file.write_text("s")
+        environ["AWS_SESSION_TOKEN"] = "t\u00f6ken"
+        with pytest.raises(AuthError, match="can't be sent in a header"):
+            provider.renew()
+
+
+def test_the_next_day_has_a_key_before_midnight() -> None:
+    midnight = 1_700_006_400.0  # 2023-11-15
+    now = [midnight - 3600]
+    with S3(BUCKETS) as store:
+        provider = S3Login(options(store.url), clock=lambda: now[0])
+        first = provider.log_in().credentials
+        now[0] = midnight - 60
+        second = provider.renew()
+    assert first.expires_at == midnight
+    assert [*first.payload["days"]] == ["20231114"]
+    assert [*second.payload["days"]] == ["20231114", "20231115"]
+    assert second.expires_at == midnight + 86_400
+
+
+def test_secret_variables_are_known_for_every_store() -> None:
+    names = secret_variables(StoreOptions("swift"))
+    assert {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} <= names

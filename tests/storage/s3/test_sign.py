@@ -1,0 +1,144 @@
+"""Signatures of S3: the published examples, and botocore's recomputation of any others."""
+
+from __future__ import annotations
+
+import calendar
+import time
+from hashlib import sha256
+from unittest.mock import patch
+from urllib.parse import quote
+
+import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.errors import UsageError
+from ssbench.storage.s3.sign import UNSIGNED_PAYLOAD, AwsKeys, Signer, issue
+
+#: Of the examples in the Amazon S3 API Reference, "Signature Calculations for the Authorization
+#: Header: Transferring Payload in a Single Chunk".
+KEYS = AwsKeys("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "")
+NOW = calendar.timegm((2013, 5, 24, 0, 0, 0))
+HOST = "Host: examplebucket.s3.amazonaws.com\r\n"
+PUBLISHED = [
+    ("GET", "/test.txt", "", f"{HOST}Range: bytes=0-9\r\n", None,
+     "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"),
+    ("PUT", "/test%24file.text", "",
+     f"{HOST}Date: Fri, 24 May 2013 00:00:00 GMT\r\nx-amz-storage-class: REDUCED_REDUNDANCY\r\n",
+     sha256(b"Welcome to Amazon S3.").hexdigest(),
+     "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"),
+    ("GET", "/", "lifecycle=", HOST, None,
+     "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"),
+    ("GET", "/", "max-keys=2&prefix=J", HOST, None,
+     "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"),
+]  # fmt: skip
+
+
+def signer(keys: AwsKeys = KEYS, region: str = "us-east-1", now: float = NOW) -> Signer:
+    return Signer(issue(keys, region, now)[0])
+
+
+def headers_of(lines: bytes) -> dict[str, str]:
+    pairs = (line.partition(": ") for line in lines.decode().split("\r\n")[:-1])
+    return {name.lower(): value for name, _, value in pairs}
+
+
+@pytest.mark.parametrize(("method", "path", "query", "headers", "body", "signature"), PUBLISHED)
+def test_published_examples(
+    method: str, path: str, query: str, headers: str, body: str | None, signature: str
+) -> None:
+    sent = headers_of(signer()(method, path, query, headers, body, NOW))
+    assert sent["authorization"].endswith(f"Signature={signature}")
+    assert sent["x-amz-date"] == "20130524T000000Z"
+
+
+def recomputed(
+    keys: AwsKeys, region: str, method: str, url: str, headers: dict[str, str], now: float
+) -> str:
+    """The Authorization header that botocore gives to the same request."""
+    request = AWSRequest(method=method, url=url, headers=headers)
+    request.context["timestamp"] = headers["x-amz-date"]
+    moment = time.gmtime(now)
+    with patch("botocore.auth.get_current_datetime") as clock:
+        clock.return_value.strftime.side_effect = lambda form: time.strftime(form, moment)
+        credentials = Credentials(keys.access_key, keys.secret_key, keys.token or None)
+        auth = S3SigV4Auth(credentials, "s3", region)
+        auth.payload = lambda request: headers["x-amz-content-sha256"]  # type: ignore[method-assign]
+        auth.add_auth(request)
+    return str(request.headers["Authorization"])
+
+
+@given(
+    name=st.text(max_size=20),
+    prefix=st.text(max_size=10),
+    version=st.integers(0, 99),
+    payload=st.one_of(st.none(), st.just(UNSIGNED_PAYLOAD), st.binary(max_size=9)),
+    token=st.sampled_from(["", "session/token+=="]),
+    region=st.sampled_from(["us-east-1", "eu-central-1"]),
+    now=st.integers(0, 2**32),
+)
+def test_botocore_signs_alike(
+    name: str, prefix: str, version: int, payload: bytes | str | None, token: str, region: str,
+    now: int,
+) -> None:  # fmt: skip
+    keys = KEYS._replace(token=token)
+    path, query = f"/bucket/{quote(name, safe='')}", f"prefix={quote(prefix, safe='')}"
+    own = {"Host": "h.example:8080", "x-amz-meta-ssbench-version": str(version)}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in own.items())
+    body = sha256(payload).hexdigest() if isinstance(payload, bytes) else payload
+    added = headers_of(signer(keys, region, now)("PUT", path, query, lines, body, now + 0.7))
+    authorization = added.pop("authorization")
+    url = f"http://h.example:8080{path}?{query}"
+    expected = recomputed(keys, region, "PUT", url, {**own, **added}, now)
+    assert authorization.replace(",", ", ") == expected
+
+
+def test_the_key_of_the_next_day_is_there_before_midnight() -> None:
+    midnight = NOW + 86_400
+    payload, expires_at = issue(KEYS, "us-east-1", midnight - 60)
+    assert sorted(payload["days"]) == ["20130524", "20130525"]
+    assert expires_at == midnight + 86_400
+    both = Signer(payload)
+    for now, date in ((midnight - 0.5, "20130524"), (midnight, "20130525")):
+        sent = both("GET", "/", "", HOST, None, now)
+        assert sent == signer(now=now)("GET", "/", "", HOST, None, now)
+        assert f"/{date}/us-east-1/s3/aws4_request,".encode() in sent
+
+
+def test_a_clock_beyond_the_day_of_the_key_stays_in_it() -> None:
+    ahead = headers_of(signer()("GET", "/", "", HOST, None, NOW + 86_400 + 5))
+    assert ahead["x-amz-date"] == "20130524T235959Z"
+    behind = headers_of(signer()("GET", "/", "", HOST, None, NOW - 5))
+    assert behind["x-amz-date"] == "20130524T000000Z"
+
+
+def test_a_new_key_is_used_at_once() -> None:
+    one = signer()
+    before = one("GET", "/", "", HOST, None, NOW)
+    one.use(issue(KEYS, "eu-west-1", NOW)[0])
+    assert one.region == "eu-west-1"
+    assert one("GET", "/", "", HOST, None, NOW) == signer(region="eu-west-1")(
+        "GET", "/", "", HOST, None, NOW
+    )
+    assert one("GET", "/", "", HOST, None, NOW) != before
+
+
+def test_without_credentials_nothing_is_signed() -> None:
+    assert Signer({})("GET", "/", "", HOST, None, NOW) == b""
+
+
+def test_no_secret_is_shown_or_issued() -> None:
+    keys = KEYS._replace(token="t0ken")
+    payload, _ = issue(keys, "us-east-1", NOW)
+    shown = f"{keys!r} {Signer(payload)!r}"
+    assert keys.secret_key not in f"{payload} {shown}"
+    assert "t0ken" not in shown
+    assert payload["days"]["20130524"].hex() not in shown
+
+
+def test_credentials_unfit_for_headers_are_rejected() -> None:
+    with pytest.raises(UsageError, match="access key or the session token"):
+        signer(KEYS._replace(token="two\r\nlines"))

@@ -1,0 +1,659 @@
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from random import Random
+from time import perf_counter_ns
+from typing import Any
+
+import gevent
+import pytest
+
+from ssbench.core import content as content_module
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.operations import (
+    CREATE,
+    DELETE,
+    ENSURE,
+    HEAD,
+    LIST,
+    OPERATIONS,
+    POST,
+    READ,
+    REMOVE,
+    UPDATE,
+    Operation,
+)
+from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import ContainerInfo
+from ssbench.storage.http import connection as httpconn
+from ssbench.storage.http import store as httpstore
+from ssbench.storage.http.store import NO_CONTINUE
+from tests.fakes.drivers import WholeDriver, driver_settings, pieces, with_token
+from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
+from tests.fakes.names import NASTY_NAMES
+from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
+from tests.fakes.served_pool import dripping
+
+PROFILE = crud_profile([1, 1, 1, 1])
+SIZES = (SizeClass("tiny", 1, 99, PROFILE, 10), SizeClass("q /?\u00fc%", 1, 99, PROFILE, 10))
+SECRET = "AUTH_tk0123456789"
+
+Opener = Callable[..., WholeDriver]
+
+
+def settings(*urls: str, **changes: object) -> StorageSettings:
+    values = {"urls": urls, "token": "tk", "run_id": "run1", "sizes": SIZES}
+    return driver_settings(**{"container_count": 2, **values, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def swift() -> Iterator[FakeSwift]:
+    with FakeSwift() as swift:
+        for name in ("ssbench_000000", "ssbench_000001"):
+            swift.containers[name] = FakeContainer("gold", {})
+        yield swift
+
+
+@pytest.fixture
+def opened(swift: FakeSwift) -> Iterator[Opener]:
+    """``opened(**settings)``: a driver on the fake."""
+    drivers = []
+
+    def opener(*urls: str, seed: int | None = None, **changes: object) -> WholeDriver:
+        drivers.append(WholeDriver(settings(*(urls or (swift.url,)), **changes), seed))
+        return drivers[-1]
+
+    yield opener
+    for driver in drivers:
+        driver.close()
+
+
+@contextmanager
+def against(*answers: bytes, script: Script | None = None, **changes: Any) -> Iterator[WholeDriver]:
+    """A driver on a server that gives just these answers, or does what the script says."""
+    with (
+        ScriptedServer(script or answering(*answers)) as server,
+        closing(WholeDriver(settings(server_url(server), **changes))) as driver,
+    ):
+        yield driver
+
+
+def server_url(server: ScriptedServer) -> str:
+    return f"http://127.0.0.1:{server.port}/v1/AUTH_test"
+
+
+def job(
+    operation: Operation, number: int = 0, size: int = 50, size_class: int = 0, version: int = 0
+) -> Job:
+    return Job(1, operation, size_class, number, version, size)
+
+
+def test_requests_have_the_headers_that_swift_needs(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(delete_after_s=60)
+    driver.actions[CREATE](job(CREATE, 12), 0)
+    driver.actions[READ](job(READ, 12), 0)
+    put, get = swift.seen
+    assert put.path == "/v1/AUTH_test/ssbench_000000/tiny_run1_000012"
+    assert put.headers == {
+        "Host": f"127.0.0.1:{swift.port}",
+        "User-Agent": "ssbench",
+        "X-Auth-Token": "tk",
+        "X-Trans-Id-Extra": "run1",
+        "Content-Type": "application/octet-stream",
+        "X-Object-Meta-Ssbench-Run": "run1",
+        "X-Delete-After": "60",
+        "Content-Length": "50",
+    }
+    assert put.body == b"".join(pieces(b"tiny_run1_000012", 0, 50, 65536))
+    assert (get.path, "X-Delete-After" in get.headers) == (put.path, False)
+
+
+def test_requests_carry_run_and_worker_for_the_stores_logs(
+    swift: FakeSwift, opened: Opener
+) -> None:
+    opened(worker_id="w/1" + 40 * "x").actions[CREATE](job(CREATE), 0)
+    extra = swift.seen[0].headers["X-Trans-Id-Extra"]
+    assert (extra[:12], len(extra)) == ("run1-w%2F1xx", 32)
+
+
+def test_the_newest_token_is_on_every_request(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(serial=4)
+    assert driver.credentials_serial == 4
+    swift.token = "newer"
+    driver.set_credentials(with_token("newer", 5))
+    driver.actions[CREATE](job(CREATE), 0)
+    driver.actions[READ](job(READ), 0)
+    with pytest.raises(UsageError, match="can't be sent in a header"):
+        driver.set_credentials(with_token("new\r\nX-Evil: yes", 6))
+    driver.list_objects("ssbench_000000", "", 9)
+    assert driver.credentials_serial == 5
+    assert [request.headers["X-Auth-Token"] for request in swift.seen] == ["newer"] * 3
+
+
+@pytest.mark.parametrize("said_in", [1, 2, 3])
+@pytest.mark.parametrize("collected", [True, False])
+def test_an_error_quotes_the_beginning_of_its_body(said_in: int, collected: bool) -> None:
+    body = (
+        b"<html>\n<h1>Too&nbsp;Large</h1> Upload exceeds quota\x1b[2J of " + SECRET.encode() + b"\n"
+    )
+    answer = b"HTTP/1.1 413 No\r\nContent-Length: %d\r\n\r\n%b" % (99 * len(body), 99 * body)
+    cut = {1: len(answer), 2: 43, 3: 60}[said_in]
+    parts = [answer[:cut], answer[cut:]]
+
+    def script(peer: Peer) -> None:
+        for said in (*[parts] * 2, [ok(b"")], [b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"]):
+            peer.hear()
+            for part in said:
+                peer.say(part)
+                time.sleep(0.005)
+
+    with against(script=script, token=SECRET) as driver:
+
+        def ask() -> object:
+            if collected:
+                return driver.list_objects("c", "", 9)
+            return driver.actions[READ](job(READ), 0)
+
+        def refused() -> str:
+            with pytest.raises(StorageError) as caught:
+                ask()
+            return caught.value.detail.partition(": ")[2]
+
+        for _ in range(2):  # the second one's layout isn't learned
+            told = refused()
+            assert told == "GET returned 413: Too Large Upload exceeds quota\\x1b[2J of ***"
+        ask()
+        assert refused() == "GET returned 403", "what another said is forgotten"
+
+
+def test_reads_are_bounded_by_the_size_class() -> None:
+    large = SizeClass("large", 1, 3_000_000, PROFILE, 10)
+    with against(*[ok(bytes(3_000_000))] * 2, sizes=(*SIZES, large)) as driver:
+        read = driver.actions[READ]
+        assert read(job(READ, size_class=2), 0).bytes_moved == 3_000_000
+        with pytest.raises(StorageError) as caught:
+            read(job(READ, size_class=0), 0)
+        assert caught.value.kind is ErrorKind.OVERLONG
+
+
+@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 5000])
+def test_bodies_of_any_size_are_complete(
+    swift: FakeSwift, opened: Opener, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(httpstore, "_PIECE", 700)
+    driver = opened(block_size=1000)
+    assert driver.actions[UPDATE](job(UPDATE, 1, size), 0).bytes_moved == size
+    expected = b"".join(pieces(b"tiny_000001", 0, size, 77))
+    assert swift.containers["ssbench_000001"].objects["tiny_000001"].body == expected
+    assert driver.actions[READ](job(READ, 1, size), 0).bytes_moved == size
+
+
+def test_a_long_body_in_usual_pieces_is_complete(swift: FakeSwift, opened: Opener) -> None:
+    size = 3_500_000
+    opened().actions[UPDATE](job(UPDATE, 1, size), 0)
+    stored = swift.containers["ssbench_000001"].objects["tiny_000001"].body
+    assert stored == b"".join(pieces(b"tiny_000001", 0, size, 65536))
+
+
+@pytest.mark.parametrize(
+    ("crud", "verify", "needed"),
+    [
+        ((1, 0, 0, 0), False, True),
+        ((0, 0, 1, 0), False, True),
+        ((0, 1, 0, 1), False, False),
+        ((0, 1, 0, 1), True, True),
+    ],
+)
+def test_connecting_prepares_content_before_the_phase(
+    opened: Opener,
+    crud: tuple[float, float, float, float],
+    verify: bool,
+    needed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = []
+
+    def repeated_block(length: int) -> bytes:
+        made.append(length)
+        return bytes(length)
+
+    monkeypatch.setattr(content_module, "repeated_block", repeated_block)
+    driver = opened(sizes=(SizeClass("tiny", 1, 99, crud_profile([*crud]), 10),), verify=verify)
+    driver.connect(1)
+    assert bool(made) is needed
+    driver.actions[UPDATE](job(UPDATE), 0)
+    assert len(made) == 1
+
+
+def test_compressible_bodies(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(compressible=True)
+    driver.actions[CREATE](job(CREATE), 0)
+    assert swift.seen[0].body == b"A" * 50
+    assert swift.seen[0].headers["X-Object-Meta-Ssbench-Letters"] == "yes"
+
+
+def test_ensure_looks_first(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened()
+    ensure = driver.actions[ENSURE]
+    ensure(job(ENSURE), 0)
+    assert swift.methods() == ["HEAD", "PUT"]
+    assert ensure(job(ENSURE), 0)[3:5] == (0, 200)
+    assert swift.methods() == ["HEAD", "PUT", "HEAD"]
+
+
+def test_ensure_replaces_an_object_that_will_expire(swift: FakeSwift, opened: Opener) -> None:
+    expiring = opened(delete_after_s=60)
+    expiring.actions[ENSURE](job(ENSURE), 0)
+    assert swift.methods() == ["PUT"]
+    opened().actions[ENSURE](job(ENSURE), 0)
+    assert swift.methods() == ["PUT", "HEAD", "PUT"]
+
+
+def test_ensure_replaces_an_object_that_was_updated(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened()
+    driver.actions[ENSURE](job(ENSURE), 0)
+    driver.actions[UPDATE](job(UPDATE, version=2), 0)
+    assert swift.seen[-1].headers["X-Object-Meta-Ssbench-Version"] == "2"
+    assert driver.actions[ENSURE](job(ENSURE), 0).status == 201
+    initial = b"".join(pieces(b"tiny_000000", 0, 50, 65536))
+    assert swift.containers["ssbench_000000"].objects["tiny_000000"].body == initial
+
+
+@pytest.mark.parametrize("status", [300, 400, 507])
+@pytest.mark.parametrize("operation", OPERATIONS.values())
+def test_a_bad_status_is_an_error_with_its_times(operation: Operation, status: int) -> None:
+    answer = b"HTTP/1.1 %d X\r\nContent-Length: 0\r\nX-Trans-Id: tx1\r\n\r\n" % status
+    arguments = (
+        operation.draw(Random(1), 50, **operation.parameter_values({})) if (operation.draw) else ()
+    )
+    asked = job(operation)._replace(others=(1,), arguments=arguments)
+    with against(answer) as driver, pytest.raises(StorageError) as caught:
+        driver.actions[operation](asked, 0)
+    error = caught.value
+    assert (error.kind, error.status, error.sent) == (ErrorKind.STATUS, status, True)
+    assert error.timing is not None
+    assert (error.timing.transaction_id, error.timing.bytes_moved) == (b"tx1", 0)
+    assert f"returned {status}" in error.detail
+    assert error.detail.startswith("127.0.0.1:")
+
+
+def test_only_remove_accepts_a_missing_object(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened()
+    assert driver.actions[REMOVE](job(REMOVE), 0).status == 404
+    with pytest.raises(StorageError):
+        driver.actions[DELETE](job(DELETE), 0)
+
+
+def test_the_deadline_reaches_the_engine() -> None:
+    with against(script=Peer.linger) as driver, pytest.raises(StorageError) as caught:
+        driver.actions[READ](job(READ), perf_counter_ns() + 30_000_000)
+    assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
+
+
+@pytest.mark.parametrize("operation", [CREATE, READ, UPDATE, REMOVE, HEAD, POST, LIST])
+def test_each_request_takes_a_storage_url_at_random(
+    operation: Operation, swift: FakeSwift, opened: Opener
+) -> None:
+    with FakeSwift() as other:
+        other.containers["ssbench_000000"] = FakeContainer("gold", {})
+        for url in (swift.url, other.url):
+            opened(url).actions[CREATE](job(CREATE), 0)
+        asked = job(operation)._replace(arguments=(b"", 9, b"") if operation is LIST else ())
+        act = opened(swift.url, other.url, seed=5).actions[operation]
+        urls = [act(asked, 0).url for _ in range(10)]
+        draw = Random(5)
+        assert urls == [int(draw.random() * 2) for _ in range(10)]
+        assert (len(swift.seen), len(other.seen)) == (1 + urls.count(0), 1 + urls.count(1))
+
+
+def test_connections_are_opened_to_each_storage_url(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(swift.url, swift.url)
+    driver.connect(3)
+    assert repr(driver).count("3 open, 3 idle") == 2
+
+
+def test_no_secret_is_shown(opened: Opener) -> None:
+    driver = opened("http://127.0.0.1:1/v1/a", token=SECRET)
+    with pytest.raises(StorageError) as caught:
+        driver.actions[READ](job(READ), 0)
+    assert SECRET not in repr(driver) + repr(caught.value) + caught.value.detail
+    with pytest.raises(UsageError) as usage:
+        driver.set_credentials(with_token(f"{SECRET}\r\nX-Evil: 1", 1))
+    assert SECRET not in str(usage.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"urls": ()}, "no storage URL"),
+        ({"urls": ("http://h/v1/a",), "placement": "gold\r\nX: 1"}, "policy"),
+    ],
+)
+def test_invalid_settings(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        WholeDriver(settings(**changes))
+
+
+# --- the errands around a run
+
+
+def test_administrative_requests_carry_length_token_run_and_their_headers(
+    swift: FakeSwift, opened: Opener
+) -> None:
+    driver = opened(placement="gold", worker_id="w1")
+    driver.make_container("ssbench_000007")
+    driver.bulk_delete("ssbench_000007", ["a", "b c"])
+    driver.list_objects("ssbench_000007", "", 10)
+    _, put, post, get = swift.seen
+    common = {
+        "Host": f"127.0.0.1:{swift.port}",
+        "User-Agent": "ssbench",
+        "X-Auth-Token": "tk",
+        "X-Trans-Id-Extra": "run1-w1",
+    }
+    own = {"X-Container-Meta-Ssbench": "run1", "X-Storage-Policy": "gold"}
+    assert put.headers == {**common, **own, "Content-Length": "0"}
+    assert post.body == b"ssbench_000007/a\nssbench_000007/b%20c\n"
+    form = {"Content-Type": "text/plain", "Accept": "application/json"}
+    assert post.headers == {**common, **form, "Content-Length": str(len(post.body))}
+    assert get.headers == common
+
+
+def test_a_container_that_holds_objects_gets_no_marker(swift: FakeSwift, opened: Opener) -> None:
+    there = swift.containers["ssbench_000000"]
+    there.objects["precious"] = FakeObject(b"", {})
+    facts = ContainerInfo("gold", marked=False, object_count=1)
+    assert opened().make_container("ssbench_000000") == facts
+    assert swift.methods() == ["HEAD"]
+    assert not there.headers
+
+
+def test_an_empty_container_gets_the_mark_once(swift: FakeSwift, opened: Opener) -> None:
+    storage = opened()
+    found = storage.make_container("ssbench_000000")
+    assert found is not None
+    assert not found.marked
+    assert swift.containers["ssbench_000000"].headers["X-Container-Meta-Ssbench"] == "run1"
+    found = storage.make_container("ssbench_000000")
+    assert found is not None
+    assert found.marked
+    assert swift.methods() == ["HEAD", "PUT", "HEAD", "HEAD"]
+
+
+def test_another_policy_is_reported_by_name(swift: FakeSwift, opened: Opener) -> None:
+    with pytest.raises(StorageError, match="'gold', not 'silver'") as caught:
+        opened(placement="silver").make_container("ssbench_000000")
+    assert caught.value.status == 409
+
+
+def test_bulk_delete_returns_the_failures(swift: FakeSwift, opened: Opener) -> None:
+    container = swift.containers["ssbench_000000"]
+    names = ["plain", "with space\n", "a/b?%", "stubborn \u00fc"]
+    container.objects.update(dict.fromkeys(names, FakeObject(b"", {})))
+    failed = opened().bulk_delete("ssbench_000000", [*names, "absent"])
+    assert failed == [("stubborn \u00fc", 403)]
+    assert list(container.objects) == ["stubborn \u00fc"]
+    assert swift.seen[0].path == "/v1/AUTH_test?bulk-delete"
+    assert swift.seen[0].headers["Accept"] == "application/json"
+
+
+@pytest.mark.parametrize("name", [".", "..", "../../AUTH_b/c/o", "a/../b", "a/."])
+def test_ambiguous_names_are_never_sent(swift: FakeSwift, opened: Opener, name: str) -> None:
+    driver = opened()
+    calls: list[Callable[[], object]] = [
+        lambda: driver.delete_object("c", name),
+        lambda: driver.bulk_delete("c", ["a", name]),
+        lambda: driver.object_run_id("c", name),
+        lambda: driver.container_info(name),
+        lambda: driver.make_container(name),
+        lambda: driver.list_objects(name, "", 1),
+        lambda: driver.delete_container(name),
+        lambda: driver.delete_object(name, "a"),
+        lambda: driver.bulk_delete(name, ["a"]),
+    ]
+    for call in calls:
+        with pytest.raises(StorageError, match="not sent") as caught:
+            call()
+        assert not caught.value.sent
+    assert swift.seen == []
+
+
+def test_an_object_carries_the_id_of_its_run(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(run_id="r 1/\u00fc")
+    objects = swift.containers["ssbench_000000"].objects
+    objects["theirs"] = FakeObject(b"", {})
+    for operation in (CREATE, UPDATE, ENSURE):
+        driver.actions[operation](job(operation, 12), 0)
+        (ours,) = (name for name in objects if name != "theirs")
+        assert driver.object_run_id("ssbench_000000", ours) == "r 1/\u00fc"
+    assert driver.object_run_id("ssbench_000000", "theirs") is None
+    with pytest.raises(StorageError) as caught:
+        driver.object_run_id("ssbench_000000", "absent")
+    assert caught.value.status == 404
+
+
+@pytest.mark.parametrize("row", [b"{},", b"[],", b'{"name": "a", "count": 0, "bytes": 0},', b" "])
+def test_a_listing_of_63_mib_is_read_in_little_memory(row: bytes) -> None:
+    size = 63 << 20
+    piece = row * ((1 << 20) // len(row))
+
+    def pour(peer: Peer) -> None:
+        peer.hear()
+        peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n[" % size)
+        for _ in range(64):
+            peer.say(piece)
+
+    with against(script=pour) as driver:
+        for ask in (
+            lambda: driver.list_containers("ssbench_", "", 1000),
+            lambda: driver.list_objects("ssbench_000000", "", 1000),
+        ):
+            tracemalloc.start()
+            try:
+                with pytest.raises(StorageError):
+                    ask()
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            assert peak < 16 << 20
+
+
+def test_a_failed_listing_has_its_status() -> None:
+    page = b"<html>not found</html>"
+    answer = b"HTTP/1.1 404 X\r\nContent-Length: %d\r\n\r\n%b" % (len(page), page)
+    with against(answer) as driver, pytest.raises(StorageError) as caught:
+        driver.list_objects("ssbench_000000", "", 5)
+    assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, 404)
+
+
+def test_info_is_requested_without_the_token(swift: FakeSwift, opened: Opener) -> None:
+    assert opened().limits().bulk_delete_max == 1000
+    assert swift.seen[0].path == "/info"
+    assert "X-Auth-Token" not in swift.seen[0].headers
+
+
+def test_a_store_without_info_has_no_limits() -> None:
+    with against(b"HTTP/1.1 404 X\r\nContent-Length: 2\r\n\r\nno") as driver:
+        assert driver.limits().listing_limit is None
+    with against(ok(b"<html>")) as driver:
+        assert driver.limits().listing_limit is None
+
+
+def test_a_dripping_administrative_request_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpstore, "ADMIN_TIMEOUTS", 0.05)
+    drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
+    with against(script=drips, network_timeout_s=4.0) as driver:
+        for request in (driver.limits, lambda: driver.list_objects("c", "", 10)):
+            with pytest.raises(StorageError) as caught:
+                request()
+            assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
+
+
+def test_many_users_at_once(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened()
+    write, read = driver.actions[CREATE], driver.actions[READ]
+
+    def user(number: int) -> list[int]:
+        sizes = [number * 10 + n for n in range(5)]
+        for size in sizes:
+            write(job(CREATE, number, size), 0)
+        return [read(job(READ, number), 0).bytes_moved for _ in sizes]
+
+    users = [gevent.spawn(user, number) for number in range(20)]
+    gevent.joinall(users, raise_error=True)
+    assert [user.value for user in users] == [[n * 10 + 4] * 5 for n in range(20)]
+
+
+#: What is named after a size class, is asked for so.
+BY_JOB = {
+    CREATE: "PUT", READ: "GET", UPDATE: "PUT", HEAD: "HEAD", POST: "POST",
+    DELETE: "DELETE", ENSURE: "HEAD", REMOVE: "DELETE",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NASTY_NAMES)
+def test_special_characters_are_quoted_in_every_request_line(
+    swift: FakeSwift, opened: Opener, name: str
+) -> None:
+    quoted = NASTY_NAMES[name]
+    driver = opened(container_base=name, sizes=(SizeClass(name, 1, 99, PROFILE, 10),))
+    container, path = f"{name}_000000", f"/v1/AUTH_test/{quoted}_000000"
+    driver.make_container(container)
+    assert {seen.path for seen in swift.seen} == {path}
+    for operation, method in BY_JOB.items():
+        swift.seen.clear()
+        driver.actions[operation](job(operation, 4), 0)
+        asked = swift.seen[0]
+        assert (asked.method, asked.path) == (method, f"{path}/{quoted}_000004")
+        assert "X-Evil" not in asked.headers
+    swift.seen.clear()
+    driver.list_containers(name, name, 5)
+    driver.list_objects(container, name, 5)
+    driver.delete_object(container, name)
+    driver.bulk_delete(container, [name, f"{name}/{name}"])
+    driver.delete_container(container)
+    page = f"format=json&limit=5&marker={quoted}"
+    assert [(seen.method, seen.path) for seen in swift.seen] == [
+        ("GET", f"/v1/AUTH_test?prefix={quoted}&{page}"),
+        ("GET", f"{path}?{page}"),
+        ("DELETE", f"{path}/{quoted}"),
+        ("POST", "/v1/AUTH_test?bulk-delete"),
+        ("DELETE", path),
+    ]
+    lines = swift.seen[3].body.decode("ascii").splitlines()
+    assert lines == [f"{quoted}_000000/{quoted}", f"{quoted}_000000/{quoted}%2F{quoted}"]
+
+
+# Requests of another form --------------------------------------------------------------------
+
+
+def test_further_headers_are_those_of_their_operation_also_after_a_renewal(
+    swift: FakeSwift, opened: Opener
+) -> None:
+    driver = opened(headers=((int(READ), "X-Newest: true\r\n"), (int(CREATE), "X-A: 1\r\n")))
+    driver.actions[CREATE](job(CREATE, 12), 0)
+    swift.token = "new"
+    driver.set_credentials(with_token("new", 2))
+    driver.actions[READ](job(READ, 12), 0)
+    driver.actions[HEAD](job(HEAD, 12), 0)
+    put, get, head = (seen.headers for seen in swift.seen)
+    assert (put["X-A"], put["X-Auth-Token"], "X-Newest" in put) == ("1", "tk", False)
+    assert (get["X-Newest"], get["X-Auth-Token"], "X-A" in get) == ("true", "new", False)
+    assert not {"X-Newest", "X-A"} & head.keys()
+
+
+def test_without_keep_alive_each_request_has_a_connection_of_its_own() -> None:
+    with ScriptedServer(answering(*[ok(b"x" * 50)] * 9)) as server:
+        driver = WholeDriver(settings(server_url(server), keep_alive=False))
+        with closing(driver):
+            driver.connect(4)
+            for _ in range(3):
+                driver.actions[READ](job(READ), 0)
+        assert server.connections == 3
+
+
+def expecting(*answers: bytes, content: bool = True) -> Callable[[Peer], None]:
+    """Says the first answer to the head, and the others once the content has come."""
+
+    def serve(peer: Peer) -> None:
+        first, *others = answers
+        head = peer.hear()
+        heard.append(head)
+        peer.say(first)
+        if content:
+            _, _, body = head.partition(b"\r\n\r\n")  # on a busy host it comes along
+            while len(body) < 50:
+                body += peer.sock.recv(50)
+            heard.append(body)
+            for answer in others:
+                peer.say(answer)
+        peer.linger(0.2)
+
+    heard: list[bytes] = []
+    serve.heard = heard  # type: ignore[attr-defined]
+    return serve
+
+
+EXPECTING = {"headers": ((int(CREATE), "Expect: 100-continue\r\n"),), "expect_continue": True}
+CREATED = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+
+
+def test_an_upload_waits_for_100_continue() -> None:
+    script = expecting(b"HTTP/1.1 100 Continue\r\n\r\n", CREATED)
+    with against(script=script, **EXPECTING) as driver:
+        timing = driver.actions[CREATE](job(CREATE, 12), 0)
+    assert (timing.status, timing.bytes_moved) == (201, 50)
+    head, body = script.heard  # type: ignore[attr-defined]
+    assert b"\r\nExpect: 100-continue\r\n" in head
+    assert head.endswith(b"\r\n\r\n"), "the object comes later"
+    assert body == b"".join(pieces(b"tiny_run1_000012", 0, 50, 65536))
+
+
+def test_a_store_that_rejects_an_upload_receives_no_content() -> None:
+    rejection = b"HTTP/1.1 507 Full\r\nContent-Length: 0\r\n\r\n"
+    script = expecting(rejection, content=False)
+    with against(script=script, **EXPECTING) as driver, pytest.raises(StorageError) as raised:
+        driver.actions[CREATE](job(CREATE, 12), 0)
+    assert raised.value.status == 507
+    assert raised.value.timing is not None
+    assert raised.value.timing.bytes_moved == 0
+    (head,) = script.heard  # type: ignore[attr-defined]
+    assert head.endswith(b"\r\n\r\n")
+
+
+def test_a_store_that_does_not_know_expect_gets_the_object_after_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(httpconn, "CONTINUE_S", 0.05)
+    script = expecting(b"", CREATED)
+    with against(script=script, **EXPECTING) as driver, pytest.raises(StorageError) as noted:
+        driver.actions[CREATE](job(CREATE, 12), 0)
+    assert (noted.value.kind, noted.value.detail) == (ErrorKind.NONE, NO_CONTINUE)
+    assert (noted.value.status, noted.value.timing is not None) == (201, True)
+
+
+def test_connections_come_from_the_source_addresses_in_turn() -> None:
+    peers: list[str] = []
+
+    def serve(peer: Peer) -> None:
+        peers.append(peer.sock.getpeername()[0])
+        answering(ok(b"x" * 50))(peer)
+
+    sources = ("127.0.0.2", "127.0.0.3")
+    with against(script=serve, keep_alive=False, source_addresses=sources) as driver:
+        for _ in range(4):
+            driver.actions[READ](job(READ), 0)
+    assert peers == [*sources, *sources]
+
+
+def test_a_source_address_that_the_host_lacks_is_a_failure_of_the_load_generator() -> None:
+    elsewhere = ("192.0.2.7",)
+    with against(source_addresses=elsewhere) as driver, pytest.raises(StorageError) as raised:
+        driver.actions[READ](job(READ), 0)
+    assert raised.value.kind is ErrorKind.LOAD_GENERATOR
+    assert "source address 192.0.2.7" in raised.value.detail

@@ -1,0 +1,419 @@
+"""What the Swift driver makes of failures of single segments; tests/e2e/test_large_objects.py has
+the rest, on the real Swift."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass, Timing
+from ssbench.core.operations import (
+    BULK_DELETE,
+    COPY,
+    CREATE,
+    DELETE,
+    ENSURE,
+    HEAD,
+    POST,
+    READ,
+    REMOVE,
+    UPDATE,
+)
+from ssbench.core.retry import Attempts, NextStep
+from ssbench.storage.base import ObjectStore
+from ssbench.storage.http.pool import ConnectionPool
+from ssbench.storage.registry import open_store
+from tests.fakes.drivers import driver_settings
+from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift, etag_of
+from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
+from tests.storage.s3.test_driver import whole_request
+
+SIZES = (SizeClass("tiny", 1, 999, ((int(READ), 1.0),), 10),)
+LARGE = LargeObject(above=100, segment=40, parallel=1)
+SEGMENTS = [f"tiny_run1_000012_0_{index:06d}" for index in range(9)]
+
+
+def store_at(
+    url: str, verify: bool = False, kind: str = "slo", delete_after_s: int | None = None,
+    sizes: tuple[SizeClass, ...] = SIZES,
+) -> ObjectStore:  # fmt: skip
+    return open_store(
+        driver_settings(
+            token="tk", urls=(url,), sizes=sizes, container_count=1, run_id="run1", verify=verify,
+            delete_after_s=delete_after_s,
+            large_object=LargeObject(LARGE.above, LARGE.segment, kind, LARGE.parallel),
+        )
+    )  # fmt: skip
+
+
+def job(operation: int, size: int = 110, version: int = 0) -> Job:
+    return Job(1, operation, 0, 12, version, size)
+
+
+def failed(
+    operation: int, *answers: bytes, verify: bool = False, asked: Job | None = None
+) -> StorageError:
+    """The error that these responses, one after the other, lead to."""
+    with ScriptedServer(answering(*answers)) as server:
+        store = store_at(f"http://127.0.0.1:{server.port}/v1/a", verify)
+        try:
+            with pytest.raises(StorageError) as caught:
+                store.actions[operation](asked or job(operation), 0)
+        finally:
+            store.close()
+    return caught.value
+
+
+def created(etag: str = "") -> bytes:
+    etag_line = f"Etag: {etag or '0' * 32}\r\n"
+    return f"HTTP/1.1 201 X\r\nContent-Length: 0\r\n{etag_line}\r\n".encode()
+
+
+def status(number: int) -> bytes:
+    return f"HTTP/1.1 {number} X\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+@pytest.fixture
+def swift() -> Iterator[FakeSwift]:
+    with FakeSwift() as swift:
+        swift.containers["ssbench_000000"] = FakeContainer("gold", {})
+        yield swift
+
+
+def test_segments_and_manifest_of_an_object(swift: FakeSwift) -> None:
+    store = store_at(swift.url)
+    timing = store.actions[CREATE](job(CREATE), 0)
+    store.close()
+    assert (timing.status, timing.bytes_moved) == (201, 110)
+    *segments, manifest = swift.seen
+    assert [seen.path.rpartition("/")[2] for seen in segments] == [
+        f"tiny_run1_000012_0_{index:06d}" for index in range(3)
+    ]
+    assert [len(seen.body) for seen in segments] == [40, 40, 30]
+    assert {seen.headers["X-Object-Meta-Ssbench-Run"] for seen in swift.seen} == {"run1"}
+    assert manifest.path.endswith("/tiny_run1_000012?multipart-manifest=put")
+    assert json.loads(manifest.body) == [
+        {
+            "path": f"/ssbench_000000/tiny_run1_000012_0_{index:06d}",
+            "etag": etag_of(seen.body), "size_bytes": len(seen.body),
+        }
+        for index, seen in enumerate(segments)
+    ]  # fmt: skip
+
+
+def test_small_objects_are_stored_as_one(swift: FakeSwift) -> None:
+    store = store_at(swift.url)
+    store.actions[CREATE](job(CREATE, 100), 0)
+    store.actions[DELETE](job(DELETE, 100), 0)
+    store.close()
+    assert [(seen.method, seen.path.rpartition("/")[2]) for seen in swift.seen] == [
+        ("PUT", "tiny_run1_000012"), ("DELETE", "tiny_run1_000012"),
+    ]  # fmt: skip
+
+
+def test_an_update_and_the_clean_up_delete_other_segments(swift: FakeSwift) -> None:
+    store = store_at(swift.url, kind="dlo")
+    objects = swift.containers["ssbench_000000"].objects
+    store.actions[CREATE](job(CREATE), 0)
+    store.actions[CREATE](job(CREATE)._replace(object=123), 0)
+    assert store.actions[UPDATE](job(UPDATE, 150, 1), 0).bytes_moved == 150
+    of_object = {name for name in objects if name.startswith("tiny_run1_000012_")}
+    assert of_object == {f"tiny_run1_000012_1_{index:06d}" for index in range(4)}
+    store.actions[UPDATE](job(UPDATE, 50, 2), 0)
+    assert not any(name.startswith("tiny_run1_000012_") for name in objects)
+    assert "tiny_run1_000123_0_000001" in objects, "of another object"
+    del objects["tiny_run1_000123"]
+    assert store.actions[REMOVE](job(REMOVE)._replace(object=123), 0).status == 404
+    assert set(objects) == {"tiny_run1_000012"}
+    store.close()
+
+
+@pytest.mark.parametrize("answers", [
+    [created(), status(413)],
+    [created(), created(), created(), status(400)],
+])  # fmt: skip
+def test_a_failed_upload_leaves_an_object_that_must_be_cleaned_up(answers: list[bytes]) -> None:
+    error = failed(CREATE, *answers)
+    assert (error.kind, error.partly_done) == (ErrorKind.STATUS, True)
+    attempts = Attempts(CREATE, 0)
+    assert attempts.after(error) is NextStep.GIVE_UP
+    assert attempts.unknown == 1
+
+
+def test_a_wrong_etag_of_a_segment_is_found_under_verify() -> None:
+    error = failed(CREATE, created(), verify=True)
+    assert error.kind is ErrorKind.CORRUPT
+    assert error.detail.startswith("ssbench_000000/tiny_run1_000012_0_000000: the ETag is 0000")
+
+
+def deleted(count: int, errors: list[list[str]], whole: str = "200 OK") -> bytes:
+    said = {"Number Deleted": count, "Number Not Found": 0 if count else 1, "Errors": errors}
+    return ok(json.dumps({**said, "Response Status": whole}).encode())
+
+
+def test_a_missing_object_is_a_404_inside_a_200() -> None:
+    error = failed(DELETE, deleted(0, []))
+    assert (error.kind, error.status, error.partly_done) == (ErrorKind.STATUS, 404, False)
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_a_static_object_is_deleted_by_one_request(missing: int) -> None:
+    answer = json.dumps({"Number Deleted": 2, "Number Not Found": missing, "Errors": [],
+                         "Response Status": "200 OK"}).encode()  # fmt: skip
+    with ScriptedServer(answering(ok(answer))) as server:
+        store = store_at(f"http://127.0.0.1:{server.port}/v1/a")
+        timing = store.actions[DELETE](job(DELETE), 0)
+        store.close()
+    assert (timing.status, timing.bytes_moved) == (200, 0)
+
+
+def test_without_an_expiry_a_post_is_one_of_the_manifest() -> None:
+    _, sent, whole = requests(job(POST)._replace(object=3))
+    assert sent == ["POST tiny_000003"]
+    assert b"X-Object-Meta-Ssbench-Segments: slo 40\r\n" in whole[0]
+    assert b"X-Delete-After" not in whole[0]
+
+
+def test_a_segment_that_was_not_deleted_is_an_error() -> None:
+    error = failed(DELETE, deleted(2, [["/c/tiny_1", "409 Conflict"]], "400 Bad Request"))
+    assert (error.kind, error.status, error.partly_done) == (ErrorKind.STATUS, 409, True)
+    assert error.timing is not None
+    assert error.detail == "c/tiny_1: 409"
+
+
+def test_deleting_a_dynamic_object_again_deletes_what_is_left_of_it(swift: FakeSwift) -> None:
+    store = store_at(swift.url, kind="dlo")
+    objects = swift.containers["ssbench_000000"].objects
+    store.actions[CREATE](job(CREATE), 0)
+    del objects["tiny_run1_000012"]  # by an attempt that failed after that
+    assert store.actions[DELETE](job(DELETE), 0).status == 204
+    assert not objects
+    with pytest.raises(StorageError) as caught:
+        store.actions[DELETE](job(DELETE), 0)
+    store.close()
+    assert caught.value.status == 404
+
+
+@pytest.mark.parametrize(("kind", "manifest"), [
+    ("slo", None), ("dlo", "ssbench_000000/tiny_run1_000012_0_"),
+])  # fmt: skip
+def test_post_repeats_the_manifest_and_renews_all_segments(
+    swift: FakeSwift, kind: str, manifest: str | None
+) -> None:
+    store = store_at(swift.url, kind=kind, delete_after_s=60)
+    store.actions[CREATE](job(CREATE), 0)
+    del swift.seen[:]
+    assert store.actions[POST](job(POST), 0).bytes_moved == 0
+    store.close()
+    *segments, last = swift.seen
+    assert {seen.method for seen in swift.seen} == {"POST"}
+    assert [seen.path.rpartition("/")[2] for seen in segments] == SEGMENTS[:3]
+    assert {seen.headers["X-Delete-After"] for seen in swift.seen} == {"60"}
+    assert last.headers["X-Object-Meta-Ssbench-Segments"] == f"{kind} 40"
+    assert last.headers.get("X-Object-Manifest") == manifest
+
+
+def requests(asked: Job, found: str = "", **own: Any) -> tuple[Timing, list[str], list[bytes]]:
+    """What an operation gives, and is sent for it: method and name, and headers.
+
+    :param found: the headers of the response to HEAD; "": it is 404.
+    """
+    sent: list[str] = []
+    whole: list[bytes] = []
+
+    def script(peer: Peer) -> None:
+        while data := whole_request(peer):
+            method, target = data.split(b"\r\n")[0].decode().split(" ")[:2]
+            sent.append(f"{method} {target.rpartition('/')[2].partition('&')[0]}")
+            whole.append(data)
+            if method == "HEAD":
+                peer.say(f"HTTP/1.1 200 X\r\n{found}\r\n".encode() if found else status(404))
+            elif method == "GET" and "marker=&" not in f"{target}&":
+                peer.say(page())
+            elif method == "GET":
+                peer.say(page("tiny_000003_0_000000", "tiny_000003_0_000007", "tiny_000003_x"))
+            else:
+                peer.say(created())
+
+    with ScriptedServer(script) as server:
+        store = store_at(f"http://127.0.0.1:{server.port}/v1/a", **own)
+        timing = store.actions[asked.operation](asked, 0)
+        store.close()
+    return timing, sent, whole
+
+
+UPLOAD = [
+    *(f"PUT tiny_000003_0_00000{index}" for index in range(3)),
+    "PUT tiny_000003?multipart-manifest=put",
+    *["GET ssbench_000000?format=plain"] * 2,
+    "DELETE tiny_000003_0_000007",
+]
+IN_PARTS = "Content-Length: {}\r\nX-Object-Meta-Ssbench-Segments: {}\r\n"
+
+
+@pytest.mark.parametrize(("found", "expiry", "sent"), [
+    (IN_PARTS.format(110, "slo 40"), None, ["HEAD tiny_000003"]),
+    (IN_PARTS.format(111, "slo 40"), None, ["HEAD tiny_000003", *UPLOAD]),
+    (IN_PARTS.format(110, "slo 50"), None, ["HEAD tiny_000003", *UPLOAD]),
+    (IN_PARTS.format(110, "dlo 40"), None, ["HEAD tiny_000003", *UPLOAD]),
+    ("Content-Length: 110\r\n", None, ["HEAD tiny_000003", *UPLOAD]),
+    ("", None, ["HEAD tiny_000003", *UPLOAD]),
+    (IN_PARTS.format(110, "slo 40"), 60, UPLOAD),
+])  # fmt: skip
+def test_an_initial_object_is_uploaded_unless_it_is_there_in_such_parts(
+    found: str, expiry: int | None, sent: list[str]
+) -> None:
+    asked = job(ENSURE)._replace(object=3)
+    timing, seen, _ = requests(asked, found, delete_after_s=expiry)
+    assert seen == sent
+    expected = (200, 0) if len(sent) == 1 else (201, 110)
+    assert (timing.status, timing.bytes_moved) == expected
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_copy_is_of_each_segment(verify: bool) -> None:
+    if verify:  # the ETags that the server makes up
+        error = failed(COPY, created(), verify=True, asked=job(COPY)._replace(others=(13,)))
+        assert error.kind is ErrorKind.CORRUPT
+        assert error.detail.startswith("ssbench_000000/tiny_run1_000013_")
+        assert not error.detail.startswith("ssbench_000000/tiny_run1_000013_0_")
+        return
+    timing, sent, whole = requests(job(COPY)._replace(others=(13,)))
+    assert (timing.status, timing.bytes_moved) == (201, 0)
+    copies = [f"PUT tiny_run1_000013_0_00000{index}" for index in range(3)]
+    assert sent == [*copies, "PUT tiny_run1_000013?multipart-manifest=put"]
+    for data, name in zip(whole, SEGMENTS, strict=False):
+        if b"manifest=put" not in data:
+            assert f"X-Copy-From: /ssbench_000000/{name}\r\n".encode() in data
+            assert b"Content-Length: 0\r\n" in data
+
+
+@pytest.mark.parametrize("operation", [CREATE, UPDATE, DELETE, POST, COPY, ENSURE, REMOVE])
+def test_reconnects_of_all_requests_are_counted(
+    operation: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = ConnectionPool.request
+    monkeypatch.setattr(
+        ConnectionPool, "request", lambda *given: request(*given)._replace(reconnects=1)
+    )
+    asked = job(operation)._replace(object=3, others=(13,) if operation == COPY else ())
+    timing, sent, _ = requests(asked, kind="dlo", delete_after_s=60 if operation == POST else None)
+    assert timing.reconnects == len(sent) > 1
+
+
+@pytest.mark.parametrize("operation", [READ, HEAD, POST, DELETE])
+def test_small_objects_of_a_run_with_large_ones_are_as_others(operation: int) -> None:
+    error = failed(operation, status(507), asked=job(operation, 100))
+    assert (error.status, error.partly_done) == (507, False)
+
+
+@pytest.mark.parametrize(
+    ("operation", "first"), [(UPDATE, "PUT tiny_000003"), (REMOVE, "DELETE tiny_000003")]
+)
+def test_small_objects_may_have_been_large_before(operation: int, first: str) -> None:
+    _, sent, _ = requests(job(operation, 100)._replace(object=3))
+    segments = [f"DELETE tiny_000003_0_00000{index}" for index in (0, 7)]
+    assert sent == [first, *["GET ssbench_000000?format=plain"] * 2, *segments]
+
+
+def test_a_failed_delete_that_says_nothing_may_have_deleted_a_part() -> None:
+    error = failed(DELETE, ok(b"<html/>"))
+    assert (error.kind, error.partly_done) == (ErrorKind.PROTOCOL, True)
+    assert error.timing is not None
+    assert (error.timing.status, error.timing.bytes_moved) == (200, 0)
+
+
+def bulk(operation: int = BULK_DELETE) -> Job:
+    return job(operation)._replace(others=(13, 14))
+
+
+NONE = b""
+BULK_ANSWERS = [
+    ok(b"tiny_run1_000012_0_000000\n", b"Content-Type: text/plain"), ok(NONE),
+    ok(b"tiny_run1_000013_0_000000\n", b"Content-Type: text/plain"), ok(NONE),
+    ok(NONE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("largest", "answers"), [
+    (100, [deleted(3, [])]),
+    (101, [*BULK_ANSWERS, deleted(2, []), deleted(3, [])]),
+])  # fmt: skip
+def test_a_bulk_delete_looks_for_segments_where_there_may_be_some(
+    largest: int, answers: list[bytes]
+) -> None:
+    sizes = (SizeClass("tiny", 1, largest, ((int(READ), 1.0),), 10),)
+    heard: list[bytes] = []
+
+    def script(peer: Peer) -> None:
+        for answer in answers:
+            heard.append(whole_request(peer))
+            peer.say(answer)
+
+    with ScriptedServer(script) as server:
+        store = store_at(f"http://127.0.0.1:{server.port}/v1/a", sizes=sizes)
+        timing = store.actions[BULK_DELETE](bulk(), 0)
+        store.close()
+    assert (timing.items, timing.statuses, timing.reconnects) == (3, (), 0)
+    bodies = [data.partition(b"\r\n\r\n")[2].split() for data in heard if data[:4] == b"POST"]
+    objects = [f"ssbench_000000/tiny_run1_0000{number}".encode() for number in (12, 13, 14)]
+    assert bodies[-1] == objects
+    listed = [f"ssbench_000000/tiny_run1_0000{number}_0_000000".encode() for number in (12, 13)]
+    assert bodies[:-1] == ([listed] if largest > 100 else [])
+
+
+def test_an_object_of_which_a_segment_is_left_is_of_unknown_state() -> None:
+    left = [["/ssbench_000000/tiny_run1_000013_0_000000", "503 Unavailable"]]
+    answers = [*BULK_ANSWERS, deleted(1, left, "400 Bad Request"), deleted(2, [])]
+    error = failed(BULK_DELETE, *answers, asked=bulk())
+    assert (error.kind, error.status) == (ErrorKind.STATUS, 503)
+    assert error.timing is not None
+    assert (error.timing.statuses, error.timing.items) == ((200, 0, 200), 2)
+    assert "ssbench_000000/tiny_run1_000013_0_000000: 503" in error.detail
+
+
+def test_a_bulk_delete_that_fails_after_its_first_request_is_partly_done() -> None:
+    error = failed(BULK_DELETE, *BULK_ANSWERS, deleted(2, []), status(500), asked=bulk())
+    assert (error.status, error.partly_done) == (500, True)
+    error = failed(BULK_DELETE, status(500), asked=bulk())
+    assert (error.status, error.partly_done) == (500, False)
+
+
+def page(*names: str) -> bytes:
+    return ok("".join(f"{name}\n" for name in names).encode(), b"Content-Type: text/plain")
+
+
+@pytest.mark.parametrize("pages", [
+    [page(*SEGMENTS[:2])] * 2,  # the store ignores the marker
+    [page(*SEGMENTS[2:4]), page(*SEGMENTS[:2])],
+    [page(SEGMENTS[1], SEGMENTS[0])],
+    [page(SEGMENTS[0], "", SEGMENTS[1])],
+])  # fmt: skip
+def test_a_listing_of_segments_that_might_never_end_is_refused(pages: list[bytes]) -> None:
+    error = failed(REMOVE, status(204), *pages)
+    assert (error.kind, error.partly_done) == (ErrorKind.PROTOCOL, True)
+    assert "a listing that is not in order" in error.detail
+
+
+def test_a_listing_has_no_more_segments_than_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssbench.storage.swift.large._LISTED_MAX", 5)
+    error = failed(REMOVE, status(204), page(*SEGMENTS[:3]), page(*SEGMENTS[3:6]))
+    assert (error.kind, error.partly_done) == (ErrorKind.PROTOCOL, True)
+    assert error.detail == "a listing of more than 5 segments"
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\x0b"])
+def test_a_name_with_a_line_separator_is_one_name(swift: FakeSwift, separator: str) -> None:
+    objects = swift.containers["ssbench_000000"].objects
+    theirs = f"tiny_run1_000012_{separator}{SEGMENTS[0]}"
+    objects[theirs] = objects[SEGMENTS[0]] = FakeObject(b"", {})
+    store = store_at(swift.url)
+    store.actions[REMOVE](job(REMOVE), 0)
+    store.close()
+    assert set(objects) == {theirs}
+    removed = [seen.path for seen in swift.seen if seen.method == "DELETE"]
+    assert len(removed) == 2

@@ -1,0 +1,682 @@
+"""Logins over real HTTP on loopback, against small fakes of each authentication service."""
+
+from __future__ import annotations
+
+import io
+import logging
+import socket
+import traceback
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from urllib3 import HTTPConnectionPool
+from urllib3.connection import HTTPConnection
+
+from ssbench.core.errors import AuthError, UsageError
+from ssbench.storage.base import Access
+from ssbench.storage.http import session as authhttp
+from ssbench.storage.http.session import BoundedAdapter, SameHostSession
+from ssbench.storage.swift import login as auth
+from ssbench.storage.swift.login import Authenticator
+from ssbench.storage.swift.options import LoginOptions
+from tests.corpus import recorded
+from tests.fakes.auth_v1 import AuthV1
+from tests.fakes.keystone_v2 import KeystoneV2
+from tests.fakes.keystone_v3 import KeystoneV3
+from tests.fakes.loopback_http import Answer, LoopbackServer, Request
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line
+from tests.servers.certificates import Certificates
+
+
+@pytest.fixture
+def v1() -> Iterator[AuthV1]:
+    with AuthV1() as fake:
+        yield fake
+
+
+@pytest.fixture
+def v2() -> Iterator[KeystoneV2]:
+    with KeystoneV2() as fake:
+        yield fake
+
+
+@pytest.fixture
+def v3() -> Iterator[KeystoneV3]:
+    with KeystoneV3() as fake:
+        yield fake
+
+
+class Scripted(LoopbackServer):
+    """Gives the same answer to all."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.scripted = answer
+
+    def answer(self, request: Request) -> Answer:
+        return self.scripted
+
+
+def old(fake: AuthV1, **more: Any) -> LoginOptions:
+    return LoginOptions(**{"auth": fake.auth_url, "user": fake.user, "key": fake.key, **more})
+
+
+def new2(fake: KeystoneV2, **more: Any) -> LoginOptions:
+    options = {
+        "os_auth_url": fake.url,
+        "os_username": fake.user,
+        "os_password": fake.key,
+        "os_tenant_name": fake.tenant,
+    }
+    return LoginOptions(**{**options, **more})
+
+
+def new3(fake: KeystoneV3, **more: Any) -> LoginOptions:
+    options = {
+        "os_auth_url": f"{fake.url}/v3",
+        "os_username": fake.user,
+        "os_password": fake.key,
+        "os_project_name": fake.project,
+    }
+    return LoginOptions(**{**options, **more})
+
+
+def reached(access: Access) -> tuple[str, str]:
+    """The token and the storage URL."""
+    return access.credentials.payload["token"], access.settings["urls"][0]
+
+
+def token_of(access: Access) -> str:
+    return reached(access)[0]
+
+
+def failure(credentials: LoginOptions) -> str:
+    """The one line of a failed login."""
+    with pytest.raises(AuthError) as caught:
+        Authenticator(credentials).log_in()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- version 1
+
+
+def test_v1(v1: AuthV1) -> None:
+    assert reached(Authenticator(old(v1)).log_in()) == ("token-1", v1.storage_url)
+
+
+def test_login_is_cached_until_renewal(v1: AuthV1) -> None:
+    authenticator = Authenticator(old(v1))
+    authenticator.log_in()
+    assert token_of(authenticator.log_in()) == "token-1"
+    assert authenticator.renew().payload["token"] == "token-2"
+    assert token_of(authenticator.log_in()) == "token-2"
+    assert v1.logins == 2
+
+
+def test_keys_beyond_latin_1_travel_as_utf_8() -> None:
+    with AuthV1(user="tést:tester", key="schlüssel-鍵") as fake:
+        assert token_of(Authenticator(old(fake)).log_in()) == "token-1"
+
+
+def test_a_given_storage_url_overrides_the_catalog(v1: AuthV1) -> None:
+    found = Authenticator(old(v1, os_storage_url="http://other/v1/A")).log_in()
+    assert reached(found) == ("token-1", "http://other/v1/A")
+
+
+def test_v1_wrong_key(v1: AuthV1) -> None:
+    text = failure(old(v1, key="wr0ng"))
+    assert text == (
+        f"{v1.auth_url}: user or key refused (401): is the user ACCOUNT:USER, and the key right?"
+        " For Keystone give --auth-version 3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (Answer(200, {}, b"<html>"), "not one of an authentication service"),
+        (Answer(200, {"X-Storage-Url": "http://h/v1/a"}), "not one of an authentication service"),
+        (Answer(200, {"X-Storage-Url": "no url", "X-Auth-Token": "t"}), "storage URL 'no url'"),
+        (Answer(200, {"X-Storage-Url": "http://h/v1/a", "X-Auth-Token": ""}), "token is empty"),
+    ],
+)
+def test_malformed_v1_answers(answer: Answer, says: str) -> None:
+    with Scripted(answer) as fake:
+        text = failure(LoginOptions(auth=f"{fake.url}/auth", user="u", key="k3y"))
+    assert says in text
+
+
+# --- where the key goes
+
+
+def test_a_redirect_on_the_same_host_is_followed(v1: AuthV1) -> None:
+    plain = v1.answer
+
+    def answer(request: Request) -> Answer:
+        if request.path == "/auth":
+            return Answer(302, {"Location": "/auth/v1.0"})
+        return plain(request)
+
+    v1.answer = answer  # type: ignore[method-assign]
+    assert token_of(Authenticator(old(v1, auth=f"{v1.url}/auth")).log_in()) == "token-1"
+
+
+def test_circular_redirects_are_an_error() -> None:
+    with Scripted(Answer(302, {"Location": "/again"})) as fake:
+        text = failure(LoginOptions(auth=f"{fake.url}/auth", user="u", key="k"))
+        assert "too many redirects" in text
+        assert len(fake.seen) < 10
+
+
+def test_proxies_of_the_environment_are_ignored(
+    v1: AuthV1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert token_of(Authenticator(old(v1)).log_in()) == "token-1"
+
+
+# --- no answer
+
+
+def test_connection_refused() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound but not listening: refuses
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/auth"
+        assert failure(LoginOptions(auth=url, user="u", key="k")) == (
+            f"{url}: connection refused: nothing listens there: is the port right, and does the"
+            " service run?"
+        )
+
+
+def test_no_answer_in_time() -> None:
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        url = f"http://127.0.0.1:{mute.getsockname()[1]}/auth"
+        text = failure(LoginOptions(auth=url, user="u", key="k", network_timeout_s=0.05))
+    assert text.startswith(f"{url}: no response within --network-timeout: is the service")
+
+
+def test_no_such_host() -> None:
+    text = failure(LoginOptions(auth="http://nobody.invalid/auth", user="u", key="k"))
+    assert text.startswith("http://nobody.invalid/auth: ")
+    assert "http://nobody.invalid/auth: the connection broke" not in text
+
+
+# --- version 2
+
+
+def test_v2(v2: KeystoneV2) -> None:
+    found = Authenticator(new2(v2)).log_in()
+    assert reached(found) == ("v2-token-1", "http://north.test/v1/KEY_bench")
+
+
+@pytest.mark.parametrize("interface", ["internal", "internalURL"])
+def test_v2_region_and_endpoint_type(v2: KeystoneV2, interface: str) -> None:
+    found = Authenticator(new2(v2, os_region_name="south", os_endpoint_type=interface)).log_in()
+    assert reached(found)[1] == "http://south.internal/v1/KEY_bench"
+
+
+def test_v2_token_is_exchanged(v2: KeystoneV2) -> None:
+    credentials = new2(v2, os_password="", os_username="", os_auth_token="given-token")
+    assert token_of(Authenticator(credentials).log_in()) == "v2-token-1"
+    assert "token refused" in failure(new2(v2, os_password="", os_auth_token="other"))
+
+
+OVERLOADED = "returned 500: the service has failed, or is overloaded: see its logs"
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "says"),
+    [
+        ("1", 401, "is the user ACCOUNT:USER, and the key right? For Keystone give --auth-v"),
+        ("1", 404, "no such page: is the URL right (tempauth has /auth/v1.0)? For Keystone give"),
+        ("1", 412, "no such page: is the URL right (tempauth has /auth/v1.0)? (412)"),
+        ("1", 400, "returned 400"),
+        ("1", 405, "returned 405"),
+        ("1", 499, "returned 499"),
+        ("1", 500, OVERLOADED),
+        ("2", 400, "Keystone finds the request malformed: check user and tenant (400)"),
+        ("2", 403, "(403): check user, password and tenant, and whether this Keystone speaks v3"),
+        ("2", 404, "no such page: does this Keystone speak v3? Try --auth-version 3 (404)"),
+        ("2", 405, "this is not Keystone: for tempauth or swauth give --auth-version 1 (405)"),
+        ("2", 412, "returned 412"),
+        ("2", 500, OVERLOADED),
+        ("3", 400, "the request malformed: check user, project and domains (400)"),
+        ("3", 401, "(401): check user and password, and the domains of user and project"),
+        ("3", 404, "no such page: is this Keystone's URL, and does it speak v3? (404)"),
+        ("3", 405, "this is not Keystone: for tempauth or swauth give --auth-version 1 (405)"),
+        ("3", 500, OVERLOADED),
+    ],
+)
+def test_a_status_is_explained_by_what_it_most_likely_means(
+    version: str, status: int, says: str
+) -> None:
+    with Scripted(Answer(status)) as fake:
+        text = failure(LoginOptions(auth=fake.url, user="a:u", key="k", auth_version=version))
+    assert says in text
+    if says.startswith("returned"):
+        assert text.endswith(says)
+
+
+def test_no_endpoint_in_the_region(v2: KeystoneV2) -> None:
+    text = failure(new2(v2, os_region_name="west"))
+    assert "no public endpoint for object-store in region west" in text
+    assert "the catalog has internal in north, internal in south, public in north" in text
+
+
+def test_no_object_store_in_the_catalog(v2: KeystoneV2) -> None:
+    v2.catalog = v2.catalog[1:]
+    text = failure(new2(v2))
+    assert text.endswith("no public endpoint for object-store; the catalog has only identity")
+
+
+# --- version 3
+
+
+def test_v3(v3: KeystoneV3) -> None:
+    found = Authenticator(new3(v3)).log_in()
+    assert reached(found) == ("v3-token-1", "http://north.public.test/v1/KEY_bench")
+    assert found.settings["region"] == "north"
+    scope = v3.seen[0].json()["auth"]["scope"]
+    assert scope == {"project": {"name": "bench", "domain": {"id": "default"}}}
+
+
+def test_v3_domains_by_name(v3: KeystoneV3) -> None:
+    v3.user_domain = {"id": "corp"}
+    assert "user or key refused" in failure(new3(v3))
+    found = Authenticator(new3(v3, os_user_domain_id="corp")).log_in()
+    assert token_of(found) == "v3-token-1"
+
+
+def test_v3_application_credential(v3: KeystoneV3) -> None:
+    options = {
+        "os_auth_url": f"{v3.url}/v3",
+        "os_auth_type": "v3applicationcredential",
+        "os_application_credential_id": "app-id",
+    }
+    right = LoginOptions(**options, os_application_credential_secret="app-secret")
+    assert token_of(Authenticator(right).log_in()) == "v3-token-1"
+    wrong = LoginOptions(**options, os_application_credential_secret="wr0ng")
+    assert failure(wrong) == f"{v3.url}/v3: application credential refused (401)"
+
+
+def test_v3_token_is_exchanged(v3: KeystoneV3) -> None:
+    credentials = new3(v3, os_username="", os_password="", os_auth_token="given-token")
+    assert token_of(Authenticator(credentials).log_in()) == "v3-token-1"
+
+
+def test_v3_a_token_that_has_run_out_is_renewed(v3: KeystoneV3) -> None:
+    v3.expires = "2020-01-01T00:00:02.000000Z"
+    authenticator = Authenticator(new3(v3))
+    found = authenticator.log_in()
+    assert (token_of(found), found.credentials.expires_at) == ("v3-token-1", 1_577_836_802)
+    assert authenticator.renew().payload["token"] == "v3-token-2"
+    assert v3.logins == 2
+
+
+def test_v3_without_a_catalog(v3: KeystoneV3) -> None:
+    v3.catalog = []
+    assert "the catalog is empty: has the user a role in the project?" in failure(new3(v3))
+    found = Authenticator(new3(v3, os_storage_url="http://s/v1/A")).log_in()
+    assert reached(found)[1] == "http://s/v1/A"
+
+
+def test_texts_of_the_catalog_are_escaped(v3: KeystoneV3) -> None:
+    v3.catalog = [{"type": "evil\x1b[2J\n", "name": "x", "id": "1", "endpoints": []}]
+    assert "\x1b" not in failure(new3(v3))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(201, {}, b"not json"),
+        Answer(201, {"X-Subject-Token": "t"}, b"[]"),
+        Answer(201, {"X-Subject-Token": "t"}, b'{"token": 7}'),
+        Answer(201, {"X-Subject-Token": "t"}, b'{"token": {"catalog": 7}}'),
+        Answer(201, {}, b'{"token": {"catalog": []}}'),
+        Answer(300, {}, b'{"versions": []}'),
+        Answer(201, {"X-Subject-Token": "t"}, b"[" * 1_000_000),
+        Answer(201, {"X-Subject-Token": "t"}, b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
+        Answer(401, {}, b"[" * 1_000_000),
+        Answer(201, {"X-Subject-Token": "t"}, b'{"token": [' + b"{}," * 2_000_000 + b"{}]}"),
+    ],
+)
+def test_malformed_v3_answers(answer: Answer) -> None:
+    with Scripted(answer) as fake, KeystoneV3() as v3:
+        tracemalloc.start()
+        try:
+            failure(new3(v3, os_auth_url=f"{fake.url}/v3"))
+            assert tracemalloc.get_traced_memory()[1] < 100e6
+        finally:
+            tracemalloc.stop()
+
+
+SECRET = "Xq7-key-of-nobody"
+
+
+@pytest.mark.parametrize(
+    "catalog",
+    [
+        [{"type": f"a {SECRET}", "name": "x", "id": "1", "endpoints": []}],
+        [{"type": "object-store", "name": "x", "id": "1", "endpoints": [
+            {"id": "1", "interface": "public", "region": "r", "url": f"http://h/v1/{SECRET}"},
+        ]}],
+        [{"type": "object-store", "name": "x", "id": "1", "endpoints": [
+            {"id": "1", "interface": "public", "region": SECRET, "url": "http://h/v1/a"},
+        ]}],
+    ],
+)  # fmt: skip
+def test_a_catalog_that_repeats_the_password_does_not_show_it(catalog: Any) -> None:
+    with KeystoneV3(key=SECRET) as v3:
+        v3.catalog = catalog
+        said = failure(new3(v3))
+    assert SECRET[:8] not in said
+    assert "***" in said or "repeats the key" in said
+
+
+def test_v2_token_that_would_break_a_header() -> None:
+    body = (
+        b'{"access": {"token": {"id": "a\\r\\nX-Evil: 1", "expires": "2999-01-01T00:00:00Z"},'
+        b' "user": {}, "serviceCatalog": []}}'
+    )
+    with Scripted(Answer(200, {}, body)) as fake, KeystoneV2() as v2:
+        assert "characters that no token has" in failure(new2(v2, os_auth_url=fake.url))
+
+
+# --- no authentication at all
+
+
+class Store(LoopbackServer):
+    """Takes one token, and answers all else with 401."""
+
+    def __init__(self, token: str, status: int = 204) -> None:
+        super().__init__()
+        self.token, self.status = token, status
+
+    def answer(self, request: Request) -> Answer:
+        return Answer(self.status if request.headers.get("X-Auth-Token") == self.token else 401)
+
+
+@pytest.mark.parametrize("status", [204, 403, 404, 500])
+def test_a_given_token_is_tried_once_and_rejected_by_401_only(status: int) -> None:
+    with Store("t0ken", status) as store:
+        url = f"{store.url}/v1/AUTH_a"
+        authenticator = Authenticator(LoginOptions(os_auth_token="t0ken", os_storage_url=url))
+        for _ in range(2):
+            assert reached(authenticator.log_in()) == ("t0ken", url)
+        assert [(r.method, r.path) for r in store.seen] == [("HEAD", "/v1/AUTH_a")]
+
+
+def test_a_rejected_given_token_is_not_replaced_by_a_login(v1: AuthV1) -> None:
+    with Store("another") as store:
+        url = f"{store.url}/v1/AUTH_a"
+        for more in ({}, {"auth": v1.auth_url, "user": v1.user, "key": v1.key}):
+            text = failure(LoginOptions(os_auth_token="t0ken", os_storage_url=url, **more))
+            assert text.startswith(f"{url}: the store refuses the token that was given (-T or OS_")
+            assert "t0ken" not in text
+    assert v1.logins == 0
+
+
+def test_a_token_that_expires_later_is_renewed(v1: AuthV1) -> None:
+    with Store("t0ken") as store:
+        url = f"{store.url}/v1/AUTH_a"
+        authenticator = Authenticator(old(v1, os_auth_token="t0ken", os_storage_url=url))
+        assert token_of(authenticator.log_in()) == "t0ken"
+        store.token = "token-1"
+        assert authenticator.renew().payload == {"token": "token-1"}
+
+
+def test_a_token_without_a_storage_url_is_reported(v1: AuthV1) -> None:
+    authenticator = Authenticator(old(v1, os_auth_token="t0ken"))
+    assert token_of(authenticator.log_in()) == "token-1"
+    (note,) = authenticator.notes
+    assert "(-T or OS_AUTH_TOKEN) is not used" in note
+
+
+def test_token_and_storage_url_are_used_unchanged() -> None:
+    authenticator = Authenticator(
+        LoginOptions(os_auth_token="t0ken", os_storage_url="http://h/v1/AUTH_a")
+    )
+    assert reached(authenticator.log_in()) == ("t0ken", "http://h/v1/AUTH_a")
+    with pytest.raises(AuthError, match="give a user and a key, or a new token"):
+        authenticator.renew()
+
+
+# --- files and notes
+
+
+def test_insecure_is_noted_once(v1: AuthV1) -> None:
+    authenticator = Authenticator(old(v1, insecure=True))
+    authenticator.log_in()
+    authenticator.renew()
+    (note,) = authenticator.notes
+    assert note.startswith("--insecure: certificates are not verified")
+    assert Authenticator(old(v1)).notes == []
+
+
+def test_cacert_is_read_for_the_workers(v1: AuthV1, certificates: Certificates) -> None:
+    found = Authenticator(old(v1, os_cacert=str(certificates.authority))).log_in()
+    assert found.settings["cacert_pem"] == certificates.authority.read_text()
+
+
+@pytest.mark.parametrize("option", ["os_cacert", "os_cert", "os_key"])
+def test_missing_certificate_files(v1: AuthV1, tmp_path: Path, option: str) -> None:
+    path = tmp_path / "none.pem"
+    with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} {path}: No such file"):
+        Authenticator(old(v1, **{option: str(path)}))
+    assert v1.seen == []
+
+
+# --- TLS
+
+
+@pytest.fixture
+def tls_v1(certificates: Certificates) -> Iterator[AuthV1]:
+    with AuthV1(tls=certificates.server_context()) as fake:
+        yield fake
+
+
+IN_CLEAR = "http://store.test/v1/AUTH_test"
+
+
+def test_an_http_storage_url_from_an_https_login_is_rejected(
+    tls_v1: AuthV1, certificates: Certificates
+) -> None:
+    tls_v1.storage_url = IN_CLEAR
+    text = failure(old(tls_v1, os_cacert=str(certificates.authority)))
+    assert text == (
+        f"{tls_v1.auth_url}: gives a storage URL without TLS ({IN_CLEAR}), to which the token would"
+        " be sent in clear: give the right storage URL with -S, or accept it with --insecure"
+    )
+
+
+def test_an_http_storage_url_is_rejected_at_a_renewal(
+    tls_v1: AuthV1, certificates: Certificates
+) -> None:
+    authenticator = Authenticator(old(tls_v1, os_cacert=str(certificates.authority)))
+    authenticator.log_in()
+    tls_v1.storage_url = IN_CLEAR
+    with pytest.raises(AuthError, match="without TLS"):
+        authenticator.renew()
+
+
+def test_an_http_storage_url_given_by_the_user_is_accepted(
+    tls_v1: AuthV1, certificates: Certificates
+) -> None:
+    tls_v1.storage_url = "http://elsewhere.test/v1/AUTH_test"
+    trusting = old(tls_v1, os_cacert=str(certificates.authority), os_storage_url=IN_CLEAR)
+    assert reached(Authenticator(trusting).log_in()) == ("token-1", IN_CLEAR)
+    careless = old(tls_v1, insecure=True)
+    assert Authenticator(careless).log_in().settings["urls"][0] == tls_v1.storage_url
+
+
+def test_tls_with_a_client_certificate(certificates: Certificates) -> None:
+    trusting = {"os_cacert": str(certificates.authority)}
+    mine = {"os_cert": str(certificates.certificate), "os_key": str(certificates.key)}
+    with AuthV1(tls=certificates.server_context(asks_client=True)) as fake:
+        assert token_of(Authenticator(old(fake, **trusting, **mine)).log_in()) == "token-1"
+        failure(old(fake, **trusting))
+
+
+def test_an_untrusted_certificate_is_rejected_before_the_key_is_sent(tls_v1: AuthV1) -> None:
+    text = failure(old(tls_v1))
+    assert "its certificate is not trusted" in text
+    assert "give its CA with --os-cacert" in text
+    assert tls_v1.seen == []
+
+
+def test_insecure_accepts_any_certificate_silently(tls_v1: AuthV1) -> None:
+    assert token_of(Authenticator(old(tls_v1, insecure=True)).log_in()) == "token-1"
+
+
+def test_https_to_an_http_server(v1: AuthV1) -> None:
+    assert "TLS failed" in failure(old(v1, auth=v1.auth_url.replace("http:", "https:")))
+
+
+# --- secrets
+
+
+def test_no_secret_is_in_reprs_errors_logs_or_tracebacks(
+    v1: AuthV1, v2: KeystoneV2, v3: KeystoneV3, caplog: pytest.LogCaptureFixture
+) -> None:
+    secrets = ("S3CRET", "token-1", "v2-token", "v3-token", v1.key, v2.key, v3.key)
+    caplog.set_level(logging.DEBUG)
+    texts = []
+    for credentials in (old(v1), new2(v2), new3(v3)):
+        authenticator = Authenticator(credentials)
+        found = authenticator.log_in()
+        texts += [repr(authenticator), str(authenticator), repr(found), repr(credentials)]
+    for credentials in (
+        old(v1, key="S3CRET"),
+        old(v1, key="S3CRET", auth="http://127.0.0.1:1/"),
+        new2(v2, os_password="S3CRET"),
+        new3(v3, os_password="S3CRET"),
+        new3(v3, os_password="", os_auth_token="S3CRET"),
+        new3(v3, os_password="", os_auth_token="S3CRET\n\r"),
+    ):
+        try:
+            Authenticator(credentials).log_in()
+        except AuthError as e:
+            texts += [repr(e), str(e), "".join(traceback.format_exception(e))]
+    texts.append(caplog.text)
+    for text in texts:
+        assert not any(secret in text for secret in secrets), text
+
+
+# Whatever a server answers ---------------------------------------------------------------------
+
+
+class _Said(io.BytesIO):
+    """The sockets of a server that has said all it will, to whatever it is asked."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self._data = data
+
+    def makefile(self, *args: object, **options: object) -> io.BytesIO:
+        return io.BytesIO(self._data)
+
+    def sendall(self, data: bytes) -> None:
+        pass
+
+    def settimeout(self, seconds: float) -> None:
+        pass
+
+
+class _Adapter(BoundedAdapter):
+    def __init__(self, data: bytes) -> None:
+        super().__init__(20.0)
+        self._data = data
+
+    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> HTTPConnectionPool:
+        data = self._data
+
+        class Connection(HTTPConnection):
+            def connect(self) -> None:
+                self.sock = _Said(data)
+
+        pool = HTTPConnectionPool("h", 5000)
+        pool.ConnectionCls = Connection
+        return pool
+
+
+class _NoTimer:
+    """What is in memory is complete in time, and a thread for each of 1,500 requests is not."""
+
+    def __init__(self, *_: object) -> None:
+        self.daemon = False
+
+    def start(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+LOGINS = [
+    LoginOptions(auth="http://h:5000/auth/v1.0", user="a:u", key="s3cret-k3y"),
+    LoginOptions(
+        os_auth_url="http://h:5000/v2.0", os_username="u", os_password="s3cret-k3y",
+        os_tenant_name="t", auth_version="2.0",
+    ),
+    LoginOptions(
+        os_auth_url="http://h:5000/v3", os_username="u", os_password="s3cret-k3y",
+        os_project_name="p", auth_version="3",
+    ),
+]  # fmt: skip
+
+
+def logged_in_or_refused(data: bytes) -> None:
+    """Invariant: a token and URL that fit a request, or AuthError of one line without a secret."""
+    for credentials in LOGINS:
+
+        def session(*given: Any, plain: type[SameHostSession] = SameHostSession) -> SameHostSession:
+            made = plain(*given)
+            made.mount("http://", _Adapter(data))
+            return made
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(auth, "SameHostSession", session)
+            patch.setattr(authhttp.threading, "Timer", _NoTimer)
+            try:
+                found = Authenticator(credentials).log_in()
+            except AuthError as error:
+                must_be_line(error)
+                assert "s3cret" not in str(error)  # noqa: PT017 - one of two fine outcomes
+                continue
+        assert token_of(found).isascii()
+        assert token_of(found).isprintable()
+        assert reached(found)[1].lower().startswith(("http://", "https://"))
+        must_be_line(reached(found)[1])
+
+
+def test_headers_that_urllib3_cannot_read_are_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    logged_in_or_refused(
+        b"HTTP/1.1 200 OK\r\nno header\r\nX-Auth-Token: AUTH_tk5ecret\r\n"
+        b"X-Storage-Url: http://h/v1/a\r\nContent-Length: 0\r\n\r\n"
+    )
+    assert caplog.text == ""
+
+
+LOGIN_WORDS = [
+    b"\r\n", b"\r\n\r\n", b"\n", b"\r\nLocation: http://h:5000/x", b"\r\nLocation: http://evil/",
+    b"HTTP/1.1 301 X\r\nLocation: /x\r\n", b"HTTP/1.1 300 X", b"\r\nContent-Length: 0", b"null",
+    b"[]", b"{}", b'"\x1b[2J"', b'"\\u001b[2J"', b'"\\ud800"', b"\xc2\x9b",
+    b"\r\nX-Auth-Token:",
+    b'"catalog"', b"http://[", b"ftp://x/", b"http://u:p@h/", b"\r\nContent-Encoding: gzip",
+    b"\r\nTransfer-Encoding: chunked",
+]  # fmt: skip
+
+
+@fuzzed(recorded("login"), LOGIN_WORDS)
+def test_mutated_answers_to_a_login(data: bytes) -> None:
+    """Invariant: that of ``logged_in_or_refused``."""
+    logged_in_or_refused(data)

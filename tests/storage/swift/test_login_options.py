@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.commands import master_parser
+from ssbench.cli.store_options import given_on_command_line, store_options
+from ssbench.storage.swift.options import (
+    OPTIONS,
+    LoginOptions,
+    choose_version,
+    login_options,
+    plan_login,
+)
+
+PARSER = master_parser(["cleanup-containers"])
+ROWS = [
+    option
+    for option in OPTIONS
+    if option.type is not bool and not option.repeat and option.name != "os_cloud"
+]
+
+
+def credentials_from(ns: argparse.Namespace, environ: dict[str, str]) -> LoginOptions:
+    return login_options(store_options(ns, environ))
+
+
+def parsed(*argv: str) -> argparse.Namespace:
+    return PARSER.parse_args(["cleanup-containers", *argv])
+
+
+def value_of(field: str) -> str:
+    return "3" if field == "auth_version" else f"value-of-{field}"
+
+
+@pytest.mark.parametrize("option", ROWS, ids=lambda option: option.name)
+def test_flags_override_variables(option) -> None:  # type: ignore[no-untyped-def]
+    value = value_of(option.name)
+    for flag in option.flags:
+        assert getattr(credentials_from(parsed(flag, value), {}), option.name) == value
+    for variable in option.variables:
+        assert getattr(credentials_from(parsed(), {variable: value}), option.name) == value
+    both = credentials_from(parsed(option.flags[0], value), dict.fromkeys(option.variables, "2"))
+    assert getattr(both, option.name) == value
+
+
+@pytest.mark.parametrize(
+    "option", [row for row in ROWS if row.name.startswith("os_")], ids=lambda option: option.name
+)
+def test_each_os_option_has_a_hidden_spelling_with_underscores(option) -> None:  # type: ignore[no-untyped-def]
+    ns = parsed(f"--{option.name}", "x")
+    assert getattr(credentials_from(ns, {}), option.name) == "x"
+
+
+def test_hidden_spellings_are_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("--help-all")
+    text = capsys.readouterr().out
+    assert "--os-username" in text
+    assert "--os_" not in text
+
+
+def test_every_field_of_credentials_can_be_set() -> None:
+    others = {"insecure", "storage_urls", "connect_timeout_s", "network_timeout_s"}
+    others |= {"os_service_name", "notes"}  # of clouds.yaml
+    assert {row.name for row in ROWS} | others == {*LoginOptions.__struct_fields__}
+
+
+def test_nothing_given() -> None:
+    assert credentials_from(parsed(), {}) == LoginOptions()
+    assert credentials_from(parsed(), {"OS_USERNAME": "", "ST_KEY": ""}) == LoginOptions()
+
+
+def test_auth_version_has_three_variables_in_this_order() -> None:
+    environ = {"ST_AUTH_VERSION": "1", "OS_AUTH_VERSION": "2", "OS_IDENTITY_API_VERSION": "3"}
+    seen = []
+    for name in list(environ):
+        seen.append(credentials_from(parsed(), environ).auth_version)
+        del environ[name]
+    assert seen == ["1.0", "2.0", "3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "insecure"),
+    [("true", True), ("1", True), ("Yes", True), ("on", True), ("t", True), ("y", True),
+     ("0", False), ("false", False), ("no", False), ("", False)],
+)  # fmt: skip
+def test_insecure_in_the_environment(text: str, insecure: bool) -> None:
+    assert credentials_from(parsed(), {"SWIFTCLIENT_INSECURE": text}).insecure is insecure
+    assert credentials_from(parsed("--insecure"), {"SWIFTCLIENT_INSECURE": text}).insecure
+
+
+def test_timeouts_apply_to_the_login() -> None:
+    c = credentials_from(parsed("--connect-timeout", "1.5", "--network-timeout", "3"), {})
+    assert (c.connect_timeout_s, c.network_timeout_s) == (1.5, 3.0)
+
+
+OLD = {"ST_AUTH": "http://old/auth/v1.0", "ST_USER": "a:u", "ST_KEY": "k"}
+NEW = {"OS_AUTH_URL": "http://ks/v3", "OS_USERNAME": "u", "OS_PASSWORD": "p",
+       "OS_PROJECT_NAME": "p", "OS_USER_DOMAIN_NAME": "d"}  # fmt: skip
+TOKEN = {"OS_AUTH_TOKEN": "t", "OS_STORAGE_URL": "http://h/v1/A"}
+
+
+def test_login_options_override_a_login_in_the_environment() -> None:
+    typed = ["--os-auth-url", "http://ks", "--os-username", "me", "--os-password", "pw"]
+    c = credentials_from(parsed(*typed), OLD)
+    assert (c.auth, c.user, c.key) == ("", "", "")
+    assert choose_version(c) == "2.0"
+
+
+def test_login_options_override_a_token_in_the_environment() -> None:
+    c = credentials_from(parsed("-A", "http://h", "-U", "u", "-K", "k"), TOKEN)
+    assert c.os_auth_token == ""
+    assert c.os_storage_url == "http://h/v1/A"
+    typed = credentials_from(parsed("-U", "u", "-T", "typed"), TOKEN)
+    assert typed.os_auth_token == "typed"
+
+
+@pytest.mark.parametrize("environ", [OLD, NEW, OLD | NEW], ids=["old", "new", "both"])
+def test_a_token_option_overrides_a_login_in_the_environment(environ: dict[str, str]) -> None:
+    typed = ["-T", "typed", "-S", "http://h/v1/A"]
+    assert plan_login(credentials_from(parsed(*typed), environ)) is None
+
+
+def test_a_token_option_is_exchanged_despite_a_password_in_the_environment() -> None:
+    login = plan_login(credentials_from(parsed("-T", "typed"), NEW))
+    assert login is not None
+    assert (login.method, login.arguments["token"]) == ("v3token", "typed")
+
+
+def test_a_token_option_is_renewed_by_login_options() -> None:
+    typed = ["-T", "typed", "-S", "http://h/v1/A", "-K", "k"]
+    login = plan_login(credentials_from(parsed(*typed), OLD))
+    assert login is not None
+    assert login.method == "v1password"
+
+
+def test_short_options_override_an_auth_type_in_the_environment() -> None:
+    environ = {**NEW, "OS_AUTH_TYPE": "v3applicationcredential"}
+    c = credentials_from(parsed("-A", "http://h", "-U", "u", "-K", "k"), environ)
+    assert choose_version(c) == "1.0"
+
+
+def test_short_options_and_variables_of_one_login_combine() -> None:
+    login = plan_login(credentials_from(parsed("-K", "typed"), OLD))
+    assert login is not None
+    assert (login.method, login.arguments["password"]) == ("v1password", "typed")
+    login = plan_login(credentials_from(parsed("--os-project-name", "q", "-V", "3"), NEW))
+    assert login is not None
+    assert login.arguments["project_name"] == "q"
+
+
+def test_storage_url_options_override_the_environment() -> None:
+    c = credentials_from(parsed("-S", "http://one/v1/A", "-S", "http://two/v1/A"), TOKEN)
+    assert c.os_storage_url == "http://one/v1/A"
+    assert c.os_auth_token == "t"
+
+
+def test_options_that_count_as_given() -> None:
+    assert not given_on_command_line(parsed("--os-cacert", "f", "--insecure"))
+    for argv in (["-A", "x"], ["-T", "x"], ["-S", "http://h/v1/A"], ["--os-username", "x"]):
+        assert given_on_command_line(parsed(*argv))
+
+
+def test_the_documentation_has_every_option_and_variable() -> None:
+    text = (Path(__file__).parents[3] / "docs/reference/authentication.rst").read_text()
+    for row in ROWS:
+        assert any(f"``{flag}``" in text for flag in row.flags), row.flags
+        for variable in row.variables:
+            assert f"``{variable}``" in text

@@ -1,0 +1,363 @@
+"""Listings and deletes of the WebDAV driver, on a tree of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind
+from ssbench.core.naming import pack_names
+from ssbench.core.operations import HEAD
+from ssbench.storage.base import ContainerInfo, ObjectEntry
+from ssbench.storage.webdav import admin as webdavadmin
+from ssbench.storage.webdav.admin import WebdavAdmin
+from tests.storage.webdav.test_driver import answered, driver_on, job
+
+
+class Tree:
+    """A WebDAV server on a set of paths; those of folders end with a slash.
+
+    :param lists_dots: whether listings have names that begin with a dot.
+    :param quota: what collections report as available; "": nothing.
+    """
+
+    def __init__(self, *paths: str, lists_dots: bool = True, quota: str = "") -> None:
+        self.lists_dots = lists_dots
+        self.quota = f"<D:quota-available-bytes xmlns:D='DAV:'>{quota}</D:quota-available-bytes>"
+        self.failures = 0  #: how many of the next PUTs fail
+        self.paths = {"/dav/"}
+        for path in paths:
+            parts = path.split("/")
+            self.paths |= {f"/dav/{'/'.join(parts[:depth])}/" for depth in range(1, len(parts))}
+            self.paths.add(f"/dav/{path}")
+
+    def __call__(self, line: str, headers: dict[str, str]) -> bytes:
+        method, target = line.split()
+        path = unquote(target)
+        if method == "PUT" and self.failures:
+            self.failures -= 1
+            return answered(503)
+        if method in ("PUT", "MKCOL"):
+            is_new = path not in self.paths
+            self.paths.add(path)
+            return answered(201 if is_new or method == "PUT" else 405)
+        if path not in self.paths:
+            return answered(404)
+        if method == "DELETE":
+            self.paths = {each for each in self.paths if not each.startswith(path)}
+            return answered(204)
+        if method != "PROPFIND":
+            return answered(200)
+        inside = (each for each in self.paths if each.startswith(path))
+        found = [each for each in inside if not each[len(path) :].rstrip("/").count("/")]
+        if not self.lists_dots:
+            found = [each for each in found if not each[len(path) :].startswith(".")]
+        responses = "".join(
+            f"<response><href>{quote(each)}</href><propstat><prop><resourcetype>"
+            f"{'<collection/>' * each.endswith('/')}</resourcetype>"
+            f"<getcontentlength>7</getcontentlength>{self.quota}</prop>"
+            "<status>HTTP/1.1 200 OK</status></propstat></response>"
+            for each in found
+        )
+        return answered(207, body=f'<multistatus xmlns="DAV:">{responses}</multistatus>'.encode())
+
+
+def answering(
+    tree: Tree, begin: str = "", status: int = 0
+) -> AbstractContextManager[tuple[Any, list[tuple[str, dict[str, str]]]]]:
+    """An admin of the tree, whose server answers request lines that begin so with a status."""
+
+    def answer(line: str, headers: dict[str, str]) -> bytes:
+        return answered(status) if status and line.startswith(begin) else tree(line, headers)
+
+    return driver_on(answer, kind=WebdavAdmin, network_timeout_s=20.0)
+
+
+@contextmanager
+def admin_of(tree: Tree) -> Iterator[Any]:
+    with answering(tree) as (admin, _):
+        yield admin
+
+
+@pytest.mark.parametrize(("quota", "free"), [("4096", 4096), (" 7\n", 7), ("", None), ("-3", None)])
+def test_the_collection_reports_what_is_available(quota: str, free: int | None) -> None:
+    with admin_of(Tree(quota=quota)) as admin:
+        assert admin.state().free_bytes == free
+
+
+def pages(admin: Any, container: str, limit: int) -> list[list[str]]:
+    found: list[list[str]] = []
+    marker = ""
+    while page := admin.list_objects(container, marker, limit):
+        marker = page[-1].name
+        found.append([entry.name for entry in page])
+    return found
+
+
+def flat(parts: Iterable[list[str]]) -> list[str]:
+    return [name for part in parts for name in part]
+
+
+def test_a_folder_is_listed_once_for_all_of_its_pages() -> None:
+    tree = Tree(*(f"{container}/{n}" for container in ("c", "d") for n in range(9)))
+
+    def asked(limit: int) -> int:
+        """How often, for the pages of two containers in turn."""
+        with answering(tree) as (admin, heard):
+            marker = ""
+            while marker < "8":
+                first, second = (admin.list_objects(name, marker, limit) for name in "cd")
+                assert first == second
+                marker = first[-1].name
+            return len(heard)
+
+    assert [asked(limit) for limit in (1, 2, 9, 100)] == [2, 2, 2, 2]
+
+
+def test_folders_without_end_and_without_objects_end() -> None:
+    def folders(line: str, headers: dict[str, str]) -> bytes:
+        folder = line.split()[1]
+        inside = "".join(
+            f"<response><href>{folder}{name}</href><propstat><prop><resourcetype><collection/>"
+            "</resourcetype></prop><status>HTTP/1.1 200 OK</status></propstat></response>"
+            for name in (("", "a/", "b/") if folder.count("/") < 20 else ("",))
+        )
+        return answered(207, body=f'<multistatus xmlns="DAV:">{inside}</multistatus>'.encode())
+
+    with (
+        driver_on(folders, kind=WebdavAdmin, network_timeout_s=20.0, listed_max=200) as (admin, _),
+        pytest.raises(StorageError, match=r"^folders of c: .* no end after 201 .* --max-listed"),
+    ):
+        admin.list_objects("c", "", 10)
+
+
+def test_unfinished_listings_of_few_containers_are_kept() -> None:
+    names = [f"c{number:02d}" for number in range(17)]
+    tree = Tree(*(f"{name}/{n}" for name in names for n in range(3)))
+    with answering(tree) as (admin, heard):
+        for name in names:
+            admin.list_objects(name, "", 1)
+        assert len(heard) == 17
+        for name in reversed(names):
+            assert admin.list_objects(name, "0", 1) == [ObjectEntry("1", 7)]
+        assert len(heard) == 18  # the first one was given up
+
+
+SEGMENTS = st.sampled_from(["a", "b", "a-b", "a.b", "aa", "é", "0"])
+NAMES = st.sets(st.lists(SEGMENTS, min_size=1, max_size=3).map("/".join), max_size=12)
+
+
+@settings(max_examples=40)
+@given(NAMES, st.integers(1, 5))
+def test_pages_have_every_name_once_and_in_order(names: set[str], limit: int) -> None:
+    # A name can't be both a file and a folder.
+    names = {each for each in names if not any(other.startswith(f"{each}/") for other in names)}
+    with admin_of(Tree("c/.ssbench", "c/empty/", *(f"c/{name}" for name in names))) as admin:
+        found = pages(admin, "c", limit)
+        assert flat(found) == sorted(names)
+        assert all(len(page) == limit for page in found[:-1])
+        # A marker of another page begins anew, in the middle of a folder, too.
+        for name in sorted(names):
+            assert [each.name for each in admin.list_objects("c", name, 100)] == sorted(
+                each for each in names if each > name
+            )
+
+
+@pytest.mark.parametrize("kept", [1, 7, 60])
+def test_a_folder_with_more_names_than_are_kept(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webdavadmin, "KEPT", kept)
+    names = [f"tiny_{number:06d}" for number in range(60)]
+    tree = Tree(*(f"c/{name}" for name in names), "c/deep/er/x", "c/tiny_000007x/y", "c/z/")
+    with admin_of(tree) as admin:
+        found = flat(pages(admin, "c", 9))
+    assert found == sorted([*names, "deep/er/x", "tiny_000007x/y"])
+
+
+def test_a_folder_that_goes_away_meanwhile_is_left_out() -> None:
+    tree = Tree("c/.ssbench", "c/a/x", "c/b/x", "c/d")
+    with answering(tree, "PROPFIND /dav/c/b/", 404) as (admin, _):
+        assert flat(pages(admin, "c", 9)) == ["a/x", "d"]
+    with (
+        answering(tree, "PROPFIND /dav/c/b/", 403) as (admin, _),
+        pytest.raises(StorageError, match="403"),
+    ):
+        admin.list_objects("c", "", 9)
+    with answering(tree) as (admin, _), pytest.raises(StorageError, match="404"):
+        admin.list_objects("none", "", 9)
+
+
+@pytest.mark.parametrize(("depth", "listed"), [(64, True), (65, False)])
+def test_folders_are_at_most_64_deep(depth: int, listed: bool) -> None:
+    with admin_of(Tree("c/" + "d/" * depth + "x")) as admin:
+        if listed:
+            assert flat(pages(admin, "c", 9)) == ["d/" * depth + "x"]
+        else:
+            with pytest.raises(StorageError, match="c: more than 64 folders deep") as caught:
+                admin.list_objects("c", "", 9)
+            assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (("c/.ssbench",), ContainerInfo(None, True, 0)),
+        (("c/.ssbench", "c/a", "c/b/x", "c/b/y"), ContainerInfo(None, True, 2)),
+        (("c/a",), ContainerInfo(None, False, None)),
+        (("c/.ssbench", *(f"c/{n:06d}" for n in range(7000))), ContainerInfo(None, True, None)),
+    ],
+    ids=["empty", "some", "of others", "too many to count"],
+)
+def test_a_container_of_ours_has_a_count(paths: tuple[str, ...], expected: ContainerInfo) -> None:
+    with admin_of(Tree(*paths)) as admin:
+        assert admin.container_info("c") == expected
+        assert admin.owns("c") == expected.marked
+
+
+def test_a_delete_tells_what_was_there() -> None:
+    tree = Tree("c/.ssbench", "c/a", "c/b", "c/tiny_0123456789_000003")
+    with answering(tree, "DELETE /dav/c/b", 403) as (admin, _):
+        assert admin.object_run_id("c", "a") is None
+        unlisted = admin.object_run_id("c", "tiny_0123456789_000003")
+        assert unlisted is None, "the mark does not list that run"
+        with pytest.raises(StorageError, match="404"):
+            admin.object_run_id("c", "none")
+        assert admin.delete_object("c", "a")
+        assert not admin.delete_object("c", "a")
+        assert admin.bulk_delete("c", ["none", "b"]) == [("b", 403)]
+        with pytest.raises(StorageError, match="403"):
+            admin.delete_object("c", "b")
+    with driver_on(b"", kind=WebdavAdmin, network_timeout_s=0.2) as (admin, _):
+        with pytest.raises(StorageError) as caught:
+            admin.bulk_delete("c", ["a"])
+        assert caught.value.status == 0
+
+
+def test_a_container_that_the_server_deletes_in_part_is_an_error() -> None:
+    with answering(Tree("c/.ssbench"), "DELETE /dav/c/", 207) as (admin, _):
+        with pytest.raises(StorageError, match='could not delete all of "c"') as caught:
+            admin.delete_container("c")
+        assert (caught.value.status, caught.value.sent) == (409, False)
+    with answering(Tree("c/.ssbench"), "DELETE /dav/c/", 404) as (admin, _):
+        assert not admin.delete_container("c")
+
+
+def test_space_and_time_are_those_of_a_multistatus() -> None:
+    with (
+        answering(Tree(), "PROPFIND", 200) as (admin, _),
+        pytest.raises(StorageError, match="PROPFIND returned 200"),
+    ):
+        admin.state()
+
+
+def test_the_caller_hears_before_a_collection_is_made() -> None:
+    tree, before = Tree("d/x"), list[set[str]]()
+    with admin_of(tree) as admin:
+        admin.make_container("c", lambda: before.append({*tree.paths}))
+        assert before == [{"/dav/", "/dav/d/", "/dav/d/x"}]
+        assert admin.make_container("d", lambda: before.append(set())) is not None
+    assert len(before) == 1
+
+
+def test_a_container_is_deleted_with_its_mark_and_empty_folders_only() -> None:
+    tree = Tree("c/.ssbench", "c/a/b/", "d/x", "e/.ssbench", "e/a/b/precious")
+    with admin_of(tree) as admin:
+        assert admin.delete_container("c")
+        for name, status, why in (("d", 403, "no mark"), ("e", 409, '"a/b/precious"')):
+            with pytest.raises(StorageError, match=why) as caught:
+                admin.delete_container(name)
+            assert caught.value.status == status
+        assert not admin.delete_container("nothing")
+        left = {"/dav/d/x", "/dav/e/a/b/precious", "/dav/e/.ssbench"}
+        assert left <= tree.paths
+        assert "/dav/c/" not in tree.paths
+
+
+@pytest.mark.parametrize("lists_dots", [True, False])
+def test_a_collection_that_we_did_not_make_gets_no_mark(lists_dots: bool) -> None:
+    # nginx lists nothing of the first; the second only looks the same.
+    tree = Tree("c/.git/HEAD", "d/", lists_dots=lists_dots)
+    before = set(tree.paths)
+    with admin_of(tree) as admin:
+        for name in ("c", "d"):
+            assert admin.make_container(name) == ContainerInfo(
+                None, marked=False, object_count=None
+            )
+            with pytest.raises(StorageError, match="no mark"):
+                admin.delete_container(name)
+    assert tree.paths == before
+
+
+def test_a_mark_that_failed_is_set_by_the_next_attempt() -> None:
+    tree = Tree()
+    tree.failures = 2
+    with admin_of(tree) as admin:
+        for _ in range(2):
+            with pytest.raises(StorageError, match="503"):
+                admin.make_container("c")
+        assert admin.make_container("c") is None
+        assert admin.owns("c")
+
+
+def test_a_collection_that_somebody_makes_at_the_same_moment_gets_no_mark() -> None:
+    tree = Tree()
+
+    def answer(line: str, headers: dict[str, str]) -> bytes:
+        if line.startswith("MKCOL"):
+            tree.paths.add("/dav/c/")
+        return tree(line, headers)
+
+    with driver_on(answer, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, _):
+        assert admin.make_container("c") == ContainerInfo(None, marked=False, object_count=None)
+    assert "/dav/c/.ssbench" not in tree.paths
+
+
+def test_containers_are_the_folders_of_the_collection() -> None:
+    tree = Tree("ssbench_000002/x", "ssbench_000001/x", "ssbench_file", "other/x")
+    with admin_of(tree) as admin:
+        found = admin.list_containers("ssbench_", "", 10)
+        assert [entry.name for entry in found] == ["ssbench_000001", "ssbench_000002"]
+        assert admin.list_containers("ssbench_", "ssbench_000001", 10) == found[1:]
+        assert admin.list_containers("", "", 1)[0].name == "other"
+
+
+def test_names_that_could_lead_elsewhere_are_not_sent() -> None:
+    with driver_on(answered(204), kind=WebdavAdmin) as (admin, heard):
+        for call in (admin.delete_object, admin.object_run_id):
+            with pytest.raises(StorageError, match="not sent") as caught:
+                call("c", "../other/x")
+            assert caught.value.kind is ErrorKind.PROTOCOL
+        with pytest.raises(StorageError, match="not sent"):
+            admin.delete_container("..")
+    assert heard == []
+
+
+def test_names_of_others_are_not_changed() -> None:
+    names = ["50 off", "50%20off", "a%3Fb", "a?b"]
+    tree = Tree(*(f"theirs/{name}" for name in names))
+    changes = {"kind": "listed", "containers": ["theirs"], "packed_names": pack_names(names)}
+    with driver_on(tree, kind=WebdavAdmin, names=changes) as (admin, _):
+        assert pages(admin, "theirs", 10) == [names]
+    with driver_on(tree, names=changes) as (driver, heard):
+        for number in range(len(names)):
+            assert driver.actions[HEAD](job(HEAD, number), 0).status == 200
+        assert [line for line, _ in heard] == [f"HEAD /dav/theirs/{quote(each)}" for each in names]
+
+
+def test_several_slashes_in_a_listing_are_one() -> None:
+    said = Tree("c/a", "c/b")("PROPFIND /dav/c/", {}).replace(b"/c/", b"//c//")
+    said = answered(207, body=said.partition(b"\r\n\r\n")[2])
+    with driver_on(said, kind=WebdavAdmin) as (admin, _):
+        assert pages(admin, "c", 10) == [["a", "b"]]
+
+
+def test_sizes_are_those_of_the_listing() -> None:
+    with admin_of(Tree("c/x?y")) as admin:
+        # A name as another program wrote it: it is shown unquoted, as ours are.
+        assert admin.list_objects("c", "", 10) == [ObjectEntry("x?y", 7)]

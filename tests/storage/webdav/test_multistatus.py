@@ -1,0 +1,154 @@
+"""Multistatus responses: those of Apache, nginx and wsgidav, as recorded, and invalid ones."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.storage.webdav.multistatus import Member, Multistatus, ResponseCounter
+
+TIMING = Timing(1, 1, 1, 0, 207)
+APACHE = b"""<?xml version="1.0" encoding="utf-8"?>
+<D:multistatus xmlns:D="DAV:" xmlns:ns0="DAV:">
+<D:response xmlns:lp1="DAV:" xmlns:g0="DAV:">
+<D:href>/dav/c/</D:href>
+<D:propstat>
+<D:prop>
+<lp1:resourcetype><D:collection/></lp1:resourcetype>
+</D:prop>
+<D:status>HTTP/1.1 200 OK</D:status>
+</D:propstat>
+<D:propstat>
+<D:prop>
+<g0:getcontentlength/>
+</D:prop>
+<D:status>HTTP/1.1 404 Not Found</D:status>
+</D:propstat>
+</D:response>
+<D:response xmlns:lp1="DAV:" xmlns:lp2="http://apache.org/dav/props/">
+<D:href>/dav/c/a%20b%c3%a9%3f%25_1</D:href>
+<D:propstat>
+<D:prop>
+<lp1:getcontentlength>6</lp1:getcontentlength>
+<lp1:resourcetype/>
+</D:prop>
+<D:status>HTTP/1.1 200 OK</D:status>
+</D:propstat>
+</D:response>
+</D:multistatus>
+"""
+NGINX = (
+    b'<?xml version="1.0" encoding="utf-8" ?>\n<D:multistatus xmlns:D="DAV:"><D:response>'
+    b"<D:href>/dav/c/</D:href><D:propstat><D:prop><D:resourcetype><D:collection/>"
+    b"</D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>"
+    b"<D:response><D:href>/dav/c/a%20b%C3%A9%3F%25_1</D:href><D:propstat><D:prop>"
+    b"<D:getcontentlength>6</D:getcontentlength><D:resourcetype></D:resourcetype></D:prop>"
+    b"<D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response></D:multistatus>"
+)
+WSGIDAV = b"""<?xml version='1.0' encoding='UTF-8'?>
+<D:multistatus xmlns:D="DAV:"><D:response><D:href>http://h:1/dav/c/empty</D:href>
+<D:propstat><D:prop><NS1:post xmlns:NS1="urn:ssbench"/></D:prop>
+<D:status>HTTP/1.1 403 Forbidden</D:status></D:propstat></D:response></D:multistatus>"""
+RESPONSES = [APACHE, NGINX, WSGIDAV]
+
+
+def parse(data: bytes, step: int = 1 << 20) -> list[Member]:
+    members: list[Member] = []
+    parser = Multistatus(members.append)
+    for start in range(0, len(data), step):
+        parser.feed(memoryview(data)[start : start + step])
+    parser.finish(TIMING)
+    return members
+
+
+def count(data: bytes) -> int:
+    counter = ResponseCounter()
+    counter.feed(data)
+    counter.finish(TIMING)
+    return counter.responses
+
+
+@pytest.mark.parametrize("step", [1, 7, 1 << 20])
+def test_listings_of_servers(step: int) -> None:
+    name = "/dav/c/a bé?%_1"
+    collection, found = parse(APACHE, step)
+    assert collection == Member("/dav/c/", 0, True, (200, 404))
+    assert found == Member(name, 6, False, (200,))
+    assert [(each.path, each.size) for each in parse(NGINX, step)] == [("/dav/c/", 0), (name, 6)]
+    assert parse(WSGIDAV, step) == [Member("/dav/c/empty", 0, False, (403,))]
+
+
+def test_counting_finds_as_many() -> None:
+    for data in RESPONSES:
+        assert count(data) == len(parse(data))
+
+
+def multistatus(text: str) -> bytes:
+    return f'<m:multistatus xmlns:m="DAV:">{text}</m:multistatus>'.encode()
+
+
+BOMB = b"""<?xml version="1.0"?><!DOCTYPE m [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>
+<D:multistatus xmlns:D="DAV:"><D:response><D:href>/&b;</D:href></D:response></D:multistatus>"""
+OUTSIDE = b"""<!DOCTYPE m SYSTEM "file:///etc/passwd"><multistatus xmlns="DAV:"/>"""
+MALFORMED = [
+    b"", b"<html><body>no</body></html>", b'<multistatus xmlns="DAV:">', b"<multistatus/>",
+    APACHE[:-20], APACHE + b"more", BOMB, OUTSIDE, multistatus("&undefined;"),
+    multistatus("<a>" * 40 + "</a>" * 40), multistatus(f"<a x='{'x' * 3_000_000}'/>"),
+    # expat keeps each name for as long as it lives.
+    multistatus("".join(f"<a{number}/>" for number in range(1001))),
+    multistatus("".join(f"<a b{number}=''/>" for number in range(1001))),
+    multistatus("".join(f"<a{number}:b xmlns:a{number}='u'/>" for number in range(1001))),
+    multistatus("".join(f"<a xmlns='{number}'/>" for number in range(1001))),
+    multistatus("".join(f"<{letter * 500_000}/>" for letter in "abc")),
+]  # fmt: skip
+UNUSABLE = [
+    multistatus("<m:response></m:response>"),
+    multistatus(f"<m:response><m:href>/{'x' * 20_000}</m:href></m:response>"),
+    multistatus("<m:response><m:href>/x</m:href><m:status>fine</m:status></m:response>"),
+    multistatus(
+        f"<m:response><m:href>/x</m:href>{'<m:status>HTTP/1.1 200 OK</m:status>' * 101}"
+        "</m:response>"
+    ),
+    multistatus(
+        "<m:response><m:href>/x</m:href><m:getcontentlength>-1</m:getcontentlength></m:response>"
+    ),
+]
+
+
+@pytest.mark.parametrize("data", [*MALFORMED, *UNUSABLE])
+def test_what_is_no_multistatus_is_refused(data: bytes) -> None:
+    with pytest.raises(StorageError) as caught:
+        parse(data)
+    assert (caught.value.kind, caught.value.timing) == (ErrorKind.PROTOCOL, TIMING)
+    if data in MALFORMED:
+        with pytest.raises(StorageError):
+            count(data)
+
+
+def test_any_number_of_responses_with_few_names_is_parsed() -> None:
+    one = "<x:response xmlns:x='DAV:'><x:href>/x</x:href><x:status>HTTP/1.1 200 OK</x:status>"
+    data = multistatus(f"{one}</x:response>" * 3000)
+    assert len(parse(data)) == count(data) == 3000
+
+
+def test_entities_of_xml_itself_are_text() -> None:
+    (found,) = parse(multistatus("<m:response><m:href>/a&amp;b&#x41;</m:href></m:response>"))
+    assert found.path == "/a&bA"
+
+
+def parsed(data: bytes) -> None:
+    """Invariant: members with a path and a size, as many as are counted; or StorageError."""
+    try:
+        members = parse(data, 64)
+    except StorageError:
+        return
+    assert all(member.path and member.size >= 0 for member in members)
+    assert count(data) == len(members)
+
+
+@given(st.sampled_from(RESPONSES), st.integers(0, 2000), st.binary(max_size=8))
+def test_damaged_listings_are_parsed_or_refused(data: bytes, at: int, damage: bytes) -> None:
+    parsed(data[:at] + damage + data[at + len(damage) :])
