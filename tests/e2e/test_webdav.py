@@ -23,12 +23,18 @@ OPERATIONS = {
 #: What not every server can do: nginx has no PROPPATCH, and wsgidav answers 500 to a PROPFIND while
 #: an object of the folder is deleted.
 MORE = {Apache: {"list": 1, "post": 1}, Nginx: {"list": 1}, WsgiDav: {"post": 1}}
+SIZES = [{"name": "tiny", "size_min": 1000, "size_max": 1000}]
 apache = pytest.mark.program("apache2")
 nginx = pytest.mark.program("nginx-dav-ext")
 
 
 def scenario(commands: Commands, **keys: object) -> Path:
-    path = commands.scenario(**{"operations": OPERATIONS, "container_base": "dav", **keys})
+    """Objects of one size: Apache sends the length of one and the body of the other to a GET
+    beside a PUT that replaces an object by one of another size.
+    """
+    path = commands.scenario(
+        **{"operations": OPERATIONS, "container_base": "dav", "sizes": SIZES, **keys}
+    )
     path.write_text(path.read_text().replace('"crud_profile": [1, 1, 1, 1], ', ""))
     return path
 
