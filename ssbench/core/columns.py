@@ -124,6 +124,7 @@ RESULT_COLUMNS: Mapping[str, KnownColumn] = {
     "others": KnownColumn("ints", False, [0, 0]),
     "statuses": KnownColumn("ints", False, [0, 0]),
     "group": KnownColumn("int", False, 0),
+    "renewed_ns": KnownColumn("int", False, 0),
 }
 JOB_COLUMNS: Mapping[str, KnownColumn] = {
     "number": KnownColumn("int"),
@@ -484,9 +485,13 @@ def pack_optional(
     others: Sequence[Sequence[int]],
     statuses: Sequence[Sequence[int]],
     groups: Sequence[int],
+    renewed_ns: Sequence[int],
 ) -> list[Any]:
     """The optional columns of results, packed, in their order."""
-    return [pack_column(items), pack_ints(others), pack_ints(statuses), pack_column(groups)]
+    return [
+        pack_column(items), pack_ints(others), pack_ints(statuses), pack_column(groups),
+        pack_column(renewed_ns),
+    ]  # fmt: skip
 
 
 def _pack_details(texts: Iterable[str]) -> list[Any]:

@@ -67,7 +67,7 @@ def pack_completed(
     ]  # fmt: skip
     count = len(finished)
     if not others.count(()) == each.count(()) == items.count(0) == groups.count(0) == count:
-        packed += pack_optional(items, others, each, groups)
+        packed += pack_optional(items, others, each, groups, [0] * count)
     return packed
 
 
@@ -130,5 +130,5 @@ def _row(done: Completed, origin_ns: int) -> Row:
         start_ns - origin_ns, duration_ns(timing.headers_ns, start_ns), first_ns,
         last_ns(timing.last_byte_ns, start_ns), timing.bytes_moved, 0, 0, 0,
         timing.reconnects, 0, timing.url, timing.status, 0, 0,
-        timing.transaction_id, "", timing.items, job.others, timing.statuses, job.group,
+        timing.transaction_id, "", timing.items, job.others, timing.statuses, job.group, 0,
     )  # fmt: skip

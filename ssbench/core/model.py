@@ -210,6 +210,8 @@ class Result(NamedTuple):
     #: ``error`` say it of all of them.
     statuses: tuple[int, ...] = ()
     group: int = 0  #: as in the job
+    #: From the first start to ``start_ns``, of an operation that was started again with a new token.
+    renewed_ns: int = 0
 
 
 #: How many of Result's fields are whole numbers that every batch has; an id and a text follow.

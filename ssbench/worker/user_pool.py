@@ -331,15 +331,17 @@ class UserPool:
         """
         error = self._failure(outcome)
         if job.operation not in OPERATIONS:  # a newer master's
-            return self._row(job, start_ns, None, Attempts(row_of(job.operation), 0), 0, error)
+            return self._row(
+                job, start_ns, None, Attempts(row_of(job.operation), 0), 0, error, start_ns
+            )
         attempts = Attempts(OPERATIONS[job.operation], self._retries)
         renewals = 0
         renewable = True
-        began_ns = start_ns  # of the latest attempt
+        began_ns = first_ns = start_ns  # of the latest attempt; of the first
         while True:
             if error.kind is ErrorKind.NONE:
                 attempts.reconnects += error.reconnects
-                return self._row(job, start_ns, error.timing, attempts, renewals, error)
+                return self._row(job, start_ns, error.timing, attempts, renewals, error, first_ns)
             if error.kind is ErrorKind.UNAUTHORIZED and renewable and not self.closed:
                 if self._store.renew(began_ns) and not self.closed:
                     renewals += 1
@@ -352,14 +354,18 @@ class UserPool:
             else:
                 step = attempts.after(error)
                 if step is NextStep.DONE:
-                    return self._row(job, start_ns, error.timing, attempts, renewals, None)
+                    return self._row(
+                        job, start_ns, error.timing, attempts, renewals, None, first_ns
+                    )
                 if step is NextStep.GIVE_UP or not self._pause(attempts, error, start_ns):
-                    return self._row(job, start_ns, error.timing, attempts, renewals, error)
+                    return self._row(
+                        job, start_ns, error.timing, attempts, renewals, error, first_ns
+                    )
             began_ns = self._clock()
             outcome = self._attempt(job, start_ns)
             if type(outcome) is Timing:
                 attempts.reconnects += outcome.reconnects
-                return self._row(job, start_ns, outcome, attempts, renewals, None)
+                return self._row(job, start_ns, outcome, attempts, renewals, None, first_ns)
             error = self._failure(outcome)
 
     def _attempt(self, job: Job, start_ns: int) -> object:
@@ -428,7 +434,9 @@ class UserPool:
         attempts: Attempts,
         renewals: int,
         error: StorageError | None,
+        began_ns: int,
     ) -> Row:
+        """:param began_ns: when it was started first; ``start_ns``: with its present token."""
         kind = error.kind if error else ErrorKind.NONE
         first_ns = headers_ns = NONE_NS
         moved = timing.bytes_moved if timing else 0
@@ -449,6 +457,7 @@ class UserPool:
             int(kind), attempts.unknown if kind else 0,
             timing.transaction_id if timing else b"", error.detail if error else "",
             timing.items if timing else 0, job.others, timing.statuses if timing else (), job.group,
+            start_ns - began_ns,
         )  # fmt: skip
 
 

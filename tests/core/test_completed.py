@@ -47,7 +47,7 @@ def done(draw: st.DrawFn) -> Completed:
 INTS = st.just(()) | st.lists(NUMBER, max_size=3).map(tuple)
 ROWS = st.tuples(
     *[st.integers(-(2**62), 2**62)] * RESULT_NUMBERS, IDS, st.text(max_size=9), NUMBER, INTS, INTS,
-    NUMBER,
+    NUMBER, NUMBER,
 )  # fmt: skip
 
 

@@ -57,6 +57,18 @@ def test_an_open_loop_says_how_late_operations_began() -> None:
     assert (found["lateness_p50_s"], found["lateness_max_s"]) == (0.5, 0.5)
 
 
+def test_lateness_counts_from_the_first_start_where_credentials_were_renewed() -> None:
+    *records, _batch = run(OPEN[:1] + OPEN[2:], [1], due=True)
+    restarted = runs.result(
+        0, READ, due_ns=SECOND, start_ns=SECOND + SECOND // 2, renewed_ns=SECOND * 2 // 5,
+        last_byte_ns=SECOND // 10, renewals=1,
+    )  # fmt: skip
+    stats = RunStats.of([*records, runs.batch([restarted])])
+    assert stats.lateness.quantiles([100]) == [pytest.approx(SECOND // 10, rel=0.01)]
+    response = next(line for line in render("text", stats).splitlines() if "Response time (" in line)
+    assert response.endswith(" ~600.000 ms")
+
+
 def test_a_closed_loop_has_no_lateness() -> None:
     stats = RunStats.of(run(CLOSED, [1, 2, 3], due=False))
     assert "Lateness" not in render("text", stats)

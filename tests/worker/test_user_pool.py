@@ -366,6 +366,7 @@ def test_a_renewal_is_counted_and_in_no_latency() -> None:
     assert (row.renewals, row.retries, row.error, row.status) == (1, 0, 0, 200)
     assert row.last_byte_ns == 10 * MS
     assert row.start_ns == 3 * SECOND + 710 * MS
+    assert row.renewed_ns == 710 * MS  # it was started first when the user took it
 
 
 def test_a_deadline_starts_anew_with_a_renewal() -> None:

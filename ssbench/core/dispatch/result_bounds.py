@@ -92,7 +92,7 @@ class ResultBounds:
             _within(_usual_of(columns), count, bounds)
             and ((rare := _rare_of(columns)) == _NO_RARE or _within(rare, count, _RARE_BOUNDS))
             and self._known(columns[_OPERATION])
-            and (len(columns) <= _PLAIN or _optional_within(count, columns[_PLAIN:]))
+            and (len(columns) <= _PLAIN or _optional_within(count, columns[_PLAIN:], latest_ns))
         ):
             raise MessageError("results that no operation can have")
 
@@ -127,13 +127,14 @@ def _within(columns: Sequence[Any], count: int, bounds: Iterable[tuple[int, int]
     return True
 
 
-def _optional_within(count: int, columns: Sequence[Any]) -> bool:
-    items, others, statuses, groups = columns
+def _optional_within(count: int, columns: Sequence[Any], latest_ns: int) -> bool:
+    items, others, statuses, groups, renewed_ns = columns
     return (
         _all_between(unpack_column(items, count), _MAX_ITEMS)
         and _all_between(chain.from_iterable(unpack_ints(others, count)), _MAX_OBJECT)
         and _all_between(chain.from_iterable(unpack_ints(statuses, count)), _MAX_STATUS)
         and _all_between(unpack_column(groups, count), _MAX_COUNT)
+        and _all_between(unpack_column(renewed_ns, count), latest_ns)
     )
 
 

@@ -562,7 +562,8 @@ class RunStats:
 
     def _add_due(self, group: ResultGroup) -> None:
         """Count what an open loop's operations were due, started and completed."""
-        times = group.column("due_ns"), group.column("start_ns"), group.ends_ns
+        begun = group.column("start_ns") - group.column("renewed_ns")
+        times = group.column("due_ns"), begun, group.ends_ns
         is_due = times[0] != NONE_NS
         if not is_due.all():
             times = times[0][is_due], times[1][is_due], times[2][is_due]
