@@ -90,7 +90,7 @@ CASES = {
     "limited": Case("200/s, one after the other", per_s=200),
     "rare": Case("5 ms, 1 in 2,400 at 7 s", delay_ms=5, slow_share=1 / 2400, slow_ms=7000),
     "failing": Case("20 ms, 2 % answer 503", delay_ms=20, fail_share=0.02),
-    "lying": Case("20 ms, 2 % of ETags are wrong", delay_ms=20, lie_share=0.02),
+    "lying": Case("20 ms, 2 % of ETags are no MD5", delay_ms=20, lie_share=0.02),
     "mixed-up": Case("20 ms, 2 % get another's content", delay_ms=20, lie_share=0.02, lie="other"),
     "short": Case("20 ms, 2 % lack their last byte", delay_ms=20, lie_share=0.02, lie="short"),
     "flipped": Case("20 ms, 2 % have a bit flipped", delay_ms=20, lie_share=0.02, lie="bit"),

@@ -176,6 +176,13 @@ def figures(
     if row.lies:
         lies = sum(entry.lied for entry in log if entry.transaction in results)
         corrupt = sum(e["count"] for e in told.report["errors"] if e["kind"] == "corrupt")
+        if CASES[row.case].lie == "etag":  # right content: a store that encrypts does the same
+            noted = any("ETag" in str(note) for note in told.report["notes"])
+            return [
+                judge.exact("right content called corrupt", 0, corrupt),
+                judge.exact("said of ETags", bool(lies), noted),
+                judge.exact("status", 0, told.status),
+            ]
         return [judge.exact("lies found out", lies, corrupt), judge.exact("status", 4, told.status)]
     rate = judge.rate_figure(
         log, results, total, (told.marks_ns[0], told.marks_ns[-1]), row.warmup_s

@@ -210,7 +210,7 @@ class Result(NamedTuple):
     #: ``error`` say it of all of them.
     statuses: tuple[int, ...] = ()
     group: int = 0  #: as in the job
-    #: From the first start to ``start_ns``, of an operation that was started again with a new token.
+    #: From the first start to ``start_ns``, of an operation that was restarted with a new token.
     renewed_ns: int = 0
 
 
