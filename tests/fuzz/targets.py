@@ -65,19 +65,27 @@ TARGETS: dict[str, Target] = {
     "access-log": Target(
         "core.accesslog.test_formats:parsed_or_not_understood", "core.accesslog.test_formats:SEEDS"
     ),
-    "http-head": Target("storage.test_httpresponse:head_or_refused", "answers"),
+    "http-head": Target("storage.http.test_response:head_or_refused", "answers"),
     "http-layouts": Target(
-        "storage.test_httpresponse:read_alike", "storage.test_httpresponse:TWO_HEADS"
+        "storage.http.test_response:read_alike", "storage.http.test_response:TWO_HEADS"
     ),
     "http-chunks": Target(
-        "storage.test_httpresponse:chunks_or_refused", "storage.test_httpresponse:CHUNKED_BODIES"
+        "storage.http.test_response:chunks_or_refused", "storage.http.test_response:CHUNKED_BODIES"
     ),
-    "http-pieces": Target("storage.test_httpconn:same_in_pieces", "storage.test_httpconn:ANSWERS"),
-    "swift-json": Target("storage.test_swiftparse:parsed", "swift-json"),
-    "s3-xml": Target("storage.test_s3parse:parsed_or_refused", "storage.test_s3parse:RESPONSES"),
-    "multistatus": Target("storage.test_multistatus:parsed", "storage.test_multistatus:RESPONSES"),
-    "challenges": Target("storage.test_digest:answered", "storage.test_digest:CHALLENGES"),
-    "login": Target("storage.test_auth:logged_in_or_refused", "login"),
+    "http-pieces": Target(
+        "storage.http.test_connection:same_in_pieces", "storage.http.test_connection:ANSWERS"
+    ),
+    "swift-json": Target("storage.swift.test_bodies:parsed", "swift-json"),
+    "s3-xml": Target(
+        "storage.s3.test_bodies:parsed_or_refused", "storage.s3.test_bodies:RESPONSES"
+    ),
+    "multistatus": Target(
+        "storage.webdav.test_multistatus:parsed", "storage.webdav.test_multistatus:RESPONSES"
+    ),
+    "challenges": Target(
+        "storage.http.test_digest:answered", "storage.http.test_digest:CHALLENGES"
+    ),
+    "login": Target("storage.swift.test_login:logged_in_or_refused", "login"),
     "environment": Target("cli.test_config:environment_used", "environments"),
     "network": Target("transport.test_network:harmless", "network"),
     "key": Target("transport.test_key:key_or_refused", "keys"),
