@@ -23,7 +23,7 @@ test: $(VENV)/.for-test ## all tests, including those against real Swift and Key
 	$(BIN)/python -m compileall -q ssbench
 	$(BIN)/python -m pytest -n 8 --dist loadfile --no-loadscope-reorder -m 'not slow' $(TESTS)
 
-test-anywhere: $(VENV)/.for-test ## the same under variations of the machine, an hour; VARIATIONS="umask random" for some
+test-anywhere: $(VENV)/.for-test ## the same under variations of the machine, an hour; VARIATIONS="user random" for some
 	$(BIN)/python -m compileall -q ssbench
 	$(BIN)/python -m tests.anywhere $(VARIATIONS) -- $(TESTS)
 

@@ -96,26 +96,26 @@ def shuffled() -> Iterator[Conditions]:
 
 
 @contextmanager
-def latin() -> Iterator[Conditions]:
-    """German, in ISO 8859-1: another encoding, comma for point, other names of months."""
-    with TemporaryDirectory() as place:
-        name = "de_DE.ISO-8859-1"
-        command = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", f"{place}/{name}"]
-        _must_run(command)
-        yield Conditions({"LOCPATH": place, "LC_ALL": name, "LANG": name})
+def other_environment() -> Iterator[Conditions]:
+    """All that a user's environment can differ in at once: a failure names what it saw of it.
 
-
-@contextmanager
-def full_path() -> Iterator[Conditions]:
-    """A program for each word of the documents, but those that are there or that tests look for."""
+    The locale is German in ISO 8859-1: another encoding, comma for point, other names of months.
+    PATH has a program for each word of the documents, but those that are there or that tests look
+    for.
+    """
+    name = "de_DE.ISO-8859-1"
     pages = [*ROOT.glob("*.rst"), *ROOT.glob("docs/**/*.rst")]
     words = {word for page in pages for word in re.findall(r"\w[\w.+-]*", page.read_text("utf-8"))}
-    with TemporaryDirectory() as place:
+    with TemporaryDirectory() as locales, TemporaryDirectory() as programs:
+        _must_run(["localedef", "-i", "de_DE", "-f", "ISO-8859-1", f"{locales}/{name}"])
         for word in words - LOOKED_FOR:
             if not shutil.which(word):
-                (Path(place) / word[:200]).symlink_to("/bin/false")
-        Path(place).chmod(0o755)
-        yield Conditions({"PATH": f"{os.environ['PATH']}:{place}"})
+                (Path(programs) / word[:200]).symlink_to("/bin/false")
+        variables = {
+            **SETTINGS, "PATH": f"{os.environ['PATH']}:{programs}", "TZ": "America/St_Johns",
+            "LOCPATH": locales, "LC_ALL": name, "LANG": name, "COLUMNS": "60", "LINES": "10",
+        }  # fmt: skip
+        yield Conditions(variables, umask=0o077)
 
 
 @contextmanager
@@ -150,9 +150,6 @@ def not_root() -> Iterator[Conditions]:
 @contextmanager
 def python(version: str) -> Iterator[Conditions]:
     """Of another environment below this one, which is made with the first run."""
-    if f"{sys.version_info[0]}.{sys.version_info[1]}" == version:
-        yield Conditions()
-        return
     place = VENV / f"python{version}"
     make = ["make", f"VENV={place}", f"PYTHON={_interpreter(version)}", f"{place}/.for-test"]
     if subprocess.run(make, cwd=ROOT).returncode:
@@ -168,15 +165,14 @@ VARIATIONS: dict[str, Variation] = {
     "two": fixed(processes=2),
     "sixteen": fixed(processes=16),
     "random": shuffled,
-    "zone": fixed(environment={"TZ": "America/St_Johns"}),
-    "locale": latin,
-    "umask": fixed(umask=0o077),
-    "columns": fixed(environment={"COLUMNS": "60", "LINES": "10"}),
-    "settings": fixed(environment=SETTINGS),
-    "path": full_path,
+    "environment": other_environment,  # variables, time zone, locale, umask, screen, PATH
     "no-ipv6": without_ipv6,
     "user": not_root,
-    **{f"python3.{minor}": partial(python, f"3.{minor}") for minor in (10, 11, 12, 13)},
+    **{
+        f"python3.{minor}": partial(python, f"3.{minor}")
+        for minor in (10, 11, 12, 13)
+        if minor != sys.version_info[1]
+    },
 }
 
 
@@ -249,10 +245,10 @@ def main() -> int:
         try:
             status, closing = run(name, words[at + 1 :])
         except NotHereError as error:
-            lines.append(f"not run  {name:10}  {error}")
+            lines.append(f"not run  {name:11}  {error}")
             continue
         failed |= status != 0
-        lines.append(f"{'FAILED' if status else 'ok':7}  {name:10}  {closing}")
+        lines.append(f"{'FAILED' if status else 'ok':7}  {name:11}  {closing}")
         if given.commit:
             break
     print("", *lines, sep="\n", flush=True)

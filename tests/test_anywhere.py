@@ -35,15 +35,15 @@ def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):  #
 def test_each_variation_has_a_line_and_one_that_fails_is_the_status(call) -> None:  # type: ignore[no-untyped-def]
     status, lines = call()
     assert status == 1
-    assert lines[0].startswith("ok       alone       7 passed in 0.1s; ")
+    assert lines[0].startswith("ok       alone        7 passed in 0.1s; ")
     assert lines[1:] == [
-        "FAILED   bad         1 failed, 6 passed in 2.50s",
-        "not run  absent      no Python 3.9",
+        "FAILED   bad          1 failed, 6 passed in 2.50s",
+        "not run  absent       no Python 3.9",
     ]
 
 
 def test_single_variations_are_run_by_name(call) -> None:  # type: ignore[no-untyped-def]
-    assert call("absent") == (0, ["not run  absent      no Python 3.9"])
+    assert call("absent") == (0, ["not run  absent       no Python 3.9"])
     with pytest.raises(SystemExit, match="2"):
         call("unheard-of")
 
