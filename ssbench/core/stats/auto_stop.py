@@ -40,12 +40,13 @@ WATCHED = (
 class SteadyStateDetector:
     """Tells when a run has been steady for long enough to end it.
 
-    A run is steady if
+    All seconds since the warm-up are judged or, where these are not steady, their later half: so a
+    ramp, or a single stall, only delays the end. They are steady if
 
-    - a report would call it so (``steady.check``), by all whole seconds since the warm-up, and
-    - the rates of its two halves, of ``window_s`` or more each, differ by at most ``tolerance`` (as
-      a fraction), with the error of both at 95 %. So the fewer operations a second, and the noisier
-      they are, the longer it takes to tell.
+    - a report would call them so (``steady.check``), and
+    - the rates of their two halves, of ``window_s`` or more each, differ by at most ``tolerance``
+      (as a fraction), with the error of both at 95 %. So the fewer operations a second, and the
+      noisier they are, the longer it takes to tell.
 
     :param warmup_s: seconds at the start that do not count, as in the statistics.
     """
@@ -83,15 +84,19 @@ class SteadyStateDetector:
         if second == self._second:
             return ""
         self._second = second
-        if not self._steady(second):
-            return ""
-        return (
-            f"the rate was steady at second {second}: no stall, drift or jump, and its halves"
-            f" within {100 * self.tolerance:g} %"
-        )
+        within = f"no stall, drift or jump, and halves within {100 * self.tolerance:g} %"
+        if self._steady(self._since_s, second):
+            return f"the rate was steady at second {second}: {within}"
+        later_s = second - (second - self._since_s) // 2
+        if self._steady(later_s, second):
+            return (
+                f"the rate was steady from second {later_s} to {second}: {within}; earlier it was"
+                " not, and the figures include that"
+            )
+        return ""
 
-    def _steady(self, now_s: int) -> bool:
-        counts = [self._counts[second] for second in range(self._since_s, now_s)]
+    def _steady(self, since_s: int, now_s: int) -> bool:
+        counts = [self._counts[second] for second in range(since_s, now_s)]
         half = len(counts) // 2
         if half < max(self.window_s, _PARTS) or not any(counts):
             return False

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.stats.steady import Stalled, check
 
 SECOND = 1_000_000_000
 BEGIN = 77 * SECOND + 5
@@ -45,10 +46,26 @@ def test_the_reason_states_second_and_tolerance() -> None:
     assert said.endswith("within 5 %")
 
 
+def test_the_reason_says_what_a_report_finds_before_the_run_became_steady() -> None:
+    detector = SteadyStateDetector(window_s=5)
+    detector.begin(0)
+    counts = [100] * 60
+    counts[4] = 0
+    said = [detector.reason_to_end(at * SECOND, sum(counts[:at])) for at in range(60)]
+    first = next(at for at, reason in enumerate(said) if reason)
+    assert said[first].startswith(
+        f"the rate was steady from second {first - first // 2} to {first}"
+    )
+    assert "earlier it was not" in said[first]
+    (found,) = check(counts[:first])
+    assert isinstance(found, Stalled)
+
+
 def test_seconds_count_when_the_warm_up_is_over() -> None:
     assert ends_at([100] * 60, warmup_s=7.5) == 20
     ramp = [min(1000, 50 * second) for second in range(100)]
-    assert ends_at(ramp, window_s=10) is None, "a report would not call it steady either"
+    assert ends_at(ramp, window_s=10) == 40, "without it, when the later half is steady"
+    assert ends_at([50 * second for second in range(100)], window_s=10) is None
     assert ends_at(ramp, window_s=10, warmup_s=20) == 40
 
 
@@ -63,7 +80,8 @@ def test_a_slow_run_can_be_steady() -> None:
 def test_a_stall_is_not_steady() -> None:
     counts = [1000] * 60
     counts[15] = 0
-    assert ends_at(counts, window_s=10) is None
+    assert ends_at(counts[:30], window_s=10) is None
+    assert ends_at(counts, window_s=10) == 40, "the later half has none"
     assert ends_at([1000, 1000, 1000, 1000, 0] * 20, window_s=10) is None
 
 
