@@ -11,7 +11,13 @@ from gevent.pool import Pool
 from ssbench.core.errors import SsbenchError, outcome_of
 from ssbench.core.settings import LISTED_MAX
 from ssbench.core.text import printable
-from ssbench.storage.base import ContainerEntry, ObjectEntry, StoreLimits, check_listed
+from ssbench.storage.base import (
+    ContainerEntry,
+    ObjectEntry,
+    StoreLimits,
+    check_listed,
+    out_of_order,
+)
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Maximum entries per listing page, which bounds the memory of a page.
@@ -96,13 +102,13 @@ def pages(
     read = 0
     # A short page may be followed by another (sharded listings): only an empty one is the end.
     while page := page_after(marker):
-        for entry in page:
-            if entry.name <= marker:
-                raise SsbenchError(
-                    f'the store\'s listing is not in order: "{shown(entry.name)}" comes after'
-                    f' "{shown(marker)}"'
-                )
-            marker = entry.name
+        names = [marker, *(entry.name for entry in page)]
+        if fault := out_of_order(names):
+            before, name = map(shown, fault)
+            raise SsbenchError(
+                f'the store\'s listing is not in order: "{name}" comes after "{before}"'
+            )
+        marker = names[-1]
         read += len(page)
         check_listed(read, most, what)
         yield page

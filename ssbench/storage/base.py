@@ -13,6 +13,7 @@ server closed while it was idle is sent again over a new connection. The driver 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from operator import lt, methodcaller
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -28,6 +29,7 @@ from ssbench.core.settings import Credentials
 Action = Callable[[Job, int], Timing]
 
 _T = TypeVar("_T")
+Name = TypeVar("Name", str, bytes)
 
 #: Operation -> name of the method of the drivers in this package that support it.
 METHODS: Mapping[int, str] = {
@@ -229,15 +231,21 @@ class StoreAdmin(OpenStore, Protocol):
         """
 
 
-def order_fault(names: Sequence[str] | Sequence[bytes], prefix: str | bytes) -> str:
-    """What is wrong with the names of a listing's page: they must begin with the prefix, and ascend
-    (by their bytes in UTF-8), so none is there twice. "" if nothing is."""
+def order_fault(names: Sequence[Name], prefix: Name) -> str:
+    """What is wrong with the names of a listing's page, which must begin with the prefix, and
+    ascend; "" if nothing is."""
     others = len(names) - sum(map(methodcaller("startswith", prefix), names))
     if others:
         return f"{others} names that don't begin with the prefix"
+    return "names that are not in order, or there twice" if out_of_order(names) else ""
+
+
+def out_of_order(names: Sequence[Name]) -> tuple[Name, Name] | None:
+    """The first two neighbours that do not ascend by their bytes in UTF-8; None if all do. Both the
+    operation LIST and administrative listings are judged by this."""
     if all(map(lt, names, names[1:])):
-        return ""
-    return "names that are not in order, or there twice"
+        return None
+    return next((one, other) for one, other in pairwise(names) if not one < other)
 
 
 def check_listed(read: int, most: int, what: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import time
-from typing import Any
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
@@ -22,13 +21,10 @@ from ssbench.storage.base import (
 from ssbench.storage.http.addresses import quoted_name
 from ssbench.storage.http.response import Collector, seconds_ahead
 from ssbench.storage.swift.bodies import (
-    Entry,
     Listing,
     bulk_result,
-    container_entry,
     container_info,
     free_bytes,
-    object_entry,
     store_limits,
 )
 from ssbench.storage.swift.client import BULK_DELETE, BULK_HEADERS, SwiftClient
@@ -103,19 +99,16 @@ class SwiftAdmin(SwiftClient):
         return None
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
-        path = f"?prefix={quote(prefix, safe='')}&"
-        return self._page(path, container_entry, marker, limit)
+        return self._page(f"?prefix={quote(prefix, safe='')}&", marker, limit).containers()
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-        return self._page(f"{quoted_name(container)}?", object_entry, marker, limit)
+        return self._page(f"{quoted_name(container)}?", marker, limit).objects()
 
-    def _page(
-        self, path: str, entry: Callable[[dict[str, Any]], Entry], marker: str, limit: int
-    ) -> list[Entry]:
-        listing = Listing(entry, limit)
+    def _page(self, path: str, marker: str, limit: int) -> Listing:
+        listing = Listing(limit)
         query = f"format=json&limit={limit}&marker={quote(marker, safe='')}"
         self._request("GET", path + query, listing)
-        return listing.entries()
+        return listing
 
     def object_run_id(self, container: str, name: str) -> str | None:
         collector = Collector(bodiless=True)

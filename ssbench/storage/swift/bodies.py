@@ -1,13 +1,14 @@
-"""Parsing of Swift's JSON responses, treated as untrusted input. Pure."""
+"""What Swift says in JSON, plain text and headers, as typed values. Untrusted input. Pure."""
 
 from __future__ import annotations
 
-import codecs
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import unquote
+
+import msgspec
+from msgspec import Meta, Struct
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
@@ -20,108 +21,78 @@ from ssbench.storage.base import (
     StoreLimits,
     order_fault,
 )
-from ssbench.storage.http.response import StreamingCollector
+from ssbench.storage.http.response import LISTING_MAX, Collector, StreamingCollector
 
-Entry = TypeVar("Entry")
+Name = Annotated[str, Meta(min_length=1, max_length=4096)]
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Status = Annotated[str, Meta(pattern=r"^[1-5][0-9][0-9]")]  #: ``409 Conflict``
+T = TypeVar("T")
+Row = TypeVar("Row")
 
-_SCAN_SIZE = 1 << 16  #: bytes of a listing that are scanned at a time
-_ROW_MAX = 1 << 17  #: characters of one row: a name of 1,024 bytes and a content type, escaped
-_RETRY = 1 << 12  #: characters to wait for before an incomplete row is tried again
+_ROW_MAX = 1 << 14  #: mean bytes of a listing's row: a name of 1,024 bytes, escaped, and the rest
+_BRACKETS_MAX = 100  #: mean number of brackets in a listing's row
+_ROWS_MAX = 100_000  #: objects and arrays in any other JSON
+_LINE_MAX = 4096  #: bytes of a name in plain text; Swift's own default is 1,024
 _CONTAINER_META = "x-container-meta-"
 #: Words in names of metadata with secrets: Temp-URL-Key, for one.
 _SECRET_META = ("key", "secret", "token", "password")
-_SLO_SEGMENTS = 1000  #: of an object, unless /info says otherwise
 _DLO_SEGMENTS = 10_000  #: the proxy pages through longer listings; no run needs them
-_NAME_MAX = 4096  #: bytes of UTF-8; Swift's own default is 1,024
-_VALUES_MAX = 100_000  #: of one JSON text
-_BEFORE_VALUES = (b",", b":", b"[", b"{")
-_SPACES = re.compile(r"[ \t\r\n]*").match
-_decode_row = json.JSONDecoder().raw_decode
-#: After which character of a listing which ones may follow; "{" is a whole row.
-_FOLLOWING = {"[": "{]", "{": ",]", ",": "{", "]": ""}
 
 
-class Listing(StreamingCollector, Generic[Entry]):
-    """Incremental parser of an account's or container's listing. Buffers at most one row, and
-    keeps at most ``limit`` entries. Only ``entries`` raises errors.
+def decode(body: bytes, kind: type[T], what: str, most: int = _ROWS_MAX) -> T:
+    """:param most: objects and arrays in it, which bounds its memory before it is decoded.
+    :raises StorageError: PROTOCOL: it is no JSON of that kind.
+    """
+    if body.count(b"{") + body.count(b"[") > most:
+        raise _malformed(what, f": more than {most:,} objects and arrays")
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(what, f": {error}") from error
 
-    :param entry: converts a row to an entry; raises StorageError if the row is invalid.
+
+class ContainerRow(Struct):
+    name: Name
+    count: Count
+    bytes: Count
+
+    def entry(self) -> ContainerEntry:
+        return ContainerEntry(self.name, self.count, self.bytes)
+
+
+class ObjectRow(Struct):
+    name: Name
+    bytes: Count = 0
+
+    def entry(self) -> ObjectEntry:
+        return ObjectEntry(self.name, self.bytes)
+
+
+class Listing(Collector):
+    """A page of an account's or container's listing in JSON.
+
     :param limit: the number of rows that were requested.
     """
 
-    def __init__(self, entry: Callable[[dict[str, Any]], Entry], limit: int) -> None:
-        super().__init__()
-        self._entry = entry
+    def __init__(self, limit: int) -> None:
+        super().__init__(min(LISTING_MAX, (limit + 1) * _ROW_MAX))
         self._limit = limit
-        self._entries: list[Entry] = []
-        self._rows = 0
-        self._utf8 = codecs.getincrementaldecoder("utf-8")()
-        self._text = ""  #: behind the rows so far
-        self._wanted = 0  #: characters of it that make parsing worthwhile
-        self._expected = "["  #: any of these characters
-        self._error: StorageError | None = None
 
-    def feed(self, data: bytes | memoryview) -> None:
-        """Parse more data; data after an error is ignored."""
-        for start in range(0, len(data), _SCAN_SIZE):
-            self._parse(bytes(data[start : start + _SCAN_SIZE]))
+    def containers(self) -> list[ContainerEntry]:
+        """:raises StorageError: PROTOCOL: invalid, or longer than requested."""
+        return [row.entry() for row in self._rows(list[ContainerRow])]
 
-    def entries(self) -> list[Entry]:
-        """All entries, after all data was fed.
+    def objects(self) -> list[ObjectEntry]:
+        """:raises StorageError: PROTOCOL: invalid, or longer than requested."""
+        return [row.entry() for row in self._rows(list[ObjectRow])]
 
-        :raises StorageError: PROTOCOL: invalid, or longer than requested.
-        """
-        self._parse(b"", is_last=True)
-        if self._error is not None:
-            raise self._error
-        return self._entries
-
-    def _parse(self, data: bytes, *, is_last: bool = False) -> None:
-        if self._error is not None:
-            return
-        try:
-            self._text += self._utf8.decode(data, is_last)
-            if is_last or len(self._text) >= self._wanted:
-                self._take_rows()
-            # Nothing at all is the body of a 204: an empty listing.
-            is_cut = self._text.strip() or self._expected not in ("", "[")
-            if len(self._text) > _ROW_MAX or (is_last and is_cut):
-                raise _malformed("a listing")
-        except UnicodeDecodeError:
-            self._error = _malformed("a listing")
-        except StorageError as error:
-            self._error = error
-        if self._error is not None:
-            self._text = ""
-            self._entries.clear()
-
-    def _take_rows(self) -> None:
-        """Take what is complete off the text."""
-        text, done = self._text, 0
-        while (at := _SPACES(text, done).end()) < len(text):  # type: ignore[union-attr]
-            mark = text[at]
-            if mark not in self._expected:
-                raise _malformed("a listing")
-            if mark == "{":
-                try:
-                    row, done = _decode_row(text, at)
-                except RecursionError as error:
-                    raise _malformed("a listing") from error
-                except ValueError:  # incomplete; what is wrong stays so to the end
-                    break
-                self._add(row)
-            else:
-                done = at + 1
-            self._expected = _FOLLOWING[mark]
-        self._text = text[done:]
-        self._wanted = len(self._text) + _RETRY
-
-    def _add(self, row: dict[str, Any]) -> None:
-        self._rows += 1
-        if self._rows > self._limit:
-            raise _malformed("a listing")
-        if "subdir" not in row:  # only in delimited listings, which we don't request
-            self._entries.append(self._entry(row))
+    def _rows(self, kind: type[list[Row]]) -> list[Row]:
+        # A 204 has no body at all. Names may hold brackets.
+        most = (self._limit + 1) * _BRACKETS_MAX
+        rows = decode(bytes(self.body).strip() or b"[]", kind, "a listing", most)
+        if len(rows) > self._limit:
+            raise _malformed("a listing", f": {len(rows)} rows, where {self._limit} were requested")
+        return rows
 
 
 class NameCounter(StreamingCollector):
@@ -145,14 +116,14 @@ class NameCounter(StreamingCollector):
     def feed(self, data: memoryview) -> None:
         lines, end, rest = bytes(data).rpartition(b"\n")
         if not end:
-            self._line = (self._line + rest)[: _NAME_MAX + 1]
+            self._line = (self._line + rest)[: _LINE_MAX + 1]
             return
         names = (self._line + lines).split(b"\n")
         if not self._wrong:
             self._wrong = order_fault([self._last, *names] if self.count else names, self._prefix)
         self.count += len(names)
         self._last = names[-1]
-        self._line = rest[: _NAME_MAX + 1]
+        self._line = rest[: _LINE_MAX + 1]
 
     def check(self, timing: Timing) -> None:
         """Check what was counted.
@@ -174,28 +145,6 @@ class NameCounter(StreamingCollector):
         raise StorageError(
             ErrorKind.PROTOCOL, f"a listing {wrong}", status=timing.status, timing=timing
         )
-
-
-def container_entry(row: Mapping[str, Any]) -> ContainerEntry:
-    """A row of an account's listing.
-
-    :raises StorageError: PROTOCOL: the row is invalid.
-    """
-    name, count, used = row.get("name"), row.get("count"), row.get("bytes")
-    if not (_is_name(name) and _is_count(count) and _is_count(used)):
-        raise _malformed("a container's entry")
-    return ContainerEntry(name, count, used)
-
-
-def object_entry(row: Mapping[str, Any]) -> ObjectEntry:
-    """A row of a container's listing.
-
-    :raises StorageError: PROTOCOL: the row is invalid.
-    """
-    name, size = row.get("name"), row.get("bytes", 0)
-    if not (_is_name(name) and _is_count(size)):
-        raise _malformed("an object's entry")
-    return ObjectEntry(name, size)
 
 
 def container_info(headers: Mapping[str, str]) -> ContainerInfo:
@@ -237,26 +186,34 @@ class BulkResult(NamedTuple):
     failures: list[tuple[str, int]]  #: (container/object, status)
 
 
+class _Bulk(
+    Struct,
+    rename={
+        "status": "Response Status",
+        "errors": "Errors",
+        "deleted": "Number Deleted",
+        "not_found": "Number Not Found",
+    },
+):
+    status: Status
+    errors: list[tuple[Name, Status]] = []
+    deleted: Count = 0
+    not_found: Count = 0
+
+
 def bulk_result(body: bytes) -> BulkResult:
     """The outcome of a bulk delete.
 
     :raises StorageError: STATUS or UNAUTHORIZED: the bulk delete failed as a whole (the HTTP
         status is always 200); PROTOCOL: the response is invalid.
     """
-    response = _load_json(body)
-    if not isinstance(response, dict):
-        raise _malformed("a bulk response")
-    errors = response.get("Errors", [])
-    whole = _status_of(response.get("Response Status"))
-    if not isinstance(errors, list):
-        raise _malformed("a bulk response's errors")
-    if whole == 401 or (not errors and whole // 100 != 2):
+    found = decode(body, _Bulk, "a bulk response")
+    whole = int(found.status[:3])
+    if whole == 401 or (not found.errors and whole // 100 != 2):
         kind = ErrorKind.UNAUTHORIZED if whole == 401 else ErrorKind.STATUS
         raise StorageError(kind, f"bulk delete failed with {whole}", status=whole)
-    deleted, not_found = response.get("Number Deleted", 0), response.get("Number Not Found", 0)
-    if not (_is_count(deleted) and _is_count(not_found)):
-        raise _malformed("a bulk response's numbers")
-    return BulkResult(deleted, not_found, list(map(_bulk_failure, errors)))
+    failures = [(unquote(name).lstrip("/"), int(status[:3])) for name, status in found.errors]
+    return BulkResult(found.deleted, found.not_found, failures)
 
 
 def bulk_error(result: BulkResult, names: Sequence[str], timing: Timing) -> StorageError:
@@ -280,95 +237,62 @@ def bulk_error(result: BulkResult, names: Sequence[str], timing: Timing) -> Stor
     return StorageError(ErrorKind.STATUS, detail, status=status or timing.status, timing=timing)
 
 
+class _Policy(Struct):
+    name: str = ""
+    aliases: str = ""
+
+
+class _Swift(Struct):
+    max_file_size: Count | None = None
+    max_object_name_length: Count | None = None
+    max_container_name_length: Count | None = None
+    container_listing_limit: Count | None = None
+    policies: list[_Policy] | None = None
+
+
+class _Slo(Struct):
+    max_manifest_segments: Count = 1000
+
+
+class _BulkDelete(Struct):
+    max_deletes_per_request: Count | None = None
+
+
+class _Info(Struct):
+    swift: _Swift | None = None
+    slo: _Slo | None = None
+    bulk_delete: _BulkDelete | None = None
+
+
 def store_limits(body: bytes) -> StoreLimits:
-    """The limits in /info; None for those that are missing or invalid."""
+    """The limits in /info; None for those that are missing, or if it isn't of Swift's form."""
     try:
-        info = _load_json(body)
+        info = decode(body, _Info, "/info")
     except StorageError:
         return StoreLimits()
-    if not isinstance(info, dict):
+    swift = info.swift
+    if swift is None:
         return StoreLimits()
-    swift = _part(info, "swift")
-    bulk_delete_max = _count_of(_part(info, "bulk_delete"), "max_deletes_per_request")
-    if swift and "bulk_delete" not in info:
-        bulk_delete_max = 0
+    names = [
+        name.strip()
+        for each in swift.policies or ()
+        for name in (each.name, *each.aliases.split(","))
+    ]
     return StoreLimits(
-        max_object_size=_count_of(swift, "max_file_size"),
-        max_object_name_length=_count_of(swift, "max_object_name_length"),
-        max_container_name_length=_count_of(swift, "max_container_name_length"),
-        listing_limit=_count_of(swift, "container_listing_limit"),
-        policies=_policies(swift.get("policies")),
-        large_objects=_large_objects(info) if swift else None,
-        bulk_delete_max=bulk_delete_max,
+        max_object_size=swift.max_file_size,
+        max_object_name_length=swift.max_object_name_length,
+        max_container_name_length=swift.max_container_name_length,
+        listing_limit=swift.container_listing_limit,
+        policies=None if swift.policies is None else [*dict.fromkeys(filter(None, names))],
+        # /info does not list the DLO middleware.
+        large_objects={
+            "slo": info.slo.max_manifest_segments if info.slo else 0,
+            "dlo": _DLO_SEGMENTS,
+        },
+        bulk_delete_max=info.bulk_delete.max_deletes_per_request if info.bulk_delete else 0,
     )
 
 
-def _large_objects(info: Mapping[str, Any]) -> dict[str, int]:
-    most = _count_of(_part(info, "slo"), "max_manifest_segments") or _SLO_SEGMENTS
-    # Swift's /info does not list the DLO middleware.
-    return {"slo": most if "slo" in info else 0, "dlo": _DLO_SEGMENTS}
-
-
-def _load_json(body: bytes) -> Any:
-    # Each value but the first follows one of these, which bounds their number before parsing.
-    if sum(map(body.count, _BEFORE_VALUES)) > _VALUES_MAX:
-        raise _malformed("JSON")
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise _malformed("JSON") from error
-
-
-def _is_name(value: Any) -> TypeGuard[str]:
-    """Whether this is text that a URL can hold (JSON may contain a lone surrogate)."""
-    if not (isinstance(value, str) and value):
-        return False
-    try:
-        return len(value.encode()) <= _NAME_MAX
-    except UnicodeEncodeError:
-        return False
-
-
-def _is_count(value: Any) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value < 1 << 63
-
-
-def _bulk_failure(error: Any) -> tuple[str, int]:
-    if not (isinstance(error, list) and len(error) == 2 and _is_name(error[0])):
-        raise _malformed("a bulk response's error")
-    return unquote(error[0]).lstrip("/"), _status_of(error[1])
-
-
-def _status_of(value: Any) -> int:
-    """``409 Conflict`` -> 409."""
-    code = value[:3] if isinstance(value, str) else ""
-    if not (len(code) == 3 and code.isascii() and code.isdigit()):
-        raise _malformed("a bulk response's status")
-    return int(code)
-
-
-def _part(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = values.get(key)
-    return part if isinstance(part, dict) else {}
-
-
-def _count_of(values: Mapping[str, Any], key: str) -> int | None:
-    value = values.get(key)
-    return value if _is_count(value) else None
-
-
-def _policies(rows: Any) -> list[str] | None:
-    """The names of all policies, aliases included."""
-    if not isinstance(rows, list):
-        return None
-    names: dict[str, None] = {}
-    for row in rows:
-        if isinstance(row, dict):
-            aliases = row.get("aliases")
-            texts = [row.get("name"), *(aliases.split(",") if isinstance(aliases, str) else ())]
-            names.update({text.strip(): None for text in texts if _is_name(text)})
-    return list(names)
-
-
-def _malformed(what: str) -> StorageError:
-    return StorageError(ErrorKind.PROTOCOL, f"the store's response is not {what} of Swift's form")
+def _malformed(what: str, why: str) -> StorageError:
+    detail = f"the store's response is not {what} of Swift's form{why}"
+    return StorageError(ErrorKind.PROTOCOL, detail)

@@ -27,7 +27,7 @@ from ssbench.core.naming import (
     segment_name,
 )
 from ssbench.core.text import printable
-from ssbench.storage.base import Action
+from ssbench.storage.base import Action, out_of_order
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import Collector
 from ssbench.storage.http.store import ObjectBodies, ObjectsInParts, store_is_changed, written_after
@@ -308,14 +308,12 @@ class SegmentedObjects(ObjectsInParts):
             raise StorageError(ErrorKind.PROTOCOL, "a listing that is no UTF-8") from error
         # Not splitlines(): it also splits at characters that names may have.
         names = text.removesuffix("\n").split("\n") if text else []
-        for name in names:
-            if name <= marker:
-                raise StorageError(
-                    ErrorKind.PROTOCOL,
-                    f'a listing that is not in order: "{printable(name)}" comes after'
-                    f' "{printable(marker)}"',
-                )
-            marker = name
+        if fault := out_of_order([marker, *names]):
+            before, name = map(printable, fault)
+            raise StorageError(
+                ErrorKind.PROTOCOL,
+                f'a listing that is not in order: "{name}" comes after "{before}"',
+            )
         return names, timing
 
     def _delete_all(self, paths: Iterable[str], deadline_ns: int) -> list[Timing]:
