@@ -203,7 +203,8 @@ def _command(row: Row, ports: Ports, place: Path) -> list[str]:
         "--zmq-control-port", ports.control,
     ]  # fmt: skip
     words += ["--batch-size", row.batch_size] if row.batch_size else []
-    words += ["--zmq-key-file", place / "key", "--zmq-bind-ip", "127.0.0.1"] if row.keyed else []
+    words += ["--zmq-key-file", place / "key" if row.keyed else "none"]
+    words += ["--zmq-bind-ip", "127.0.0.1"]
     return [*map(str, words)]
 
 

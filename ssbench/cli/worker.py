@@ -35,7 +35,7 @@ from ssbench.host.process import (
 )
 from ssbench.host.sampler import StackSampler
 from ssbench.storage.registry import Permissions, open_store
-from ssbench.transport.key import CurveKey
+from ssbench.transport.key import channel_key, load_key
 from ssbench.transport.parent_pipe import MasterAddress, read_address
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
@@ -90,8 +90,7 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
     worker_id = ns.worker_id or f"{socket.gethostname()}-{os.urandom(4).hex()}"
     address = None
     if ns.parent_pipe is None:
-        path = key_path(ns, os.environ)
-        key = CurveKey.load(path) if path else None
+        key = channel_key(key_path(ns, os.environ), ns.address, partial(log.warning, "%s"))
         address = MasterAddress(ns.address, Ports(*ports_of(ns)), key)
         if key is None and not ns.allowed_hosts:
             log.warning(
@@ -157,8 +156,7 @@ def _serve_network(ns: argparse.Namespace) -> ExitStatus:
     """Listen for check-network until it ends, or a signal comes."""
     from ssbench.transport.network import NetworkListener  # few workers need it
 
-    path = key_path(ns, os.environ)
-    key = CurveKey.load(path) if path else None
+    key = load_key(key_path(ns, os.environ))
     ip, port = ns.network_server
     with NetworkListener(ip or None, port, key, "--network-server") as listener:
         handle_signals(lambda *_: listener.close())

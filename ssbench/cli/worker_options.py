@@ -70,7 +70,8 @@ TRANSPORT = (
         "port for the master's broadcasts to all workers", default=13581),
     row("--zmq-key-file", "key_file", str, _MASTER,
         "encrypt all traffic, and reject peers without this key; use the same file on all hosts "
-        "(make-key writes one)", metavar="FILE", variables=(KEY_FILE_VARIABLE,),
+        "(make-key writes one). Without it, masters and workers of one user on 127.0.0.1 share a "
+        "key; none: no key", metavar="FILE", variables=(KEY_FILE_VARIABLE,),
         brief="encrypt; the same file on all hosts", file="r"),
 )
 METRICS = row("--metrics-port", "metrics_address",

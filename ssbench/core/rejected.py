@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 MAX_LOGGED = 5  #: per port; a flood must fill neither the screen nor the disk
 MAX_WORKERS = 16  #: workers of another protocol that are named
 
-NO_KEY = "it has no key; workers need the master's --zmq-key-file"
-OTHER_KEY = "it has another key; workers need the master's --zmq-key-file"
-UNEXPECTED_KEY = "it has a key, this master has none; give it the same --zmq-key-file"
+NO_KEY = "it has no key; give it and the master the same --zmq-key-file"
+OTHER_KEY = "it has another key; give it and the master the same --zmq-key-file"
+UNEXPECTED_KEY = "it has a key, this master has none; give both the same --zmq-key-file"
 OTHER_PROTOCOL = "its protocol is not that of ssbench"
 CLOSED_EARLY = "it closed during the handshake; both sides need the same key file, or none"
 UNEXPECTED_DATA = "it sent more than any worker does at this port"

@@ -372,10 +372,11 @@ class WorkerWait:
         advice = ", open these ports in the firewalls on the way, or give --workers N"
         if address.is_loopback:
             key = "make a key (ssbench-master make-key) for --zmq-key-file, or "
+            if address.has_key and not address.has_key_of_host:
+                key = ""
             advice = (
                 f", or give --workers N. {address.ip} can be reached from this host only: for"
-                f" workers on other hosts {'' if address.has_key else key}bind another address with"
-                " --zmq-bind-ip"
+                f" workers on other hosts {key}bind another address with --zmq-bind-ip"
             )
         return (
             f"no worker joined within {self._limits.worker_wait_s:g} s at ports {work}, {results}"

@@ -138,9 +138,16 @@ class RunConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def has_remote_workers(self) -> bool:
-        """Whether workers of other hosts may join."""
+        """Whether workers of other hosts may join, or such as were started by hand."""
         transport = self.transport
-        return not self.workers or bool(self.ssh_workers or transport.key_file or transport.address)
+        return not self.workers or bool(
+            self.ssh_workers or transport.key_file or transport.address or self.expects_others
+        )
+
+    @property
+    def expects_others(self) -> bool:
+        """Whether the run waits for workers that it does not start."""
+        return (self.expect_workers or 0) > self.least_started
 
     @property
     def looks_for_workers(self) -> bool:

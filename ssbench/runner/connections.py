@@ -22,10 +22,10 @@ from ssbench.runner.config import TransportConfig
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
-from ssbench.transport.key import CurveKey
+from ssbench.transport.key import CurveKey, channel_key
 from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.parent_pipe import address_line
-from ssbench.transport.sockets import Ports
+from ssbench.transport.sockets import EVERYWHERE, LOOPBACK, Ports
 
 if TYPE_CHECKING:
     from ssbench.runner.local_workers import LocalWorkers
@@ -101,53 +101,49 @@ def open_ports(
     local: LocalWorkers | None = None,
     ssh: SshWorkers | None = None,
     paths: Sequence[str] = (),
+    others: bool = False,
 ) -> MasterTransport:
     """As ``bind``, until the stack closes; and send address and key to the workers that were
     started, which end before that.
 
     :param paths: that these workers may use.
+    :param others: whether workers that were started by hand are to join local ones.
     """
-    key, address = load_key(config), config.address
-    if key is None and (ssh or (local and address is None)):
+    key = None
+    if not config.key_file and (ssh or (local and config.address is None and not others)):
         key = CurveKey.generate()  # for these workers only
         for each in (local, ssh):
             if each:
                 each.exclusive = True
-        if not ssh:
-            address = "127.0.0.1"
-    if ssh and address is None:
-        address = ssh.bind_address
-    transport = stack.enter_context(bind(config, key, address, warn, jobs_per_message))
+    if ssh and config.address is None:
+        config = replace(config, address=ssh.bind_address or EVERYWHERE)
+    transport = stack.enter_context(bind(config, warn, jobs_per_message, key=key))
     if ssh is not None:
         stack.callback(ssh.end)
-        ssh.send_addresses(transport, key, paths)
+        ssh.send_addresses(transport, paths)
     if local is not None:
         stack.callback(local.end)
-        local.send_address(address_line(transport, key, paths=paths))
+        local.send_address(address_line(transport, paths=paths))
     return transport
-
-
-def load_key(transport: TransportConfig) -> CurveKey | None:
-    """The key of the key file; None without one.
-
-    :raises UsageError: the file can't be used.
-    """
-    return CurveKey.load(transport.key_file) if transport.key_file else None
 
 
 def bind(
     config: TransportConfig,
-    key: CurveKey | None,
-    address: str | None,
     warn: Callable[[str], None],
     jobs_per_message: int = 1,
+    *,
+    key: CurveKey | None = None,
 ) -> MasterTransport:
     """The master's sockets, with a warning if unknown peers could connect to them.
 
     :param jobs_per_message: most jobs in a batch.
+    :param key: instead of that of the key file, or of our user on this host.
     :raises TransportError: a port is not available.
+    :raises UsageError: the key file can't be used.
     """
     allow_many_connections()
+    address = config.address or (None if config.key_file else LOOPBACK)
+    key = key or channel_key(config.key_file, address, warn)
     ports = Ports(config.work_port, config.results_port, config.control_port)
     transport = MasterTransport(address, ports, key, pipe=pipe_length(jobs_per_message))
     if key is None and not transport.is_loopback:
@@ -206,7 +202,7 @@ def kill_workers(
     :raises TransportError: a port is not available.
     """
     warn = partial(warn_all, observers)
-    with own_hub(), bind(config, load_key(config), config.address, warn) as transport:
+    with own_hub(), bind(config, warn) as transport:
         limits = Limits(worker_timeout_s=3600.0)  # workers themselves say that they end
         master = Master(transport, observers, StorageSettings(), MasterOptions(limits=limits))
         stop.listen(master.interrupt)

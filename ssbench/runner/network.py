@@ -21,9 +21,9 @@ from ssbench.core.text import printable
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits
 from ssbench.runner.config import TransportConfig
-from ssbench.runner.connections import bind, load_key, own_hub, warn_all
+from ssbench.runner.connections import bind, own_hub, warn_all
 from ssbench.runner.stop import Stop
-from ssbench.transport.key import CurveKey
+from ssbench.transport.key import CurveKey, load_key
 from ssbench.transport.network import (
     IDLE_S,
     MAX_SECONDS,
@@ -83,7 +83,7 @@ def check_network(
     :raises UsageError: there is nothing to measure.
     :raises KeyboardInterrupt: it was stopped.
     """
-    key = load_key(config.transport)
+    key = load_key(config.transport.key_file)  # of servers
     warn = partial(warn_all, observers)
 
     def info(text: str) -> None:
@@ -93,7 +93,7 @@ def check_network(
     with ExitStack() as stack:
         stack.enter_context(own_hub())
         stack.callback(_end_servers, config, key)
-        transport = stack.enter_context(bind(config.transport, key, config.transport.address, warn))
+        transport = stack.enter_context(bind(config.transport, warn))
         limits = Limits(
             worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s
         )
@@ -105,7 +105,7 @@ def check_network(
         _check_enough(config, len(master.registry.workers), workers)
         if workers:
             listener = stack.enter_context(
-                NetworkListener(transport.ip, config.port, key, "--network-port")
+                NetworkListener(transport.ip, config.port, transport.key, "--network-port")
             )
             threading.Thread(target=listener.serve, args=(inf,), daemon=True).start()
         here = f"master ({platform.node()})"

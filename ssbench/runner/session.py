@@ -197,7 +197,7 @@ class Session:
         )
         assert local  # nosec B101 # there is a number
         self._local = local
-        local.send_address(address_line(self._transport, None, paths=self._worker_paths))
+        local.send_address(address_line(self._transport, paths=self._worker_paths))
         self._master.add_children(local)
         for text in local.warnings:
             self.warn(text)
@@ -286,7 +286,7 @@ class Session:
         )
         self._transport = open_ports(
             self.config.bound, self.stack, self.warn, jobs, local=self._local, ssh=self._ssh,
-            paths=self._worker_paths,
+            paths=self._worker_paths, others=self.config.expects_others,
         )  # fmt: skip
         if self._store and self._store.password_equivalent:
             check_encrypted(self._transport)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ssbench.core.model import Group
     from ssbench.runner.config import RunConfig
     from ssbench.runner.stop import Stop
-    from ssbench.transport.key import CurveKey
     from ssbench.transport.master_transport import MasterTransport
 
 log = logging.getLogger(__name__)
@@ -267,12 +266,10 @@ class SshWorkers:
         given = self._config.ssh_master or (bound if bound not in _EVERYWHERE else None)
         return given or (host.started.master if host.started else "")
 
-    def send_addresses(
-        self, transport: MasterTransport, key: CurveKey | None, paths: Sequence[str] = ()
-    ) -> None:
+    def send_addresses(self, transport: MasterTransport, paths: Sequence[str] = ()) -> None:
         """Send each host the master's address and key, and what its workers may use."""
         for host in self._hosts:
-            line = address_line(transport, key, self._address_for(host), paths)
+            line = address_line(transport, self._address_for(host), paths)
             with suppress(OSError):  # it ended; ``exits`` reports it
                 os.write(host.stdin, line.encode("ascii"))
 

@@ -239,12 +239,12 @@ class ConnectionMonitor:
             return ""
         self._reported = True
         if not self._has_key:
-            return "it has a key, this worker has none: give it the same --zmq-key-file"
+            return "it has a key, this worker has none: give both the same --zmq-key-file"
         if self._why == NO_KEY:
-            return "this worker has a key (--zmq-key-file), the master has none"
+            return "this worker has a key, the master has none: give both the same --zmq-key-file"
         # A master that closes first does not say which of the two.
         or_none = ", or it has none" if self._why == CLOSED else ""
-        return f"its key is another one{or_none}: --zmq-key-file must name the same key file"
+        return f"its key is another one{or_none}: give both the same --zmq-key-file"
 
     def close(self) -> None:
         """To be called before the socket is closed."""

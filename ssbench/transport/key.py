@@ -1,11 +1,21 @@
-"""The key that master and workers share: CURVE key pairs, and the file that holds them."""
+"""The key that master and workers share: CURVE key pairs, and the file that holds them.
+
+Without a file of ``--zmq-key-file``, a master and workers that meet on loopback use the key in the
+home of their user, which the first of them makes: any user of a host can connect to its loopback,
+and can listen there first.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import zmq
 from msgspec.structs import astuple
@@ -13,6 +23,10 @@ from msgspec.structs import astuple
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+NO_KEY_FILE = "none"  #: instead of a path: without a key, also on loopback
 _MAGIC = "ssbench-key-1"
 _LONGEST = 1024  #: bytes of a key file; a key has 178
 _ROOT = 0
@@ -32,7 +46,7 @@ class CurveKey(Hiding, frozen=True):
     client_secret: str
 
     @classmethod
-    def generate(cls) -> CurveKey:
+    def generate(cls) -> Self:
         server_public, server_secret = zmq.curve_keypair()
         client_public, client_secret = zmq.curve_keypair()
         return cls(*(k.decode() for k in (server_public, server_secret)),
@@ -43,7 +57,7 @@ class CurveKey(Hiding, frozen=True):
         return " ".join([_MAGIC, *astuple(self)]) + "\n"
 
     @classmethod
-    def from_text(cls, text: str, source: str) -> CurveKey:
+    def from_text(cls, text: str, source: str) -> Self:
         """The inverse of ``to_text``.
 
         :raises UsageError: if it is no key; the message names ``source`` only.
@@ -60,12 +74,13 @@ class CurveKey(Hiding, frozen=True):
         return cls(*words[1:])
 
     @classmethod
-    def load(cls, path: str) -> CurveKey:
+    def load(cls, path: str, option: str = "--zmq-key-file ") -> Self:
         """Read a key file: a regular file that only we (and root) can read or change.
 
+        :param option: that named it.
         :raises UsageError: if it can't be read, isn't a key, or is open to others.
         """
-        text = _read(path)
+        text = _read(path, option)
         return cls.from_text(text if len(text) <= _LONGEST else "", path)
 
     def save(self, path: str) -> None:
@@ -89,13 +104,81 @@ class CurveKey(Hiding, frozen=True):
             raise UsageError(f"{path}: can't be written: {_reason(error)}") from error
 
 
+class HostKey(CurveKey, frozen=True):
+    """That of a user on this host: in no file that could be copied to others by mistake."""
+
+
+def load_key(path: str | None) -> CurveKey | None:
+    """The key of the key file; None without one.
+
+    :raises UsageError: the file can't be used.
+    """
+    return CurveKey.load(path) if path and path != NO_KEY_FILE else None
+
+
+def channel_key(
+    path: str | None, address: str | None, warn: Callable[[str], None]
+) -> CurveKey | None:
+    """The key of the key file; without one, that of our user on this host, if the master is on
+    loopback. None: no key.
+
+    :param path: of the key file, or ``NO_KEY_FILE``; None: not given.
+    :param address: the master's, as the user gave it; None: loopback.
+    :param warn: called with why there is no key of our user.
+    :raises UsageError: the key file can't be used.
+    """
+    if path:
+        return load_key(path)
+    if not (address is None or address == "localhost" or _is_loopback(address)):
+        return None  # it may be for other hosts
+    try:
+        return _host_key()
+    except (OSError, UsageError) as error:
+        warn(f"no key of this user on this host: {error}; other users of it can connect")
+    return None
+
+
+def _host_key() -> HostKey | None:
+    """From our home, where the first of us makes it; None if we have none that is ours.
+
+    Not from a folder of the session (XDG_RUNTIME_DIR): workers outlive it, and what cron or systemd
+    starts has none.
+
+    :raises OSError, UsageError: it can't be made, or not be trusted.
+    """
+    home = Path(os.path.expanduser("~"))
+    try:
+        if home == Path("/") or home.stat().st_uid != os.geteuid():
+            return None  # containers with any user; sudo, which may keep HOME
+    except OSError:
+        return None
+    path = home / ".local" / "state" / "ssbench" / "key"
+    if not os.path.lexists(path):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        whole = path.with_name(f".key-{secrets.token_hex(8)}")
+        HostKey.generate().save(str(whole))
+        try:
+            with suppress(FileExistsError):  # another one was first
+                os.link(whole, path)
+        finally:
+            whole.unlink()
+    return HostKey.load(str(path), option="")
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False  # a name: of this host, it means an address that others reach
+
+
 _NO_FILE = {
     errno.ELOOP: "is a symbolic link; name the file itself",
     errno.ENXIO: "is a socket or a device; it has to be a regular file",
 }
 
 
-def _read(path: str) -> str:
+def _read(path: str, option: str) -> str:
     """The text of a key file, or the beginning of a long one.
 
     The checks are on the open file, because another file may get its name meanwhile.
@@ -114,7 +197,7 @@ def _read(path: str) -> str:
         known = _NO_FILE.get(error.errno or 0) if isinstance(error, OSError) else None
         fault = known or f"can't be read: {_reason(error)}"
     if fault:
-        raise UsageError(f"--zmq-key-file {path}: the key file {fault}")
+        raise UsageError(f"{option}{path}: the key file {fault}")
     return data.decode("ascii", errors="replace")
 
 

@@ -18,7 +18,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.rejected import PendingPeers, RejectedMessages
 from ssbench.transport.authenticator import ZapAuthenticator
-from ssbench.transport.key import CurveKey
+from ssbench.transport.key import CurveKey, HostKey
 from ssbench.transport.sockets import (
     CONTROL_HWM,
     LINGER_MS,
@@ -65,9 +65,8 @@ class MasterTransport:
         pipe: int = _SHORTEST_PIPE,
     ) -> None:
         self.pipe = pipe
-        self.has_key = key is not None
-        self.key_hint = "with the same --zmq-key-file" if key else "without a --zmq-key-file"
-        self.ip = bind_address(bind_ip, has_key=self.has_key)
+        self.key = key
+        self.ip = bind_address(bind_ip, has_key=key is not None)
         self._rejected = RejectedMessages("results")
         self._context = make_context()
         self._authenticator = ZapAuthenticator(self._context, key)
@@ -117,6 +116,22 @@ class MasterTransport:
         A worker's message that it closed its socket may arrive before ZeroMQ notices that.
         """
         return self._work_peers.count
+
+    @property
+    def has_key(self) -> bool:
+        return self.key is not None
+
+    @property
+    def key_hint(self) -> str:
+        """How workers find the key."""
+        if self.has_key_of_host:
+            return "as this user, without a --zmq-key-file"
+        return "with the same --zmq-key-file" if self.key else "without a --zmq-key-file"
+
+    @property
+    def has_key_of_host(self) -> bool:
+        """Whether only workers of our user on this host find the key."""
+        return isinstance(self.key, HostKey)
 
     @property
     def is_loopback(self) -> bool:

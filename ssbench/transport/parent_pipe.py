@@ -56,7 +56,6 @@ class MasterAddress(NamedTuple):
 
 def address_line(
     transport: MasterTransport,
-    key: CurveKey | None,
     host: str | None = None,
     paths: Sequence[str] = (),
 ) -> str:
@@ -65,7 +64,7 @@ def address_line(
     :param host: the master's address as they see it; None: workers on this host.
     """
     host = host or _LOOPBACK_OF.get(transport.ip, transport.ip)
-    return MasterAddress(host, transport.ports, key, paths).to_line()
+    return MasterAddress(host, transport.ports, transport.key, paths).to_line()
 
 
 def read_address(fd: int) -> MasterAddress | None:

@@ -32,6 +32,10 @@ _DEAD_MS = 10_000
 HAS_BATCH = hasattr(os, "SCHED_BATCH")
 
 
+LOOPBACK = "127.0.0.1"
+EVERYWHERE = "0.0.0.0"  # nosec B104 # only with a key, or where the user says so
+
+
 class TransportError(SsbenchError):
     """No socket: an address in use, a host without an address, too many open files."""
 
@@ -60,8 +64,7 @@ def resolve(host: str) -> str:
 
 def bind_address(host: str | None, *, has_key: bool) -> str:
     """The IP address to listen at; None: all interfaces with a key, loopback without one."""
-    everywhere = "0.0.0.0"  # nosec B104 # only with a key
-    return resolve(host) if host else everywhere if has_key else "127.0.0.1"
+    return resolve(host) if host else EVERYWHERE if has_key else LOOPBACK
 
 
 def endpoint(ip: str, port: int | str) -> str:

@@ -23,7 +23,7 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import MasterAddress, address_line
 from ssbench.transport.sockets import Ports
 from tests.cli.shell import Shell
-from tests.fakes.scripted_master import ScriptedMaster, byes, jobs
+from tests.fakes.scripted_master import ScriptedMaster, byes, host_master, jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -216,7 +216,7 @@ def test_the_master_of_a_group_is_on_the_command_line_or_at_the_end_of_a_pipe(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_worker_cleanly(number: signal.Signals) -> None:
-    with ScriptedMaster() as master, Process(master, "me") as worker:
+    with host_master() as master, Process(master, "me") as worker:
         hello = master.expect(Hello)
         assert (hello.worker_id, hello.concurrency) == ("me", 64)
         assert hello.pid == worker.process.pid
@@ -230,7 +230,7 @@ def test_a_signal_ends_a_worker_cleanly(number: signal.Signals) -> None:
 def test_a_worker_of_nohup_stays_when_its_terminal_is_gone() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does; processes inherit it
     try:
-        with ScriptedMaster() as master, Process(master, "me") as worker:
+        with host_master() as master, Process(master, "me") as worker:
             master.expect(Hello)
             worker.process.send_signal(signal.SIGHUP)
             worker.process.send_signal(signal.SIGTERM)
@@ -240,8 +240,20 @@ def test_a_worker_of_nohup_stays_when_its_terminal_is_gone() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
+def test_a_worker_does_not_obey_another_user_who_listened_first() -> None:
+    with ScriptedMaster() as master, Process(master, "me") as worker:
+        assert worker.process.stderr
+        said = next(line for line in worker.process.stderr if "rejects this worker" in line)
+        master.listen(0.1)
+        assert master.all_of(Hello) == []
+    assert "give both the same --zmq-key-file" in said  # either side may notice first
+
+
 def test_a_worker_ends_with_its_master_if_asked_to() -> None:
-    with ScriptedMaster() as master, Process(master, "--exit-with-master", "me") as worker:
+    with (
+        host_master() as master,
+        Process(master, "--exit-with-master", "me") as worker,
+    ):
         master.broadcast(timeout_s=0.5)
         master.begin()
         master.send(jobs(1))
@@ -252,7 +264,7 @@ def test_a_worker_ends_with_its_master_if_asked_to() -> None:
 
 
 def test_a_worker_without_a_name_generates_one() -> None:
-    with ScriptedMaster() as master, Process(master), Process(master):
+    with host_master() as master, Process(master), Process(master):
         names = {master.expect(Hello).worker_id}
         while len(names) < 2:
             names.add(master.expect(Hello).worker_id)
@@ -260,9 +272,9 @@ def test_a_worker_without_a_name_generates_one() -> None:
 
 def test_a_worker_ends_with_its_parent() -> None:
     read_end, write_end = os.pipe()
-    with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
+    with host_master() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
-        os.write(write_end, address_line(master.transport, None).encode())
+        os.write(write_end, address_line(master.transport).encode())
         master.expect(Hello)
         os.close(write_end)
         assert worker.end()[0] == 0
@@ -271,7 +283,7 @@ def test_a_worker_ends_with_its_parent() -> None:
 
 def test_a_worker_ends_with_a_silent_parent() -> None:
     read_end, write_end = os.pipe()
-    with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
+    with host_master() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
         os.close(write_end)
         status, said = worker.end()
@@ -280,11 +292,10 @@ def test_a_worker_ends_with_a_silent_parent() -> None:
 
 def test_a_malformed_key_from_the_parent_is_rejected_and_not_shown() -> None:
     read_end, write_end = os.pipe()
-    with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
+    key = CurveKey.generate()
+    with ScriptedMaster(key=key) as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
-        line = address_line(master.transport, CurveKey.generate()).replace(
-            "ssbench-key-1", "ssbench-key-9"
-        )
+        line = address_line(master.transport).replace("ssbench-key-1", "ssbench-key-9")
         os.write(write_end, line.encode())
         status, said = worker.end()
         assert status == 2
@@ -295,7 +306,10 @@ def test_a_malformed_key_from_the_parent_is_rejected_and_not_shown() -> None:
 
 @pytest.mark.parametrize("jobs_to_profile", ["2", "1000"], ids=["some", "more than there are"])
 def test_the_first_jobs_are_profiled(jobs_to_profile: str) -> None:
-    with ScriptedMaster() as master, Process(master, "-p", jobs_to_profile, "me") as worker:
+    with (
+        host_master() as master,
+        Process(master, "-p", jobs_to_profile, "me") as worker,
+    ):
         incarnation = master.begin()
         master.send(jobs(1, 2, 3))
         master.expect(Results)

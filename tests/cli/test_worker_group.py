@@ -26,7 +26,7 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.parent_pipe import GroupStarted, address_line, from_line
 from tests.cli.shell import Shell
 from tests.cli.test_worker import ports_of
-from tests.fakes.scripted_master import ScriptedMaster, byes
+from tests.fakes.scripted_master import ScriptedMaster, byes, host_master
 
 ROOT = Path(__file__).resolve().parents[2]
 END_S = 60
@@ -36,7 +36,7 @@ END_S = 60
 def joined(*words: str) -> Iterator[tuple[ScriptedMaster, subprocess.Popen[str]]]:
     """A master, and a group that connects to it."""
     with (
-        ScriptedMaster() as master,
+        host_master() as master,
         group(*ports_of(master.transport.ports), *words) as process,
     ):
         yield master, process
@@ -127,7 +127,7 @@ def test_a_group_over_a_pipe_reports_and_keeps_the_key_out_of_sight() -> None:
         assert isinstance(started, GroupStarted)
         assert (started.release, started.master) == (__version__, "192.0.2.7")
         assert sorted(started.workers) == ["host-0", "host-1"]
-        process.stdin.write(address_line(master.transport, key))
+        process.stdin.write(address_line(master.transport))
         process.stdin.flush()
         found = hellos(master, 2)
         assert {name: hello.pid for name, hello in found.items()} == started.workers

@@ -42,7 +42,7 @@ def numbers(ports: Sequence[str]) -> list[int]:
 #: A worker that says hello and nothing more is not lost before the run ends, however slow the host.
 #: The clean-up waits for it by the connect timeout and 5 s more.
 NOBODY_IS_LOST = (
-    "--zmq-bind-ip", "127.0.0.1", "--worker-timeout", 60, "--connect-timeout", 1,
+    "--zmq-key-file", "none", "--worker-timeout", 60, "--connect-timeout", 1,
 )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def _runs_with_two_workers(state: ControlState) -> bool:
     return state.phase == Phase.RUN and len(state.workers) == 2
 
 
-@pytest.mark.parametrize("options", [[], ["--zmq-bind-ip", "127.0.0.1"]], ids=["key", "no key"])
+@pytest.mark.parametrize("options", [[], ["--zmq-key-file", "none"]], ids=["key", "no key"])
 def test_peers_of_other_protocols_do_not_disturb_a_run(
     commands: Commands, options: list[str]
 ) -> None:

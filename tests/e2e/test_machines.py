@@ -21,7 +21,7 @@ from ssbench.core.records import (
 )
 from ssbench.core.stats.headroom import Cause, Headroom
 from ssbench.core.stats.host_metrics import FIGURES
-from tests.e2e.commands import Commands, Ended, free_ports
+from tests.e2e.commands import Commands, Ended, free_ports, workers_of
 
 #: A worker whose event loop has no rest: always at something for 5 ms, then at what is due.
 PINNED = """
@@ -60,6 +60,28 @@ def run_with(commands: Commands, script: str, seconds: int, *options: object) ->
     words = ["-f", path, "--noop", "--rate", 50, "--expect-workers", 2, *options]
     words += ["--zmq-bind-ip", "127.0.0.1"]  # without a key
     return commands.run(*words, workers=1, ports=ports)
+
+
+def test_workers_of_the_same_user_join_without_a_key_file_and_those_of_others_do_not(
+    commands: Commands,
+) -> None:
+    ports = free_ports()
+    other = commands.place / "other"
+    other.mkdir()
+    stranger = commands.worker(*ports, "stranger", environment={"HOME": str(other)})
+    path = commands.scenario(operation_count=300)
+    run = commands.start_run("-f", path, "--noop", "--expect-workers", 2, workers=1, ports=ports)
+    stranger.wait_for("rejects this worker: its key is another one")
+    run.wait_for("Rejected a peer at 127.0.0.1")
+    mine = commands.worker(*ports, "mine")
+    ended = run.wait().fine()
+    assert ended.counted() == (300, 0, 0)
+    assert "give it and the master the same --zmq-key-file" in ended.err
+    assert {worker.worker_id for worker in workers_of(ended.results)} > {"mine"}
+    assert len(workers_of(ended.results)) == 2
+    commands.master("kill-workers", *ports).wait().fine()
+    assert mine.wait().status == 0
+    assert stranger.process.poll() is None
 
 
 def test_every_process_records_metrics_once_a_second(commands: Commands) -> None:

@@ -212,7 +212,8 @@ class Cluster:
     """
 
     pipe, ports, rejected = PIPE, Ports(1, 2, 3), 0
-    ip, is_loopback, has_key, key_hint = "192.0.2.1", False, True, ""
+    ip, is_loopback, has_key, has_key_of_host = "192.0.2.1", False, True, False
+    key_hint = ""
 
     def __init__(self, workers: int = 3, chaos: Chaos | None = None, **options: Any) -> None:
         self.now_ns = _START_NS

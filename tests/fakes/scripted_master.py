@@ -27,7 +27,7 @@ from ssbench.core.messages import (
 from ssbench.core.model import Job, Phase, Result
 from ssbench.core.operations import CREATE, Operation
 from ssbench.core.settings import StorageSettings
-from ssbench.transport.key import CurveKey
+from ssbench.transport.key import CurveKey, channel_key
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
@@ -146,6 +146,16 @@ class ScriptedMaster:
         self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
     ) -> None:
         self.transport.__exit__(kind, e, tb)
+
+
+def host_key() -> CurveKey | None:
+    """That of masters and workers on this host that have no key file."""
+    return channel_key(None, None, lambda why: None)
+
+
+def host_master() -> ScriptedMaster:
+    """One that workers find which were started by hand on this host."""
+    return ScriptedMaster(key=host_key())
 
 
 class WorkerThread:

@@ -10,6 +10,7 @@ from ssbench import __version__
 from ssbench.core.columns import JOB_SCHEMAS, JobLayout
 from ssbench.core.messages import Bye, ControlState, Heartbeat, Hello, Jobs, Ready, decode
 from ssbench.core.model import Job
+from ssbench.transport.key import CurveKey
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 
@@ -31,9 +32,10 @@ class ScriptedWorker:
         worker_id: str = "scripted",
         heartbeats: Callable[[Heartbeat], Heartbeat] | None = lambda heartbeat: heartbeat,
         release: str = __version__,
+        key: CurveKey | None = None,
     ) -> None:
         self.incarnation = 4711
-        self.transport = WorkerTransport("127.0.0.1", ports, None)
+        self.transport = WorkerTransport("127.0.0.1", ports, key)
         self.state: ControlState | None = None
         self._script, self._pulses, self._id = script, heartbeats, worker_id
         self._release = release

@@ -181,7 +181,7 @@ class Scene:
                 "--zmq-control-port", str(ports.control),
                 "--allow-driver", DRIVER.partition(":")[0], worker_id,
             ],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "SSBENCH_KEY_FILE": "none"},
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self.stack.callback(process.wait)

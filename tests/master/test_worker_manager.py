@@ -27,7 +27,7 @@ SETTINGS = StorageSettings(driver="noop", run_id="run1", credentials=(with_token
 class Address:
     """Where the master is reached."""
 
-    ip, is_loopback, has_key = "192.0.2.1", False, True
+    ip, is_loopback, has_key, has_key_of_host = "192.0.2.1", False, True, False
     key_hint = "with the same --zmq-key-file"
     ports = (1, 2, 3)
 
@@ -382,14 +382,14 @@ def test_no_worker_joined() -> None:
     )
 
 
-@pytest.mark.parametrize("has_key", [True, False])
-def test_an_address_that_only_this_host_reaches_is_named(has_key: bool) -> None:
+@pytest.mark.parametrize(("has_key", "is_of_host"), [(True, False), (True, True), (False, False)])
+def test_an_address_that_only_this_host_reaches_is_named(has_key: bool, is_of_host: bool) -> None:
     here = Scene()
     here.address.ip, here.address.is_loopback = "127.0.0.1", True
-    here.address.has_key = has_key
+    here.address.has_key, here.address.has_key_of_host = has_key, is_of_host
     with pytest.raises(NoWorkersError, match="can be reached from this host only") as e:
         worker_wait(here).shortcomings()
-    assert ("make-key" in str(e.value)) is not has_key
+    assert ("make-key" in str(e.value)) is (is_of_host or not has_key)
     assert "--zmq-bind-ip" in str(e.value)
 
 

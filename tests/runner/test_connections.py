@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.runner.config import TransportConfig
-from ssbench.runner.connections import bind, check_encrypted, load_key, reach_store
+from ssbench.runner.connections import bind, check_encrypted, reach_store
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_admin
@@ -112,16 +113,16 @@ def ports(key_file: str | None = None) -> TransportConfig:
 
 
 def test_a_master_may_have_connections_to_many_workers(few_files: int) -> None:
-    with bind(ports(), None, None, print):
+    with bind(ports(), print):
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few_files, few_files)
 
 
 def test_the_key_is_that_of_the_file(tmp_path: Path) -> None:
-    assert load_key(ports()) is None
     path = tmp_path / "key"
     key = CurveKey.generate()
     key.save(str(path))
-    assert load_key(ports(str(path))) == key
+    with bind(replace(ports(str(path)), address="0.0.0.0"), print) as wire:
+        assert wire.key == key
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_unknown_peers_that_could_connect_are_warned_of_and_get_no_credentials_l
 ) -> None:
     warnings: list[str] = []
     key = CurveKey.generate() if with_key else None
-    with bind(ports(), key, address, warnings.append) as wire:
+    with bind(replace(ports(), address=address), warnings.append, key=key) as wire:
         if not is_open:
             assert warnings == []
             check_encrypted(wire)
@@ -155,7 +156,7 @@ def test_unknown_peers_that_could_connect_are_warned_of_and_get_no_credentials_l
 
 def test_larger_batches_have_shorter_pipes() -> None:
     with (
-        bind(ports(), None, None, print, 256) as large,
-        bind(ports(), None, None, print) as one,
+        bind(ports(), print, 256) as large,
+        bind(ports(), print) as one,
     ):
         assert large.pipe < one.pipe

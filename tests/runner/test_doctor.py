@@ -34,6 +34,7 @@ from ssbench.transport.sockets import Ports
 from tests.core.workload.fleet import packed
 from tests.fakes.fake_ssh import fake_ssh, started
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+from tests.fakes.scripted_master import host_key
 from tests.fakes.scripted_worker import Script, ScriptedWorker
 from tests.ports import held_port
 
@@ -320,7 +321,7 @@ def test_workers_that_can_not_run_all_users(store: MemoryStore, tmp_path: Path) 
     def in_time(heartbeat: Heartbeat) -> Heartbeat:
         return heartbeat._replace(worker_ns=time.perf_counter_ns(), wall_ns=time.time_ns())
 
-    with ScriptedWorker(ports, uploading(ErrorKind.NONE), heartbeats=in_time):
+    with ScriptedWorker(ports, uploading(ErrorKind.NONE), heartbeats=in_time, key=host_key()):
         rows = [*Doctor(mine, scenario(user_count=7)).findings()]
     said = [(row.verdict, row.result) for row in rows if row.check == "workers"]
     assert said[0] == (OK, f"scripted (host, pid 1): ssbench {__version__}, 4 users")
@@ -365,7 +366,9 @@ def test_a_worker_of_another_release_whose_clock_differs(
         return heartbeat._replace(worker_ns=time.perf_counter_ns(), wall_ns=time.time_ns() - 10**12)
 
     mine, ports = with_a_remote_worker(tmp_path)
-    with ScriptedWorker(ports, uploading(ErrorKind.NONE), heartbeats=late, release="0.9"):
+    with ScriptedWorker(
+        ports, uploading(ErrorKind.NONE), heartbeats=late, release="0.9", key=host_key()
+    ):
         rows = found(mine)["workers"]
     release, clock = (row.result for row in rows)
     assert "ssbench 0.9" in release
@@ -375,7 +378,7 @@ def test_a_worker_of_another_release_whose_clock_differs(
 
 def test_workers_that_do_not_reach_the_store(store: MemoryStore, tmp_path: Path) -> None:
     mine, ports = with_a_remote_worker(tmp_path)
-    with ScriptedWorker(ports, uploading(ErrorKind.CONNECT)):
+    with ScriptedWorker(ports, uploading(ErrorKind.CONNECT), key=host_key()):
         (row,) = found(mine)["workers"]
     assert row.verdict is Verdict.FAILED
     assert row.result.startswith("20 uploads by workers failed")

@@ -98,7 +98,7 @@ def test_local_workers_end_with_the_block(with_key: bool) -> None:
             MasterOptions(limits=Limits(worker_wait_s=10)),
         )
         with local() as workers:
-            workers.send_address(address_line(wire, key))
+            workers.send_address(address_line(wire))
             workers.begin()
             master.wait_for_workers(6, 2)
             assert master.registry.concurrency == 6

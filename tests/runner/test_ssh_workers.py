@@ -86,7 +86,7 @@ def test_workers_start_and_end_with_the_block(
         wait(workers)
         assert workers.summary == "Started 3 workers over ssh: a (2), b (1)"
         assert workers.addresses == ["127.0.0.1"]
-        workers.send_addresses(wire, key)
+        workers.send_addresses(wire)
         tree = tree_of(children())
         for process in tree:
             shown = [*process.cmdline(), *process.environ().values()]

@@ -6,12 +6,13 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ssbench.core.errors import ExitStatus, UsageError
-from ssbench.transport.key import CurveKey
+from ssbench.transport.key import CurveKey, HostKey, channel_key
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line
@@ -115,6 +116,73 @@ def test_a_key_path_that_is_no_private_file_is_rejected(
     assert caught.value.exit_status is ExitStatus.USAGE
 
 
+@pytest.fixture(params=[0o000, 0o022, 0o777], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def silent(why: str) -> None:
+    raise AssertionError(why)
+
+
+def test_who_comes_first_on_a_host_makes_the_key_that_all_of_its_user_find(home: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = {*pool.map(lambda _: channel_key(None, None, silent), range(8))}
+    (key,) = found
+    assert isinstance(key, HostKey)
+    folder = home / ".local" / "state" / "ssbench"
+    assert [path.name for path in folder.iterdir()] == ["key"]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for address in ("localhost", "127.0.0.1", "127.0.0.9", "::1"):
+        assert channel_key(None, address, silent) == key
+    for address in ("192.0.2.1", "0.0.0.0", "::", "bench-host-01"):
+        assert channel_key(None, address, silent) is None
+
+
+def test_a_key_file_goes_before_that_of_the_host(home: Path) -> None:
+    path = str(home / "key")
+    key = CurveKey.generate()
+    key.save(path)
+    assert channel_key(path, None, silent) == key
+    assert not (home / ".local").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [case for name, case in NO_KEY_FILES.items() if name != "nothing"],
+    ids=[name for name in NO_KEY_FILES if name != "nothing"],
+)
+def test_a_key_of_the_host_that_others_may_have_placed_is_not_used(
+    home: Path, make: Callable[[Path], object], said: str
+) -> None:
+    path = home / ".local" / "state" / "ssbench" / "key"
+    path.parent.mkdir(parents=True)
+    make(path)
+    warnings: list[str] = []
+    assert channel_key(None, None, warnings.append) is None
+    (text,) = warnings
+    assert said.partition(";")[0] in text
+    assert "other users of it can connect" in text
+
+
+@pytest.mark.parametrize("home", ["", "/nonexistent", "/proc"])
+def test_without_a_home_that_can_be_written_there_is_no_key(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", home)
+    warnings: list[str] = []
+    assert channel_key(None, None, warnings.append) is None
+    assert len(warnings) == (home == "/proc" and os.geteuid() == 0)
+
+
 def test_an_impossible_file_name_is_rejected() -> None:
     with pytest.raises(UsageError, match="can't be read: no file can have such a name"):
         CurveKey.load("a\0b")
@@ -129,13 +197,6 @@ def test_only_the_beginning_of_an_endless_file_is_read(tmp_path: Path) -> None:
         file.truncate(1 << 40)  # sparse: a terabyte of zeros
     with pytest.raises(UsageError, match="not a key"):
         CurveKey.load(str(path))
-
-
-@pytest.fixture(params=[0o000, 0o022, 0o777], ids=oct)
-def umask(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = os.umask(request.param)
-    yield
-    os.umask(before)
 
 
 @pytest.mark.usefixtures("umask")

@@ -25,8 +25,8 @@ from ssbench.transport.sockets import Ports
 class Wire(MasterTransport):
     """One that listens nowhere."""
 
-    def __init__(self, ip: str) -> None:
-        self.ip, self.ports = ip, Ports(1, 2, 65535)
+    def __init__(self, ip: str, key: CurveKey | None) -> None:
+        self.ip, self.ports, self.key = ip, Ports(1, 2, 65535), key
 
 
 def _line(**changes: object) -> bytes:
@@ -51,7 +51,7 @@ def read(data: bytes) -> MasterAddress | None:
 )
 def test_a_key_passes_through_the_pipe(ip: str, host: str, key: CurveKey | None) -> None:
     paths = ("/data/a b", "/\N{SNOWMAN}")
-    line = address_line(Wire(ip), key, paths=paths).encode("ascii")
+    line = address_line(Wire(ip, key), paths=paths).encode("ascii")
     assert read(line) == MasterAddress(host, Ports(1, 2, 65535), key, paths)
 
 

@@ -16,6 +16,7 @@ from tests.e2e.commands import Commands, free_ports, login, requests, results_of
 from tests.e2e.faults.agreement import agrees_with_log
 from tests.e2e.faults.matrix import Row
 from tests.fakes.paced_swift import PacedSwift, reads_of
+from tests.fakes.scripted_master import host_key
 from tests.fakes.scripted_worker import ScriptedWorker
 
 USERS = 8
@@ -126,7 +127,8 @@ def test_stale_results_are_rejected_by_batch_number(commands: Commands, row: Row
         started = commands.start_run(
             "-f", path, *words, "--expect-workers", 2, workers=None, ports=options
         )
-        with ScriptedWorker(Ports(work, results, control), sleeper.play, heartbeats=sleeper.pulse):
+        ports = Ports(work, results, control)
+        with ScriptedWorker(ports, sleeper.play, heartbeats=sleeper.pulse, key=host_key()):
             ended = started.wait().fine(6)
     stats = ended.stats
     account = row.accounted(stats)
