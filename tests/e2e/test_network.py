@@ -121,13 +121,12 @@ def test_what_cannot_be_measured_is_said(commands: Commands, keyed: list[str]) -
 def test_a_worker_that_is_killed_while_it_measures_is_said_to_be_gone(commands: Commands) -> None:
     ports = free_ports()
     worker = commands.worker(*ports, "victim")
-    mine = ["--network-port", held_port("127.0.0.1"), "--worker-timeout", 1, "--time", 60]
+    mine = ["--network-port", held_port("127.0.0.1"), "--worker-timeout", 1, "--time", 3600]
     master = commands.master("check-network", *ports, *mine)
     until("it measures", lambda: "Measuring from worker victim" in master.talk())
     worker.signal(signal.SIGKILL)
     ended = master.wait().fine(1)
     assert "FAILED: the worker is gone" in ended.out
-    assert ended.took_s < 30
 
 
 def test_ctrl_c_ends_a_check_and_its_server(commands: Commands) -> None:

@@ -114,7 +114,7 @@ def test_an_interrupted_sweep_prints_its_table(commands: Commands) -> None:
 
 @pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
 def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
-    path = commands.scenario(**READS, run_seconds=60)
+    path = commands.scenario(**READS, run_seconds=3600)
     words = ["-f", path, "--noop", "--think-time", 0.02, "--warmup", 1, "--auto-stop",
              "--auto-stop-window", 2, "--auto-stop-tolerance", 40]  # fmt: skip
     if remote:
@@ -125,7 +125,6 @@ def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
         ended = commands.run(*words, workers=1)
     ended.fine()
     assert "Ended early: the rate was steady at second " in ended.out
-    assert ended.took_s < 50
     footer = ended.stats.run.footer
     assert footer is not None
     assert footer.ended == "complete"

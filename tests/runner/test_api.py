@@ -275,12 +275,10 @@ def test_a_run_is_stopped_from_another_thread(tmp_path: Path) -> None:
     observer.on_update = lambda phase: (
         None if phase is not Phase.RUN or stop.requested else stop("enough")
     )
-    began_s = time.monotonic()
     result = ssbench.run(
         {**SCENARIO, "crud_profile": [1, 5, 0, 0]},
-        **settings(tmp_path, seconds=60, stop=stop, observers=[observer]),
+        **settings(tmp_path, seconds=3600, stop=stop, observers=[observer]),
     )
-    assert time.monotonic() - began_s < 30
     assert result.reasons == {ssbench.ExitStatus.INTERRUPTED: "enough"}
     assert result.stats.total().operations > 0
 

@@ -12,7 +12,7 @@ import pytest
 
 from ssbench.core.messages import Bye, Jobs, encode
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.sockets import LINGER_MS, Ports, TransportError
+from ssbench.transport.sockets import Ports, TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 from tests.fakes.control_states import IDLE
 from tests.transport.ends import ANY, PATIENCE_S, until, worker_of
@@ -79,7 +79,8 @@ def test_a_closed_work_socket_gives_nothing() -> None:
 # Ends -------------------------------------------------------------------------------------
 
 
-def test_a_worker_ends_without_a_master() -> None:
+def test_a_worker_ends_without_a_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssbench.transport.worker_transport.LINGER_MS", 3_600_000)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
     transport = WorkerTransport("127.0.0.1", Ports(port, port, port), None)
@@ -87,10 +88,8 @@ def test_a_worker_ends_without_a_master() -> None:
     assert not transport.send(Bye(1, ""))
     assert control.receive(0.01) is None
     assert not control.send(Bye(1, ""))
-    started = time.monotonic()
     control.close()
-    transport.close()
-    assert time.monotonic() - started < LINGER_MS / 1000  # the messages are given up at once
+    transport.close()  # the messages are given up at once, not after an hour
 
 
 def test_closing_sends_the_last_messages() -> None:

@@ -29,8 +29,6 @@ TIMEOUTS = ("--connect-timeout", CONNECT_S, "--network-timeout", NETWORK_S)
 
 #: Of master and worker each, at their highest; they begin with 40 to 60 MB.
 MEMORY_MAX_MB = 160
-#: A run that takes longer hung somewhere. It takes a few seconds on a quiet machine.
-RUN_MAX_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -101,11 +99,10 @@ class Bench:
                          stat_file=path)  # fmt: skip
 
     def call(self, *words: object, **options: Any) -> Ended:
-        """A command, which ends in time, and takes little memory."""
+        """A command, which takes little memory."""
         before_kb = getrusage(RUSAGE_SELF).ru_maxrss
         ended = self.commands.call(*words, **options)
         grown_mb = (getrusage(RUSAGE_SELF).ru_maxrss - before_kb) / 1024
-        assert ended.took_s < RUN_MAX_S
         assert grown_mb < MEMORY_MAX_MB / 2
         assert _peak_mb(self.worker.pid) < MEMORY_MAX_MB
         return ended
@@ -138,7 +135,6 @@ def survives(
     path = commands.scenario(**keys)
     started = commands.start_run("-f", path, *options_for(swift), *options, workers=1)
     ended, peaks = watch(started)
-    assert ended.took_s < RUN_MAX_S
     assert max(peaks) < MEMORY_MAX_MB, peaks
     account = row.accounted(ended.stats)
     judged(ended, account)

@@ -11,7 +11,6 @@ from ssbench.core.model import ErrorKind
 from tests.e2e.commands import Commands, until
 from tests.e2e.faults.hostile import (
     MEMORY_MAX_MB,
-    RUN_MAX_S,
     Bench,
     Fault,
     failures,
@@ -98,7 +97,6 @@ def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
         until("reads", lambda: swift.methods().count("GET") > 40)  # some are in flight
         gate.shut()
         ended, peaks = watch(started)
-    assert ended.took_s < RUN_MAX_S
     assert max(peaks) < MEMORY_MAX_MB
     account = row.accounted(ended.stats)
     judged(ended, account)

@@ -8,7 +8,6 @@ from ssbench.core.model import ErrorKind
 from tests.e2e.commands import Commands
 from tests.e2e.faults.hostile import (
     MEMORY_MAX_MB,
-    RUN_MAX_S,
     SILENT,
     TOO_LONG,
     Fault,
@@ -102,6 +101,5 @@ def test_a_reset_upload_is_not_resent_as_an_idle_connection(
     account = row.accounted(ended.stats)
     assert (account.done, account.failed) == (2, 6)
     assert failures(ended, {"cut": Fault(cut, K.DISCONNECTED, words)}).total() == 6
-    assert ended.took_s < RUN_MAX_S
     assert max(peaks) < MEMORY_MAX_MB
     row.saw(f"6 disconnected, one for each; {ended.took_s:.0f} s")
