@@ -51,6 +51,11 @@ class RunHeader(Struct, frozen=True):
     #: CONTAINER[/PREFIX]; those that the store has. {}: not known, or no store.
     store: Mapping[str, Any] = {}
 
+    @property
+    def legacy(self) -> bool:
+        """Whether it is of a run of ssbench 0.3.9, as ``statfile.legacy`` makes it."""
+        return not self.run_id and self.ssbench_version.startswith("0.")
+
 
 class WorkerRecord(Struct, frozen=True):
     """A worker that took part; ``index`` is what batches of results name it by."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import structs
+
 from ssbench.core.text import printable
 from ssbench.report.as_text import (
     RATE_TITLE,
@@ -14,6 +16,31 @@ from ssbench.report.as_text import (
 )
 from ssbench.report.model import Distribution, Report, Row, percent_text
 from ssbench.report.text_layout import percentile_name
+
+#: Remarks that the reports of ssbench 0.3.9 did not make.
+_LATER_NOTES = ("no_store", "last_start", "closed_loop")
+
+
+def as_0_3_9(report: Report) -> Report:
+    """A report on a file of ssbench 0.3.9, without what it did not say: how the load was made, that
+    a run is short, and whether the load generator was the limit (it recorded no metrics)."""
+    sections = []
+    for section in report.sections:
+        found = section.notes or ()
+        if section.key == "settings":
+            section = structs.replace(section, notes=[])
+        elif section.key == "notes":
+            kept = [each for each in found if each.figures["note"] not in _LATER_NOTES]
+            section = structs.replace(section, notes=kept)
+        elif section.key in ("steadiness", "load_generator"):
+            hidden = [each for each in found if "json" in each.formats]
+            brief = [n.sentence for n in hidden if n.figures.get("finding") == "too_short"]
+            kept = [each for each in found if each.sentence not in brief or each in hidden]
+            if section.key == "load_generator":
+                kept = [structs.replace(each, formats="json") for each in found]
+            section = structs.replace(section, notes=kept)
+        sections.append(section)
+    return structs.replace(report, sections=sections)
 
 
 def render_classic(report: Report) -> str:

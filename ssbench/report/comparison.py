@@ -285,10 +285,5 @@ def _remarks(found: Comparison, parts: Iterable[Sequence[Fact]]) -> Iterator[Not
     ]  # fmt: skip
     if any(isinstance(value, Sparse) for value in shown):
         yield plain_note(SPARSE_NOTE)
-    if found.legacy:
-        why = "Files of ssbench 0.3.9 do not record bytes read"
-    elif found.no_store:
-        why = "Without a store (--noop) no bytes are transferred"
-    else:
-        return
-    yield plain_note(f"{why}: no throughput is compared.")
+    if found.no_bytes:
+        yield plain_note(f"No throughput is compared: {found.no_bytes}.")

@@ -20,7 +20,6 @@ from ssbench.core.stats.headroom import (
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import plural, printable
 from ssbench.report.model import (
-    ALL,
     COUNT,
     PERCENT,
     SECONDS,
@@ -67,9 +66,7 @@ def load_generator_section(stats: RunStats) -> Section:
     """Whether it was the limit of the throughput, and why."""
     verdict = stats.verdict()
     whose = bottleneck(stats, verdict)
-    # ssbench 0.3.9 recorded no metrics of hosts.
-    formats = "json" if stats.run.legacy else ALL
-    shown = [structs.replace(note, formats=formats) for note in _notes(verdict, whose)]
+    shown = list(_notes(verdict, whose))
     words = [note.sentence for note in shown]
     findings = Table.of("findings", [_finding_facts(finding) for finding in verdict.findings])
     busiest = structs.asdict(verdict.busiest) if verdict.busiest else None

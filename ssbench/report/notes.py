@@ -250,9 +250,7 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
         figures = {"finding": _FINDINGS[type(finding)], "stage": number, **structs.asdict(finding)}
         level = Level.NOTE if isinstance(finding, TooShort | Incomplete) else Level.WARNING
         found.append(Note(level, sentence, figures, "json"))
-        # The reports of ssbench 0.3.9 do not say that a run is short.
-        if not (stats.run.legacy and isinstance(finding, TooShort)):
-            by_sentence[level, sentence] += [] if number is None else [str(number)]
+        by_sentence[level, sentence] += [] if number is None else [str(number)]
     lines = [
         Note(
             level,
@@ -336,8 +334,7 @@ def run_notes(stats: RunStats) -> Iterator[Note]:
             f" ({plural(stats.left_out, 'operation')}).",
         )
         return
-    # The reports of ssbench 0.3.9 have no such note.
-    if stats.run.no_store and not stats.run.legacy:
+    if stats.run.no_store:
         yield _note("no_store", NO_STORE)
     for text in stats.store_notes:
         shown = printable(text)

@@ -30,7 +30,6 @@ from ssbench.core.scenario.fields import MAX_CONTAINERS
 from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.findings import LONGEST_RUN
 from ssbench.core.stats.results import PhaseResults
-from ssbench.core.stats.run_records import is_legacy
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.windows import LEFT_OUT, Windows
 from ssbench.core.text import printable
@@ -198,7 +197,7 @@ class _Run:
             self._windows = Windows(view, self._ends_ns.get(record.run_id))
             self._workers.clear()
             self._classes = [printable(size.name) for size in view.sizes]
-            self._is_legacy = is_legacy(record)
+            self._is_legacy = record.legacy
             self._naming = None if self._is_legacy else _naming(record, view)
         elif isinstance(record, MarkRecord):
             self._windows.mark(record)

@@ -127,7 +127,12 @@ def of_run(
     sections.append(
         summary.of_run({each.key: each for each in sections}, steady(stats), stats_file)
     )
-    return Report("run", sections, percentiles[0], stats.run.legacy)
+    report = Report("run", sections, percentiles[0], stats.run.legacy)
+    if report.legacy:
+        from ssbench.report.as_classic import as_0_3_9  # few files are that old
+
+        return as_0_3_9(report)
+    return report
 
 
 def _legend(stats: RunStats, percents: Sequence[float]) -> list[Note]:
@@ -297,7 +302,7 @@ def _settings(stats: RunStats) -> Section:
         fact("run_ended_at_s", end_s, WALL_CLOCK, "its end", "text"),
         fact("excludes", notes.excluded_text(stats), WORD, "what of it does not count", "text"),
     ]
-    found = [] if run.legacy or run.header is None else _plain(notes.load_lines(stats))
+    found = [] if run.header is None else _plain(notes.load_lines(stats))
     return Section("settings", facts=facts, notes=found, prefix="", formats="text csv")
 
 

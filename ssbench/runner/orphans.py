@@ -238,11 +238,6 @@ def orphans_of(reader: statfile.StatFileReader) -> OrphanedObjects:
     :raises UsageError, StatFileError: as ``read_orphans``.
     """
     path, orphans = reader.name, None
-    if reader.legacy:
-        raise UsageError(
-            f"{path}: objects of ssbench 0.3.9 carry no run ID, so it is unknown which are"
-            f" this run's; {_INSTEAD}"
-        )
     phase_at = last_at = 0.0
     for record in reader:
         if isinstance(record, RunHeader):
@@ -267,6 +262,11 @@ def orphans_of(reader: statfile.StatFileReader) -> OrphanedObjects:
 
 
 def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
+    if header.legacy:
+        raise UsageError(
+            f"{path}: objects of ssbench 0.3.9 carry no run ID, so it is unknown which are"
+            f" this run's; {_INSTEAD}"
+        )
     if header.driver == NOOP:
         raise UsageError(f"{path}: its run sent nothing to a store (--noop), so it left nothing")
     if not is_run_id(header.run_id):

@@ -91,7 +91,6 @@ class StatFileReader:
         self.damage: list[str] = []  #: what is missing or damaged, a line each
         self.notes: list[str] = []  #: other remarks for the reader of a report, a line each
         self.unknown_records = 0  #: number of records of types that this version doesn't know
-        self.legacy = False  #: True for a file of ssbench 0.3.9
         self._footer = False
         self._decoder = Decoder()
         self._skip_results = False
@@ -160,7 +159,6 @@ class StatFileReader:
         if first[:1] in MAP_MARKS:
             from ssbench.statfile.legacy import LegacyRun
 
-            self.legacy = True
             items = objects(pieces, self.add_damage, raw=True)
             return LegacyRun(map(self._bounds.counted, items), self.damage, self.notes).records()
         if first[:1] in ARRAY_MARKS:  # blocks that were recompressed into one

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ssbench.core.columns import MAX_ROWS, RESULT_SCHEMAS
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
-from ssbench.core.records import ResultBatch, RunFooter
+from ssbench.core.records import ResultBatch, RunFooter, RunHeader
 from ssbench.core.stats import series
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import FORMATS, of_run, render, render_html, rps_csv
@@ -270,7 +270,9 @@ def test_the_repr_shows_the_state(tmp_path: Path) -> None:
 def test_a_file_of_0_3_9_is_recognised(tmp_path: Path) -> None:
     write_old(tmp_path / "old", [old_result()])
     with read(tmp_path / "old") as run:
-        assert run.legacy
+        header = next(iter(run))
+        assert isinstance(header, RunHeader)
+        assert header.legacy
         list(run)
         assert run.complete
 

@@ -151,14 +151,9 @@ class Comparison(Struct, frozen=True):
         return f"<Comparison of {names}: {len(self.sections)} sections>"
 
     @property
-    def legacy(self) -> bool:
-        """Whether a run is of ssbench 0.3.9, which does not record bytes read."""
-        return any(run.stats.run.legacy for run in self.runs)
-
-    @property
-    def no_store(self) -> bool:
-        """Whether a run had no store (``--noop``), and moved no bytes."""
-        return any(run.stats.run.no_store for run in self.runs)
+    def no_bytes(self) -> str:
+        """Why no throughput is compared; "" where it is."""
+        return next(filter(None, (run.stats.no_bytes for run in self.runs)), "")
 
 
 def comparison(
@@ -182,7 +177,7 @@ def comparison(
         for name, stats in named
     ]
     headers = [run.stats.run.header or _NO_HEADER for run in runs]
-    no_bytes = any(run.stats.run.legacy or run.stats.run.no_store for run in runs)
+    no_bytes = any(run.stats.no_bytes for run in runs)
     sections = []
     for operation in _chosen(runs, operations) if operations else _with_results(runs):
         numbers = [run.number_of(operation) for run in runs]

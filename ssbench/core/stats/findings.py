@@ -122,11 +122,9 @@ def _noted(stats: RunStats) -> Iterator[Noted]:
         # At most one range, as all that is left out of a stage is at its ends.
         for seconds in counted(stats, stage):
             counts, moved = stats.series.flows(seconds)
-            # 0.3.9 doesn't store the size of what was read.
-            no_bytes = stats.run.legacy or stats.run.no_store
             found = check(
                 counts,
-                () if no_bytes else moved,
+                () if stats.no_bytes else moved,
                 zero_s=seconds.start + 1,
                 window_s=window_s,
             )
@@ -244,7 +242,7 @@ class Omission(Struct, frozen=True):
 
 def omission(stats: RunStats) -> Omission | None:
     """Signs of coordinated omission; None if there are none, and in an open loop."""
-    if stats.run.legacy or any(mark.rate for mark in stats.run.stages):
+    if any(mark.rate for mark in stats.run.stages):
         return None
     p99_ns, slowest_ns = stats.total().last_byte.histogram.quantiles([99, 100])
     if p99_ns is None or slowest_ns is None:

@@ -36,7 +36,7 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.core.stats.run_records import RunRecords, is_legacy
+from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.text import shortened
 
 #: Keys of a scenario that may differ; and those whose values are added up.
@@ -71,7 +71,7 @@ class Part(Struct, frozen=True):
         header = run.header
         if header is None:
             raise UsageError(f"{name}: has no header")
-        if is_legacy(header):
+        if header.legacy:
             raise UsageError(f"{name}: results of ssbench 0.3.9 cannot be merged")
         if len(run.headers) > 1:
             raise UsageError(f"{name}: has several runs: only files of one run can be merged")

@@ -105,7 +105,7 @@ class RunRecords:
     @property
     def legacy(self) -> bool:
         """True for results of ssbench 0.3.9."""
-        return self.header is not None and is_legacy(self.header)
+        return self.header is not None and self.header.legacy
 
     @property
     def no_store(self) -> bool:
@@ -255,8 +255,3 @@ class RunRecords:
     @property
     def workers_lost(self) -> list[str]:
         return [worker for footer in self.footers.values() for worker in footer.workers_lost]
-
-
-def is_legacy(header: RunHeader) -> bool:
-    """Whether it is a header of ssbench 0.x."""
-    return not header.run_id and header.ssbench_version.startswith("0.")

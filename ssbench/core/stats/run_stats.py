@@ -180,7 +180,7 @@ class RunStats:
             if isinstance(record, RunHeader):
                 view = self.run.scenario_of(record.run_id)
                 self._windows = Windows(view, self._end_ns)
-                if view.operation_count is not None and not self.run.legacy:
+                if view.operation_count is not None:
                     self._last_start = LastStart()
                 if record.verify:
                     self.verified = self.verified or Verified()
@@ -269,13 +269,19 @@ class RunStats:
             of = windows if stage is None else windows[stage : stage + 1]
             counts.window_ns = sum(window.high_ns - window.low_ns for window in of)
 
+    @property
+    def no_bytes(self) -> str:
+        """Why it is unknown how many bytes all operations moved; "" where it is known."""
+        if self.run.no_store:
+            return "no store was involved (--noop), so nothing was moved"
+        return "files of ssbench 0.3.9 do not record bytes read" if self.run.legacy else ""
+
     def _knows_bytes(self, operation: int | None) -> bool:
         """Whether it is known how many bytes this operation moved; None: all together."""
-        if self.run.no_store or not self.run.legacy:
-            return not self.run.no_store
-        # ssbench 0.3.9 does not record the size of what was read.
-        rows = self.run.operations
-        return operation is not None and row_of(operation, rows).body is not Body.RECEIVED
+        if self.run.no_store or operation is None:
+            return not self.no_bytes
+        sends = row_of(operation, self.run.operations).body is not Body.RECEIVED
+        return sends or not self.no_bytes
 
     @property
     def rate_basis(self) -> Basis:

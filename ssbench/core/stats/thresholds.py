@@ -303,10 +303,8 @@ class Threshold(Struct, frozen=True):
         return [*{name: 0 for each in profiles for name, share in each.items() if share > 0}]
 
     def _nothing(self, stats: RunStats) -> str:
-        if self.metric == "throughput" and stats.run.no_store:
-            return "no store was involved (--noop), so nothing was moved"
-        if self.metric == "throughput" and stats.run.legacy:
-            return "files of ssbench 0.3.9 do not record bytes read"
+        if self.metric == "throughput" and stats.no_bytes:
+            return stats.no_bytes
         due = any(mark.rate for mark in stats.run.stages)
         if self.metric == "late" and not due and stats.total().operations:
             return "no operation had a due time: a closed loop"
