@@ -1,21 +1,53 @@
-"""The hot half of the driver for OpenStack Swift: operations on objects."""
+"""The data path of the driver for OpenStack Swift: operations on objects, large ones included.
+
+A large object is segments that a manifest joins, static (SLO) or dynamic (DLO). The segments of an
+object are in its container, named ``<object>_<version>_<index>``. So the names follow from the
+object's, whatever became of its upload, and cleanup finds them. No two versions share a segment,
+and no two objects: a copy has segments of its own. A reader of the earlier version never gets bytes
+of the next one.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from ssbench.core.model import Job, Timing
-from ssbench.core.naming import POST_HEADER, VERSION_HEADER, naming_of
+from ssbench.core import operations
+from ssbench.core.content import version_of_copy
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
+from ssbench.core.naming import (
+    POST_HEADER,
+    SEGMENT_SUFFIX,
+    SEGMENTS_HEADER,
+    VERSION_HEADER,
+    naming_of,
+    segment_name,
+)
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import Action
+from ssbench.core.text import printable
+from ssbench.storage.base import Action, out_of_order
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import HEAD_ONLY, Collector
-from ssbench.storage.http.store import HttpStorage
-from ssbench.storage.swift.bodies import NameCounter
+from ssbench.storage.http.store import (
+    HttpStorage,
+    ObjectBodies,
+    ObjectsInParts,
+    store_is_changed,
+    written_after,
+)
+from ssbench.storage.swift.bodies import NameCounter, bulk_result
 from ssbench.storage.swift.client import SwiftClient
-from ssbench.storage.swift.large import SegmentedObjects
+
+#: Names in the listing of an object's segments: as many as one version can have, by the six digits
+#: of their index.
+_LISTED_MAX = 1_000_000
+_EMPTY = Upload(0, b"")
+_quoted = partial(quote, safe="")
 
 
 class SwiftStorage(SwiftClient, HttpStorage):
@@ -27,7 +59,7 @@ class SwiftStorage(SwiftClient, HttpStorage):
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
-        self._paths = naming_of(settings, partial(quote, safe=""))
+        self._paths = naming_of(settings, _quoted)
         self._path = self._paths.path
         self.actions = self._make_actions()
 
@@ -38,8 +70,6 @@ class SwiftStorage(SwiftClient, HttpStorage):
             if large
             else whole
         )
-
-    # --- Hot path: operations on objects
 
     def _read(
         self, job: Job, deadline_ns: int, body: Collector | None = None, lines: str = ""
@@ -117,8 +147,6 @@ class SwiftStorage(SwiftClient, HttpStorage):
             return timing
         raise self.status_error("POST", timing)
 
-    # --- Hot path: operations on containers, several objects, parts of objects
-
     def _list(self, job: Job, deadline_ns: int) -> Timing:
         arguments: tuple[Any, ...] = job.arguments
         prefix, limit, delimiter = arguments
@@ -159,3 +187,308 @@ class SwiftStorage(SwiftClient, HttpStorage):
 
     def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:
         return self.probe(self._path(job), job.size, deadline_ns)
+
+
+class SegmentedObjects(ObjectsInParts):
+    """Actions for objects above a size. Each passes smaller objects on.
+
+    :param whole: the actions for objects that are stored as one.
+    """
+
+    def __init__(
+        self,
+        client: SwiftClient,
+        bodies: ObjectBodies,
+        large: LargeObject,
+        whole: Mapping[int, Action],
+    ) -> None:
+        super().__init__(bodies, large, whole)
+        self._client = client
+        self._static = large.kind != "dlo"
+        self._layout = f"{'slo' if self._static else 'dlo'} {large.segment}"
+        self._write_update = self._routed(operations.UPDATE, self._write)
+        self.actions = {
+            operations.CREATE: self._routed(operations.CREATE, self._write),
+            operations.UPDATE: self._update,
+            operations.DELETE: self._routed(
+                operations.DELETE, self._delete_slo if self._static else self._delete_dlo
+            ),
+            operations.POST: self._routed(operations.POST, self._post),
+            operations.COPY: self._routed(operations.COPY, self._copy),
+            operations.BULK_DELETE: self._bulk_delete,
+            operations.ENSURE: self._routed(operations.ENSURE, self._ensure),
+            operations.REMOVE: self._remove,
+        }
+
+    # Operations
+
+    def _update(self, job: Job, deadline_ns: int) -> Timing:
+        """Its time ends when the new version is there; then the earlier segments are deleted."""
+        timing = self._write_update(job, deadline_ns)
+        return self._delete_segments(job, timing, deadline_ns, self._names(job))
+
+    def _ensure(self, job: Job, deadline_ns: int) -> Timing:
+        if self._settings.delete_after_s is None:
+            probe, is_initial = self._client.probe(
+                self._path(job), job.size, deadline_ns, self._layout
+            )
+            if is_initial:
+                return probe._replace(status=200, bytes_moved=0)
+            timing = written_after(probe, self._write, job, deadline_ns)
+        else:
+            timing = self._write(job, deadline_ns)
+        return self._delete_segments(job, timing, deadline_ns, self._names(job))
+
+    def _post(self, job: Job, deadline_ns: int) -> Timing:
+        """POST of the manifest: it replaces all metadata, so it repeats the manifest's. Segments
+        have no metadata of interest, but an expiry of their own, which must not come first."""
+        names = self._names(job) if self._settings.delete_after_s is not None else ()
+        segments = self._all(
+            lambda path: self._client.upload("POST", path, _EMPTY, deadline_ns)[0],
+            self._paths(job, names),
+        )
+        headers = f"{self._manifest_headers(job)}{POST_HEADER}: {job.number}\r\n"
+        timing, _ = self._client.upload("POST", self._path(job), _EMPTY, deadline_ns, headers)
+        return timing._replace(reconnects=_reconnects(timing, *segments))
+
+    def _copy(self, job: Job, deadline_ns: int) -> Timing:
+        """Copy each segment on the server, and make a manifest of the copies."""
+        name = self._bodies.naming.object(job.size_class, job.others[0])
+        version = 0
+        if self._settings.verify:
+            version = version_of_copy(self._name(job).encode(), job.version, name.encode())
+        copy = job._replace(object=job.others[0], version=version)
+        return self._write(copy, deadline_ns, source=job)._replace(bytes_moved=0)
+
+    def _delete_slo(self, job: Job, deadline_ns: int) -> Timing:
+        """One request deletes manifest and segments; it tells of failures inside a 200."""
+        response = Collector()
+        path = f"{self._path(job)}?multipart-manifest=delete"
+        timing = self._client.request(
+            "DELETE", path, response, deadline_ns, "Accept: application/json\r\n"
+        )
+        timing = timing._replace(bytes_moved=0)
+        try:
+            result = bulk_result(bytes(response.body))
+        except StorageError as error:
+            error.timing, error.partly_done = timing, True
+            raise
+        if result.failures:
+            name, status = result.failures[0]
+            failure = StorageError(
+                ErrorKind.STATUS, f"{name}: {status}", status=status, timing=timing
+            )
+            failure.partly_done = True
+            raise failure
+        if not result.deleted:
+            raise StorageError(
+                ErrorKind.STATUS, "the object is not there", status=404, timing=timing
+            )
+        return timing
+
+    def _delete_dlo(self, job: Job, deadline_ns: int) -> Timing:
+        """First the manifest, then each segment, also where an earlier attempt began with it."""
+        timing = self._whole[operations.REMOVE](job, deadline_ns)
+        with store_is_changed():
+            done = self._delete_all(self._paths(job, self._names(job)), deadline_ns)
+        if all(each.status == 404 for each in (timing, *done)):
+            raise StorageError(
+                ErrorKind.STATUS, "the object is not there", status=404, timing=timing
+            )
+        last_ns = max(abs(each.last_byte_ns) for each in (timing, *done))
+        status = min(each.status for each in (timing, *done))
+        return timing._replace(
+            status=status, last_byte_ns=last_ns, reconnects=_reconnects(timing, *done)
+        )
+
+    def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:
+        """Segments first, as many with each request as there are objects; then the objects.
+
+        The job does not tell versions and sizes of the other objects: listings name the segments.
+        What is left of an object is unknown (status 0) if a part of it could not be deleted.
+        """
+        whole = self._whole[job.operation]
+        if not self._may_have_parts(job.size_class):
+            return whole(job, deadline_ns)
+        jobs = [job._replace(object=each) for each in (job.object, *job.others)]
+        listed = self._all(lambda each: self._segments(each, deadline_ns), jobs)
+        owned = [
+            (path, each.object)
+            for each, (names, _) in zip(jobs, listed, strict=True)
+            for path in self._paths(each, names)
+        ]
+        rounds = [owned[at : at + len(jobs)] for at in range(0, len(owned), len(jobs))]
+        rounds.append([(self._path(each), each.object) for each in jobs])
+        failed: dict[int, StorageError] = {}
+        reconnects = sum(count for _, count in listed)
+        with store_is_changed():
+            for pairs in rounds:
+                left = [(path, number) for path, number in pairs if number not in failed]
+                if not left:
+                    continue
+                try:
+                    timing = self._client.delete_paths([path for path, _ in left], deadline_ns)
+                except StorageError as error:
+                    if error.timing is None or not error.timing.statuses:
+                        raise
+                    timing = error.timing
+                    for (_, number), status in zip(left, timing.statuses, strict=True):
+                        if status // 100 != 2:
+                            failed[number] = error
+                reconnects += timing.reconnects
+            timing = timing._replace(reconnects=reconnects)
+            if failed:
+                first = next(iter(failed.values()))
+                statuses = tuple(0 if each.object in failed else 200 for each in jobs)
+                timing = timing._replace(items=statuses.count(200), statuses=statuses)
+                raise StorageError(first.kind, first.detail, status=first.status, timing=timing)
+        return timing
+
+    def _remove(self, job: Job, deadline_ns: int) -> Timing:
+        """What an upload may have left, whether it was completed or not."""
+        timing = self._whole[job.operation](job, deadline_ns)
+        return self._delete_segments(job, timing, deadline_ns)
+
+    # Uploads
+
+    def _write(self, job: Job, deadline_ns: int, source: Job | None = None) -> Timing:
+        """Upload the job's object.
+
+        :param source: copy this object's segments instead.
+        """
+        container = self._bodies.naming.container(job.size_class, job.object)
+        names = self._names(job)
+        paths = self._paths(job, names)
+        sources = self._paths(source, self._names(source)) if source else []
+
+        def put_segment(index: int) -> tuple[Timing, str]:
+            content = self._part(source or job, index)
+            if sources:
+                headers = f"X-Copy-From: /{sources[index]}\r\nX-Fresh-Metadata: true\r\n"
+                timing, etag = self._client.upload(
+                    "PUT", paths[index], _EMPTY, deadline_ns, headers
+                )
+            else:
+                timing, etag = self._client.upload("PUT", paths[index], content, deadline_ns)
+            self._check_part(f"{container}/{names[index]}", content, {"etag": etag}, timing)
+            return timing, etag
+
+        path, body = self._path(job), b""
+        with store_is_changed():
+            parts = self._all(put_segment, range(len(names)))
+            if self._static:
+                path += "?multipart-manifest=put"
+                last = job.size - (len(names) - 1) * self._large.segment
+                sizes = [self._large.segment] * (len(names) - 1) + [last]
+                body = json.dumps([
+                    {"path": f"/{container}/{name}", "etag": etag, "size_bytes": size}
+                    for name, (_, etag), size in zip(names, parts, sizes, strict=True)
+                ]).encode()  # fmt: skip
+            headers = self._manifest_headers(job)
+            timing, _ = self._client.upload(
+                "PUT", path, Upload(len(body), body), deadline_ns, headers
+            )
+        reconnects = _reconnects(timing, *(part for part, _ in parts))
+        return timing._replace(bytes_moved=job.size, reconnects=reconnects)
+
+    def _manifest_headers(self, job: Job) -> str:
+        """The header lines of a manifest, beside those of all uploads."""
+        headers = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
+        headers += f"{SEGMENTS_HEADER}: {self._layout}\r\n"
+        if not self._static:
+            prefix = segment_name(self._path(job), job.version, 0).removesuffix("000000")
+            headers += f"X-Object-Manifest: {prefix}\r\n"
+        return headers
+
+    # Segments
+
+    def _delete_segments(
+        self, job: Job, timing: Timing, deadline_ns: int, kept: Iterable[str] = ()
+    ) -> Timing:
+        """Delete the object's segments of any version, if its class has large objects.
+
+        :param timing: of the operation so far; returned with all reconnects.
+        """
+        if not self._may_have_parts(job.size_class):
+            return timing
+        with store_is_changed():
+            names, reconnects = self._segments(job, deadline_ns)
+            others = set(names).difference(kept)
+            done = self._delete_all(self._paths(job, sorted(others)), deadline_ns)
+        return timing._replace(reconnects=reconnects + _reconnects(timing, *done))
+
+    def _segments(self, job: Job, deadline_ns: int) -> tuple[list[str], int]:
+        """The object's segments that its container lists, of any version; and the reconnects."""
+        name = self._name(job)
+        is_segment = re.compile(re.escape(name) + SEGMENT_SUFFIX).fullmatch
+        container = self._bodies.naming.container(job.size_class, job.object)
+        found: list[str] = []
+        marker, count, reconnects = "", 0, 0
+        while True:
+            names, timing = self._page(container, name + "_", marker, deadline_ns)
+            reconnects += timing.reconnects
+            if not names:
+                return found, reconnects
+            count += len(names)
+            if count > _LISTED_MAX:
+                raise StorageError(
+                    ErrorKind.PROTOCOL, f"a listing of more than {_LISTED_MAX:,} segments"
+                )
+            found += filter(is_segment, names)
+            marker = names[-1]
+
+    def _page(
+        self, container: str, prefix: str, marker: str, deadline_ns: int
+    ) -> tuple[list[str], Timing]:
+        """A page of a container's listing.
+
+        :raises StorageError: PROTOCOL: the names don't ascend from the marker, so that the listing
+            might never end.
+        """
+        page = Collector()
+        query = f"format=plain&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
+        timing = self._client.request("GET", f"{_quoted(container)}?{query}", page, deadline_ns)
+        try:
+            text = page.body.decode()
+        except UnicodeDecodeError as error:
+            raise StorageError(ErrorKind.PROTOCOL, "a listing that is no UTF-8") from error
+        # Not splitlines(): it also splits at characters that names may have.
+        names = text.removesuffix("\n").split("\n") if text else []
+        if fault := out_of_order([marker, *names]):
+            before, name = map(printable, fault)
+            raise StorageError(
+                ErrorKind.PROTOCOL,
+                f'a listing that is not in order: "{name}" comes after "{before}"',
+            )
+        return names, timing
+
+    def _delete_all(self, paths: Iterable[str], deadline_ns: int) -> list[Timing]:
+        """Delete segments; a missing one is no failure."""
+
+        def delete(path: str) -> Timing:
+            request = self._client.request
+            return request("DELETE", path, Collector(), deadline_ns, missing_ok=True)
+
+        return self._all(delete, paths)
+
+    # Names
+
+    def _name(self, job: Job) -> str:
+        return self._bodies.naming.object(job.size_class, job.object)
+
+    def _names(self, job: Job) -> list[str]:
+        """The names of its segments; none if it is stored as one."""
+        name, count = self._name(job), self._large.count(job.size)
+        return [segment_name(name, job.version, index) for index in range(count)]
+
+    def _path(self, job: Job) -> str:
+        return self._paths(job, [self._name(job)])[0]
+
+    def _paths(self, job: Job, names: Iterable[str]) -> list[str]:
+        """``container/name``, quoted, of names in the container of the job's object."""
+        container = _quoted(self._bodies.naming.container(job.size_class, job.object))
+        return [f"{container}/{_quoted(name)}" for name in names]
+
+
+def _reconnects(*timings: Timing) -> int:
+    return sum(each.reconnects for each in timings)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import secrets
 import threading
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from ipaddress import ip_address
 from itertools import count
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,7 +36,7 @@ from ssbench.storage.http.session import SameHostSession, check_not_redirected, 
 from ssbench.storage.options import INSECURE_NOTE, StoreOptions, http_settings, option_values
 from ssbench.storage.webdav.client import PROPFIND, WebdavSettings, unused_path
 from ssbench.storage.webdav.multistatus import Member, Multistatus, plain_path
-from ssbench.storage.webdav.options import OPTIONS, user_of
+from ssbench.storage.webdav.options import OPTIONS
 
 #: What workers get for one server (as Site.authenticate takes it), and the methods it allows.
 ServerAccess = tuple[dict[str, Any], frozenset[str]]
@@ -214,3 +215,48 @@ def _allowed(found: Sequence[ServerAccess]) -> tuple[str, ...]:
     """The methods that all servers allow; empty if one doesn't say."""
     stated = [methods for _, methods in found]
     return tuple(sorted(frozenset.intersection(*stated))) if all(stated) else ()
+
+
+def user_of(url: str, values: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[str, str]:
+    """User and password for a server; "" where there are none.
+
+    :param values: of ``OPTIONS``.
+    :raises UsageError: one is missing, or the file can't be read. The message shows no secret.
+    """
+    user, password = values.get("webdav_user", ""), values.get("webdav_password", "")
+    if password and not user:
+        raise UsageError("there is a password, and no user: give --webdav-user (WEBDAV_USER)")
+    if not password:
+        user, password = _from_netrc(urlsplit(url).hostname or "", user, values, environ)
+    if user and not password:
+        raise UsageError(
+            "there is a user, and no password: set WEBDAV_PASSWORD, or put it into .netrc"
+        )
+    if not (user.isprintable() and password.isprintable()):
+        raise UsageError("user or password contains control characters")
+    return user, password
+
+
+def _from_netrc(
+    host: str, user: str, values: Mapping[str, Any], environ: Mapping[str, str]
+) -> tuple[str, str]:
+    import netrc  # few runs need it
+
+    given = values.get("netrc", "")
+    if not given and not environ.get("HOME"):
+        return user, ""
+    path = Path(given or f"{environ['HOME']}/.netrc")
+    try:
+        found = netrc.netrc(str(path)).authenticators(host)
+    except FileNotFoundError:
+        if given:
+            raise UsageError(f"--netrc {path}: there is no such file") from None
+        return user, ""
+    except netrc.NetrcParseError as error:  # its text may show a password
+        raise UsageError(f"{path}: line {error.lineno} is not valid") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UsageError(f"{path}: {reason}") from None
+    if found is None or (user and found[0] != user):
+        return user, ""
+    return found[0] or user, found[2] or ""

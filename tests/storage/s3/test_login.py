@@ -16,9 +16,9 @@ from botocore.session import Session
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions, option_values, parse_storage_options
 from ssbench.storage.registry import open_provider, secret_variables
-from ssbench.storage.s3 import options as s3options
-from ssbench.storage.s3.login import S3Login
-from ssbench.storage.s3.options import OPTIONS, read_keys, read_profile
+from ssbench.storage.s3 import login as s3login
+from ssbench.storage.s3.login import S3Login, read_keys, read_profile
+from ssbench.storage.s3.options import OPTIONS
 from ssbench.storage.s3.sign import AwsKeys
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
 from tests.fakes.scripted_server import ScriptedServer
@@ -231,7 +231,7 @@ def test_a_service_that_never_ends_its_response_gives_no_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The metadata of a container, for one; those of an instance have a fixed address."""
-    monkeypatch.setattr(s3options, "_KEYS_WITHIN_S", 0.3)
+    monkeypatch.setattr(s3login, "_KEYS_WITHIN_S", 0.3)
     (tmp_path / "config").write_text("[profile bare]\nregion = x\n")
     script = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", b"x")
     with ScriptedServer(script) as server:

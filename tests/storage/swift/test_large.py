@@ -400,7 +400,7 @@ def test_a_listing_of_segments_that_might_never_end_is_refused(pages: list[bytes
 
 
 def test_a_listing_has_no_more_segments_than_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssbench.storage.swift.large._LISTED_MAX", 5)
+    monkeypatch.setattr("ssbench.storage.swift.driver._LISTED_MAX", 5)
     error = failed(REMOVE, status(204), page(*SEGMENTS[:3]), page(*SEGMENTS[3:6]))
     assert (error.kind, error.partly_done) == (ErrorKind.PROTOCOL, True)
     assert error.detail == "a listing of more than 5 segments"

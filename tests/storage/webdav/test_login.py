@@ -13,7 +13,7 @@ import pytest
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
-from ssbench.storage.webdav.options import user_of
+from ssbench.storage.webdav.login import user_of
 from tests.fakes.scripted_server import Peer, ScriptedServer
 
 PASSWORD = "s3cret-of-nobody"
