@@ -20,11 +20,11 @@ sys.path.insert(0, str(HERE.parent))
 
 import ssbench  # noqa: E402
 from ssbench import report  # noqa: E402
-from ssbench.cli.dashboard import Dashboard  # noqa: E402
-from ssbench.cli.live_page import LivePage  # noqa: E402
-from ssbench.cli.progress import TITLES  # noqa: E402
 from ssbench.core.live import Observer, RunProgress  # noqa: E402
 from ssbench.core.model import Phase  # noqa: E402
+from ssbench.live.dashboard import Dashboard  # noqa: E402
+from ssbench.live.page import LivePage  # noqa: E402
+from ssbench.live.progress import TITLES  # noqa: E402
 from ssbench.runner.results import read_stats  # noqa: E402
 from ssbench.runner.stop import Stop  # noqa: E402
 from tests.servers.browser import Browser, browser  # noqa: E402

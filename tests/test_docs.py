@@ -15,12 +15,13 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from docs.messages import MESSAGES, pattern_of, texts_of_code
-from ssbench.cli.bench_commands import bench_config
 from ssbench.cli.commands import COMMANDS, master_parser
-from ssbench.cli.nectar import bench_words
 from ssbench.cli.options import LOUDNESS
-from ssbench.cli.profiler import upload_words
 from ssbench.cli.worker_options import WORKER, worker_parser
+from ssbench.commands.bench.command import bench_config
+from ssbench.commands.bench.nectar import bench_words
+from ssbench.commands.doctor.checks import CHECKS
+from ssbench.commands.transfer.profiler import upload_words
 from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS, NotFound, of_phase
 from ssbench.core.records import MASTER, MarkRecord, ProfileRecord
@@ -31,7 +32,6 @@ from ssbench.core.scenario.size_keys import LARGE_KEYS, SIZE_KEYS
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS, of_run
-from ssbench.runner.doctor import CHECKS
 from ssbench.runner.scenarios import CANNED
 from ssbench.storage.registry import ROWS, load
 from tests.e2e.test_webdav import MORE

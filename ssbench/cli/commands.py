@@ -47,7 +47,7 @@ class Command(Struct, frozen=True):
     """A sub-command of ssbench-master."""
 
     rows: tuple[Option, ...]
-    function: str  #: in a module of this package; "": the command becomes one of the others
+    function: str  #: module below ssbench, and name; "": the command becomes one of the others
     summary: str  #: in ssbench-master -h
     description: str
     stray: str = ""  #: hint for an unexpected positional argument
@@ -88,7 +88,7 @@ GROUPS = {"bench": "put, get or delete numbered objects; read or write files"}
 COMMANDS: Mapping[str, Command] = {
     "run-scenario": Command(
         RUN_SCENARIO,
-        "run_commands:run_scenario",
+        "commands.run:run_scenario",
         "run a scenario, store its results and report on them",
         "Runs a scenario against a store: creates containers, uploads the initial objects, runs "
         "the operations, deletes the objects that these created, and prints a report. Containers "
@@ -103,7 +103,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "find-limit": Command(
         FIND_LIMIT,
-        "run_commands:find_limit",
+        "commands.run:find_limit",
         "find the highest load that meets an SLO",
         "Runs a scenario repeatedly, doubling the users (or the rate) until an SLO such as p99 < "
         "50ms is missed, then bisects between the last two loads; prints a table of all steps, "
@@ -115,7 +115,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "report-scenario": Command(
         REPORT_SCENARIO,
-        "report_commands:report_scenario",
+        "commands.report:report_scenario",
         "report on the results of an earlier run",
         "Prints a report on a stat file, as text unless another format is given. Several stat "
         "files are merged: those of masters that ran the same scenario at the same time.",
@@ -124,7 +124,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "compare": Command(
         COMPARE,
-        "report_commands:compare",
+        "commands.report:compare",
         "compare the results of two or more runs",
         "Compares rates and latencies of runs, each with its confidence interval, and states which "
         "differences are more than noise. Lists the settings in which the runs differ first.",
@@ -133,7 +133,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "browse": Command(
         BROWSE,
-        "browse:browse",
+        "commands.browse.command:browse",
         "list the stat files of a folder as a page, with their reports",
         "Serves a page that lists the stat files of a folder with their main figures, opens their "
         "reports, and compares those that are ticked; until Ctrl-C.",
@@ -143,13 +143,13 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "list-scenarios": Command(
         (),
-        "master:list_scenarios",
+        "cli.master:list_scenarios",
         "list the canned scenarios",
         "Lists the scenarios that ship with ssbench, for run-scenario -f.",
     ),
     "kill-workers": Command(
         KILL_WORKERS,
-        "master:kill_workers",
+        "cli.master:kill_workers",
         "tell all workers to exit",
         "Tells all workers that connect to this host to exit, wherever they run; lists them, and "
         "returns when they are gone.",
@@ -157,7 +157,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "cleanup-containers": Command(
         CLEANUP_CONTAINERS,
-        "cleanup_commands:cleanup_containers",
+        "commands.cleanup.command:cleanup_containers",
         "delete containers named ssbench_ and six digits",
         "Deletes every container named by a base, an underscore and six digits that carries "
         "ssbench's mark, with all that is in it, whoever put it there. "
@@ -168,7 +168,7 @@ COMMANDS: Mapping[str, Command] = {
     **{
         f"bench {name}": Command(
             BENCH[name],
-            "bench_commands:suite" if name == "suite" else "bench_commands:bench",
+            "commands.bench.command:suite" if name == "suite" else "commands.bench.command:bench",
             summary,
             _SUITE if name == "suite" else f"{summary[0].upper()}{summary[1:]}. {_NUMBERED}",
             groups=_WORKERS_OF_BENCH,
@@ -189,7 +189,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "bench files": Command(
         BENCH_FILES,
-        "files_commands:bench_files",
+        "commands.files.command:bench_files",
         "measure how fast files are read, written or copied",
         "Reads, writes or copies the files of a folder that gen-files made, by one user and by "
         "many, and prints a table: the time for all files, and MiB per second.",
@@ -197,7 +197,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "gen-files": Command(
         GEN_FILES,
-        "files_commands:gen_files",
+        "commands.files.command:gen_files",
         "make a folder of files, for bench files",
         "Makes a folder of files of about the same size, file_0.txt and so on, with random "
         "content.",
@@ -207,7 +207,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "diff-dirs": Command(
         DIFF_DIRS,
-        "files_commands:diff_dirs",
+        "commands.files.command:diff_dirs",
         "compare the files of two folders, byte by byte",
         "Compares two trees of files byte by byte. Prints the first difference, and exits with "
         "status 1, if there is one.",
@@ -216,7 +216,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "upload": Command(
         UPLOAD,
-        "transfer_commands:upload",
+        "commands.transfer.command:upload",
         "upload the files of a folder, and measure how fast that is",
         "Uploads the files of a folder and of the folders in it, each as an object of its name, "
         "and prints throughput and CPU time. The container is made if there is none. Nothing is "
@@ -227,7 +227,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "download": Command(
         DOWNLOAD,
-        "transfer_commands:download",
+        "commands.transfer.command:download",
         "read a container's objects, and measure how fast that is",
         "Reads each object of a container once, discards what it reads, and prints throughput and "
         "CPU time.",
@@ -247,7 +247,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "make-scenario": Command(
         MAKE_SCENARIO,
-        "scenario_commands:make_scenario",
+        "commands.replay.make_scenario:make_scenario",
         "make a scenario of containers' objects, or of access logs",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
         "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed. "
@@ -258,7 +258,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "replay": Command(
         REPLAY,
-        "run_commands:replay",
+        "commands.run:replay",
         "send the requests of access logs again, at their own times",
         "Reads access logs of a Swift proxy, S3, RGW, HAProxy or a web server, uploads objects of "
         "the sizes that the requests need to containers of its own, and sends the requests at "
@@ -269,7 +269,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "check-network": Command(
         CHECK_NETWORK,
-        "network_commands:check",
+        "commands.network.command:check",
         "measure throughput and round trip between hosts",
         "Measures TCP connections, one after the other and in both directions: from this host and "
         "from one worker of each host to each HOST, and from these workers to this host. "
@@ -279,7 +279,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "doctor": Command(
         DOCTOR,
-        "doctor_command:doctor",
+        "commands.doctor.command:doctor",
         "check all that a run needs, and say what to do",
         "Logs in, compares the store's limits with the scenario, uploads, reads and deletes an "
         "object in a container of its own, waits for workers, and more. Prints a row for each "
@@ -287,7 +287,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "make-key": Command(
         MAKE_KEY,
-        "master:make_key",
+        "cli.master:make_key",
         "write a key file for --zmq-key-file",
         "Writes a new key file. Master and workers with the same key file encrypt their traffic "
         "and reject all other peers.",

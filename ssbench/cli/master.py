@@ -16,7 +16,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ssbench.cli.commands import COMMANDS, master_parser
-from ssbench.cli.console import (
+from ssbench.cli.worker_options import WORKER
+from ssbench.core.errors import ExitStatus, SsbenchError
+from ssbench.core.text import printable
+from ssbench.live.console import (
     check_files,
     check_output,
     log_to_stderr,
@@ -25,9 +28,6 @@ from ssbench.cli.console import (
     tell,
     tell_status,
 )
-from ssbench.cli.worker_options import WORKER
-from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.core.text import printable
 
 _FREE_SPACE = "free space where results and temporary files are put (-s, TMPDIR)"
 #: System errors that are neither a user's mistake nor a defect (too few descriptors or processes,
@@ -88,7 +88,7 @@ def _command(words: Sequence[str]) -> ExitStatus:
         command.has_statistics or getattr(namespace, "logs", None),
     )
     if getattr(namespace, "resume_cleanup", None) is not None:
-        place, needs_numpy = "cleanup_commands:resume_cleanup", False
+        place, needs_numpy = "commands.cleanup.command:resume_cleanup", False
     if needs_numpy and find_spec("numpy") is None:
         raise SsbenchError(
             f"this command needs the package numpy, which {sys.executable} does not have; to"
@@ -97,7 +97,7 @@ def _command(words: Sequence[str]) -> ExitStatus:
     module, _, function = place.partition(":")
     try:
         check_files(command.rows, namespace)
-        status: ExitStatus = getattr(import_module(f"ssbench.cli.{module}"), function)(namespace)
+        status: ExitStatus = getattr(import_module(f"ssbench.{module}"), function)(namespace)
     except SsbenchError as error:
         from ssbench.cli.site import located
 
@@ -114,13 +114,13 @@ def _translated(words: Sequence[str]) -> Sequence[str]:
     if words[at : at + 1] not in (["nectar"], ["profiler"]) or is_ours:
         return words
     if words[at] == "profiler":
-        from ssbench.cli.profiler import ENV_FILE, env_file, upload_words
+        from ssbench.commands.transfer.profiler import ENV_FILE, env_file, upload_words
 
         translated = upload_words(rest)
         os.environ.update(env_file(Path(ENV_FILE), os.environ))
         tell("Port 6060 is not opened; --profile reports where CPU time goes")
         return [*words[:at], *translated]
-    from ssbench.cli.nectar import SECRET_VARIABLES, bench_words
+    from ssbench.commands.bench.nectar import SECRET_VARIABLES, bench_words
 
     found = [*words[:at], *bench_words(rest, os.environ)]
     for name in SECRET_VARIABLES:  # workers must not inherit them
@@ -146,8 +146,8 @@ def list_scenarios(namespace: argparse.Namespace) -> ExitStatus:
 def kill_workers(namespace: argparse.Namespace) -> ExitStatus:
     """End all workers of this host's master."""
     from ssbench.cli.config import transport_config
-    from ssbench.cli.progress import make_progress
     from ssbench.cli.signals import Signals
+    from ssbench.live.progress import make_progress
     from ssbench.runner.connections import kill_workers as kill
     from ssbench.runner.stop import Stop
 

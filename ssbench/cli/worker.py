@@ -16,7 +16,6 @@ import gevent
 from gevent import get_hub
 from msgspec.structs import replace
 
-from ssbench.cli.console import check_output, log_to_stderr, prepare_streams, say, tell
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import handle_signals, wanted_signals
 from ssbench.cli.site import WORKER_TABLE, SiteDefaults, describe, located
@@ -34,6 +33,7 @@ from ssbench.host.process import (
     tune_garbage_collector,
 )
 from ssbench.host.sampler import StackSampler
+from ssbench.live.console import check_output, log_to_stderr, prepare_streams, say, tell
 from ssbench.storage.registry import Permissions, open_store
 from ssbench.transport.key import channel_key, load_key
 from ssbench.transport.parent_pipe import MasterAddress, read_address
@@ -143,7 +143,7 @@ def _run_worker(
     tune_garbage_collector()
     with ExitStack() as stack:
         if ns.metrics_address:
-            from ssbench.cli.metrics import WorkerMetrics, metrics_server  # few workers need it
+            from ssbench.live.metrics import WorkerMetrics, metrics_server  # few workers need it
 
             url = stack.enter_context(metrics_server(ns.metrics_address, WorkerMetrics(worker)))
             log.info("Metrics for Prometheus: %s", url)

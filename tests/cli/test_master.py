@@ -457,7 +457,7 @@ def test_statuses_count_without_a_reader_of_messages(done: Path, closed_pipe: in
 def test_names_that_stdout_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     header = runs.header(scenario={**runs.SCENARIO, "name": "größe"})
     stats = runs.stats_of([header, runs.footer()])
-    monkeypatch.setattr("ssbench.cli.report_commands.read_stats", lambda path, warn, **_: stats)
+    monkeypatch.setattr("ssbench.commands.report.read_stats", lambda path, warn, **_: stats)
     shown = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
     assert main(["report-scenario", "-s", "x"]) == 0
@@ -475,7 +475,7 @@ def test_an_early_interrupt_gives_one_line(shell: Shell, monkeypatch: pytest.Mon
     def interrupted(path: str, warn: object, **_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ssbench.cli.report_commands.read_stats", interrupted)
+    monkeypatch.setattr("ssbench.commands.report.read_stats", interrupted)
     assert shell("report-scenario", "-s", "x") == (5, "", "ssbench-master: interrupted\n")
 
 
@@ -524,7 +524,7 @@ def test_running_out_of_descriptors_is_one_line(
     def used_up(path: str, warn: object, **_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files", "/dev/null")
 
-    monkeypatch.setattr("ssbench.cli.report_commands.read_stats", used_up)
+    monkeypatch.setattr("ssbench.commands.report.read_stats", used_up)
     said = shell("report-scenario", "-s", "x")
     assert said == (
         1,

@@ -11,10 +11,10 @@ import pytest
 from docs.shellfiles import parsers
 from ssbench import __version__
 from ssbench.cli.commands import COMMANDS, master_parser
-from ssbench.cli.nectar import bench_words
 from ssbench.cli.parser import LETTERS
-from ssbench.cli.profiler import upload_words
 from ssbench.cli.worker_options import WORKER, worker_parser
+from ssbench.commands.bench.nectar import bench_words
+from ssbench.commands.transfer.profiler import upload_words
 from ssbench.core.scenario.fields import ARRIVALS
 from tests.cli.shell import Shell
 

@@ -29,7 +29,7 @@ from ssbench.core.naming import RUN_ID_BYTES
 from ssbench.core.records import RunHeader
 from ssbench.runner.scenarios import CANNED
 from ssbench.statfile import StatFileWriter
-from tests.core.accesslog.test_formats import combined
+from tests.commands.test_log_formats import combined
 from tests.e2e.commands import WORKER, Account, Started, clean_environment, until
 from tests.e2e.warm import Forked
 from tests.ports import held_port
@@ -47,7 +47,7 @@ ELSEWHERE = {
     r".* -V 2 ": "tests/storage/swift/test_login.py",
     r".* bench suite --count 100000 ": "tests/e2e/test_bench.py",
     r".* --influx ": "tests/e2e/test_influx.py",
-    r".* one.stat.gz two.stat.gz": "tests/cli/test_report_files.py",
+    r".* one.stat.gz two.stat.gz": "tests/commands/test_report_files.py",
 }
 #: In this order: a pattern, and what is put in its place.
 REPLACED = (

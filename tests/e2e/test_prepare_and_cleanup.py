@@ -11,6 +11,7 @@ import pytest
 from gevent.pool import Pool
 from msgspec.structs import replace
 
+from ssbench.commands.cleanup.plan import delete, plan
 from ssbench.core.errors import SsbenchError
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.naming import container_name
@@ -18,7 +19,6 @@ from ssbench.core.operations import CREATE
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
-from ssbench.runner.cleanup import delete, plan
 from ssbench.runner.prepare import make_containers
 from ssbench.storage.base import StoreLimits
 from ssbench.storage.registry import open_admin

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ssbench.core.accesslog.formats import LineParser, LoggedRequest
+from ssbench.commands.replay.formats import LineParser, LoggedRequest
 from tests.e2e.commands import (
     Account,
     Commands,

@@ -350,7 +350,7 @@ def test_two_runs_one_of_them_in_a_thread_leave_nothing_behind(tmp_path: Path) -
 #: Modules that cost milliseconds, and that a start does not need.
 SLOW = {
     "numpy", "rich", "statistics", "difflib", "ssbench.cli.store_options",
-    "ssbench.cli.live_json", "ssbench.cli.metrics",
+    "ssbench.live.json_lines", "ssbench.live.metrics",
     "ssbench.storage.filetree", "ssbench.storage.s3.sign", "ssbench.transport.master_transport",
     "ssbench.statfile.legacy", "ssbench.core.stats.thresholds",
 }  # fmt: skip
@@ -401,7 +401,7 @@ except SystemExit:
 
 def test_a_master_has_loaded_no_report_before_its_first_job() -> None:
     code = """
-import ssbench.runner, ssbench.cli.run_commands, ssbench.runner.single_run
+import ssbench.runner, ssbench.commands.run, ssbench.runner.single_run
 show()
 """
     needed = {"ssbench.cli.store_options", "ssbench.transport.master_transport"}

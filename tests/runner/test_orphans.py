@@ -18,8 +18,8 @@ import msgpack
 import pytest
 
 from ssbench import statfile
-from ssbench.cli.cleanup_commands import delete_orphans
 from ssbench.cli.master import main
+from ssbench.commands.cleanup.command import delete_orphans
 from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import RESULT_NUMBERS, Phase, Result
@@ -33,7 +33,7 @@ from ssbench.statfile import StatFileWriter
 from ssbench.statfile.blocks import MAX_BLOCK, BlockBuilder
 from ssbench.statfile.records import encode, encode_results, encode_schema
 from ssbench.storage.base import OpenUpload
-from tests.cli.test_cleanup_commands import Command
+from tests.commands.test_cleanup import Command
 from tests.fakes.memory_storage import MemoryStore
 from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
 from tests.fakes.terminal import must_be_line

@@ -13,12 +13,12 @@ import pytest
 from gevent._hub_local import get_hub_if_exists
 from msgspec.structs import replace
 
+from ssbench.commands.doctor.checks import Doctor, Verdict
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase
 from ssbench.runner import start_session
 from ssbench.runner.config import RunConfig, SessionSettings, TransportConfig
 from ssbench.runner.connections import own_hub
-from ssbench.runner.doctor import Doctor, Verdict
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.session import counted_phase
 from ssbench.runner.stop import Stop

@@ -1,0 +1,1 @@
+"""The commands of ssbench-master: a module or package each."""

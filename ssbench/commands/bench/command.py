@@ -1,0 +1,297 @@
+"""``bench``: prints what nectar's benchmark prints, and writes its CSV files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+from ssbench import report, statfile
+from ssbench.cli.config import command_config
+from ssbench.cli.options import BENCH_PREFIX
+from ssbench.cli.report_files import check_run_files, write_report_files
+from ssbench.cli.signals import Signals
+from ssbench.commands.bench.plan import (
+    BenchConfig,
+    EmptiedContainers,
+    SuiteConfig,
+    SuiteStep,
+    pause,
+    run_bench,
+    run_in,
+    suite_steps,
+)
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
+from ssbench.core.live import Observer, RunProgress
+from ssbench.core.model import Phase
+from ssbench.core.text import plural, printable
+from ssbench.live.console import check_writable, say, tell, tell_results, tell_status, write_result
+from ssbench.live.progress import make_progress
+from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
+from ssbench.runner import open_session
+from ssbench.runner.methods import METHODS
+from ssbench.runner.single_run import Aborted, RunResult
+from ssbench.runner.stop import Stop
+
+_MINUTE_S = 60.0
+
+
+def bench(ns: argparse.Namespace) -> ExitStatus:
+    """Run one of the commands on numbered objects.
+
+    :raises SsbenchError: what ended it before there were results.
+    """
+    config = bench_config(ns, os.environ)
+    check_run_files(ns)
+    stop = Stop()
+    try:
+        with (
+            Signals(stop, hold=True),
+            make_progress(ns.progress, quiet=ns.quiet) as progress,
+        ):
+            lines = MinuteLines()
+            lines.config = config
+            result, emptied = run_bench(config, [lines, progress], stop)
+    except Aborted as aborted:
+        tell_results(aborted.result, quiet=ns.quiet)
+        raise
+    tell_outcome(config, result, emptied)
+    write_outputs(ns.csv, ns.csv_over_time, config, result)
+    tell_results(result, quiet=ns.quiet)
+    if ns.html:
+        run = config.run
+        made = report.of_run(result.stats, run.percentiles, run.thresholds, stats_file=result.path)
+        write_report_files(ns, made)
+    return tell_status(result.reasons)
+
+
+def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchConfig:
+    """The run that a command line describes.
+
+    :raises UsageError: options that exclude each other.
+    """
+    container, _, prefix = "/".join(filter(None, (ns.container, ns.prefix))).partition("/")
+    if not container:
+        raise UsageError("CONTAINER: is empty; give the container's name")
+    names = (
+        "containers", "count", "iterations", "size", "max_size", "seconds", "users",
+        "delete_behind", "policy",
+    )  # fmt: skip
+    return BenchConfig(
+        method=METHODS[ns.command.removeprefix("bench ")],
+        container=container,
+        prefix=prefix or BENCH_PREFIX,
+        headers=dict(ns.headers or ()),
+        run=command_config(ns, environ, ns.users),
+        **{name: getattr(ns, name) for name in names if name in ns},
+    )
+
+
+class MinuteLines(Observer):
+    """Prints a line when the run begins, and then one a minute."""
+
+    config: BenchConfig  #: of the present run
+
+    def __init__(self) -> None:
+        self._due_s = 0.0  # 0: not in the run phase
+
+    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+        self._due_s = 0.0
+        if phase is not Phase.RUN:
+            return
+        config = self.config
+        self._due_s = _MINUTE_S
+        work = plural(config.count, "object")
+        if config.iterations > 1:
+            work += f", {config.iterations} times"
+        if config.method.is_mixed:
+            work = f"objects for {config.seconds:g}s"
+        say(
+            f"Bench-{config.method.name.upper()} of {work}, in"
+            f" {plural(config.containers, 'container')}, at {config.users} concurrency"
+            f"{' for each operation' if config.method.is_mixed else ''}..."
+        )
+
+    def update(self, progress: RunProgress) -> None:
+        if not 0 < self._due_s <= progress.elapsed_s:
+            return
+        self._due_s += _MINUTE_S
+        done, elapsed_s = progress.done - progress.errors, progress.elapsed_s
+        unit = _unit(self.config)
+        say(
+            f"{elapsed_s:.5f}s for {done} {unit} so far,"
+            f" {done / elapsed_s:.5f} {unit} per second..."
+        )
+
+    def end_phase(self) -> None:
+        self._due_s = 0.0
+
+
+def suite(ns: argparse.Namespace) -> ExitStatus:
+    """Run all steps of the suite; prints a table of the rates at the end, however it ends.
+
+    :raises SsbenchError: what ended the first step before there were results.
+    """
+    steps = suite_steps(_suite_config(ns, os.environ))
+    outputs = {step.name: os.path.join(ns.csv_dir, f"bench{step.name}.csv") for step in steps}
+    for path in outputs.values():
+        check_writable(path, "--csv-dir:")
+    stop = Stop()
+    rates: dict[str, float] = {}
+    begun: list[BenchConfig] = []
+    partial_s: dict[str, float] = {}  # of a step that was interrupted, how long it ran
+    reasons: dict[ExitStatus, str] = {}
+    try:
+        with (
+            Signals(stop, hold=True),
+            make_progress(ns.progress, quiet=ns.quiet) as progress,
+            ExitStack() as stack,
+        ):
+            lines = MinuteLines()
+            scenarios = [step.config.scenario for step in steps]
+            session = open_session(
+                steps[0].config.run, scenarios, stack, [lines, progress], stop, is_series=True
+            )
+            for step in steps:
+                pause(session, step.pause_s, step.name)
+                if stop.requested:
+                    reasons.setdefault(ExitStatus.INTERRUPTED, stop.reason)
+                    break
+                session.start_run(step.name)
+                lines.config = step.config
+                begun.append(step.config)
+                try:
+                    result, emptied = run_in(session, step.config)
+                except SsbenchError as error:
+                    if not rates:
+                        raise
+                    reasons.setdefault(error.exit_status, f"{step.name}: {error}")
+                    break
+                rates[step.name] = rate_of(result)
+                if stop.requested:
+                    partial_s[step.name] = result.outcome.seconds
+                tell_outcome(step.config, result, emptied)
+                csv = outputs[step.name]
+                session.meanwhile(partial(write_outputs, csv, None, step.config, result))
+                for status, why in result.reasons.items():
+                    reasons.setdefault(status, f"{step.name}: {why}")
+    except Aborted as aborted:
+        tell_results(aborted.result, quiet=ns.quiet)
+        raise
+    finally:
+        if rates:
+            write_result(suite_table(steps, rates, partial_s))
+        removed = {
+            step.config.container
+            for step in steps
+            if step.config.method.removes and step.name in rates
+        }
+        for config in begun if not ns.noop else ():
+            if config.method.uploads and config.container not in removed:
+                tell(remaining(config, config.count))
+    return tell_status(reasons)
+
+
+def _suite_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> SuiteConfig:
+    names = {*SuiteConfig.__struct_fields__} - {"counts", "headers", "run"}
+    return SuiteConfig(
+        counts=(ns.count, ns.large_count),
+        headers=dict(ns.headers or ()),
+        run=command_config(ns, environ, ns.users),
+        **{name: getattr(ns, name) for name in names},
+    )
+
+
+def suite_table(
+    steps: Sequence[SuiteStep], rates: Mapping[str, float], partial_s: Mapping[str, float] = {}
+) -> Iterator[str]:
+    """The rates per second beside those of Hummingbird and Swift; empty for steps not run.
+
+    :param partial_s: name of each interrupted step -> seconds that it ran.
+    """
+    yield "\nSuccesses per second\n"
+    yield f"{'step':<12}{'this run':>12}{'Hummingbird':>13}{'Swift':>8}\n"
+    for step in steps:
+        rate = f"{rates[step.name]:.0f}" if step.name in rates else ""
+        then = step.series.hummingbird[step.number], step.series.swift[step.number]
+        mark = "  *" if step.name in partial_s else ""
+        yield f"{step.name:<12}{rate:>12}{then[0]:>13}{then[1]:>8}{mark}\n"
+    for name, seconds in partial_s.items():
+        yield f"* {name} was interrupted after {seconds:.1f} s: its rate is that of a part\n"
+    yield (
+        "Hummingbird and Swift: on 5 hosts, 225 disks; 10,000,000 objects of 4 KiB, 1,000,000 of"
+        " 1 MiB;\n250 users, mixed 50 users of each operation for 2 hours\n"
+    )
+
+
+def rate_of(result: RunResult) -> float:
+    """Successes of the run per second."""
+    outcome = result.outcome
+    return outcome.counts.done / outcome.seconds if outcome.seconds else 0.0
+
+
+def last_line(config: BenchConfig, result: RunResult) -> str:
+    """The successes of the run per second, as nectar prints it."""
+    done, seconds, unit = result.outcome.counts.done, result.outcome.seconds, _unit(config)
+    rate = rate_of(result)
+    spent = f"for {done} {unit}" if config.method.is_mixed else "total time"
+    return f"{seconds:.5f}s {spent}, {rate:.5f} {unit} per second."
+
+
+def _unit(config: BenchConfig) -> str:
+    return "requests" if config.method.is_mixed else f"{config.method.name.upper()}s"
+
+
+def tell_outcome(config: BenchConfig, result: RunResult, emptied: EmptiedContainers | None) -> None:
+    """Print the rate, failures, and what became of the containers."""
+    say(last_line(config, result))
+    counts = result.outcome.counts
+    if counts.failed or counts.lost:
+        sent = counts.done + counts.failed + counts.lost
+        lost = f", {counts.lost:,} lost with a worker" if counts.lost else ""
+        example = result.outcome.example
+        because = f"; the first error: {printable(example)}" if example else ""
+        tell(f"WARNING: {counts.failed:,} of {sent:,} {_unit(config)} failed{lost}{because}")
+    is_noop, is_cut = config.run.is_noop, ExitStatus.INTERRUPTED in result.reasons
+    if emptied is None and is_cut and config.method.removes and not is_noop:
+        tell(remaining(config, counts.sent if config.method.is_mixed else config.count))
+    if emptied is not None:
+        for reason, kept in emptied.kept.items():
+            tell(f"Left alone: {plural(kept, 'container')}: {reason}")
+        if not is_noop:
+            say(f"Deleted {plural(emptied.deleted, 'emptied container')}.")
+
+
+def remaining(config: BenchConfig, count: int) -> str:
+    """What an interrupted run left, and the command that deletes it.
+
+    :param count: of the objects that may be there.
+    """
+    names = shlex.join([config.container, config.prefix])
+    return (
+        f"Left: {plural(config.containers, 'container')} {printable(config.container)}..., with"
+        f" objects. To delete them: ssbench-master bench delete {names}"
+        f" --containers {config.containers} --count {count}"
+    )
+
+
+def write_outputs(
+    csv: str | None, over_time: str | None, config: BenchConfig, result: RunResult
+) -> None:
+    """Write the CSV files from the stat file.
+
+    :raises SsbenchError: one can't be written.
+    """
+    method = config.method
+    columns = READ_COLUMNS if method.reads else WRITE_COLUMNS
+    if method.is_mixed:
+        columns = MIXED_COLUMNS
+    if csv:
+        with statfile.read(result.path) as reader:
+            write_result(report.operation_rows(reader, columns), csv)
+    if over_time:
+        with statfile.read(result.path) as reader:
+            write_result(report.over_time_rows(reader, method.columns), over_time)

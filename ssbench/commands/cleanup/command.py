@@ -1,0 +1,389 @@
+"""``cleanup-containers`` and ``--resume-cleanup``: list, ask, delete, report."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ssbench.cli.signals import Signals
+from ssbench.cli.store_options import store_options
+from ssbench.commands.cleanup import plan as cleanup
+from ssbench.commands.cleanup.plan import CleanupPlan, ContainerCount
+from ssbench.core.errors import ExitStatus, UsageError, gravest
+from ssbench.core.live import Observer
+from ssbench.core.model import Phase
+from ssbench.core.naming import ANY_POLICY, MARKER_HEADER, RUN_HEADER
+from ssbench.core.text import bytes_text, plural, printable
+from ssbench.live.console import say, tell
+from ssbench.live.progress import NoProgress, make_progress
+from ssbench.runner import resume
+from ssbench.runner.connections import own_hub, reach_store
+from ssbench.runner.deletions import CleanupResult, KeptContainers
+from ssbench.runner.orphans import OrphanedObjects, read_orphans
+from ssbench.runner.resume import SearchResult
+from ssbench.runner.session import counted_phase
+from ssbench.runner.stop import Stop
+from ssbench.storage.registry import open_admin, row_of
+from ssbench.storage.retrying_client import RetryingClient
+
+NAMED = 10  #: containers named before they are deleted; a dry run names all
+CONCURRENCY = 10  #: of run-scenario --resume-cleanup
+
+
+class Cleaner(Struct, frozen=True):
+    """The store, and how the user wants it cleaned."""
+
+    client: RetryingClient
+    observers: Sequence[Observer]
+    dry_run: bool = False
+    yes: bool = False
+    unmarked: bool = False  #: the name alone proves that a container is ssbench's
+
+    @property
+    def asks(self) -> bool:
+        """Whether to ask for confirmation: not without a terminal, as scripts rely on that."""
+        return not self.yes and sys.stdin.isatty() and sys.stderr.isatty()
+
+    @property
+    def verb(self) -> str:
+        return "About to delete" if self.asks else "Deleting"
+
+    def declined(self) -> bool:
+        """Ask for confirmation if wanted; True, and reported, if the user declines."""
+        if not self.asks:
+            return False
+        print("Delete them? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 # no new line
+        if sys.stdin.readline().strip().casefold() in ("y", "yes"):
+            return False
+        tell("Nothing was deleted.")
+        return True
+
+
+@contextmanager
+def open_client(
+    ns: argparse.Namespace, *, exact_names: bool = False
+) -> Iterator[tuple[RetryingClient, NoProgress]]:
+    """Log in and open the store, for a command that runs no operations.
+
+    :param exact_names: what it lists is of other clients: see ``StorageSettings.exact_names``.
+    :raises SsbenchError: there is no access to it.
+    """
+    options = replace(store_options(ns, os.environ), measures=False)
+    stop = Stop()
+    with own_hub(), Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
+        store = reach_store(options, progress.message, stop)
+        settings = store.settings
+        storage = open_admin(settings.with_exact_names() if exact_names else settings)
+        try:
+            client = RetryingClient(
+                storage,
+                getattr(ns, "concurrency", CONCURRENCY),
+                renew=store.renew,
+                stopping=lambda: stop.requested,
+                listed_max=settings.listed_max,
+                credentials=settings.newest,
+            )
+            yield client, progress
+        finally:
+            storage.close()
+
+
+@contextmanager
+def _cleaner(ns: argparse.Namespace) -> Iterator[Cleaner]:
+    with open_client(ns) as (client, progress):
+        yield Cleaner(
+            client,
+            [progress],
+            getattr(ns, "dry_run", False),
+            getattr(ns, "yes", False),
+            getattr(ns, "unmarked", False),
+        )
+
+
+def cleanup_containers(ns: argparse.Namespace) -> ExitStatus:
+    """Delete the containers of ssbench.
+
+    :raises UsageError, SsbenchError: as ``delete_containers``, and for options.
+    """
+    if ns.use_existing:
+        raise UsageError("--use-existing requires --resume-cleanup")
+    row = row_of(store_options(ns, os.environ).driver)
+    if ns.unmarked and not row.has_unmarked:
+        raise UsageError(
+            f"--unmarked is for containers of ssbench 0.3.9, which the store {row.name} can't have"
+        )
+    with _cleaner(ns) as cleaner:
+        if cleaner.unmarked and not (cleaner.asks or cleaner.yes or cleaner.dry_run):
+            raise UsageError(
+                "--unmarked deletes whatever has the name: without a terminal to ask at, give --yes"
+            )
+        return delete_containers(cleaner, ns.container_base, ns.policy or None)
+
+
+def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) -> ExitStatus:
+    """Delete the containers of a base and a policy.
+
+    :returns: OK if all that was found is gone (or nothing was found, or on a dry run), FAILED
+        if something is left or the user declined, INTERRUPTED if the user stopped it.
+    :raises SsbenchError: the account can't be listed.
+    """
+    planned = cleanup.plan(
+        cleaner.client, base, policy, cleaner.observers[0].wait_for, unmarked=cleaner.unmarked
+    )
+    entries = planned.entries
+    counted = cleanup.count(cleaner.client, entries)
+    if cleaner.client.stopping():
+        return ExitStatus.INTERRUPTED
+    if not entries:
+        say(f"No containers to delete ({_pattern(base, policy)}).")
+        _report_skipped(planned, say)
+        return ExitStatus.OK
+    rule = _rule(_pattern(base, policy), unmarked=cleaner.unmarked)
+    if cleaner.dry_run:
+        _announce_containers(counted, "Would delete", len(entries), say)
+        say(rule if cleaner.unmarked else f"{rule} Without a terminal nothing is asked.")
+        _report_skipped(planned, say)
+        return ExitStatus.OK
+    _announce_containers(counted, cleaner.verb, NAMED, tell)
+    tell(rule)
+    _report_skipped(planned, tell)
+    if cleaner.declined():
+        return ExitStatus.FAILED
+    entries = [replace(one.entry, object_count=_expected(one)) for one in counted]
+    title = "Deleting containers and objects"
+    with counted_phase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
+        result = cleanup.delete(cleaner.client, entries, progress, unmarked=cleaner.unmarked)
+    rates = (
+        f"{result.rate(result.objects):,.1f} objects/s,"
+        f" {result.rate(result.containers):,.1f} containers/s"
+    )
+    say(
+        f"Deleted {plural(result.objects, 'object')} and"
+        f" {plural(result.containers, 'container')} in {result.seconds:.1f} s ({rates})."
+    )
+    _report_failures(result, "container")
+    return _status(result)
+
+
+def resume_cleanup(ns: argparse.Namespace) -> ExitStatus:
+    """Delete the orphaned objects of a stat file's run. Statuses are as of cleanup-containers.
+
+    :raises SsbenchError: the file does not say what to delete, or a container can't be listed.
+    """
+    if ns.command == "run-scenario":
+        if ns.noop or ns.embedded_swift:
+            raise UsageError(
+                "--resume-cleanup needs the store of the run: leave out --noop and --embedded-swift"
+            )
+    elif {"policy", "container_base"} & ns.given.keys():
+        raise UsageError(
+            "--resume-cleanup takes the containers from the stat file: leave out -b and -p"
+        )
+    driver = store_options(ns, os.environ).driver  # before the file is read, which may take long
+    orphans = read_orphans(ns.resume_cleanup, tell)
+    if orphans.driver != driver:
+        raise UsageError(
+            f"{ns.resume_cleanup}: its run used another store: give --storage {orphans.driver}"
+        )
+    with _cleaner(ns) as cleaner:
+        return delete_orphans(cleaner, orphans, use_existing=ns.use_existing)
+
+
+def delete_orphans(
+    cleaner: Cleaner, orphans: OrphanedObjects, *, use_existing: bool = False
+) -> ExitStatus:
+    """Delete the orphaned objects of a run.
+
+    :raises SsbenchError: a container can't be listed.
+    """
+    found = resume.find(
+        cleaner.client, orphans, cleaner.observers[0].wait_for, use_existing=use_existing
+    )
+    if cleaner.client.stopping():
+        return ExitStatus.INTERRUPTED
+    searched_all = ExitStatus.FAILED if found.unmarked.count else ExitStatus.OK
+    if not found.total:
+        say(_nothing(orphans, found))
+        _report_unmarked(found, say)
+        return searched_all
+    if not cleaner.dry_run:
+        _announce_objects(cleaner.verb, orphans, found, NAMED, tell)
+        _report_unmarked(found, tell)
+        if cleaner.declined():
+            return ExitStatus.FAILED
+    title = "Looking at objects" if cleaner.dry_run else "Deleting objects"
+    with counted_phase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
+        result = resume.delete(cleaner.client, orphans, found, progress, dry_run=cleaner.dry_run)
+    done = result.objects or result.uploads
+    if cleaner.dry_run and result.ok and not (done or result.interrupted):
+        say(f"Nothing is left of run {orphans.run_id}.")
+        _report_unmarked(found, say)
+        return searched_all
+    if cleaner.dry_run:
+        named = len(found.containers)
+        _announce_objects("Would delete", orphans, found, named, say, result)
+        _report_unmarked(found, say)
+        _report_foreign(result, say)
+        _report_failures(result, "object")
+        return ExitStatus.INTERRUPTED if result.interrupted else searched_all
+    _report_foreign(result, tell)
+    if result.ok and not done:
+        say(f"Nothing was left of run {orphans.run_id}.")
+    else:
+        were = "was" if result.absent == 1 else "were"
+        absent = f"; {result.absent:,} {were} gone before" if result.absent else ""
+        say(
+            f"Deleted {_what(result.objects, result.uploads)} of run {orphans.run_id} in"
+            f" {result.seconds:.1f} s ({result.rate(result.objects):,.1f} objects/s){absent}."
+        )
+        _report_failures(result, "object")
+    return gravest([_status(result), searched_all])
+
+
+def _status(result: CleanupResult) -> ExitStatus:
+    """FAILED if something is left, INTERRUPTED if the user stopped it."""
+    if result.interrupted:
+        return ExitStatus.INTERRUPTED
+    return ExitStatus.OK if result.ok else ExitStatus.FAILED
+
+
+def _pattern(base: str, policy: str | None) -> str:
+    suffix = "" if not policy else "[_POLICY]" if policy == ANY_POLICY else f"_{policy}"
+    return printable(f"{base}_NNNNNN{suffix}")
+
+
+def _rule(pattern: str, *, unmarked: bool) -> str:
+    """What README and the documents say, too."""
+    which = "with or without ssbench's mark" if unmarked else "with ssbench's mark"
+    return (
+        f"This is every container {pattern} {which}, with all that is in it, whoever put it there."
+    )
+
+
+def _announce_containers(
+    counted: Sequence[ContainerCount], verb: str, most: int, show: Callable[[str], None]
+) -> None:
+    objects, size = sum(one.objects for one in counted), sum(one.bytes_used for one in counted)
+    complete = all(one.complete for one in counted)
+    held = f"{_least(complete)}{plural(objects, 'object')} ({_least(complete)}{bytes_text(size)})"
+    show(f"{verb} {plural(len(counted), 'container')} with {held}:")
+    _list([(one.entry.name, _held(one)) for one in counted], most, show)
+    if not complete:
+        said = plural(sum(one.entry.object_count for one in counted), "object")
+        used = bytes_text(sum(one.entry.bytes_used for one in counted))
+        show(
+            f"Large containers were counted only in part. The account reports {said} ({used}) in"
+            " total; its counters lag behind."
+        )
+
+
+def _list(containers: Sequence[tuple[str, str]], most: int, show: Callable[[str], None]) -> None:
+    for name, content in containers[:most]:
+        show(f"  {printable(name)}  {content}")
+    if len(containers) > most:
+        more = plural(len(containers) - most, "more container")
+        show(f"  ... and {more}, up to {printable(containers[-1][0])}")
+
+
+def _held(one: ContainerCount) -> str:
+    held = f"{_least(one.complete)}{plural(one.objects, 'object')}, {bytes_text(one.bytes_used)}"
+    if one.complete:
+        return held
+    entry = one.entry
+    return f"{held} (the account reports {entry.object_count:,}, {bytes_text(entry.bytes_used)})"
+
+
+def _least(complete: bool) -> str:
+    return "" if complete else "at least "
+
+
+def _expected(one: ContainerCount) -> int:
+    """Objects to expect, for the progress."""
+    return one.objects if one.complete else max(one.objects, one.entry.object_count)
+
+
+def _report_skipped(planned: CleanupPlan, show: Callable[[str], None]) -> None:
+    for reason, kept in planned.kept.items():
+        _report_kept(kept, reason.value, show)
+
+
+def _report_kept(kept: KeptContainers, why: str, show: Callable[[str], None]) -> None:
+    names, more = ", ".join(map(printable, kept.examples)), kept.count - len(kept.examples)
+    show(f"Left alone: {names}{f' and {more:,} more' if more else ''}: {why}")
+
+
+def _nothing(orphans: OrphanedObjects, found: SearchResult) -> str:
+    if found.unmarked.count:
+        return f"Nothing of run {orphans.run_id} is in containers with ssbench's mark."
+    said = f"Nothing is left of run {orphans.run_id}."
+    if found.containers:
+        return said
+    first = printable(next(orphans.container_names()))
+    return f"{said} (None of its containers, such as {first}, is in this account.)"
+
+
+def _announce_objects(
+    verb: str,
+    orphans: OrphanedObjects,
+    found: SearchResult,
+    most: int,
+    show: Callable[[str], None],
+    result: CleanupResult | None = None,
+) -> None:
+    """Print ``Deleting 30 objects of run 1f2e3d4c5b, in 3 containers:``, and their names.
+
+    :param result: of a dry run.
+    """
+    containers = plural(len(found.containers), "container")
+    looked_for = min(found.unlisted, found.objects if result is None else result.objects)
+    unlisted = f" ({looked_for:,} of them not in listings)" if looked_for else ""
+    total = _what(found.objects, found.uploads)
+    if result is not None:
+        total = _what(result.objects, result.uploads)
+    elif unlisted:  # they may be gone, as after an earlier clean-up
+        total = f"what is left of {total}"
+    show(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}:")
+    holding = sorted((name, count) for name, count in found.containers.items() if count)
+    _list([(name, plural(count, "object")) for name, count in holding], most, show)
+    if result is None:
+        show(f"Objects without the run's header ({RUN_HEADER}) stay.")
+
+
+def _what(objects: int, uploads: int) -> str:
+    """``30 objects``, and ``30 objects and 2 open uploads``."""
+    said = plural(objects, "object")
+    return f"{said} and {plural(uploads, 'open upload')}" if uploads else said
+
+
+def _report_unmarked(found: SearchResult, show: Callable[[str], None]) -> None:
+    if found.unmarked.count:
+        why = f"no mark of ssbench ({MARKER_HEADER}); --use-existing looks there as well"
+        _report_kept(found.unmarked, why, show)
+
+
+def _report_foreign(result: CleanupResult, show: Callable[[str], None]) -> None:
+    if result.foreign:
+        show(
+            f"Left alone: {plural(result.foreign, 'object')} named as the run's, without its"
+            f" header ({RUN_HEADER}): uploaded by others, or by a release without it"
+        )
+
+
+def _report_failures(result: CleanupResult, unit: str) -> None:
+    """Print what still exists, with examples; ``unit`` is what ``result.left`` counts."""
+    if result.failed_objects or result.failed_containers:
+        failed = [plural(result.failed_objects, "object")]
+        if unit == "container" or result.failed_containers:
+            failed.append(plural(result.failed_containers, "container"))
+        tell(f"Failed: {', '.join(failed)}; for example:")
+        for example in result.examples:
+            tell(f"  {example}")
+    if result.left:
+        why = "interrupted" if result.interrupted else printable(result.abort_reason)
+        tell(f"Ended early, {plural(result.left, unit)} left: {why}")

@@ -1,0 +1,157 @@
+"""``report-scenario`` and ``compare``: stat files in, reports out."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from ssbench import report, statfile
+from ssbench.cli.config import percentiles
+from ssbench.cli.profile import profiled
+from ssbench.cli.report_files import check_report_files, write_report_files
+from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.records import Record
+from ssbench.core.stats.merge import Part
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.live.console import result_file, tell, tell_status, write_report, write_result
+from ssbench.runner.results import (
+    check_thresholds,
+    ends_of_load,
+    missed_thresholds,
+    parse_thresholds,
+    read_distinct,
+    read_merged,
+    read_stats,
+)
+
+#: Files of these options that replace the report if they are "-". (That of --rps-histogram follows
+#: it there, as in 0.3.9.)
+_INSTEAD = (
+    "operations_file", "jsonl", "profile_file", "html", "junit", "time_series", "host_stats",
+    "dstat",
+)  # fmt: skip
+
+
+def report_scenario(ns: argparse.Namespace) -> ExitStatus:
+    """Print or write the reports on a run, or on several that are merged.
+
+    :raises UsageError: runs cannot be merged.
+    :raises StatFileError: a file is not a stat file.
+    """
+    given = [ns.stats_file] if ns.stats_file else ns.stats_files
+    if len(given) > 1 and "-" in given:
+        raise UsageError("-: standard input cannot be merged: name the file")
+    paths = [statfile.existing_path(each) for each in given]
+    check_report_files(ns)
+    if ns.parquet:
+        _check_parquet(ns.parquet)
+    texts = ns.thresholds or ()
+    parse_thresholds(texts, known=None)  # before the file is read, which may take long
+    with profiled(ns.profile, "report"):
+        parts: list[Part] = []
+        stats: RunStats
+        if len(paths) == 1:
+            stats = read_stats(paths[0], tell, in_detail=ns.html is not None)
+        else:
+            stats, parts = read_merged(paths, tell, in_detail=ns.html is not None)
+        wanted = parse_thresholds(texts, known=stats.run.operations)
+        check_thresholds(wanted, stats.run.scenario)
+        if ns.profile_file and not stats.run.profiles:
+            raise UsageError(f"--profile-file: {paths[0]} has no profile: run with --profile")
+        made = report.of_run(
+            stats,
+            percentiles(ns),
+            wanted,
+            stats_file=None if paths == ["-"] else ", ".join(paths),
+            parts=parts,
+        )
+        if ns.report_file or "-" not in (getattr(ns, name) for name in _INSTEAD):
+            write_report(made, ns.format, ns.report_file)
+        write_report_files(ns, made)
+        _write_data_files(ns, paths, stats, made)
+    reasons = missed_thresholds(stats, wanted)
+    return tell_status(reasons | _missing_results(() if stats.run.complete else paths))
+
+
+def _missing_results(paths: Sequence[str]) -> dict[ExitStatus, str]:
+    """FAILED for these files of a run that is not complete; empty without any."""
+    reason = f"{', '.join(paths)}: some results of the run are missing"
+    return {ExitStatus.FAILED: reason} if paths else {}
+
+
+def _write_data_files(
+    ns: argparse.Namespace, paths: Sequence[str], stats: RunStats, made: report.Report
+) -> None:
+    """Write the files for other programs; those of single records as the stat files are read."""
+    if ns.operations_file:
+        rows = report.operation_rows(_records(paths), ends_ns=ends_of_load(paths))
+        write_result(rows, ns.operations_file)
+    if ns.jsonl:
+        write_result(report.operation_json(_records(paths), ends_of_load(paths)), ns.jsonl)
+    if ns.parquet:
+        with result_file(ns.parquet) as file:
+            report.write_parquet(_records(paths), file, ends_of_load(paths))
+    if ns.profile_file:
+        write_result(report.collapsed_stacks(stats.run), ns.profile_file)
+    if ns.rps_histogram:
+        write_result([report.rps_csv(made)], ns.rps_histogram)
+    if ns.time_series:
+        write_result([report.time_series_csv(made)], ns.time_series)
+    if ns.host_stats:
+        names = report.host_columns(_records(paths))
+        write_result(report.host_rows(_records(paths), names), ns.host_stats)
+    if ns.dstat:
+        write_result(_dstat(paths), ns.dstat)
+
+
+def compare(ns: argparse.Namespace) -> ExitStatus:
+    """Print how the runs of some stat files differ.
+
+    :raises UsageError: fewer than two stat files, or two of the same run.
+    :raises StatFileError: one of them is not a stat file.
+    """
+    paths = ns.stats_files
+    if len(paths) < 2:
+        raise UsageError(f"{paths[0]}: only one stat file; name two or more to compare")
+    if paths.count("-") > 1:
+        raise UsageError("-: standard input can be only one stat file; name the others")
+    check_report_files(ns)
+    from ssbench.core.stats.compare import PERCENTS, comparison  # few processes need it
+    from ssbench.report.comparison import of_comparison
+
+    named = read_distinct(zip(paths, paths, strict=True), tell)
+    found = comparison(
+        named,
+        seed=ns.seed,
+        operations=ns.operations or (),
+        percents=tuple(sorted(set(ns.percentiles or PERCENTS))),
+    )
+    made = of_comparison(found)
+    write_report(made, ns.format)
+    write_report_files(ns, made)
+    return tell_status(_missing_results([path for path, stats in named if not stats.run.complete]))
+
+
+def _check_parquet(path: str) -> None:
+    if path == "-":
+        raise UsageError("--parquet -: Parquet is not text: name a file")
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            "--parquet: pyarrow is not installed: in ssbench's checkout, pip install '.[parquet]'"
+        ) from error
+
+
+def _records(paths: Sequence[str]) -> Iterator[Record]:
+    """The records of the files, one file after the other."""
+    for path in paths:
+        with statfile.read(path) as reader:
+            yield from reader
+
+
+def _dstat(paths: Sequence[str]) -> Iterator[str]:
+    """The lines of --dstat, one host after the other: a run may have more than memory holds."""
+    yield report.dstat_head()
+    for host in report.hosts_of(_records(paths)):
+        yield from report.dstat_rows(_records(paths), host)

@@ -1,0 +1,1 @@
+"""``upload``, ``download``, and Swift Profiler's command line."""

@@ -1,1 +1,0 @@
-"""Access logs: what a line says (``formats``), and all requests of a log (``requests``)."""

@@ -1,0 +1,1 @@
+"""What watches a run: one state, and sinks that show it."""

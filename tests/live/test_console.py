@@ -1,0 +1,225 @@
+"""What came from outside is shown on standard error, and steers no terminal."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
+from ssbench.live.console import (
+    PlainFormatter,
+    check_output,
+    discard,
+    log_to_stderr,
+    printable_lines,
+    result_file,
+    tell,
+    tell_status,
+    write_report,
+    write_result,
+)
+from ssbench.report import of_run, render
+from tests.fakes.terminal import NASTY, FakeTerminal, steering
+from tests.report import runs
+
+
+def test_control_characters_in_messages_are_escaped() -> None:
+    assert printable_lines("one\ntwo\x1b[2J") == "one\ntwo\\x1b[2J"
+    assert not steering(printable_lines(NASTY))
+
+
+def test_messages_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    tell(f"worker {NASTY}")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("worker \\x1b[2J\\x07\\r")
+    assert not steering(err)
+
+
+def test_log_messages_are_one_line_and_tracebacks_are_escaped() -> None:
+    said = io.StringIO()
+    handler = logging.StreamHandler(said)
+    handler.setFormatter(PlainFormatter("%(levelname)s:%(message)s"))
+    log = logging.getLogger("test of plain")
+    log.propagate = False
+    log.addHandler(handler)
+    try:
+        log.warning("Worker %s is here", f"a{NASTY}\nERROR:forged")
+        try:
+            raise ValueError(NASTY)
+        except ValueError:
+            log.exception("A defect")
+    finally:
+        log.removeHandler(handler)
+    lines = said.getvalue().splitlines()
+    assert lines[0].startswith("WARNING:Worker a\\x1b[2J")
+    assert not any(line.startswith("ERROR:forged") for line in lines)
+    assert lines[1:3] == ["ERROR:A defect", "Traceback (most recent call last):"]
+    assert not steering(said.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("reasons", "status", "told"),
+    [
+        ({}, ExitStatus.OK, ""),
+        ({ExitStatus.OK: "fine"}, ExitStatus.OK, ""),
+        (
+            {ExitStatus.THRESHOLD_MISSED: "missed p99", ExitStatus.FAILED: "a\x1b"},
+            ExitStatus.FAILED,
+            "ssbench-master: a\\x1b (exit status 1)\n",
+        ),
+        (
+            {ExitStatus.THRESHOLD_MISSED: "missed p99"},
+            ExitStatus.THRESHOLD_MISSED,
+            "ssbench-master: missed p99 (exit status 3)\n",
+        ),
+    ],
+)
+def test_the_last_line_says_why_the_status_is_not_0(
+    reasons: dict[ExitStatus, str],
+    status: ExitStatus,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert tell_status(reasons) is status
+    assert capsys.readouterr() == ("", told)
+
+
+@pytest.fixture
+def full() -> Iterator[TextIO]:
+    """A stream that takes nothing."""
+    with open("/dev/full", "w") as stream:
+        yield stream
+        discard(stream)  # or its end would fail
+
+
+def test_results_go_to_standard_output_or_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a"
+    for target in (None, "-", str(path)):
+        write_result(["a\n", "ä\n"], target)
+    assert path.read_text("utf-8") == "a\nä\n"
+    assert capsys.readouterr() == (2 * "a\nä\n", "")
+    with result_file(str(path)) as file:
+        file.write(b"\xff")
+    assert path.read_bytes() == b"\xff"
+
+
+def test_output_that_cannot_be_written_is_an_error_at_the_end(
+    full: TextIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", full)
+    write_result(["x" * 100_000])
+    write_result(["what is printed later is dropped"])
+    with pytest.raises(SsbenchError, match="write to standard output: No space left on device"):
+        check_output()
+    check_output()  # it is told once
+
+
+def test_messages_that_cannot_be_written_end_nothing(
+    full: TextIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", full)
+    tell("one")
+    tell("two")
+    check_output()
+
+
+def test_messages_go_on_once_a_full_pipe_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with open(writer, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        for _ in range(100):
+            tell("x" * 4096)
+        os.read(reader, 1 << 20)
+        tell("the last")
+    assert os.read(reader, 1 << 20).endswith(b"the last\n")
+    os.close(reader)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        taken = iter(["x" * 100_000] * 3)
+        write_result(taken)
+        check_output()
+    assert list(taken), "the rest is not even made"
+
+
+def test_results_overwrite_no_stat_file_and_name_a_place_that_takes_none(tmp_path: Path) -> None:
+    stats, nowhere = tmp_path / "a.gz", str(tmp_path / "none" / "a")
+    stats.write_bytes(b"\x1f\x8brest")
+    with pytest.raises(UsageError, match=r"a\.gz: is a stat file and is not overwritten"):
+        write_result(["x"], str(stats))
+    with pytest.raises(UsageError, match="is not overwritten"), result_file(str(stats)):
+        pass
+    assert stats.read_bytes() == b"\x1f\x8brest"
+    with pytest.raises(SsbenchError, match=r"none/a: can't be written: No such file"):
+        write_result(["x"], nowhere)
+    with pytest.raises(SsbenchError, match="can't be written"), result_file(nowhere):
+        pass
+
+
+@pytest.fixture
+def file_limit() -> Iterator[int]:
+    """The most bytes that a file can have; more is an error, as on a full disk."""
+    before, limit = resource.getrlimit(resource.RLIMIT_FSIZE), 1 << 16
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    yield limit
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_no_new_file_stays_that_was_written_in_part(tmp_path: Path, file_limit: int) -> None:
+    new, link, old = (tmp_path / name for name in ("new", "link", "old"))
+    link.symlink_to(tmp_path / "target")
+    old.write_text("old")
+    for path in (new, link, old):
+        with pytest.raises(SsbenchError, match=f"{path.name}: can't be written: File too large"):
+            write_result(["x"] * 2 * file_limit, str(path))
+        with pytest.raises(SsbenchError, match="can't be"), result_file(str(path)) as file:
+            file.write(b"x" * 2 * file_limit)
+    with pytest.raises(KeyboardInterrupt), result_file(str(new)):
+        raise KeyboardInterrupt
+    assert {path.name for path in tmp_path.iterdir()} == {"link", "old"}
+
+
+def test_a_pipe_stays_when_its_reader_has_gone(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    parts = (os.close(reader) or text for text in "x")  # it goes once the pipe is open
+    with pytest.raises(SsbenchError, match="can't be written: Broken pipe"):
+        write_result(parts, str(pipe))
+    assert pipe.is_fifo()
+
+
+def test_a_log_that_cannot_be_written_ends_nothing(
+    full: TextIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = logging.Logger("root")
+    monkeypatch.setattr(logging, "root", root)
+    log_to_stderr(logging.INFO, "%(message)s")
+    monkeypatch.setattr(sys, "stderr", full)
+    root.info("lost")
+
+
+def test_a_report_fits_the_terminal_that_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = of_run(runs.stats_of(runs.normal()))
+    monkeypatch.setenv("COLUMNS", "70")
+    for stream, longest in ((FakeTerminal(), 70), (FakeTerminal(isatty=False), 148)):
+        monkeypatch.setattr(sys, "stdout", stream)
+        write_report(made, None)
+        assert max(map(len, stream.getvalue().splitlines())) <= longest
+        assert (stream.getvalue() == render(made)) is (longest == 148)

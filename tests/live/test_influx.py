@@ -1,0 +1,247 @@
+"""--influx: the points of a run, and what happens where they cannot be written."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.model import Phase
+from ssbench.core.option import influx_url
+from ssbench.live import influx as live_influx
+from ssbench.live.influx import Influx
+from tests.cli.shell import Shell
+from tests.fakes.scripted_server import Script, ScriptedServer
+from tests.fakes.served_pool import dripping, silent_after
+from tests.live.test_json_lines import STATE, Clock
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
+TOKEN = "s3cret-token"
+
+
+class Server(ThreadingHTTPServer):
+    """Keeps what it is sent; answers with ``status`` once ``go`` is set."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.status, self.closes = 204, False
+        self.go = threading.Event()
+        self.go.set()
+        self.requests: list[tuple[str, str | None, list[str]]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/api/v2/write?org=o&bucket=b"
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for _path, _token, lines in self.requests for line in lines]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.server.go.wait(30)
+        self.server.requests.append((self.path, self.headers["Authorization"], body.splitlines()))
+        answer = b"" if self.server.status == 204 else f"no: {TOKEN}\x1b\n".encode()
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+        self.close_connection = self.server.closes  # without saying so
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield made
+        made.go.set()
+        made.shutdown()
+
+
+def run_of(influx: Influx, clock: Clock, states: int) -> None:
+    influx.start_phase(Phase.RUN)
+    for _ in range(states):
+        clock.now_s += 1
+        influx.update(STATE)
+    influx.end_phase()
+
+
+def test_each_second_is_written_as_points_with_tags(server: Server) -> None:
+    told: list[str] = []
+    clock = Clock()
+    with Influx(server.url, "a b,c=d\\", TOKEN, told.append, clock, lambda: 1_700_000_000.5) as one:
+        run_of(one, clock, 1)
+    assert {path for path, _token, _lines in server.requests} == {"/api/v2/write?org=o&bucket=b"}
+    assert {token for _path, token, _lines in server.requests} == {f"Token {TOKEN}"}
+    tags, at = "scenario=a\\ b\\,c\\=d/", 1_700_000_000_500_000_000
+    assert server.lines[0].startswith(f'ssbench_run,{tags} event="begin",version="')
+    assert server.lines[1:6] == [
+        f"ssbench,{tags},phase=run elapsed_s=2.5,remaining_s=3.75,done=40i,total=100i,errors=3i,"
+        "operations_per_s=16.0,bytes_per_s=1000000.0,p50_s=0.005,p99_s=0.02,workers=2i,users=8i,"
+        f"late=0i {at}",
+        f"ssbench_operations,{tags},phase=run,operation=READ count=37i,errors=3i,"
+        f"operations_per_s=15.0,p50_s=0.004 {at}",
+        f"ssbench_errors,{tags},phase=run,cause=status count=3i {at}",
+        f"ssbench_statuses,{tags},phase=run,status=503 count=3i {at}",
+        f"ssbench_workers,{tags},phase=run,state=running count=2i {at}",
+    ]
+    assert server.lines[-1].startswith(f'ssbench_run,{tags} event="end"')
+    assert told == []
+
+
+def test_a_scenario_without_a_name_has_no_tag(server: Server) -> None:
+    clock = Clock()
+    with Influx(server.url, "", None, pytest.fail, clock) as influx:
+        run_of(influx, clock, 1)
+    assert server.lines[0].startswith('ssbench_run event="begin"')
+    assert server.lines[1].startswith("ssbench,phase=run elapsed_s=")
+
+
+def test_https_is_not_spoken_in_the_clear(server: Server) -> None:
+    url = server.url.replace("http:", "https:")
+    with pytest.raises(SsbenchError, match=r"--influx https://127\.0\.0\.1:\d+/.*can't be reached"):
+        Influx(url, "x", TOKEN, print)
+    assert server.requests == []
+
+
+def test_points_of_a_series_are_tagged_with_its_run(server: Server) -> None:
+    clock = Clock()
+    with Influx(server.url, "x", None, pytest.fail, clock) as influx:
+        influx.start_run(3, "users 8")
+        run_of(influx, clock, 1)
+    tags = "scenario=x,run=3,run_name=users\\ 8,phase=run"
+    assert server.lines[1].startswith(f"ssbench,{tags} elapsed_s=")
+    assert server.lines[2].startswith(f"ssbench_operations,{tags},operation=READ count=")
+
+
+def test_a_server_that_closes_idle_connections_gets_all_states(server: Server) -> None:
+    server.closes = True
+    told: list[str] = []
+    clock = Clock()
+    with Influx(server.url, "x", None, told.append, clock) as influx:
+        run_of(influx, clock, 5)
+    assert sum(line.startswith("ssbench,") for line in server.lines) == 6
+    assert (told, server.requests[0][1]) == ([], None)
+
+
+def test_states_that_a_slow_server_does_not_take_are_dropped_and_counted(server: Server) -> None:
+    told: list[str] = []
+    clock = Clock()
+    with Influx(server.url, "x", None, told.append, clock) as influx:
+        server.go.clear()
+        run_of(influx, clock, 500)  # returns, although nobody reads
+        server.go.set()
+    (line,) = told
+    written = len(server.requests) - 1  # but for the first
+    assert written < 100
+    assert f": {502 - written} states of 502 were not written: too slow" in line
+
+
+def test_refused_states_are_told_without_the_token(server: Server) -> None:
+    told: list[str] = []
+    clock = Clock()
+    with Influx(server.url, "x", TOKEN, told.append, clock) as influx:
+        server.status = 503
+        run_of(influx, clock, 1)
+    assert told == [
+        f"--influx http://127.0.0.1:{server.server_port}/api/v2/write: 3 states of 3 were not"
+        " written: HTTP 503 Service Unavailable: no: ***"
+    ]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        dripping(b"HTTP/1.1 204 No Content\r\nX: ", b"x"),
+        dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x"),
+        silent_after(b""),
+    ],
+)
+def test_a_server_that_does_not_end_its_response_ends_the_run_before_it_begins(
+    script: Script, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_influx, "_TIMEOUT_S", 0.2)
+    with ScriptedServer(script) as server:
+        said = shell.run("-q", "-R", "--influx", f"http://127.0.0.1:{server.port}/write?db=x")
+    assert (said.status, said.out) == (1, "")
+    assert said.err.endswith("write: no connection or no complete response within 0.4 s\n")
+    assert not shell.results.exists()
+
+
+def test_a_server_that_refuses_the_first_points_ends_the_run_before_it_begins(
+    server: Server, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INFLUX_TOKEN", TOKEN)  # no output has it: see Shell
+    server.status = 401
+    said = shell.run("-q", "-R", "--influx", server.url)
+    assert (said.status, said.out) == (1, "")
+    assert "HTTP 401 Unauthorized" in said.err
+    assert not shell.results.exists()
+
+
+def test_a_run_writes_its_phases_and_hides_the_token_from_workers(
+    server: Server, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INFLUX_TOKEN", TOKEN)
+    assert shell.run("-q", "-R", "--influx", server.url) == (0, "", "")
+    found = [line.split(" ")[0] for line in server.lines if line.startswith("ssbench,")]
+    assert "ssbench,scenario=own,phase=run" in found
+    assert {token for _path, token, _lines in server.requests} == {f"Token {TOKEN}"}
+    assert "INFLUX_TOKEN" not in os.environ
+
+
+def test_no_server_is_an_error() -> None:
+    with pytest.raises(SsbenchError, match=r"--influx http://127.0.0.1:9/w: can't be reached: "):
+        Influx("http://127.0.0.1:9/w?db=x", "x", None, print)
+
+
+@pytest.mark.parametrize("token", ["a b", "a\nb", "ä"])
+def test_what_is_no_token_is_not_shown(token: str) -> None:
+    with pytest.raises(UsageError) as found:
+        Influx("http://127.0.0.1:9/w", "x", token, print)
+    assert token not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("http://127.0.0.1:8086", "give the URL that takes the lines"),
+        ("127.0.0.1:8086/write", "give the URL"),
+        ("ftp://h/write", "give the URL"),
+        ("http://h:x/write", "give the URL"),
+        ("http://h/wri te", "give the URL"),
+        ("http://u:hush@h/write", "give a token as INFLUX_TOKEN"),
+        ("http://h/write?db=x&u=me&p=hush", "give a token as INFLUX_TOKEN"),
+        ("http://h/write?precision=s", "leave out precision"),
+    ],
+)
+def test_a_url_that_would_not_do_is_refused(url: str, text: str) -> None:
+    with pytest.raises(UsageError, match=text) as found:
+        influx_url(url)
+    assert "hush" not in str(found.value)
+
+
+def test_urls_of_all_releases_are_taken() -> None:
+    for url in (
+        "http://127.0.0.1:8086/api/v2/write?org=o&bucket=b&precision=ns",
+        "https://[::1]/write?db=x",
+        "http://h:8181/api/v3/write_lp?db=x&precision=auto",
+    ):
+        assert influx_url(url) == url

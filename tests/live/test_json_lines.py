@@ -1,0 +1,165 @@
+"""--live-json: what its lines say, and that no reader delays a run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import SsbenchError
+from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
+from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.operations import READ
+from ssbench.live.json_lines import LiveJson, state_of
+from tests.cli.shell import Shell
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
+STATE = RunProgress(
+    2.5, 40, 100, 3, 16.0, 0.005, 0.02, 3.75, 2, 8,
+    operations={int(READ): OperationProgress(37, 3, 15.0, 0.004)},
+    errors_by_cause={int(ErrorKind.STATUS): 3}, errors_by_status={503: 3}, bytes_rate=1e6,
+    workers_seen=[WorkerProgress(name, "running", 4, 1, None) for name in "ab"],
+)  # fmt: skip
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_line_a_second_and_one_at_the_end_of_a_phase(tmp_path: Path) -> None:
+    clock = Clock()
+    with LiveJson(str(tmp_path / "a"), clock, lambda: 1_700_000_000.5) as live:
+        live.start_phase(Phase.RUN, 100)
+        for _ in range(10):
+            clock.now_s += 0.25
+            live.update(STATE)
+        live.end_phase()
+    lines = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
+    assert [line["over"] for line in lines] == [False, False, True]
+    assert lines[0] == {
+        "run": None, "run_name": None, "time_s": 1_700_000_000.5, "phase": "run",
+        "over": False, "elapsed_s": 2.5,
+        "remaining_s": 3.75, "done": 40, "total": 100, "errors": 3, "operations_per_s": 16.0,
+        "due_per_s": None, "bytes_per_s": 1e6, "p50_s": 0.005, "p99_s": 0.02,
+        "response_p50_s": None, "response_p99_s": None, "workers": 2, "users": 8, "late": 0,
+        "rate_missed": False,
+        "operations": {"READ": {
+            "count": 37, "errors": 3, "operations_per_s": 15.0, "p50_s": 0.004, "p99_s": None,
+        }},
+        "errors_by_cause": {"status": 3}, "errors_by_status": {"503": 3},
+        "workers_by_state": {"running": 2}, "dropped": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_a_state_has_rounded_figures_and_no_rest_at_the_end(over: bool) -> None:
+    progress = RunProgress(
+        2.12345, 40, None, 3, 16.12345, 0.1234567894, 1.5, 3.12345, 2, 8, 120.5, 17,
+        operations={int(READ): OperationProgress(37, 3, 15.12345, None, 0.1234567894)},
+        errors_by_cause={250: 1, int(ErrorKind.TLS): 2}, errors_by_status={503: 3, 404: 1},
+        bytes_rate=1e6 + 0.12345, response_p50_s=0.2345678914, response_p99_s=2.0,
+        workers_seen=[WorkerProgress(name, name, 4, 1, None) for name in ("running", "gone")],
+    )  # fmt: skip
+    found = state_of(1.23456, Phase.IDLE, progress, over=over)
+    assert found.pop("remaining_s") == (None if over else 3.123450)
+    assert found == {
+        "time_s": 1.235, "phase": "containers", "over": over, "elapsed_s": 2.123, "done": 40,
+        "total": None, "errors": 3, "operations_per_s": 16.123, "due_per_s": 120.5,
+        "bytes_per_s": 1_000_000.123, "p50_s": 0.123456789, "p99_s": 1.5,
+        "response_p50_s": 0.234567891, "response_p99_s": 2.0, "workers": 2, "users": 8, "late": 17,
+        "rate_missed": False,
+        "operations": {"READ": {
+            "count": 37, "errors": 3, "operations_per_s": 15.123, "p50_s": None,
+            "p99_s": 0.123456789,
+        }},
+        "errors_by_cause": {"tls": 2, "error 250": 1}, "errors_by_status": {"404": 1, "503": 3},
+        "workers_by_state": {"running": 1, "gone": 1},
+    }  # fmt: skip
+
+
+def test_the_run_of_a_series_is_named(tmp_path: Path) -> None:
+    with LiveJson(str(tmp_path / "a"), Clock()) as live:
+        for number, name in ((1, "users 4"), (2, "users 8")):
+            live.start_run(number, name)
+            live.start_phase(Phase.RUN)
+            live.update(STATE)
+            live.end_phase()
+    lines = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
+    assert [(line["run"], line["run_name"]) for line in lines] == [(1, "users 4"), (2, "users 8")]
+
+
+def test_a_reader_that_stops_reading_delays_nothing_and_is_told(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    clock, data = Clock(), b""
+    with LiveJson(str(pipe), clock) as live:
+        live.start_phase(Phase.RUN)
+        for _ in range(2000):  # 64 kB are in the pipe long before
+            clock.now_s += 1
+            live.update(STATE)
+        while piece := _read(reader):
+            data += piece
+        for _ in range(2):
+            clock.now_s += 1
+            live.update(STATE)
+        data += _read(reader)
+    os.close(reader)
+    lines = [json.loads(line) for line in data.splitlines()]
+    assert lines[0]["dropped"] == 0
+    assert lines[-1]["dropped"] + len(lines) == 2002
+
+
+def _read(reader: int) -> bytes:
+    try:
+        return os.read(reader, 1 << 20)
+    except BlockingIOError:
+        return b""
+
+
+def test_a_full_disk_does_not_end_the_run_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with LiveJson("/dev/full", Clock()) as live:
+        for _ in range(3):
+            live.start_phase(Phase.RUN)
+            live.update(STATE)
+            live.end_phase()
+        assert capsys.readouterr().err == ""
+    told = "--live-json /dev/full: is incomplete: No space left on device\n"
+    assert capsys.readouterr().err == told
+
+
+def test_a_reader_that_leaves_does_not_end_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    clock = Clock()
+    with LiveJson(str(pipe), clock) as live:
+        os.close(reader)
+        live.start_phase(Phase.RUN)
+        for _ in range(3):
+            clock.now_s += 1
+            live.update(STATE)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_pipe_without_a_reader_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SsbenchError, match=r"--live-json .*can't be written"):
+        LiveJson(str(tmp_path / "pipe"))
+
+
+def test_a_run_writes_its_phases(shell: Shell) -> None:
+    live = shell.folder / "live"
+    assert shell.run("-q", "-R", "--live-json", live) == (0, "", "")
+    lines = [json.loads(line) for line in live.read_text().splitlines()]
+    last = {line["phase"]: line for line in lines if line["over"]}
+    assert last["run"]["done"] == sum(each["count"] for each in last["run"]["operations"].values())

@@ -1,0 +1,238 @@
+"""--metrics-port: what Prometheus reads of masters and workers."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from prometheus_client.parser import text_string_to_metric_families
+
+from ssbench import __version__
+from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.live import OperationProgress
+from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.operations import ENSURE, READ
+from ssbench.live.metrics import RunMetrics, WorkerMetrics, metrics_server
+from ssbench.worker.worker import WorkerLoad
+from tests.cli.shell import Shell
+from tests.live.test_json_lines import STATE
+from tests.ports import held_port
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
+READS = "ssbench_operations_total", ("READ", "run", "success")
+
+
+@pytest.fixture
+def metrics() -> RunMetrics:
+    return RunMetrics("small")
+
+
+@pytest.fixture
+def scrape(metrics: RunMetrics) -> Iterator[Callable[[], dict[Any, float]]]:
+    """(name, values of the labels by their names) -> value."""
+    with metrics_server(("", held_port()), metrics) as url:
+        yield lambda: scraped(url)
+
+
+def scraped(url: str) -> dict[Any, float]:
+    with urllib.request.urlopen(url, timeout=30) as response:
+        text = response.read().decode()
+    return {
+        (sample.name, tuple(value for _label, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_the_state_of_a_phase_is_served(
+    metrics: RunMetrics, scrape: Callable[[], dict[Any, float]]
+) -> None:
+    metrics.start_phase(Phase.RUN)
+    metrics.update(STATE)
+    found = scrape()
+    assert found[READS] == 37
+    assert found["ssbench_operations_total", ("READ", "run", "failure")] == 3
+    assert found["ssbench_errors_total", ("status", "run")] == 3
+    assert found["ssbench_errors_total", ("network timeout", "run")] == 0
+    assert found["ssbench_phase", ("run",)] == 1
+    assert found["ssbench_phase", ("populate",)] == 0
+    assert found["ssbench_error_statuses_total", ("run", "503")] == 3
+    assert found["ssbench_latency_seconds", ("all", "0.99")] == 0.02
+    assert found["ssbench_latency_seconds", ("READ", "0.5")] == 0.004
+    assert ("ssbench_latency_seconds", ("READ", "0.99")) not in found  # unknown
+    assert found["ssbench_bytes_per_second", ()] == 1e6
+    assert found["ssbench_worker_states", ("running",)] == 2
+    assert found["ssbench_users", ()] == 8
+    assert found["process_cpu_seconds_total", ()] > 0
+    assert ("ssbench_due_operations_per_second", ()) not in found
+    metrics.update(replace(STATE, target_rate=20.0, late=2, response_p99_s=0.5))
+    found = scrape()
+    assert found["ssbench_response_seconds", ("0.99",)] == 0.5
+    assert found["ssbench_due_operations_per_second", ()] == 20
+    assert found["ssbench_late_operations", ()] == 2
+
+
+def test_counts_go_on_over_the_phases_and_runs_of_a_series(
+    metrics: RunMetrics, scrape: Callable[[], dict[Any, float]]
+) -> None:
+    populate = replace(STATE, operations={int(ENSURE): OperationProgress(5, 0)}, errors_by_cause={})
+    for number, name in ((1, "users 4"), (2, "users 8")):
+        metrics.start_run(number, name)
+        metrics.start_phase(Phase.POPULATE, 5)
+        metrics.update(populate)
+        metrics.end_phase()
+        assert ("ssbench_users", ()) not in scrape()  # nobody runs
+        metrics.start_phase(Phase.RUN)
+        metrics.update(STATE)
+        metrics.end_phase()
+    found = scrape()
+    assert found["ssbench_info", ("2", "users 8", "small", __version__)] == 1
+    assert found[READS] == 74
+    assert found["ssbench_operations_total", ("ENSURE", "populate", "success")] == 10
+    assert found["ssbench_errors_total", ("status", "run")] == 6
+    metrics.start_phase(Phase.RUN)
+    assert scrape()[READS] == 74
+    other = int(ErrorKind.STATUS) + 900  # of a later release
+    metrics.update(
+        replace(STATE, operations={int(READ): OperationProgress(1, 0)}, errors_by_cause={other: 1})
+    )
+    found = scrape()
+    assert (found[READS], found["ssbench_errors_total", ("error 901", "run")]) == (75, 1)
+
+
+def test_counts_never_fall_while_a_run_goes_on(
+    metrics: RunMetrics, scrape: Callable[[], dict[Any, float]]
+) -> None:
+    ended = threading.Event()
+
+    def run() -> None:
+        for _run in range(300):
+            metrics.start_phase(Phase.RUN)
+            for count in range(20):
+                metrics.update(replace(STATE, operations={int(READ): OperationProgress(count, 0)}))
+            metrics.end_phase()
+        ended.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    last = 0.0
+    while not ended.is_set():
+        now = scrape().get(READS, 0.0)
+        assert now >= last
+        last = now
+    thread.join()
+    assert scrape()[READS] == 300 * 19
+
+
+def test_a_run_serves_its_metrics_and_frees_the_port(shell: Shell) -> None:
+    port = held_port()
+    found: list[dict[Any, float]] = []
+
+    def watch() -> None:
+        while not any(each.get(("ssbench_phase", ("run",))) for each in found):
+            try:
+                found.append(scraped(f"http://127.0.0.1:{port}/metrics"))
+            except OSError:
+                assert not done.wait(0.05)
+
+    done = threading.Event()
+    thread = threading.Thread(target=watch)
+    thread.start()
+    assert shell.run("-q", "-R", "--metrics-port", port, "-r", "2") == (0, "", "")
+    done.set()
+    thread.join()
+    assert found[-1]["ssbench_info", ("", "", "own", __version__)] == 1
+    with metrics_server(("", port), RunMetrics("next")):
+        pass
+
+
+def test_a_port_that_is_taken_is_an_error() -> None:
+    port = held_port()
+    with (
+        metrics_server(("", port), RunMetrics("one")),
+        pytest.raises(SsbenchError, match=rf"--metrics-port 127.0.0.1:{port}: can't listen there"),
+        metrics_server(("", port), RunMetrics("other")),
+    ):
+        pass
+
+
+def test_connections_are_bounded_and_those_that_end_make_room() -> None:
+    port = held_port()
+    with metrics_server(("", port), RunMetrics("one")) as url:
+        with ExitStack() as opened:
+            address = "127.0.0.1", port
+            idle = [opened.enter_context(socket.create_connection(address, 20)) for _ in range(70)]
+            assert idle[-1].recv(1) == b"", "closed at once"
+        while True:
+            with suppress(OSError):  # until the server has seen the end of the others
+                assert scraped(url)
+                break
+
+
+@pytest.mark.program("ipv6")
+def test_ipv6_is_served() -> None:
+    with metrics_server(("::1", held_port("::1")), RunMetrics("one")) as url:
+        assert url.startswith("http://[::1]:")
+        assert scraped(url)["ssbench_phase", ("containers",)] == 1
+
+
+def test_without_its_extra_it_is_a_usage_error_that_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with (
+        pytest.raises(UsageError, match=r"pip install '\.\[prometheus\]'"),
+        metrics_server(("", 1), RunMetrics("one")),
+    ):
+        pass
+
+
+class FarWorker:
+    """A worker in its run phase."""
+
+    worker_id = "far"
+
+    def __init__(self, load: WorkerLoad) -> None:
+        self._load = load
+
+    def load(self) -> WorkerLoad:
+        return self._load
+
+    def host_figures(self) -> dict[str, float]:
+        return {
+            "interval_s": 1.0, "cpu_percent": 50.0, "loop_lag_max_s": 0.25,
+            "process_rss_bytes": 7e6, "disk_read_bytes_per_s": 9.0,
+            "core_0_percent": 20.0, "core_1_percent": 80.0,
+        }  # fmt: skip
+
+
+def test_a_worker_serves_its_load_and_its_host() -> None:
+    worker = FarWorker(WorkerLoad(Phase.RUN, users=4, busy=3, queued=2, ended=99))
+    with metrics_server(("", held_port()), WorkerMetrics(worker)) as url:
+        found = scraped(url)
+    assert found["ssbench_worker_info", (__version__, "far")] == 1
+    assert found["ssbench_worker_users", ()] == 4
+    assert found["ssbench_worker_busy_users", ()] == 3
+    assert found["ssbench_worker_queued_jobs", ()] == 2
+    assert found["ssbench_worker_operations_total", ("run",)] == 99
+    assert found["ssbench_host_cpu_percent", ()] == 50
+    assert found["ssbench_worker_loop_lag_max_seconds", ()] == 0.25
+    assert found["ssbench_worker_process_rss_bytes", ()] == 7e6
+    assert found["ssbench_host_disk_read_bytes_per_second", ()] == 9
+    assert found["ssbench_host_core_percent", ("1",)] == 80
+    assert not [name for name, _labels in found if "interval" in name]
+
+
+def test_a_worker_between_phases_serves_no_count() -> None:
+    with metrics_server(("", held_port()), WorkerMetrics(FarWorker(WorkerLoad()))) as url:
+        found = scraped(url)
+    assert found["ssbench_worker_users", ()] == 0
+    assert "ssbench_worker_operations_total" not in {name for name, _labels in found}

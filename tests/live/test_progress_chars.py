@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.model import NONE_NS
+from ssbench.core.operations import CREATE, CRUD, OPERATIONS, READ
+from ssbench.live.progress import progress_chars
+
+S = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first", "last"),
+    [
+        (0, ".", "_"),
+        (0.999, ".", "_"),
+        (1, "o", "|"),
+        (2.999, "o", "|"),
+        (3, "O", "^"),
+        (9.999, "O", "^"),
+        (10, "*", "@"),
+        (4000, "*", "@"),
+    ],
+)
+def test_progress_characters_show_the_latency(seconds: float, first: str, last: str) -> None:
+    ns = int(seconds * S)
+    firsts = [NONE_NS, ns, NONE_NS, NONE_NS]
+    assert progress_chars([CRUD, [0] * 4, firsts, [ns] * 4]) == last + first + last + last
+
+
+def test_a_read_is_shown_by_its_first_byte_latency() -> None:
+    assert progress_chars([[READ, READ], [0, 0], [5, S], [20 * S, 20 * S]]) == ".o"
+
+
+def test_failures_are_shown_whatever_their_latency() -> None:
+    assert progress_chars([[READ, CREATE], [1, 14], [NONE_NS, NONE_NS], [5, 20 * S]]) == "XX"
+
+
+def test_no_results_are_no_characters() -> None:
+    assert progress_chars([[], [], [], []]) == ""
+
+
+@pytest.mark.parametrize("operation", [200, 300, -1, 2**40])
+def test_unknown_operation_numbers_have_their_own_character(operation: int) -> None:
+    assert progress_chars([[operation, READ], [0, 0], [1, 1], [1, 1]]) == "?."
+    assert progress_chars([[operation, READ], [0, 0], [1, 1], [2 * S, 2 * S]]) == "?."
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(list(OPERATIONS.values())),
+            st.just(0),
+            st.integers(0, S - 1),
+            st.integers(0, S - 1),
+        )
+    ),
+)
+def test_the_fast_path_agrees_with_the_slow_one(rows: list[tuple[int, int, int, int]]) -> None:
+    """Invariant: a batch shows the same whether or not a slow result is among it."""
+    slow = [*rows, (CREATE, 0, NONE_NS, 20 * S)]
+    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
+    packed = [array("B", columns[0]), *columns[1:]]
+    assert progress_chars(packed) + "@" == progress_chars(list(zip(*slow, strict=True)))
