@@ -113,7 +113,12 @@ setup(
     # scenarios/ stands beside ssbench/ in a checkout and inside of it once installed.
     package_dir={"ssbench.scenarios": "scenarios"},
     package_data={
-        "ssbench": ["py.typed", "report/page.html.j2", "cli/live_page.html", "cli/browse.html.j2"],
+        "ssbench": [
+            "py.typed",
+            "report/page.html.j2",
+            "live/page.html",
+            "commands/browse/page.html.j2",
+        ],
         "ssbench.scenarios": ["*.scenario"],
     },
     cmdclass={"build_py": Build},

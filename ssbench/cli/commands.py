@@ -47,9 +47,11 @@ class Command(Struct, frozen=True):
     """A sub-command of ssbench-master."""
 
     rows: tuple[Option, ...]
-    function: str  #: module below ssbench, and name; "": the command becomes one of the others
+    function: str  #: module below ssbench, and name; "": ``translator`` makes another command of it
     summary: str  #: in ssbench-master -h
     description: str
+    #: From the command line of another program to one of ours; a place as ``function``.
+    translator: str = ""
     stray: str = ""  #: hint for an unexpected positional argument
     groups: Mapping[str, str] = {}  #: titles with a description
     alias: str = ""  #: another name
@@ -93,8 +95,8 @@ COMMANDS: Mapping[str, Command] = {
         "Runs a scenario against a store: creates containers, uploads the initial objects, runs "
         "the operations, deletes the objects that these created, and prints a report. Containers "
         "and initial objects stay for the next run.",
-        _SCENARIO_WITH_F,
-        _WORKERS_OF_RUN,
+        stray=_SCENARIO_WITH_F,
+        groups=_WORKERS_OF_RUN,
         examples=(
             "-f very_small --embedded-swift --workers 2",
             "-f my.scenario -u 50 -r 5m --html run.html",
@@ -108,8 +110,8 @@ COMMANDS: Mapping[str, Command] = {
         "Runs a scenario repeatedly, doubling the users (or the rate) until an SLO such as p99 < "
         "50ms is missed, then bisects between the last two loads; prints a table of all steps, "
         "and the highest load that met the SLO.",
-        _SCENARIO_WITH_F,
-        _WORKERS_OF_RUN,
+        stray=_SCENARIO_WITH_F,
+        groups=_WORKERS_OF_RUN,
         examples=("-f my.scenario --slo 'p99 < 50ms' --workers 4",),
         has_statistics=True,
     ),
@@ -162,7 +164,7 @@ COMMANDS: Mapping[str, Command] = {
         "Deletes every container named by a base, an underscore and six digits that carries "
         "ssbench's mark, with all that is in it, whoever put it there. "
         "Lists them first. On a terminal it asks for confirmation; without one it does not.",
-        "give the first part of the containers' names with -b",
+        stray="give the first part of the containers' names with -b",
         examples=("--dry-run", "-b ssbench --yes"),
     ),
     **{
@@ -184,6 +186,7 @@ COMMANDS: Mapping[str, Command] = {
         "run a command line of nectar's benchmark",
         "Takes nectar's command line as it stands, with its variables AUTH_URL, AUTH_TENANT, "
         "AUTH_USER, AUTH_KEY, AUTH_PASSWORD and CONCURRENCY, and runs it as bench does.",
+        translator="commands.bench.nectar:translate",
         is_common=False,
         examples=("bench-put -count=1000 mycontainer",),
     ),
@@ -242,23 +245,24 @@ COMMANDS: Mapping[str, Command] = {
         "run a command line of Swift Profiler",
         "Takes Swift Profiler's command line as it stands, and the credentials in .env, and runs "
         "it as upload does.",
+        translator="commands.transfer.profiler:translate",
         is_common=False,
         examples=("-input-dir=DIR -dest-prefix=mycontainer",),
     ),
     "make-scenario": Command(
         MAKE_SCENARIO,
-        "commands.replay.make_scenario:make_scenario",
+        "commands.replay.command:make_scenario",
         "make a scenario of containers' objects, or of access logs",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
         "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed. "
         "Or reads access logs of a Swift proxy, S3, RGW, HAProxy or a web server, and writes a "
         "scenario with their operations, sizes and rate.",
-        "name containers with --from-container, or logs with --from-access-log",
+        stray="name containers with --from-container, or logs with --from-access-log",
         examples=("--from-container mycontainer --output my.scenario",),
     ),
     "replay": Command(
         REPLAY,
-        "commands.run:replay",
+        "commands.replay.command:replay",
         "send the requests of access logs again, at their own times",
         "Reads access logs of a Swift proxy, S3, RGW, HAProxy or a web server, uploads objects of "
         "the sizes that the requests need to containers of its own, and sends the requests at "

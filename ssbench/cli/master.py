@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.worker_options import WORKER
@@ -111,21 +110,12 @@ def _translated(words: Sequence[str]) -> Sequence[str]:
     at = next((at for at, word in enumerate(words) if not word.startswith("-")), 0)
     rest = words[at + 1 :]
     is_ours = rest[:1] in ([], ["-h"], ["--help"], ["--help-all"])
-    if words[at : at + 1] not in (["nectar"], ["profiler"]) or is_ours:
+    command = COMMANDS.get(words[at]) if words[at:] else None
+    if command is None or not command.translator or is_ours:
         return words
-    if words[at] == "profiler":
-        from ssbench.commands.transfer.profiler import ENV_FILE, env_file, upload_words
-
-        translated = upload_words(rest)
-        os.environ.update(env_file(Path(ENV_FILE), os.environ))
-        tell("Port 6060 is not opened; --profile reports where CPU time goes")
-        return [*words[:at], *translated]
-    from ssbench.commands.bench.nectar import SECRET_VARIABLES, bench_words
-
-    found = [*words[:at], *bench_words(rest, os.environ)]
-    for name in SECRET_VARIABLES:  # workers must not inherit them
-        os.environ.pop(name, None)
-    return found
+    module, _, function = command.translator.partition(":")
+    translate = getattr(import_module(f"ssbench.{module}"), function)
+    return [*words[:at], *translate(rest, os.environ)]
 
 
 def list_scenarios(namespace: argparse.Namespace) -> ExitStatus:

@@ -18,10 +18,9 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.option import Option
-from ssbench.core.text import plural, printable
+from ssbench.core.text import printable
 
 if TYPE_CHECKING:
-    from ssbench.commands.replay.access_log import LogFiles
     from ssbench.report.model import Report
     from ssbench.runner.single_run import RunResult
 
@@ -87,19 +86,6 @@ def tell_results(result: RunResult, *, quiet: bool) -> None:
     if result.has_results and not quiet:
         which = "Some results" if result.in_part else "Results"
         tell(f"INFO:{which} saved to {result.path}")
-
-
-def tell_log(found: LogFiles) -> None:
-    """Print how much of the access logs is used, and why the rest is not."""
-    tell(f"Read {plural(found.lines, 'line')}: {plural(found.used, 'request')} used")
-    for reason, count in found.left_out.items():
-        tell(f"  left out {count:,}: {reason}")
-    for layout, count in found.requests.layouts.most_common():
-        tell(f"  paths of {plural(count, 'request')}: {layout}")
-    if found.not_understood:
-        tell(f"  not understood {found.not_understood:,}; letters and digits masked:")
-        for example in found.examples:
-            tell(f"    {example}")
 
 
 def printable_lines(text: str) -> str:

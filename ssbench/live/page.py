@@ -120,7 +120,7 @@ class LivePage(Observer):
     def get(self, path: str, query: Query) -> Page | Iterator[str] | None:
         if path == "/":
             nonce = secrets.token_urlsafe(12)
-            page = resources.files("ssbench.cli").joinpath("live_page.html").read_text("utf-8")
+            page = resources.files("ssbench.live").joinpath("page.html").read_text("utf-8")
             return Page(page.replace("@NONCE@", nonce), f"'nonce-{nonce}'")
         if path == "/report" and self.report:
             return Page(self.report, "'unsafe-inline'")

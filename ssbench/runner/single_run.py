@@ -543,3 +543,11 @@ def settings_of(store: StorageSettings, scenario: Scenario) -> StorageSettings:
         large_object=scenario.large_object,
         names={} if flat else {"kind": "run", "key_names": scenario.key_names},
     )
+
+
+def step_path(path: str | None, name: str) -> str | None:
+    """The stat file of one step: ``x.4KBput1.stat.gz`` for ``x.stat.gz``."""
+    if path is None:
+        return None
+    stem = path.removesuffix(".stat.gz")
+    return f"{stem}.{name}.stat.gz"

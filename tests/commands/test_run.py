@@ -170,7 +170,7 @@ def test_the_page_of_a_run_is_served_until_ctrl_c(
                 statuses.append(connection.getresponse().status)
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(run_commands, "sleep", look)
+    monkeypatch.setattr("ssbench.commands.base.sleep", look)
     run.result["reasons"] = {ExitStatus.THRESHOLD_MISSED: "missed"}
     assert run("--web", "127.0.0.1:0", "-R").status == 3, "the status is the run's"
     assert statuses == [200, 200]

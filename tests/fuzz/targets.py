@@ -63,7 +63,7 @@ TARGETS: dict[str, Target] = {
         "core.scenario.test_scenario:run_or_refused", "core.scenario.test_scenario:CANNED"
     ),
     "access-log": Target(
-        "core.accesslog.test_formats:parsed_or_not_understood", "core.accesslog.test_formats:SEEDS"
+        "commands.test_log_formats:parsed_or_not_understood", "commands.test_log_formats:SEEDS"
     ),
     "http-head": Target("storage.http.test_response:head_or_refused", "answers"),
     "http-layouts": Target(

@@ -382,7 +382,7 @@ try:
 except SystemExit:
     show()
 """
-    names = {"cli", "core", "runner", "storage", "host", "ssbench.cli.store_options"}
+    names = {"cli", "core", "live", "runner", "storage", "host", "ssbench.cli.store_options"}
     assert loaded(code) <= names
 
 
@@ -396,7 +396,7 @@ try:
 except SystemExit:
     show()
 """
-    assert loaded(code) == {"cli", "core", "host", "storage", "transport", "worker"}
+    assert loaded(code) == {"cli", "core", "host", "live", "storage", "transport", "worker"}
 
 
 def test_a_master_has_loaded_no_report_before_its_first_job() -> None:

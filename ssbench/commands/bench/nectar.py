@@ -1,23 +1,22 @@
 """``nectar ARGS``: a command line of nectar's benchmark as one of ``bench``.
 
-Options are parsed as Go's package flag does: one dash, ``-name value`` or ``-name=value``, and
-``-name`` alone for a switch. The options before the command are nectar's own, those behind it are
+The options before the command are nectar's own, those behind it are
 the command's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from urllib.parse import urlsplit
 
 from ssbench.cli.options import BENCH
+from ssbench.commands.go_flags import TRUE, check_values, own_words, parse_flags
 from ssbench.core.errors import UsageError
-from ssbench.core.option import Option
 from ssbench.core.text import parse_duration
 
 COMMAND = "nectar"
 #: Environment variables with secrets, which no worker may inherit.
-SECRET_VARIABLES = ("AUTH_KEY", "AUTH_PASSWORD")
+_SECRET_VARIABLES = ("AUTH_KEY", "AUTH_PASSWORD")
 _SWITCHES = {"I", "v", "continue-on-error"}
 #: nectar's own option -> the variable that sets it; "": none.
 _GLOBAL = {
@@ -38,8 +37,17 @@ _COMMANDS = {
 }
 _DEFAULT_COUNT, _DEFAULT_SECONDS, _DEFAULT_BEHIND = 1000, 600.0, 10_000
 _SCALE = "--scale"
-TRUE = ("1", "t", "true")
-_LONGEST_NAME = 32
+
+
+def translate(words: Sequence[str], environ: MutableMapping[str, str]) -> list[str]:
+    """As ``bench_words``; takes the secrets out of the environment.
+
+    :raises UsageError: as ``bench_words``.
+    """
+    found = bench_words(words, environ)
+    for name in _SECRET_VARIABLES:
+        environ.pop(name, None)
+    return found
 
 
 def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
@@ -67,82 +75,6 @@ def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     for name, values in _scaled(command, options, scales[-1] if scales else 1.0).items():
         found += [known.get(name, name), values]
     return [*found, *_global_words(given, environ), *own]
-
-
-def own_words(
-    words: Sequence[str], known: Collection[str], switches: Collection[str]
-) -> tuple[Sequence[str], Sequence[str]]:
-    """The options of ssbench among the leading options, and the other words.
-
-    Those have two dashes, as ``--name`` or ``--name=value``. Go's package flag takes two dashes as
-    one, so what it knows is its own.
-    """
-    own: list[str] = []
-    rest: list[str] = []
-    at = 0
-    while at < len(words) and words[at].startswith("-") and words[at].strip("-"):
-        name, equals, _ = words[at].lstrip("-").partition("=")
-        if words[at].startswith("--") and name not in known:
-            own.append(words[at])
-            at += 1
-        else:
-            end = at + (1 if equals or name in switches else 2)
-            rest += words[at:end]
-            at = end
-    return own, [*rest, *words[at:]]
-
-
-def parse_flags(
-    words: Sequence[str], known: Collection[str], switches: Collection[str], command: str
-) -> tuple[dict[str, list[str]], Sequence[str]]:
-    """Options as Go's package flag has them, each with its values in their order, and the words
-    behind them.
-
-    :raises UsageError: an option is unknown, or has no value.
-    """
-    found: dict[str, list[str]] = {}
-    at = 0
-    while at < len(words) and words[at].startswith("-") and words[at] != "-":
-        if words[at] == "--":
-            at += 1
-            break
-        name, equals, value = words[at].lstrip("-").partition("=")
-        if name not in known:
-            is_secret = name[:1] in ("K", "P")  # -Ksecret
-            is_name = len(name) <= _LONGEST_NAME and name.isprintable() and not is_secret
-            shown = name if is_name else "..."
-            options = ", ".join(f"-{each}" for each in known)
-            raise UsageError(f"{command}: unknown option -{shown}; it has {options}")
-        at += 1
-        if not equals and name in switches:
-            value = "true"
-        elif not equals:
-            if at == len(words):
-                raise UsageError(f"{command}: -{name} has no value")
-            value = words[at]
-            at += 1
-        found.setdefault(name, []).append(value)
-    return found, words[at:]
-
-
-def check_values(
-    given: Mapping[str, Sequence[str]],
-    flags: Mapping[str, str],
-    rows: Sequence[Option],
-    command: str,
-) -> None:
-    """Check the last value of each option as the option of ours that it becomes does.
-
-    :param flags: option -> flag of one of the rows; "": none.
-    :raises UsageError: one is not valid; the message has the name that the user gave.
-    """
-    for name, flag in flags.items():
-        if flag and name in given:
-            row = next(each for each in rows if flag in each.flags)
-            try:
-                row.type(given[name][-1])
-            except UsageError as error:
-                raise UsageError(f"{command}: -{name}: {error}") from error
 
 
 def _scaled(command: str, options: Mapping[str, Sequence[str]], scale: float) -> dict[str, str]:

@@ -31,7 +31,7 @@ from ssbench.runner.deletions import PAUSES_S
 from ssbench.runner.listings import for_each
 from ssbench.runner.methods import MIXED, REPEATED, Method
 from ssbench.runner.session import Session
-from ssbench.runner.single_run import Run, RunResult
+from ssbench.runner.single_run import Run, RunResult, step_path
 from ssbench.runner.stop import Stop
 from ssbench.storage.retrying_client import RetryingClient
 
@@ -327,14 +327,6 @@ def suite_steps(config: SuiteConfig) -> list[SuiteStep]:
             pause_s = config.pause_s if turn == 2 else config.long_pause_s
             steps.append(SuiteStep(name, series, number, pause_s if steps else 0.0, step))
     return steps
-
-
-def step_path(path: str | None, name: str) -> str | None:
-    """The stat file of one step: ``x.4KBput1.stat.gz`` for ``x.stat.gz``."""
-    if path is None:
-        return None
-    stem = path.removesuffix(".stat.gz")
-    return f"{stem}.{name}.stat.gz"
 
 
 def pause(session: Session, seconds: float, before: str) -> None:

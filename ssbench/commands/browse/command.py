@@ -134,7 +134,7 @@ def _sort_values(file: StatFile) -> list[str | float | None]:
 
 @cache
 def _template() -> Any:
-    text = resources.files("ssbench.cli").joinpath("browse.html.j2").read_text("utf-8")
+    text = resources.files("ssbench.commands.browse").joinpath("page.html.j2").read_text("utf-8")
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
         text
     )

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.cli.signals import Signals
 from ssbench.cli.store_options import store_options
+from ssbench.commands.base import open_client
 from ssbench.commands.cleanup import plan as cleanup
 from ssbench.commands.cleanup.plan import CleanupPlan, ContainerCount
 from ssbench.core.errors import ExitStatus, UsageError, gravest
@@ -21,19 +21,15 @@ from ssbench.core.model import Phase
 from ssbench.core.naming import ANY_POLICY, MARKER_HEADER, RUN_HEADER
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.live.console import say, tell
-from ssbench.live.progress import NoProgress, make_progress
 from ssbench.runner import resume
-from ssbench.runner.connections import own_hub, reach_store
 from ssbench.runner.deletions import CleanupResult, KeptContainers
 from ssbench.runner.orphans import OrphanedObjects, read_orphans
 from ssbench.runner.resume import SearchResult
 from ssbench.runner.session import counted_phase
-from ssbench.runner.stop import Stop
-from ssbench.storage.registry import open_admin, row_of
+from ssbench.storage.registry import row_of
 from ssbench.storage.retrying_client import RetryingClient
 
 NAMED = 10  #: containers named before they are deleted; a dry run names all
-CONCURRENCY = 10  #: of run-scenario --resume-cleanup
 
 
 class Cleaner(Struct, frozen=True):
@@ -63,35 +59,6 @@ class Cleaner(Struct, frozen=True):
             return False
         tell("Nothing was deleted.")
         return True
-
-
-@contextmanager
-def open_client(
-    ns: argparse.Namespace, *, exact_names: bool = False
-) -> Iterator[tuple[RetryingClient, NoProgress]]:
-    """Log in and open the store, for a command that runs no operations.
-
-    :param exact_names: what it lists is of other clients: see ``StorageSettings.exact_names``.
-    :raises SsbenchError: there is no access to it.
-    """
-    options = replace(store_options(ns, os.environ), measures=False)
-    stop = Stop()
-    with own_hub(), Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
-        store = reach_store(options, progress.message, stop)
-        settings = store.settings
-        storage = open_admin(settings.with_exact_names() if exact_names else settings)
-        try:
-            client = RetryingClient(
-                storage,
-                getattr(ns, "concurrency", CONCURRENCY),
-                renew=store.renew,
-                stopping=lambda: stop.requested,
-                listed_max=settings.listed_max,
-                credentials=settings.newest,
-            )
-            yield client, progress
-        finally:
-            storage.close()
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""``replay`` and ``make-scenario``: access logs, and what containers hold."""
+"""Access logs, and what containers hold."""

@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ssbench import statfile
-from ssbench.commands.bench.plan import step_path
 from ssbench.commands.transfer.folder import compute_md5, list_files
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.live import Observer
@@ -31,7 +30,7 @@ from ssbench.runner.existing import MOST_PACKED, list_existing
 from ssbench.runner.listings import list_objects, page_size
 from ssbench.runner.methods import TRANSFERS
 from ssbench.runner.session import Session, counted_phase
-from ssbench.runner.single_run import Run, RunResult
+from ssbench.runner.single_run import Run, RunResult, step_path
 from ssbench.runner.stop import Stop
 from ssbench.storage.base import ContainerInfo
 from ssbench.storage.directory import FileContents

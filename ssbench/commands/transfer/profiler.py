@@ -6,16 +6,17 @@ Its credentials come from the file ``.env`` in the current directory, with or wi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ssbench.cli.options import UPLOAD
-from ssbench.commands.bench.nectar import TRUE, check_values, own_words, parse_flags
+from ssbench.commands.go_flags import TRUE, check_values, own_words, parse_flags
 from ssbench.core.errors import UsageError
+from ssbench.live.console import tell
 
 COMMAND = "profiler"
-ENV_FILE = ".env"
+_ENV_FILE = ".env"
 _OPTIONS = {
     "concurrency": "-u", "input-dir": "", "dest-prefix": "--container", "num-files": "--num-files",
     "precompute-checksum": "", "verify-checksum": "",
@@ -34,6 +35,17 @@ _GO_NAMES = {
 _DOMAINS = ("OS_USER_DOMAIN_NAME", "OS_PROJECT_DOMAIN_NAME")
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)")
 _QUOTED = re.compile(r"(['\"])(.*?)\1\s*(?:#.*)?")
+
+
+def translate(words: Sequence[str], environ: MutableMapping[str, str]) -> list[str]:
+    """As ``upload_words``; adds the variables of ``.env`` to the environment.
+
+    :raises UsageError: as ``upload_words`` and ``env_file``.
+    """
+    found = upload_words(words)
+    environ.update(env_file(Path(_ENV_FILE), environ))
+    tell("Port 6060 is not opened; --profile reports where CPU time goes")
+    return found
 
 
 def upload_words(words: Sequence[str]) -> list[str]:

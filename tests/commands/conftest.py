@@ -1,11 +1,13 @@
-"""Fixtures of the runner's tests."""
-
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
 import pytest
+
+from tests.cli.conftest import interrupted_cleanup, shell
+
+__all__ = ["interrupted_cleanup", "shell"]
 
 
 @pytest.fixture

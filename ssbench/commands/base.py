@@ -1,0 +1,188 @@
+"""What commands share: the store or a run, with signals, displays and a report."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ssbench.cli.report_files import junit_file, write_report_files
+from ssbench.cli.signals import Signals
+from ssbench.live.console import tell, write_report
+from ssbench.live.progress import NoProgress, make_progress
+from ssbench.runner.config import RunConfig
+from ssbench.runner.stop import Stop
+
+if TYPE_CHECKING:
+    from ssbench.core.live import Observer
+    from ssbench.live.page import LivePage
+    from ssbench.report.model import Report
+    from ssbench.runner.single_run import RunResult
+    from ssbench.storage.retrying_client import RetryingClient
+
+CONCURRENCY = 10  #: of run-scenario --resume-cleanup
+
+
+@contextmanager
+def open_client(
+    ns: argparse.Namespace, *, exact_names: bool = False
+) -> Iterator[tuple[RetryingClient, NoProgress]]:
+    """Log in and open the store, for a command that runs no operations.
+
+    :param exact_names: what it lists is of other clients: see ``StorageSettings.exact_names``.
+    :raises SsbenchError: there is no access to it.
+    """
+    from ssbench.cli.store_options import store_options  # these load slowly
+    from ssbench.runner.connections import own_hub, reach_store
+    from ssbench.storage.registry import open_admin
+    from ssbench.storage.retrying_client import RetryingClient
+
+    options = replace(store_options(ns, os.environ), measures=False)
+    stop = Stop()
+    with own_hub(), Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
+        store = reach_store(options, progress.message, stop)
+        settings = store.settings
+        storage = open_admin(settings.with_exact_names() if exact_names else settings)
+        try:
+            client = RetryingClient(
+                storage,
+                getattr(ns, "concurrency", CONCURRENCY),
+                renew=store.renew,
+                stopping=lambda: stop.requested,
+                listed_max=settings.listed_max,
+                credentials=settings.newest,
+            )
+            yield client, progress
+        finally:
+            storage.close()
+
+
+@contextmanager
+def serving(
+    ns: argparse.Namespace, stop: Stop, config: RunConfig
+) -> Iterator[tuple[LivePage | None, list[Observer]]]:
+    """The page of --web, if any, and all observers that serve something until the process ends."""
+    with ExitStack() as stack:
+        servers: list[Observer] = []
+        if ns.metrics_address:
+            from ssbench.live.metrics import RunMetrics, metrics_server  # few runs need it
+
+            metrics = RunMetrics(Path(config.scenario.source).stem)
+            url = stack.enter_context(metrics_server(ns.metrics_address, metrics))
+            if not ns.quiet:
+                tell(f"INFO:Metrics for Prometheus: {url}")
+            servers.append(metrics)
+        page = stack.enter_context(_live_page(ns, stop))
+        yield page, [page, *servers] if page else servers
+
+
+@contextmanager
+def _live_page(ns: argparse.Namespace, stop: Stop) -> Iterator[LivePage | None]:
+    """The page of --web, if any: until Ctrl-C, unless such a signal has ended the run."""
+    if ns.web is None:
+        yield None
+        return
+    from ssbench.live.page import STOPPED, LivePage  # loads slowly
+
+    page = LivePage(ns.web, stop)
+    try:
+        tell(f"INFO:The run is shown at {page.url}")
+        yield page
+        if page.report and stop.reason in ("", STOPPED):
+            ended = Stop()
+            with Signals(ended, hold=True):
+                tell(f"INFO:Its report is shown at {page.url} until Ctrl-C")
+                while not ended.requested:
+                    sleep(0.1)
+    finally:
+        page.close()
+
+
+@contextmanager
+def running(
+    ns: argparse.Namespace, stop: Stop, config: RunConfig, servers: Sequence[Observer]
+) -> Iterator[tuple[NoProgress, Sequence[Observer]]]:
+    """Signals, the progress display, and all observers.
+
+    If the run in the block is aborted, prints where its results are, and how to delete its objects.
+    """
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(Signals(stop, hold=True))
+            progress = stack.enter_context(make_progress(ns.progress, quiet=ns.quiet))
+            observers: list[Observer] = [progress, *servers]
+            if ns.live_json:
+                from ssbench.live.json_lines import LiveJson  # few runs need it
+
+                observers.append(stack.enter_context(LiveJson(ns.live_json)))
+            if ns.influx:
+                from ssbench.live.influx import Influx
+
+                token = os.environ.pop("INFLUX_TOKEN", None)  # which no worker must see
+                name = Path(config.scenario.source).stem
+                observers.append(stack.enter_context(Influx(ns.influx, name, token, tell)))
+            yield progress, observers
+    except KeyboardInterrupt as interrupt:
+        result: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
+        if result is not None and result.has_results and not ns.quiet:
+            _tell_where(result)
+            if config.store is not None and not config.is_noop:  # an embedded Swift is gone
+                tell(
+                    "Objects of this run may remain in the store; to delete them (add the options "
+                    "of the store):\n"
+                    f"  {sys.argv[0]} cleanup-containers --resume-cleanup {result.path}"
+                )
+        raise
+
+
+def tell_report(
+    ns: argparse.Namespace, config: RunConfig, result: RunResult, page: LivePage | None
+) -> None:
+    """The report, unless -R, and where the results are."""
+    if not result.readable:
+        if not ns.quiet:
+            tell(f"INFO:No report: the results went to {result.path}")
+        return
+    if not ns.no_default_report or config.thresholds or ns.html or junit_file(ns) or page:
+        from ssbench import report  # loads slowly
+
+        for line in result.stats.run.damage:
+            tell(f"{result.path}: {line}")
+        made = report.of_run(
+            result.stats, config.percentiles, config.thresholds, stats_file=result.path
+        )
+        if ns.no_default_report:
+            for line in report.threshold_lines(made):
+                tell(line)
+        else:
+            write_report(made, ns.format)
+    # On a terminal the summary, which says the same, is just above.
+    says_same = not (ns.no_default_report or result.in_part) and ns.format in (None, "wide")
+    if not ns.quiet and result.has_results and not (says_same and sys.stdout.isatty()):
+        _tell_where(result)
+    if ns.html or junit_file(ns):
+        write_report_files(ns, made)
+    if page:
+        page.finish(report.render_html(made), summary_rows(made))
+
+
+def summary_rows(made: Report) -> list[tuple[str, str]]:
+    return [(row["topic"], row["text"]) for row in made["summary"].tables[0].rows]
+
+
+def _tell_where(result: RunResult) -> None:
+    whole = "Scenario run results" if not result.in_part else "Some of the scenario run's results"
+    tell(
+        f"INFO:{whole} saved to {result.path}\n"
+        "INFO:You may generate a report with:\n"
+        f"  {sys.argv[0]} report-scenario -s {result.path}"
+    )
+    if result.path.startswith("/tmp/"):  # nosec B108 # only a message
+        tell("INFO:/tmp is emptied at a reboot; --results-dir keeps results elsewhere")

@@ -1,0 +1,136 @@
+"""``replay`` and ``make-scenario``: access logs, and what containers hold."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from ssbench.cli.config import command_config
+from ssbench.cli.report_files import check_run_files
+from ssbench.cli.signals import Signals
+from ssbench.cli.store_options import given_on_command_line
+from ssbench.commands.base import open_client, running, serving, tell_report
+from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.text import bytes_text, plural
+from ssbench.live.console import tell, tell_status, write_result
+from ssbench.live.progress import make_progress
+from ssbench.runner.stop import Stop
+
+if TYPE_CHECKING:
+    from ssbench.commands.replay.access_log import LogFiles
+
+
+def replay(ns: argparse.Namespace) -> ExitStatus:
+    """Send the requests of access logs again.
+
+    :raises SsbenchError: what ended it before there were results.
+    """
+    from ssbench.commands.replay.access_log import read_logs
+    from ssbench.commands.replay.plan import Replay, ReplayConfig
+    from ssbench.commands.replay.requests import RequestLog
+
+    check_run_files(ns)
+    config = ReplayConfig(
+        run=command_config(ns, os.environ, ns.users),
+        **{name: getattr(ns, name) for name in ReplayConfig.__struct_fields__ if name != "run"},
+    )
+    requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
+    stop = Stop()
+    with serving(ns, stop, config.run) as (page, servers):
+        with running(ns, stop, config.run, servers) as (progress, observers):
+            found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
+            made = Replay(config, requests)
+            if not ns.quiet:
+                _tell_log(found)
+
+            def show() -> None:
+                if ns.quiet:
+                    return
+                if made.too_large:
+                    tell(f"  left out {made.too_large:,}: of objects too large for this store")
+                tell(
+                    f"Replaying {plural(len(made.plan), 'request')} in {made.seconds:.3f} s;"
+                    f" {plural(made.plan.prepared, 'object')} must exist before"
+                    f" ({bytes_text(made.prepared_bytes)})"
+                )
+
+            result = made.run(observers, stop, show)
+        tell_report(ns, config.run, result, page)
+        counts = result.outcome.counts
+        never = len(made.plan) - (counts.sent - counts.withdrawn)
+        if not ns.quiet:
+            if made.workload.after_failed_upload:
+                count = plural(made.workload.after_failed_upload, "operation")
+                tell(f"{count} failed because an earlier upload of the object had failed")
+            tell(f"Requests of the log that were never sent: {never:,} of {len(made.plan):,}")
+        return tell_status(result.reasons)
+
+
+def make_scenario(ns: argparse.Namespace) -> ExitStatus:
+    """Write the scenario to a new file, or print it.
+
+    :raises SsbenchError: a container can't be listed, or the file can't be written.
+    """
+    from ssbench.commands.replay.sampling import sample_containers, scenario_of
+
+    if ns.output and os.path.lexists(ns.output):
+        raise UsageError(f"--output {ns.output}: it exists; name a new file")
+    if ns.log_format and not ns.logs:
+        raise UsageError("--log-format: containers have none; leave it out")
+    if ns.logs:
+        if needless := given_on_command_line(ns):
+            raise UsageError(f"--from-access-log reads no store: leave out {', '.join(needless)}")
+        text = _of_logs(ns)
+        made = "with the requests of access logs"
+    else:
+        with open_client(ns, exact_names=True) as (client, progress):
+            sizes = sample_containers(client, ns.containers, progress.wait_for)
+            progress.wait_for("")
+            if client.stopping():
+                return ExitStatus.INTERRUPTED
+        names = ", ".join(ns.containers)
+        text = scenario_of(f"Objects like those of {names}"[:200], sizes, ns.initial)
+        made = f"with the sizes of {plural(sizes.count, 'object')} of {names}"
+    write_result([text], ns.output)
+    if ns.output and not ns.quiet:
+        tell(f"Wrote {ns.output}, {made}")
+    return ExitStatus.OK
+
+
+def _of_logs(ns: argparse.Namespace) -> str:
+    from ssbench.commands.replay.access_log import read_logs, scenario_of_log
+    from ssbench.commands.replay.requests import RequestLog  # loads numpy
+
+    log = RequestLog()
+    stop = Stop()
+    with Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
+        found = read_logs(ns.logs, log, ns.log_format or "", progress.wait_for, stop)
+    made = scenario_of_log("Requests like those of an access log", log, ns.initial)
+    if not ns.quiet:
+        _tell_log(found)
+        tell(
+            f"Rate: {made.mean_per_s:,.1f} requests/s on average over {made.seconds:,.0f} s, which"
+            f" the scenario has; {made.peak_per_s:,} in the busiest second"
+        )
+        tell(
+            "Objects are picked uniformly: their popularity does not follow Zipf's law, or has too"
+            " few reads to tell"
+            if made.exponent is None
+            else f"Objects are picked by Zipf's law with exponent {made.exponent:.2f}"
+        )
+        tell(f"The run uploads about {bytes_text(int(made.uploaded_bytes))} before it begins")
+    return made.text
+
+
+def _tell_log(found: LogFiles) -> None:
+    """Print how much of the access logs is used, and why the rest is not."""
+    tell(f"Read {plural(found.lines, 'line')}: {plural(found.used, 'request')} used")
+    for reason, count in found.left_out.items():
+        tell(f"  left out {count:,}: {reason}")
+    for layout, count in found.requests.layouts.most_common():
+        tell(f"  paths of {plural(count, 'request')}: {layout}")
+    if found.not_understood:
+        tell(f"  not understood {found.not_understood:,}; letters and digits masked:")
+        for example in found.examples:
+            tell(f"    {example}")
