@@ -12,6 +12,9 @@ import os
 import socket
 from collections import deque
 
+#: Connections that a server of the tests has not accepted yet. With Python's 5, Linux drops those
+#: that come while a busy host holds it up, and their next attempts come 1, 3 and 7 seconds later.
+QUEUE_SIZE = 128
 #: More than one test asks for; some tests may open few files.
 _MOST_HELD = 24
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, free_ports, login, logins, requests, rows_of
+from tests.e2e.commands import Account, Commands, login, logins, requests, rows_of
+from tests.e2e.stores import response
+from tests.fakes.breaking_proxy import BreakingProxy
+from tests.fakes.server_behaviours import keep, saying
 from tests.servers.swift import swift_options
 from tests.timing import spoilable
 
@@ -54,16 +57,16 @@ def test_cleanup_and_the_next_run_work_with_tokens_of_two_seconds(
 
 
 def test_an_expired_given_token_is_reported(
-    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift]
+    commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
-    swift = fresh_swift(token_life_s=6)  # long enough for the slowest beginnings
-    path, ports = commands.scenario(crud_profile=[0, 1, 0, 0]), free_ports()
-    commands.worker(*ports).wait_for("master expected")
-    account = Account(swift)  # last: its token is short-lived
-    options = ["--os-auth-token", account.token, "--os-storage-url", account.url]
-    options += ["-r", "7", "--think-time", "0.2", "--expect-workers", "1"]
-    ended = commands.run("-f", path, *options, workers=None, ports=ports)
+    path = commands.scenario(crud_profile=[0, 1, 0, 0], container_base="given")
+    account = Account(embedded_swift)
+    expired = {"expired": saying(response(b"401"), then=keep)}
+    with BreakingProxy(embedded_swift.port, expired, spared=30) as proxy:
+        url = account.url.replace(str(embedded_swift.port), str(proxy.port))
+        options = ["--os-auth-token", account.token, "--os-storage-url", url, "-o", 40]
+        ended = commands.run("-f", path, *options, workers=1)
     assert ended.err.count("rejected the given token") == 1
-    assert ended.counted()[0] > 0
+    assert ended.counted()[:2] == (30, 10)
     assert "401" in ended.out
     ended.fine(0)

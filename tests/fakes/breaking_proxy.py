@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from tests.fakes.hostile_swift import Behaviour
 from tests.fakes.scripted_server import Peer
+from tests.ports import QUEUE_SIZE
 
 _INITIAL = re.compile(r"[a-z]+_\d+")
 _LONGEST_S = 60.0
@@ -76,8 +77,7 @@ class BreakingProxy:
         self._lock = threading.Lock()
         self.gone = threading.Event()
         handler = type("Handler", (_Handler,), {"proxy": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), handler)
         self._server.handle_error = lambda *peer: None  # type: ignore[method-assign] # it left
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self.port = self._server.server_port
@@ -109,6 +109,10 @@ class BreakingProxy:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = QUEUE_SIZE
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -18,6 +18,8 @@ from itertools import count
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.ports import QUEUE_SIZE
+
 ACCOUNT = "/v1/AUTH_test"
 BULK_DELETE_MAX = 1000
 
@@ -87,7 +89,7 @@ class FakeSwift:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128
+    request_queue_size = QUEUE_SIZE
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         pass  # a client may leave when it likes

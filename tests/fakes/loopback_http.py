@@ -10,6 +10,8 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from tests.ports import QUEUE_SIZE
+
 
 class Request(NamedTuple):
     method: str
@@ -31,6 +33,10 @@ class Answer(NamedTuple):
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         body = json.dumps(value).encode()
         return cls(status, {"Content-Type": "application/json", **named}, body)
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = QUEUE_SIZE
 
 
 class LoopbackServer:
@@ -69,8 +75,7 @@ class LoopbackServer:
             def log_message(self, *args: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         if tls:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from tests.ports import QUEUE_SIZE
+
 KEY_DIRS = ("fernet_tokens", "fernet_receipts", "credential")
 
 
@@ -82,6 +84,8 @@ class QuietHandler(WSGIRequestHandler):
 
 class Server(WSGIServer):
     """wsgiref's server on a socket that is bound already."""
+
+    request_queue_size = QUEUE_SIZE
 
     def __init__(self, listener: socket.socket, application: Any) -> None:
         super().__init__(("", 0), QuietHandler, bind_and_activate=False)
