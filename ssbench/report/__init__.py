@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from importlib import import_module
 
+from ssbench.report.as_classic import threshold_lines
 from ssbench.report.as_csv import (
     dstat_head,
     dstat_rows,
@@ -17,7 +18,7 @@ from ssbench.report.as_csv import (
     hosts_of,
     series_csv,
 )
-from ssbench.report.as_text import threshold_lines
+from ssbench.report.as_text import series_head, series_row
 from ssbench.report.model import Report, all_percentiles
 from ssbench.report.operations import (
     ALL_COLUMNS,
@@ -29,7 +30,6 @@ from ssbench.report.operations import (
 )
 from ssbench.report.profile import collapsed_stacks
 from ssbench.report.run import of_run
-from ssbench.report.text_series import series_head, series_row
 
 __all__ = [
     "ALL_COLUMNS",
@@ -63,7 +63,7 @@ __all__ = [
 FORMATS = {
     "text": "as_text:render_text",
     "wide": "as_text:render_wide",
-    "classic": "as_classic:render_classic",
+    "classic": "as_text:render_classic",
     "csv": "as_csv:render_csv",
     "json": "as_json:render_json",
     "junit": "as_junit:render_junit",

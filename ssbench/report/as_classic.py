@@ -1,59 +1,320 @@
-"""A run in the layout of ssbench 0.3.9; of its files, exactly what it printed."""
+"""A run as text, in the layout of ssbench 0.3.9: with units, or in its exact form (``--classic``).
+
+A section with a title needs no layout here: a run's follow what is said of the load generator.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
-from ssbench.core.text import printable
-from ssbench.report.as_text import (
-    RATE_TITLE,
-    count_text,
-    items_text,
-    render_wide,
-    run_text,
+from ssbench.core.stats.scenario_view import other_operations
+from ssbench.core.text import bytes_text, plural, printable, shortened
+from ssbench.report.model import (
+    Distribution,
+    Report,
+    Row,
+    Section,
+    Table,
+    latency_text,
+    percent_text,
+    time_text,
 )
-from ssbench.report.model import Distribution, Report, Row, percent_text
-from ssbench.report.text_layout import percentile_name
+from ssbench.report.tables import judged_text, verified_text
+from ssbench.report.text_layout import (
+    COLUMNS,
+    aligned,
+    note_lines,
+    percentile_name,
+    section_lines,
+)
 
-#: Remarks that the reports of ssbench 0.3.9 did not make.
-_LATER_NOTES = ("no_store", "last_start", "closed_loop")
-
-
-def as_0_3_9(report: Report) -> Report:
-    """A report on a file of ssbench 0.3.9, without what it did not say: how the load was made, that
-    a run is short, and whether the load generator was the limit (it recorded no metrics)."""
-    sections = []
-    for section in report.sections:
-        found = section.notes or ()
-        if section.key == "settings":
-            section = structs.replace(section, notes=[])
-        elif section.key == "notes":
-            kept = [each for each in found if each.figures["note"] not in _LATER_NOTES]
-            section = structs.replace(section, notes=kept)
-        elif section.key in ("steadiness", "load_generator"):
-            hidden = [each for each in found if "json" in each.formats]
-            brief = [n.sentence for n in hidden if n.figures.get("finding") == "too_short"]
-            kept = [each for each in found if each.sentence not in brief or each in hidden]
-            if section.key == "load_generator":
-                kept = [structs.replace(each, formats="json") for each in found]
-            section = structs.replace(section, notes=kept)
-        sections.append(section)
-    return structs.replace(report, sections=sections)
+RATE_TITLE = "Average requests per second:"
+_RULE = "-" * 69
 
 
-def render_classic(report: Report) -> str:
-    """The report for people and their scripts, ending with a newline.
+def run_text(report: Report, most: int | None, *, classic: bool = False) -> str:
+    """A run but for its summary, ending with a newline.
 
-    0.3.9 had runs alone: a series or a comparison is as with --wide.
+    :param most: columns of a table; None: as many as it takes.
+    :param classic: exactly 0.3.9's form of what 0.3.9 had: all figures in seconds, no severity
+        in front of the lines about the load generator, no line on percentiles of few operations.
     """
-    is_run = report.kind == "run"
-    return run_text(report, None, _block, classic=True) if is_run else render_wide(report)
+    block = _classic_figures if classic else _figures
+    generator = report["load_generator"].notes or ()
+    lines = ["", *_header(report), "", *_scenario_table(report)]
+    for row in report.operations if classic else report.shown_operations:
+        lines += ["", row["operation"], *block(report, row, most)]
+    populate, cleanup = report["phase_errors"].tables
+    others = [section for section in report.sections if section.title]
+    workers, spread = report["workers"], ""
+    if workers["requests_min"] is not None:
+        spread = (
+            "Distribution of requests per worker-ID:"
+            f" {workers['requests_min']:7.3f} - {workers['requests_max']:7.3f}"
+            f" (avg: {workers['requests_mean']:7.3f}; stddev: {workers['requests_std_dev']:7.3f})"
+        )
+    for part in (
+        _stages(report, most),
+        _errors("POPULATE ERRORS", populate),
+        _errors("ERRORS", report["errors"].tables[0]),
+        _errors("CLEAN-UP ERRORS", cleanup),
+        [] if classic else note_lines(report["legend"].notes),
+        section_lines(report["counters"], most),
+        [spread] if spread else [],
+        [*note_lines(report["steadiness"].notes), *note_lines(report["notes"].notes)],
+        [n.sentence for n in generator if "text" in n.formats]
+        if classic
+        else note_lines(generator),
+        *(section_lines(section, most) for section in others),
+        note_lines(report["warnings"].notes),
+        threshold_lines(report),
+    ):
+        found = list(part)
+        if found:
+            lines += ["", *found]
+    return "\n".join(line.rstrip("\n") for line in lines) + "\n"
 
 
-def _block(report: Report, row: Row, _most: int | None) -> Iterator[str]:
+def _header(report: Report) -> Iterator[str]:
+    run, settings = report["run"], report["settings"]
+    version = run["ssbench_version"]
+    yield (
+        f"{printable(settings['scenario_name'])}  (generated with ssbench version"
+        f" {'unknown' if version is None else printable(version)})"
+    )
+    # Of several stages, each shows its users in a line of its own.
+    ran = [row for row in report["stages"].tables[0].rows if row["users_by_time"]]
+    users = settings["concurrency"]
+    users_text = _users(users, ran[0]) if len(ran) == 1 else _or_none(users)
+    yield (
+        f"Worker count: {settings['worker_count']:3}   Concurrency: {users_text:>3}  "
+        f"{_when(run, settings)}"
+    )
+    yield f"Object expiration (X-Delete-After): {settings['delete_after']} (sec)"
+    if not report.legacy and version is not None:
+        yield from _more_header(report)
+    yield from (note.sentence for note in report["ending"].notes or ())  # in capitals
+
+
+def _when(run: Section, settings: Section) -> str:
+    """``Ran A to B (13s)``; where a part of it counts: ``, 10s of it counted``."""
+    duration_s = run["duration_s"]
+    counted = "N/A" if duration_s is None else f"{duration_s:.0f}s"
+    first, last = time_text(run["started_at_s"]), time_text(run["ended_at_s"])
+    if not settings["excludes"]:
+        return f"Ran {first} to {last} ({counted})"
+    begin_s, end_s = settings["run_started_at_s"], settings["run_ended_at_s"]
+    if begin_s is None:
+        return f"Counted {first} to {last} ({counted})"
+    whole = f"{time_text(begin_s)} to {time_text(end_s)} ({end_s - begin_s:.0f}s)"
+    return f"Ran {whole}, {counted} of it counted"
+
+
+def _more_header(report: Report) -> Iterator[str]:
+    run, settings = report["run"], report["settings"]
+    yield (
+        f"Seed: {run['seed']}   Storage: {printable(run['driver'])}   "
+        f"Policy: {printable(settings['policy'] or 'default')}   "
+        f"Block size: {_or_none(settings['block_size'])}"
+    )
+    if report["store"]["line"]:
+        yield f"Store: {printable(report['store']['line'])}"
+    if run["overrides"]:
+        given = (f"{key}={value}" for key, value in run["overrides"].items())
+        yield "Overridden on the command line: " + printable(", ".join(given))
+    yield from note_lines(settings.notes)
+    verified = report["verified"]
+    if verified["reads"] is not None:
+        yield f"Verified: {verified_text(verified)}"
+        if verified["first_corrupt"]:
+            yield f"  First corrupt: {_example(verified['first_corrupt'])}"
+    populate, cleanup = report["phases"].tables[0].rows
+    for title, row, verb in (
+        ("Initial objects", populate, "uploaded"),
+        ("Clean-up", cleanup, "moved"),
+    ):
+        if row["count"] or row["errors"]:
+            took = "" if row["span_s"] is None else f" in {row['span_s']:.1f} s"
+            moved = f", {bytes_text(row['moved_bytes'])} {verb}" if row["moved_bytes"] else ""
+            yield f"{title}: {row['count']} done, {plural(row['errors'], 'error')}{moved}{took}"
+
+
+def _scenario_table(report: Report) -> Iterator[str]:
+    run = report["run"]
+    others = other_operations(run["operations_weighted_average"])
+    named = "".join(f" {printable(name)}" for name in others)
+    yield f"% Ops    C   R   U   D{named}       Size Range       Size Name"
+    for size in run["sizes"].rows:
+        low, high = _size(size["size_min"]), _size(size["size_max"])
+        yield (
+            f"{100 * size['share']:3.0f}%   %{_profile(size['crud'], size['profile'], others)}"
+            f"      {low if low == high else f'{low} - {high}':15}  {printable(size['name'])}"
+        )
+    yield _RULE
+    average = _profile(run["crud_weighted_average"], run["operations_weighted_average"], others)
+    yield f"        {average}      CRUD weighted average"
+
+
+def _profile(crud: Sequence[float] | None, profile: Row | None, others: Sequence[str]) -> str:
+    """Shares in per cent: of CREATE, READ, UPDATE, DELETE, 15 wide, then of others by name."""
+    if crud is None or profile is None:
+        return " ".join(["N/A"] * 4)
+    cells = [f"{100 * share:3.0f}" for share in crud]
+    return " ".join(cells + [f"{100 * profile.get(n, 0.0):{len(n)}.0f}" for n in others])
+
+
+def _size(count: int | None) -> str:
+    """``  4 kB``, six wide."""
+    if count is None:
+        return "   N/A"
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count / unit >= 0.9995:
+            return f"{count / unit:3.0f} {name}"
+    return f"{count:3}  B"
+
+
+_TITLES = {"first_byte_latency": "First-byte latency", "last_byte_latency": "Last-byte  latency"}
+_STATISTICS = ("min", "max", "mean", "std_dev")
+_INDENT = " " * 7
+
+
+def _figures(report: Report, row: Row, most: int | None) -> Iterator[str]:
     """The figures of an operation."""
+    percent = report.percentile
+    yield from _counts(row, most, throughput=not report.legacy)
+    column = f"{percent_text(percent)}%-ile"
+    headings = "".join(f"{name:>11}" for name in ("min", "max", "avg", "std_dev", f" {column:>11}"))
+    narrow = bool(most and most < COLUMNS)
+    blank = f"  {'':22}" if narrow else f"{_INDENT}{'':19}"
+    yield f"{blank}{headings}" + ("" if most else f"{'':19}Worst latency TX ID")
+    parts = [(row, "all obj sizes")]
+    for of_class in row["size_classes"].rows:
+        parts.append((of_class, f"{printable(of_class['size_class']):>8} objs"))
+    for part, label in parts:
+        for key, title in _TITLES.items():
+            found: Distribution = part[key]
+            if key == "first_byte_latency" and not row["receives"]:
+                continue  # a response without a body has no first byte
+            figures = (latency_text(getattr(found, name)) for name in _STATISTICS)
+            percentile = latency_text(found.percentiles[percent])  # which may have a mark
+            cells = "".join([*(f"{figure:>11}" for figure in figures), f"{percentile:>12}"])
+            if narrow:  # the class stands in front
+                of = "all sizes" if part is row else printable(part["size_class"])
+                what = f"{title.partition(' ')[0]}, {of}"
+                yield f"  {shortened(what, 22):22}{cells}"
+                continue
+            worst = "" if most else f"  {printable(found.worst_id or '')}"
+            yield f"{_INDENT}{title}:{cells}  ({label}){worst}".rstrip()
+    service, response = row["last_byte_latency"], row["response_time"]
+    if service.count:
+        title = "Service time (from start)" if response else "Last-byte"
+        shown = {f"{title} percentiles:": service}
+        if response:
+            shown["Response time (from due) percentiles:"] = response
+        longest = max(map(len, shown))
+        lines = [["".ljust(longest), *map(percentile_name, service.percentiles)]]
+        for title, found in shown.items():
+            values = [f"{latency_text(value):>9}" for value in found.percentiles.values()]
+            lines.append([title.ljust(longest), *values])
+        yield from (f"{_INDENT[2:]}{line}" for line in aligned(lines, most and most - 5))
+    if most and service.worst_id:
+        yield f"{_INDENT}Worst latency TX ID: {printable(service.worst_id)}"
+
+
+def _counts(row: Row, most: int | None, *, throughput: bool) -> Iterator[str]:
+    """What succeeded and failed, and the rates; in one line where any width will do."""
+    rates = f"{RATE_TITLE} {_number(row['requests_per_s'], 1)}"
+    if throughput:  # 0.3.9 does not store the size of what was read
+        rates += f"  Throughput: {_number(row['moved_bytes_per_s'], 2, 1e6, ' MB/s')}"
+    count = count_text(row)
+    yield from (f"{_INDENT}{line}" for line in ([count, rates] if most else [f"{count}  {rates}"]))
+    if row.get("items"):
+        yield f"{_INDENT}{items_text(row)}"
+
+
+def count_text(row: Row) -> str:
+    """Successes, failures and retries of an operation."""
+    retried = row["retry_percent"]
+    retried_text = "   N/A" if retried is None else f"{retried:5.2f}%"
+    return (
+        f"Count: {row['count']:5} ({row['errors']:5} error; {row['retries']:5} retries: "
+        f"{retried_text})"
+    )
+
+
+def items_text(row: Row) -> str:
+    """Entries listed and objects handled by an operation."""
+    return f"Items: {row['items']}  Average items per second: {_number(row['items_per_s'], 1)}"
+
+
+def _number(value: float | None, digits: int, divisor: float = 1, unit: str = "") -> str:
+    return "N/A" if value is None else f"{value / divisor:.{digits}f}{unit}"
+
+
+_STAGE_HEADINGS = (
+    "#", "Seconds", "Users", "Rate/s", "Count", "Errors", "Ops/s", "MB/s", "p50", "p99", "max",
+)  # fmt: skip
+
+
+def _stages(report: Report, most: int | None) -> Iterator[str]:
+    """A line for each stage of the load, where there is more than one."""
+    (table,) = report["stages"].tables
+    if len(table.rows) < 2:
+        return
+    yield table.title
+    lines: list[Sequence[str]] = [_STAGE_HEADINGS]
+    for number, row in enumerate(table.rows, 1):
+        latencies = (row["response_time"] or row["last_byte_latency"]).percentiles
+        cells = (
+            str(number),
+            _number(row["rate_window_s"], 1),
+            _users(row["users"], row),
+            f"{row['rate_per_s']:g}" if row["rate_per_s"] else "-",
+            str(row["count"]),
+            str(row["errors"]),
+            _number(row["requests_per_s"], 1),
+            _number(row["moved_bytes_per_s"], 2, 1e6),
+            *(latency_text(latencies[percent]) for percent in (50, 99, 100)),
+        )
+        lines.append(cells)
+    yield from aligned(lines, most)
+
+
+def _users(asked: int | None, stage: Row) -> str:
+    """``64``; ``4 of 64`` or ``2 to 4 of 64`` where fewer users ran than were asked for."""
+    ran = [each["users"] for each in stage["users_by_time"]]
+    if not ran or min(ran) >= stage["users"]:
+        return _or_none(asked)
+    least, most = min(ran), max(ran)
+    return f"{least if least == most else f'{least} to {most}'} of {stage['users']}"
+
+
+def _or_none(value: int | None) -> str:
+    return "N/A" if value is None else str(value)
+
+
+def _errors(title: str, errors: Table) -> Iterator[str]:
+    if not errors.rows:
+        return
+    yield title
+    yield f"       {'Count':>7}  {'Cause':20}Status  Example"
+    for row in sorted(errors.rows, key=lambda row: -row["count"]):
+        yield (
+            f"       {row['count']:7}  {row['kind']:20}{row['status'] or '-'!s:6}  "
+            f"{_example(row['example'])}"
+        )
+
+
+def _example(example: Row) -> str:
+    text = printable(example["detail"]) or "no detail"
+    identifier = printable(example["transaction_id"])
+    return f"{example['operation']}: {text}{f'  {identifier}' if identifier else ''}"
+
+
+def _classic_figures(report: Report, row: Row, _most: int | None) -> Iterator[str]:
+    """The figures of an operation, as in 0.3.9."""
     rate, moved = row["requests_per_s"], row["moved_bytes_per_s"]
     line = f"       {count_text(row)}  {RATE_TITLE} {'  N/A' if rate is None else f'{rate:5.1f}'}"
     if not report.legacy:  # 0.3.9 does not store the size of what was read
@@ -102,3 +363,41 @@ def _seconds(value_ns: float | None, width: int) -> str:
     if value_ns is None:
         return "  N/A  "[7 - width :]
     return f"{value_ns / 1e9:{width}.3f}"
+
+
+def threshold_lines(report: Report) -> Iterator[str]:
+    """A line for each threshold, under a heading; nothing where there is none."""
+    rows = report["thresholds"].tables[0].rows
+    if not rows:
+        return
+    names = [printable(row["threshold"]) for row in rows]
+    width = max(map(len, names))
+    yield "THRESHOLDS"
+    for name, row in zip(names, rows, strict=True):
+        yield f"  {'pass' if row['passed'] else 'FAIL'}  {name:<{width}}  {judged_text(row)}"
+
+
+#: Remarks that the reports of ssbench 0.3.9 did not make.
+_LATER_NOTES = ("no_store", "last_start", "closed_loop")
+
+
+def as_0_3_9(report: Report) -> Report:
+    """A report on a file of ssbench 0.3.9, without what it did not say: how the load was made, that
+    a run is short, and whether the load generator was the limit (it recorded no metrics)."""
+    sections = []
+    for section in report.sections:
+        found = section.notes or ()
+        if section.key == "settings":
+            section = structs.replace(section, notes=[])
+        elif section.key == "notes":
+            kept = [each for each in found if each.figures["note"] not in _LATER_NOTES]
+            section = structs.replace(section, notes=kept)
+        elif section.key in ("steadiness", "load_generator"):
+            hidden = [each for each in found if "json" in each.formats]
+            brief = [n.sentence for n in hidden if n.figures.get("finding") == "too_short"]
+            kept = [each for each in found if each.sentence not in brief or each in hidden]
+            if section.key == "load_generator":
+                kept = [structs.replace(each, formats="json") for each in found]
+            section = structs.replace(section, notes=kept)
+        sections.append(section)
+    return structs.replace(report, sections=sections)

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from ssbench.core.text import printable
 from ssbench.report.charts import Chart, charts_of
 from ssbench.report.model import Report, Row
-from ssbench.report.page_tables import facts_of, notes_of, shown, tables_of, title_of
+from ssbench.report.tables import facts_of, notes_of, shown, tables_of, title_of
 
 _SPARK_WIDTH, _SPARK_HEIGHT = 320, 40
 

@@ -12,8 +12,8 @@ from typing import Any
 from xml.etree import ElementTree as ET  # nosec B405 # only writes
 
 from ssbench.core.text import printable
-from ssbench.report.as_text import judged_text
 from ssbench.report.model import Report, Row, time_text
+from ssbench.report.tables import judged_text
 
 
 def render_junit(report: Report) -> str:

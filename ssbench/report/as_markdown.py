@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ssbench.core.text import printable
 from ssbench.report.model import Level, Report
-from ssbench.report.page_tables import facts_of, notes_of, shown, tables_of, title_of
+from ssbench.report.tables import facts_of, notes_of, shown, tables_of, title_of
 
 #: What has a meaning anywhere in a line; and only at its beginning.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&$])")

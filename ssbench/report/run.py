@@ -18,6 +18,7 @@ from ssbench.core.stats.scenario_view import crud_of
 from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult, is_sparse, metric_of
 from ssbench.report import notes, summary
+from ssbench.report.as_classic import as_0_3_9
 from ssbench.report.details import AT_A_TIME, detail_sections, seconds
 from ssbench.report.load_generator import clocks_section, host_use_section, load_generator_section
 from ssbench.report.model import (
@@ -128,11 +129,7 @@ def of_run(
         summary.of_run({each.key: each for each in sections}, steady(stats), stats_file)
     )
     report = Report("run", sections, percentiles[0], stats.run.legacy)
-    if report.legacy:
-        from ssbench.report.as_classic import as_0_3_9  # few files are that old
-
-        return as_0_3_9(report)
-    return report
+    return as_0_3_9(report) if report.legacy else report
 
 
 def _legend(stats: RunStats, percents: Sequence[float]) -> list[Note]:

@@ -189,7 +189,7 @@ def test_a_report_as_text_loads_no_other_format(stats: Path) -> None:
     code = (
         "import sys; from ssbench.cli.master import main; main(sys.argv[1:]);"
         "unwanted = {'jinja2', 'plotly', 'pyarrow', 'xml.etree.ElementTree'};"
-        "others = ('classic', 'html', 'json', 'junit', 'markdown');"
+        "others = ('html', 'json', 'junit', 'markdown');"
         "unwanted |= {f'ssbench.report.as_{name}' for name in others};"
         "print(sorted(unwanted & set(sys.modules)))"
     )

@@ -1,4 +1,8 @@
-"""What pages and Markdown show: titles, notes, and tables with a row for each operation."""
+"""What people read of a report, laid out once: titles, notes, facts and tables.
+
+Pages and Markdown show all of it, text the tables of series and comparisons; a run's text has the
+layout of ssbench 0.3.9 (``as_classic``).
+"""
 
 from __future__ import annotations
 
@@ -10,30 +14,32 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.core.stats.compare import CONFIDENCE
-from ssbench.core.text import bytes_text, printable
-from ssbench.report.as_text import judged_text, verified_text
+from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report.model import (
     COUNT,
     LATENCY,
+    MANY_TIMES,
     RATE,
     SECONDS,
     THROUGHPUT,
+    WALL_CLOCK,
     WORD,
+    Actual,
     Column,
     Distribution,
     Level,
     Report,
     Row,
+    Section,
     Table,
     Unit,
+    change_text,
     percent_label,
     time_text,
 )
-from ssbench.report.text_comparison import compared_figures, verdict_text
-from ssbench.report.text_layout import cell_text, heading, number_text
+from ssbench.report.text_layout import actual_text, cell_text, heading, number_text
 
-_CHANGE = Unit("%", digits=1)
+_WHOLE_SECONDS = Unit("s")
 _MOST_ROWS = 2000  #: of a table; a browser takes long over more
 
 
@@ -160,7 +166,7 @@ def shown(table: Table) -> Shown:
 
 def _heading(column: Column) -> str:
     """With its unit, where it does not say it by itself."""
-    says = "/s" in column.title or column.title == "Seconds"
+    says = "/s" in column.title or column.title == "Seconds" or column.unit is WALL_CLOCK
     return printable(column.title if says else heading(column))
 
 
@@ -246,6 +252,21 @@ def _profile(profile: Row | None) -> str:
     return ", ".join(f"{name} {100 * share:.0f} %" for name, share in profile.items() if share)
 
 
+def compared_runs(report: Report) -> Table:
+    """The runs of a comparison, and how much of each is compared."""
+    rows = []
+    for number, run in enumerate(report["runs"].tables[0].rows, 1):
+        compared = f"{plural(run['whole_seconds'], 'whole second')} compared"
+        if run["short"]:
+            compared = "too short for intervals: its figures cover the whole run"
+        rows.append({**run, "run": f"Run {number}", "compared": compared})
+    return _table(
+        "Runs", rows, ("run", WORD, "Run"), ("scenario_name", WORD, "Scenario"),
+        ("started_at_s", WALL_CLOCK, "Started"), ("duration_s", _WHOLE_SECONDS, "Duration"),
+        ("compared", WORD, "Compared"), ("store", WORD, "Store"),
+    )  # fmt: skip
+
+
 def _comparison(report: Report) -> Iterator[Table]:
     runs = range(1, len(report["runs"].tables[0].rows) + 1)
     settings = [
@@ -253,33 +274,97 @@ def _comparison(report: Report) -> Iterator[Table]:
         for row in report["differing_settings"].tables[0].rows
     ]
     named = [(f"run_{run}", WORD, f"Run {run}") for run in runs]
+    yield compared_runs(report)
     yield _table("Settings that differ", settings, ("key", WORD, "Setting"), *named)
-    columns = [("figure", WORD, "Figure"), ("run_1", COUNT, "Run 1")]
-    for run in runs[1:]:
-        columns += [
-            (f"run_{run}", COUNT, f"Run {run}"),
-            (f"ratio_{run}", _CHANGE, f"Change of run {run}"),
-            (f"low_{run}", _CHANGE, f"{CONFIDENCE:.0%} interval from"),
-            (f"high_{run}", _CHANGE, "to"),
-            (f"verdict_{run}", WORD, "Verdict"),
+    yield from compared_tables(report)
+
+
+def compared_tables(report: Report) -> Iterator[Table]:
+    """The figures of each operation: of the first run, of another, and the change."""
+    others = range(2, len(report["runs"].tables[0].rows) + 1)
+    sure = f"{report['']['confidence']:.0%} interval"
+    for other in others:
+        columns = [
+            Column("figure", WORD, "what is compared", "Figure"),
+            Column("first", COUNT, "of run 1", "Run 1"),
+            Column("first_interval", COUNT, "of that", sure, formats="wide"),
+            Column("other", COUNT, f"of run {other}", f"Run {other}"),
+            Column("other_interval", COUNT, "of that", sure, formats="wide"),
+            Column("change", COUNT, "against run 1", "Change"),
+            Column("interval", COUNT, "of the change", sure),
+            Column("verdict", WORD, "on the change", "Verdict"),
         ]
-    for part in report.operations:
-        errors: dict[str, object] = {key: "" for key, _unit, _name in columns}
-        errors["figure"] = "Errors"
-        for run, failed, operations in zip(runs, part["errors"], part["operations"], strict=True):
-            errors[f"run_{run}"] = f"{failed} of {operations}"
-        rows = [_figure(row) for row in compared_figures(part)]
-        yield _table(part["operation"], [*rows, errors], *columns)
+        for part in report.operations:
+            title = part["operation"]
+            if len(others) > 1:
+                title = f"{title}: run {other} against run 1"
+            rows = [*_changes(part, other - 1), _compared_errors(part, other - 1)]
+            yield Table(part["operation"], columns, rows, title)
 
 
-def _figure(row: Row) -> Row:
-    """A figure of each run, and its changes against the first in per cent."""
-    found: dict[str, object] = {"figure": row["title"]}
-    for run, each in enumerate(row["runs"], 1):
-        found[f"run_{run}"] = number_text(each.value, each.unit)
-    for run, change in enumerate(row["changes_against_first"], 2):
-        for key in ("ratio", "low", "high"):
-            ratio = change[key]
-            found[f"{key}_{run}"] = None if ratio is None else 100 * (ratio - 1)
-        found[f"verdict_{run}"] = verdict_text(row, change)
-    return found
+def _changes(part: Row, other: int) -> Iterator[Row]:
+    rows = list(_figures_of(part))
+    found = [row["changes_against_first"][other - 1] for row in rows]
+    ratios = [change[key] or 0 for change in found for key in ("ratio", "low", "high")]
+    factor = any(ratio >= MANY_TIMES for ratio in ratios)
+    for row, change in zip(rows, found, strict=True):
+        cells = {"figure": row["title"], "verdict": _verdict(row, change)}
+        for name, each in (("first", row["runs"][0]), ("other", row["runs"][other])):
+            value, low, high = (
+                number_text(n, each.unit) for n in (each.value, each.low, each.high)
+            )
+            cells |= {name: value, f"{name}_interval": _between(low, high)}
+        ratio, low, high = (
+            change_text(change[key], factor=factor) for key in ("ratio", "low", "high")
+        )
+        yield {**cells, "change": ratio, "interval": _between(low, high)}
+
+
+def _compared_errors(part: Row, other: int) -> Row:
+    first, second = (f"{part['errors'][at]} of {part['operations'][at]}" for at in (0, other))
+    blank = dict.fromkeys(("first_interval", "other_interval", "change", "interval", "verdict"), "")
+    return {"figure": "Errors", "first": first, "other": second, **blank}
+
+
+def _between(low: str, high: str) -> str:
+    return "" if "N/A" in (low, high) else f"{low} to {high}"
+
+
+def _verdict(figure: Row, change: Row) -> str:
+    """``better: more than noise``: a rate is the better the higher it is, a latency the lower."""
+    from ssbench.core.stats.compare import ChangeVerdict  # few processes need it
+
+    verdict = ChangeVerdict[change["verdict"].upper()]
+    if verdict is not ChangeVerdict.REAL or change["ratio"] is None:
+        return verdict.value
+    higher = change["ratio"] > 1
+    is_rate = figure["figure"].endswith("_per_s")
+    return f"{'better' if higher == is_rate else 'worse'}: {verdict.value}"
+
+
+def _figures_of(part: Row) -> Iterator[Row]:
+    """The figures of an operation; none of bytes where no run moved any."""
+    for row in part["figures"].rows:
+        if row["figure"] != "moved_bytes_per_s" or any(each.value for each in row["runs"]):
+            yield row
+
+
+def judged_text(row: Row) -> str:
+    """``12.4ms (response time)``, or why there is nothing."""
+    if row["actual"] is None:
+        return printable(row["why"])
+    remarks = [row["latency"]] if row["latency"] else []
+    if row["borderline"]:
+        remarks.append("closer to the limit than the percentile's accuracy")
+    if row["sparse"]:
+        remarks.append("fewer than ten operations beyond it")
+    text = actual_text(Actual(row["actual"], row["limit"], row["unit"]))
+    return f"{text} ({', '.join(remarks)})" if remarks else text
+
+
+def verified_text(verified: Section) -> str:
+    """``1,234 READs, 5.6 GB; 0 corrupt, 0 stale``."""
+    return (
+        f"{verified['reads']:,} READs, {bytes_text(verified['bytes_read'])};"
+        f" {verified['corrupt']:,} corrupt, {verified['stale']:,} stale"
+    )
