@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -23,8 +23,9 @@ from ssbench.cli.worker_options import (
     VERBOSE,
 )
 from ssbench.core import option as types
+from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import Option
+from ssbench.core.option import Option, OptionType
 from ssbench.runner.config import RunConfig
 from ssbench.runner.methods import METHODS, Method
 from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
@@ -116,8 +117,8 @@ def sweep(text: str) -> SweepLoads:
     from ssbench.core.stats.steps import OVER, SweepLoads  # lazy: few commands need it
 
     over, values = _swept(text, OVER, "users=1,20,40 or rate=100,200")
-    convert: Callable[[str], float] = types.count if over == "users" else types.rate
-    loads = tuple(convert(value.strip()) for value in values)
+    unit: units.Unit[int] | units.Unit[float] = units.count if over == "users" else units.rate
+    loads = tuple(unit.of_text(value.strip()) for value in values)
     for load in loads:
         if loads.count(load) > 1:
             raise UsageError(f"{text!r}: {load:g} is given more than once")
@@ -148,15 +149,13 @@ def web_address(text: str) -> tuple[str, int]:
     return host, number
 
 
-def _field(
-    flags: str, name: str, type_: Callable[[str], Any], group: str, text: str, **more: Any
-) -> Option:
+def _field(flags: str, name: str, type_: OptionType, group: str, text: str, **more: Any) -> Option:
     """A row that sets a field of RunConfig, and has its default."""
     return row(flags, name, type_, group, text, default=_DEFAULTS[name], **more)
 
 
 def _override(
-    flags: str, key: str, type_: Callable[[str], Any], group: str, text: str, **more: Any
+    flags: str, key: str, type_: OptionType, group: str, text: str, **more: Any
 ) -> Option:
     """A row that overrides a key of the scenario; its name is the key."""
     return row(flags, key, type_, group, text, scenario_key=key, **more)
@@ -195,44 +194,44 @@ _RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, _WHAT,
         f"run nothing: {_RESUME}, as cleanup-containers --resume-cleanup does",
         metavar="STATS_FILE", exclusive="scenario", required=True, command_line_only=True, file="r")
 _USERS = (
-    _override("-u --user-count --users", "user_count", types.count, _WHAT,
+    _override("-u --user-count --users", "user_count", units.count, _WHAT,
               "concurrent users; overrides the scenario's user_count", brief="concurrent users"),
 )
 _LENGTH = (
-    _override("-o --op-count", "operation_count", types.count, _WHAT,
+    _override("-o --op-count", "operation_count", units.count, _WHAT,
               "number of operations; overrides the scenario's run length",
               rivals="length", brief="number of operations"),
-    _override("-r --run-seconds --duration", "run_seconds", types.seconds, _WHAT,
+    _override("-r --run-seconds --duration", "run_seconds", units.seconds, _WHAT,
               "duration of the run; overrides the scenario's run length, and -o",
               rivals="length", brief="length of the run, as in 90 or 15m"),
 )
 _OBJECTS = (
-    _override("-c --container-count", "container_count", types.count, _WHAT,
+    _override("-c --container-count", "container_count", units.count, _WHAT,
               "number of containers; overrides the scenario's container_count"),
     _override("--container-base", "container_base", str, _WHAT,
               "start of the containers' names; overrides the scenario's container_base",
               metavar="BASE"),
-    _override("-b --block-size", "block_size", types.size, _WHAT,
+    _override("-b --block-size", "block_size", units.size, _WHAT,
               "bytes to send at a time (no effect below 1 MiB); overrides the scenario's "
               "block_size [default: 65536]"),
-    _override("--delete-after", "delete_after", types.whole_seconds(0), _WHAT,
+    _override("--delete-after", "delete_after", units.expiry, _WHAT,
               "let the store expire objects after this time, 0 for never; overrides the scenario's "
               "delete_after", metavar="SECONDS"),
     _override("-p --policy", "policy", str, _WHAT,
               "storage policy of the containers; overrides the scenario's policy",
               metavar="POLICY"),
-    _override("--seed", "seed", types.seed, _WHAT,
+    _override("--seed", "seed", units.seed, _WHAT,
               "seed of an earlier run, to repeat its random choices", metavar="NUMBER"),
 )
 _RATE = (
-    _override("--rate", "rate", types.rate, _LOAD,
+    _override("--rate", "rate", units.rate, _LOAD,
               "target arrival rate in operations/s (open loop); overrides the scenario's rate"),
 )
 _ARRIVALS = (
     _override("--arrivals", "arrivals", str, _LOAD,
               "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
               choices=("uniform", "poisson")),
-    _override("--bandwidth", "bandwidth", types.size, _LOAD,
+    _override("--bandwidth", "bandwidth", units.size, _LOAD,
               "limit on the bytes per second that all users together send and receive, such as "
               "100MB; overrides the scenario's bandwidth [default: no limit]"),
     _override("--think-time", "think_time", types.think_time, _LOAD,
@@ -240,19 +239,19 @@ _ARRIVALS = (
               metavar="SECONDS"),
 )
 _WINDOW = (
-    _override("--warmup", "warmup", types.seconds_or_none, _LOAD,
+    _override("--warmup", "warmup", units.seconds_or_none, _LOAD,
               "warm-up: time at the start of the run that statistics exclude"),
-    _override("--cooldown", "cooldown", types.seconds_or_none, _LOAD,
+    _override("--cooldown", "cooldown", units.seconds_or_none, _LOAD,
               "cool-down: time at the end of the run that statistics exclude"),
     row("--sweep", "sweep", sweep, _LOAD,
         "run the scenario once for each load (users=1,20,40 or rate=100,200), with the same "
         "workers and initial objects, and print a table", metavar="LOADS"),
     row("--auto-stop", "auto_stop", bool, _LOAD,
         "end the run early, once the rate of operations is steady", default=False),
-    row("--auto-stop-window", "auto_stop_window", types.whole_seconds(1), _LOAD,
+    row("--auto-stop-window", "auto_stop_window", units.whole_seconds(1), _LOAD,
         "with --auto-stop: whole seconds in each half of the run, at least", default=15,
         metavar="SECONDS"),
-    row("--auto-stop-tolerance", "auto_stop_tolerance", types.tolerance, _LOAD,
+    row("--auto-stop-tolerance", "auto_stop_tolerance", units.tolerance, _LOAD,
         "with --auto-stop: difference between the halves' rates, in percent, that counts as steady",
         default=7.5),
 )
@@ -269,13 +268,13 @@ _HOW = (
            "send objects of one repeated letter, as ssbench 0.3.9 did, instead of random bytes"),
     _field("--verify", "verify", bool, _EXECUTION,
            "verify content and length of every READ and RANGE_READ, and compare ETags with MD5"),
-    _field("--operation-timeout", "operation_timeout_s", types.seconds, _EXECUTION,
+    _field("--operation-timeout", "operation_timeout_s", units.seconds, _EXECUTION,
            "time limit of an operation, including retries [default: no limit]"),
-    _field("--drain-timeout", "drain_timeout_s", types.seconds_or_none, _EXECUTION,
+    _field("--drain-timeout", "drain_timeout_s", units.seconds_or_none, _EXECUTION,
            "longest wait for operations in flight at the end, or after Ctrl-C"),
 )
 _ERRORS = (
-    _field("--max-consecutive-errors", "max_consecutive_errors", types.count, _EXECUTION,
+    _field("--max-consecutive-errors", "max_consecutive_errors", units.count, _EXECUTION,
            "end the run when this many operations failed in a row; never by default",
            exclusive="errors"),
     _field("--stop-on-error", "max_consecutive_errors", bool, _EXECUTION,
@@ -308,7 +307,7 @@ _PAGE = (
         "with --html: write the script of the charts to this folder, once for all pages [default: "
         "into each page, 4.8 MB]", metavar="DIR", file="d"),
 )
-_PERCENTILE = row("--pctile", "percentiles", types.percentile, _RESULTS,
+_PERCENTILE = row("--pctile", "percentiles", units.percentile, _RESULTS,
         "latency percentile to report, such as 99.9; may be repeated [default: 95]",
         metavar="PERCENTILE", repeat=True)
 _THRESHOLD = row("--threshold", "thresholds", str, _RESULTS,
@@ -318,7 +317,7 @@ _THRESHOLD = row("--threshold", "thresholds", str, _RESULTS,
 _JUNIT = row("--junit", "junit", str, _RESULTS,
         "also write the thresholds to this file as test cases, in the XML of JUnit, which CI "
         "systems read", metavar="FILE", file="w")
-_ABORT = _field("--abort-on-threshold", "abort_window_s", types.whole_seconds(1), _RESULTS,
+_ABORT = _field("--abort-on-threshold", "abort_window_s", units.whole_seconds(1), _RESULTS,
         "end the run, with exit status 3, when a --threshold on errors, rate or a percentile is "
         "missed over this many whole seconds, or can no longer be met [default: thresholds are "
         "judged at the end]", metavar="SECONDS")
@@ -361,7 +360,7 @@ _BATCH_SIZE = row("--batch-size", "batch_size", types.batch_size, WORKERS,
         "most jobs in one message; auto sends what is due, at most 256; 1 is what ssbench 0.3.9 "
         "did", default="auto", metavar="COUNT")
 _WORKER_COUNTS = (
-    _field("--workers", "workers", types.count, WORKERS,
+    _field("--workers", "workers", units.count, WORKERS,
            "number of workers to start on this host, for this run",
            brief="worker processes to start on this host"),
     _field("--ssh-workers", "ssh_workers", ssh_hosts, WORKERS,
@@ -377,15 +376,15 @@ _WORKER_COUNTS = (
     _field("--ssh-master", "ssh_master", str, WORKERS,
            "with --ssh-workers: name or address at which those hosts reach this one [default: where"
            " they see ssh connect from]", metavar="HOST"),
-    _field("--expect-workers", "expect_workers", types.count, WORKERS,
+    _field("--expect-workers", "expect_workers", units.count, WORKERS,
            "number of workers to wait for, including those of --workers and --ssh-workers",
            brief="workers to wait for, of all hosts"),
-    _field("--worker-wait", "worker_wait_s", types.seconds_or_none, WORKERS,
+    _field("--worker-wait", "worker_wait_s", units.seconds_or_none, WORKERS,
            "longest wait for workers"),
     _field("--fewer-workers-ok", "fewer_workers_ok", bool, WORKERS,
            "run even if fewer workers connect than --expect-workers, --workers or --ssh-workers "
            "says [default: do not start, and exit with status 6]"),
-    _field("--worker-timeout", "worker_timeout_s", types.seconds, WORKERS,
+    _field("--worker-timeout", "worker_timeout_s", units.seconds, WORKERS,
            "time without a heartbeat after which a worker is declared lost"),
     _field("--source-address", "source_addresses", types.ip_address, WORKERS,
            "IP address of this host from which the workers of --workers connect to the store; "
@@ -405,21 +404,21 @@ FIND_LIMIT = (
         metavar="SLO", repeat=True, required=True, brief="must be met, as in 'p99 < 50ms'"),
     row("--over", "over", str, _SEARCH, "what to double, then bisect", default="users",
         choices=("users", "rate"), brief="what to increase"),
-    row("--start", "first", types.rate, _SEARCH,
+    row("--start", "first", units.rate, _SEARCH,
         "first load to try [default: 1 user, or 10 operations/s]", metavar="LOAD"),
-    row("--max-users", "max_users", types.count, _SEARCH,
+    row("--max-users", "max_users", units.count, _SEARCH,
         "highest number of users to try [default: 1024 with --workers, else as many as the workers "
         "can run]"),
-    row("--max-rate", "max_rate", types.rate, _SEARCH, "with --over rate: highest rate to try"),
-    row("--step-seconds", "step_seconds", types.seconds, _SEARCH,
+    row("--max-rate", "max_rate", units.rate, _SEARCH, "with --over rate: highest rate to try"),
+    row("--step-seconds", "step_seconds", units.seconds, _SEARCH,
         "how long to measure each load, after its warm-up", default=10.0,
         brief="how long to measure each load, 10"),
-    _override("--warmup", "warmup", types.seconds_or_none, _SEARCH,
+    _override("--warmup", "warmup", units.seconds_or_none, _SEARCH,
               "warm-up of each step, excluded from its statistics", default=3.0),
-    row("--precision", "precision", types.tolerance, _SEARCH,
+    row("--precision", "precision", units.tolerance, _SEARCH,
         "stop when the highest load that met the SLO and the lowest that missed it differ by at "
         "most this", default=5.0),
-    row("--confirm", "confirm", types.whole(0, 10), _SEARCH,
+    row("--confirm", "confirm", units.whole(0, 10), _SEARCH,
         "how often to run these two loads again; if runs disagree, the majority counts, and the "
         "search continues", default=1, metavar="TIMES"),
     *_ARRIVALS, *_HOW, _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, *_WORKER_COUNTS, *STORE_OPTIONS,
@@ -485,7 +484,7 @@ COMPARE = (
     row("--operation", "operations", str, "",
         "compare only this operation, such as READ; may be repeated [default: all together and "
         "each on its own]", metavar="OPERATION", repeat=True, brief="only this operation"),
-    row("--pctile", "percentiles", types.percentile, "",
+    row("--pctile", "percentiles", units.percentile, "",
         "latency percentile to compare, such as 99.9; may be repeated [default: 50, 90, 95, 99 and "
         "99.9]", metavar="PERCENTILE", repeat=True, brief="latency percentile; may be repeated"),
     row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format",
@@ -493,12 +492,12 @@ COMPARE = (
     _MARKDOWN,
     _WIDE,
     *_PAGE,
-    row("--seed", "seed", types.seed, "",
+    row("--seed", "seed", units.seed, "",
         "seed of the resampling for intervals; the same seed repeats them", default=1,
         metavar="NUMBER"),
 )
 KILL_WORKERS = (
-    _field("--worker-wait", "worker_wait_s", types.seconds_or_none, "",
+    _field("--worker-wait", "worker_wait_s", units.seconds_or_none, "",
            "longest wait for workers to connect and to exit",
            brief="longest wait for workers to exit"),
     *_MASTER_SOCKETS,
@@ -507,7 +506,7 @@ CLEANUP_CONTAINERS = (
     row("-b --container-base", "container_base", str, "",
         "delete containers named BASE_ followed by six digits", default=CONTAINER_BASE,
         metavar="BASE", brief="delete containers named BASE_ and six digits"),
-    row("-c --concurrency", "concurrency", types.count, "", "concurrent requests", default=10),
+    row("-c --concurrency", "concurrency", units.count, "", "concurrent requests", default=10),
     row("-p --policy", "policy", str, "",
         "delete containers of this storage policy, BASE_000061_POLICY; '*' for any policy of the "
         "cluster [default: those that name none]", metavar="POLICY",
@@ -536,9 +535,9 @@ _BENCH_ALL = (
         metavar="CONTAINER[/PREFIX]", required=True, brief="the container, and a folder in it"),
     row("", "prefix", str, "", "start of the objects' names, which a number follows [default: "
         f"{BENCH_PREFIX}]", metavar="PREFIX"),
-    row("--containers", "containers", types.count, _WHAT, "number of containers", default=1,
+    row("--containers", "containers", units.count, _WHAT, "number of containers", default=1,
         brief="number of containers, 1"),
-    row("-u --user-count --users", "users", types.count, _WHAT,
+    row("-u --user-count --users", "users", units.count, _WHAT,
         "concurrent users; of mixed, of each operation", default=1, brief="concurrent users, 1"),
     row("--csv", "csv", str, _RESULTS, "write each operation to this file, as nectar does",
         metavar="FILE", brief="each operation, as CSV", file="w"),
@@ -547,16 +546,16 @@ _BENCH_ALL = (
         file="w"),
     *_PAGE,
 )
-_BENCH_COUNT = row("--count", "count", types.count, _WHAT, "number of objects", default=1000,
+_BENCH_COUNT = row("--count", "count", units.count, _WHAT, "number of objects", default=1000,
         brief="number of objects, 1000")
-_BENCH_ITERATIONS = row("--iterations", "iterations", types.count, _WHAT,
+_BENCH_ITERATIONS = row("--iterations", "iterations", units.count, _WHAT,
         "how often each object has its turn", default=1)
-_BENCH_TIME = row("--time", "seconds", types.seconds, _WHAT,
+_BENCH_TIME = row("--time", "seconds", units.seconds, _WHAT,
         "end after this time, even if some objects were not used")
 _BENCH_SIZES = (
-    row("--size", "size", types.size, _WHAT, "size of the objects", default=4096,
+    row("--size", "size", units.size, _WHAT, "size of the objects", default=4096,
         brief="size of the objects, as in 4096 or 1M"),
-    row("--max-size", "max_size", types.size, _WHAT,
+    row("--max-size", "max_size", units.size, _WHAT,
         "sizes are random from --size up to, but not including, this; each object's size follows "
         "from its number [default: all objects have --size]"),
 )
@@ -572,7 +571,7 @@ _BENCH_RUN = (
 )
 _POLICY_OF_BENCH = row("-p --policy", "policy", str, _WHAT, "storage policy of the containers",
         metavar="POLICY")
-_DELETE_BEHIND = row("--delete-behind", "delete_behind", types.count_or_none, _WHAT,
+_DELETE_BEHIND = row("--delete-behind", "delete_behind", units.count_or_none, _WHAT,
         "number of objects that exist before the first is deleted, and from then on",
         default=10_000, metavar="COUNT")
 _VERIFY_OF_BENCH = (
@@ -604,23 +603,23 @@ BENCH = {
     "suite": (
         row("", "container", str, "", "start of the containers' names", default="bench-ec-",
             metavar="PREFIX", brief="start of the containers' names, bench-ec-"),
-        row("--containers", "containers", types.count, _WHAT, "number of containers of each step",
+        row("--containers", "containers", units.count, _WHAT, "number of containers of each step",
             default=100),
-        row("-u --user-count --users", "users", types.count, _WHAT, "concurrent users", default=250,
+        row("-u --user-count --users", "users", units.count, _WHAT, "concurrent users", default=250,
             brief="concurrent users, 250"),
-        row("--mixed-users", "mixed_users", types.count, _WHAT,
+        row("--mixed-users", "mixed_users", units.count, _WHAT,
             "concurrent users of each operation of mixed", default=50),
-        row("--count", "count", types.count, _WHAT, "number of objects of 4 KiB",
+        row("--count", "count", units.count, _WHAT, "number of objects of 4 KiB",
             default=10_000_000, brief="number of objects of 4 KiB, 10000000"),
-        row("--large-count", "large_count", types.count, _WHAT, "number of objects of 1 MiB",
+        row("--large-count", "large_count", units.count, _WHAT, "number of objects of 1 MiB",
             default=1_000_000, brief="number of objects of 1 MiB, 1000000"),
-        row("--iterations", "iterations", types.count, _WHAT, "how often each object is read",
+        row("--iterations", "iterations", units.count, _WHAT, "how often each object is read",
             default=3),
-        row("--time", "seconds", types.seconds, _WHAT, "length of each mixed step", default=7200.0),
+        row("--time", "seconds", units.seconds, _WHAT, "length of each mixed step", default=7200.0),
         _DELETE_BEHIND,
-        row("--pause", "pause_s", types.seconds_or_none, _WHAT,
+        row("--pause", "pause_s", units.seconds_or_none, _WHAT,
             "pause before a step that repeats the one before", default=300.0),
-        row("--long-pause", "long_pause_s", types.seconds_or_none, _WHAT, "pause before others",
+        row("--long-pause", "long_pause_s", units.seconds_or_none, _WHAT, "pause before others",
             default=900.0),
         row("--csv-dir", "csv_dir", str, _RESULTS,
             "folder of the CSV files, one for each step, which must exist", default=".",
@@ -643,10 +642,10 @@ NECTAR = (
 def files_sweep(text: str) -> tuple[str, list[int]]:
     """``users=1,20`` or ``files=100,1000``: what is swept, and the values."""
     what, values = _swept(text, ("users", "files"), "users=1,20,50 or files=100,1000")
-    return what, [types.count(each) for each in values]
+    return what, [units.count.of_text(each) for each in values]
 
 
-_FOLDER = row("", "folder", types.path, "", "a folder that gen-files made",
+_FOLDER = row("", "folder", types.path, "", "a folder that gen-files made", metavar="DIR",
         required=True, brief="a folder of files")
 BENCH_FILES = (
     row("", "method", str, "", "read: read all files, and discard what is read; write: write as "
@@ -654,17 +653,17 @@ BENCH_FILES = (
         metavar="METHOD", required=True, brief="read, write or copy"),
     _FOLDER,
     row("--to", "target", types.path, "", "folder to write to; its files stay. By default one "
-        "beside DIR, which is deleted at the end", brief="folder to write to"),
+        "beside DIR, which is deleted at the end", metavar="DIR", brief="folder to write to"),
     row("--sweep", "sweeps", files_sweep, "", "numbers of users, such as users=1,20,50, or of "
         "files; a step for each combination. By default one user and all files",
         metavar="WHAT=NUMBERS", repeat=True, brief="as in users=1,20,50 or files=100,1000"),
-    row("--buffer", "io_buffer", types.size, "", "size of the largest read or write, in bytes or "
+    row("--buffer", "io_buffer", units.size, "", "size of the largest read or write, in bytes or "
         "with a unit [default: 8k for read, else 4MiB]", metavar="SIZE"),
-    row("--queue", "queue", types.count, "",
+    row("--queue", "queue", units.count, "",
         "most files given to a worker at once [default: auto]"),
-    row("--time", "seconds", types.seconds, "",
+    row("--time", "seconds", units.seconds, "",
         "repeat each step for at least this time [default: one pass]"),
-    row("--repeat", "passes", types.count, "", "number of passes over all files in each step",
+    row("--repeat", "passes", units.count, "", "number of passes over all files in each step",
         default=1),
     *(replace(each, group="") for each in _only(FILE_OPTIONS, "fsync", "direct")),
     *(replace(each, group="", default="keep",
@@ -675,8 +674,8 @@ BENCH_FILES = (
 GEN_FILES = (
     replace(_FOLDER, help="a new folder, or an empty one", brief="a new folder, or an empty one",
             file="d"),
-    row("", "count", types.count, "", "number of files", required=True, brief="number of files"),
-    row("", "total", types.size, "", "size of all files; 5G is 5 GiB", metavar="TOTAL",
+    row("", "count", units.count, "", "number of files", required=True, brief="number of files"),
+    row("", "total", units.size, "", "size of all files; 5G is 5 GiB", metavar="TOTAL",
         required=True, brief="size of all files, as in 5G"),
 )
 DIFF_DIRS = (
@@ -688,7 +687,7 @@ DIFF_DIRS = (
 
 def users_sweep(text: str) -> list[int]:
     """``users=16,32``."""
-    return [types.count(each) for each in _swept(text, ("users",), "users=16,32")[1]]
+    return [units.count.of_text(each) for each in _swept(text, ("users",), "users=16,32")[1]]
 
 
 def transfer_place(text: str) -> tuple[str, str]:
@@ -703,11 +702,11 @@ _TRANSFER = (
     row("--container", "place", transfer_place, _WHAT,
         "the container, and a folder in it that the objects' names begin with",
         metavar="CONTAINER[/FOLDER]", required=True, brief="the container"),
-    row("-u --user-count --users", "users", types.count, _WHAT,
+    row("-u --user-count --users", "users", units.count, _WHAT,
         "concurrent users, each with one file", default=16, brief="concurrent users, 16"),
     row("--sweep", "sweep", users_sweep, _WHAT, "run once for each number of users, and print a "
         "table", metavar="users=N,N", brief="run once for each number of users"),
-    row("--num-files", "limit", types.count, _WHAT, "only so many, the first by name",
+    row("--num-files", "limit", units.count, _WHAT, "only so many, the first by name",
         brief="only so many files"),
     *(replace(each, scenario_key=None, help="limit on the bytes per second of all users together, "
               "such as 100MB [default: no limit]") for each in _only(_ARRIVALS, "bandwidth")),
@@ -721,7 +720,7 @@ _TRANSFER_RUN = (
     _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 UPLOAD = (
-    row("", "folder", types.path, "", "the folder of the files", required=True,
+    row("", "folder", types.path, "", "the folder of the files", required=True, metavar="DIR",
         brief="the folder of the files"),
     *_TRANSFER,
     row("--checksum", "checksum", str, _WHAT,
@@ -734,7 +733,7 @@ UPLOAD = (
         "run with each kind of checksum, and print them side by side", default=False,
         exclusive="checksum"),
     row("--worker-dir", "worker_folder", types.path, _WHAT,
-        "where workers find the folder, if not at the same path"),
+        "where workers find the folder, if not at the same path", metavar="DIR"),
     row("--overwrite", "overwrite", bool, _WHAT, "also replace objects in a container that ssbench "
         "did not make", default=False, command_line_only=True),
     _POLICY_OF_BENCH,
@@ -767,7 +766,7 @@ MAKE_SCENARIO = (
         "stdin; may be repeated", metavar="FILE", repeat=True, required=True,
         exclusive="source", brief="take operations, sizes and rate of this log", file="r"),
     _LOG_FORMAT,
-    row("--objects", "initial", types.count, "",
+    row("--objects", "initial", units.count, "",
         "initial objects of the scenario [default: as many as were found, at most 10000]",
         brief="initial objects"),
     row("--output", "output", str, "", "a new file for the scenario [default: standard output]",
@@ -778,7 +777,7 @@ REPLAY = (
     row("", "logs", str, "", "access logs: files, also compressed, or - for stdin",
         metavar="FILE", repeat=True, required=True, brief="access logs", file="r"),
     replace(_LOG_FORMAT, group=_WHAT),
-    row("--speed", "speed", types.factor, _WHAT,
+    row("--speed", "speed", units.factor, _WHAT,
         "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
         default=1.0, metavar="FACTOR", brief="how much faster than in the log, as in 2"),
     row("--start", "start_ns", types.instant, _WHAT,
@@ -786,16 +785,16 @@ REPLAY = (
         "2026-11-20T08:00+01:00", metavar="TIME", brief="leave out requests before this time"),
     row("--end", "end_ns", types.instant, _WHAT, "leave out requests from this time on",
         metavar="TIME", brief="leave out requests from this time on"),
-    row("--max-requests", "most", types.count, _WHAT,
+    row("--max-requests", "most", units.count, _WHAT,
         "leave out requests beyond this number, in the order of the lines"),
-    row("-u --user-count --users", "users", types.count, _WHAT, "most operations in flight",
+    row("-u --user-count --users", "users", units.count, _WHAT, "most operations in flight",
         default=64, brief="most operations in flight, 64"),
-    row("-c --container-count", "container_count", types.whole(1, 128), _WHAT,
+    row("-c --container-count", "container_count", units.whole(1, 128), _WHAT,
         "number of containers [default: as many as the log has, at most 128]", metavar="COUNT"),
     row("--container-base", "container_base", str, _WHAT,
         "start of the containers' names", default=REPLAY_BASE, metavar="BASE"),
     replace(_POLICY_OF_BENCH, group=_WHAT),
-    row("--seed", "seed", types.seed, _WHAT,
+    row("--seed", "seed", units.seed, _WHAT,
         "seed of what a log does not say, such as the place of a part that was read", default=0,
         metavar="NUMBER"),
     *_without(_HOW, "existing", "verify"),
@@ -806,21 +805,21 @@ CHECK_NETWORK = (
     row("", "servers", types.address(NETWORK_SERVER_PORT), "",
         "host where ssbench-worker --network-server runs, such as the store's; port 13583 unless "
         "given", metavar="HOST[:PORT]", repeat=True, brief="where the network server runs"),
-    row("--time", "seconds", types.seconds, "", "length of each transfer", default=5.0,
+    row("--time", "seconds", units.seconds, "", "length of each transfer", default=5.0,
         exclusive="length", brief="length of each transfer, 5"),
-    row("--bytes", "size_bytes", types.size, "",
+    row("--bytes", "size_bytes", units.size, "",
         "size of each transfer instead, such as 1G, which is 1 GiB", metavar="SIZE",
         exclusive="length", brief="size of each transfer instead, as in 1G"),
-    row("--connect-timeout", "connect_timeout", types.seconds, "",
+    row("--connect-timeout", "connect_timeout", units.seconds, "",
         "longest wait for a connection", default=10.0),
-    _field("--worker-timeout", "worker_timeout_s", types.seconds, WORKERS,
+    _field("--worker-timeout", "worker_timeout_s", units.seconds, WORKERS,
            "time without a heartbeat after which a worker is declared lost"),
-    row("--network-port", "network_port", types.port, WORKERS,
+    row("--network-port", "network_port", units.port, WORKERS,
         "port of this host that workers connect to, to measure", default=13582),
-    _field("--expect-workers", "expect_workers", types.count, WORKERS,
+    _field("--expect-workers", "expect_workers", units.count, WORKERS,
            "number of workers to wait for [default: until no more connect for 2 s]",
            brief="workers to wait for"),
-    _field("--worker-wait", "worker_wait_s", types.seconds_or_none, WORKERS,
+    _field("--worker-wait", "worker_wait_s", units.seconds_or_none, WORKERS,
            "longest wait for workers"),
     *_MASTER_SOCKETS,
 )
@@ -831,7 +830,7 @@ DOCTOR = (
     *_only(_ERRORS, "noop", "embedded_swift"),
     *_only(_WORKER_COUNTS, "workers", "ssh_workers", "ssh_command", "ssh_worker_command",
            "ssh_master", "expect_workers", "worker_timeout_s"),
-    _field("--worker-wait", "worker_wait_s", types.seconds_or_none, WORKERS,
+    _field("--worker-wait", "worker_wait_s", units.seconds_or_none, WORKERS,
            "longest wait for workers; without --expect-workers until no more connect for 2 s"),
     *_MASTER_SOCKETS, *STORE_OPTIONS,
 )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.option import Option
+from ssbench.core.option import Option, OptionType
 from ssbench.core.text import close_matches, printable
 from ssbench.live.console import check_output, tell, write_output
 
@@ -177,7 +176,7 @@ class Parser(argparse.ArgumentParser):
                 if row.name in site and not row.of_store:
                     value = site[row.name].value
                 elif isinstance(value, str):
-                    value = row.type(value)
+                    value = row.value(value)
                 setattr(found, row.name, value)
         found.rows = [*getattr(found, "rows", ()), *self.rows]
         found.given = given | getattr(found, "given", {})
@@ -299,19 +298,6 @@ class Parser(argparse.ArgumentParser):
         return "; give a command's options after its name" if self._subparsers else ""
 
 
-#: What the help calls the values of a type, unless a row says otherwise.
-_METAVARS = {
-    types.count: "COUNT",
-    types.path: "DIR",
-    types.port: "PORT",
-    types.rate: "RATE",
-    types.seconds: "SECONDS",
-    types.seconds_or_none: "SECONDS",
-    types.size: "BYTES",
-    types.tolerance: "PERCENT",
-}
-
-
 #: Options of other tools (warp, elbencho, k6, Locust, wrk and the like) -> ours, without dashes;
 #: those that the command has are named.
 _OTHER_NAMES = {
@@ -352,11 +338,9 @@ class _ShortHelp(argparse.Action):
         parser.exit()
 
 
-def row(
-    flags: str, name: str, type_: Callable[[str], Any], group: str, text: str, **more: Any
-) -> Option:
+def row(flags: str, name: str, type_: OptionType, group: str, text: str, **more: Any) -> Option:
     """An Option whose flags are separated by spaces; None is its default unless it is given."""
-    more = {"default": None, "metavar": _METAVARS.get(type_), **more}
+    more = {"default": None, "metavar": getattr(type_, "metavar", None), **more}
     return Option(tuple(flags.split()), name, type_, group=group, help=text, **more)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from ssbench.cli.parser import row
-from ssbench.core import option as types
+from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.core.settings import LISTED_MAX
@@ -28,11 +28,11 @@ STORE_OPTIONS: tuple[Option, ...] = (
     row("--storage-option", "storage_options", str, "store",
         "an option of the store; may be repeated. Secret ones are read from the environment, or "
         "from the file that KEY_file=PATH names", metavar="KEY=VALUE", repeat=True),
-    row("--connect-timeout", "connect_timeout", types.seconds, "store",
+    row("--connect-timeout", "connect_timeout", units.seconds, "store",
         "longest wait for a connection", default=10.0),
-    row("--network-timeout", "network_timeout", types.seconds, "store",
+    row("--network-timeout", "network_timeout", units.seconds, "store",
         "idle timeout of a connection", default=20.0),
-    row("--max-listed", "max_listed", types.count, "store",
+    row("--max-listed", "max_listed", units.count, "store",
         "entries of a container's or the account's listing; one with more is taken to be endless",
         default=LISTED_MAX),
     *dict.fromkeys(

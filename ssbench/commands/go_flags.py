@@ -85,6 +85,6 @@ def check_values(
         if flag and name in given:
             row = next(each for each in rows if flag in each.flags)
             try:
-                row.type(given[name][-1])
+                row.value(given[name][-1])
             except UsageError as error:
                 raise UsageError(f"{command}: -{name}: {error}") from error

@@ -9,7 +9,6 @@ never shows a value that may be secret.
 from __future__ import annotations
 
 import ipaddress
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -19,17 +18,12 @@ from urllib.parse import parse_qsl, urlsplit
 from msgspec import Struct
 
 from ssbench.core.errors import UsageError
-from ssbench.core.text import (
-    DURATION_EXAMPLES,
-    MAX_DURATION_S,
-    MAX_SEED,
-    MAX_WHOLE,
-    SIZE_EXAMPLES,
-    parse_duration,
-    parse_size,
-)
+from ssbench.core.units import Unit, count, port, seconds_or_none
 
 VARIABLE_PREFIX = "SSBENCH_"
+
+#: Of the value: a unit, or a function that converts the text.
+OptionType = Unit[int] | Unit[float] | Callable[[str], Any]
 
 
 class Option(Struct, frozen=True):
@@ -64,7 +58,7 @@ class Option(Struct, frozen=True):
 
     flags: tuple[str, ...]
     name: str
-    type: Callable[[str], Any] = str
+    type: OptionType = str
     default: Any = None
     group: str = ""
     help: str = ""
@@ -108,25 +102,14 @@ class Option(Struct, frozen=True):
                 text.encode()
             except UnicodeEncodeError:
                 raise UsageError("is not UTF-8, as names are in stores and messages") from None
-        return self.type(text)
+        return self.value(text)
 
+    def value(self, text: str) -> Any:
+        """The value of a text.
 
-def whole(least: int, most: int = MAX_WHOLE) -> Callable[[str], int]:
-    """A type for whole numbers between ``least`` and ``most``, both included."""
-    wanted = f"a whole number of {least} or more" if most == MAX_WHOLE else f"{least} to {most}"
-
-    def convert(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            raise UsageError(f"{text!r} is not a whole number: give {wanted}") from None
-        if number > most:
-            raise UsageError(f"{text} is out of range: give {least} to {most}")
-        if number < least:
-            raise UsageError(f"{text} is out of range: give {wanted}")
-        return number
-
-    return convert
+        :raises UsageError: it is not valid.
+        """
+        return self.type.of_text(text) if isinstance(self.type, Unit) else self.type(text)
 
 
 def path(text: str) -> str:
@@ -134,50 +117,6 @@ def path(text: str) -> str:
     if not text:
         raise UsageError("is empty: give the path of a folder")
     return text
-
-
-count = whole(1)
-count_or_none = whole(0)
-port = whole(1, 65535)
-seed = whole(0, MAX_SEED)
-
-
-def seconds(text: str) -> float:
-    """A duration above 0, with or without a unit."""
-    number = _duration(text, "seconds above 0")
-    if number == 0:
-        raise UsageError(f"{text} is not a duration: {_give('seconds above 0')}")
-    return number
-
-
-def seconds_or_none(text: str) -> float:
-    """A duration, 0 included, with or without a unit."""
-    return _duration(text, "seconds, 0 or more")
-
-
-def whole_seconds(least: int) -> Callable[[str], int]:
-    """A type for durations of whole seconds, from ``least`` on."""
-
-    def convert(text: str) -> int:
-        number = seconds_or_none(text)
-        if number != int(number) or number < least:
-            raise UsageError(f"{text} is out of range: give whole seconds, {least} or more")
-        return int(number)
-
-    return convert
-
-
-def size(text: str) -> int:
-    """Bytes, 1 or more, with or without a unit."""
-    try:
-        number = parse_size(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise UsageError(f"{text!r} is not a size: give bytes above 0, as in {SIZE_EXAMPLES}")
-    if number > MAX_WHOLE:
-        raise UsageError(f"{text} is out of range: give at most {MAX_WHOLE} bytes")
-    return number
 
 
 def ip_address(text: str) -> str:
@@ -212,7 +151,7 @@ def address(default_port: int, *, needs_host: bool = True) -> Callable[[str], tu
         if not colon:
             host, number = text, str(default_port)
         try:
-            found = host.strip("[]"), port(number)
+            found = host.strip("[]"), port.of_text(number)
         except UsageError:
             found = "", 0
         if not found[1] or "/" in text or (needs_host and not found[0]):
@@ -222,25 +161,9 @@ def address(default_port: int, *, needs_host: bool = True) -> Callable[[str], tu
     return convert
 
 
-def factor(text: str) -> float:
-    """A number from 0.001 to 1,000,000."""
-    number = _number(text, "a factor")
-    if not 0.001 <= number <= 1_000_000:
-        raise UsageError(f"{text} is out of range: give a factor from 0.001 to 1000000")
-    return number
-
-
-def rate(text: str) -> float:
-    """Operations per second."""
-    number = _number(text, "operations per second")
-    if number <= 0:
-        raise UsageError(f"{text} is not a rate: give operations per second, above 0")
-    return number
-
-
 def think_time(text: str) -> list[float]:
     """``0.5``, or ``0.1,2`` for a random time in between; shortest and longest time in seconds."""
-    parts = [seconds_or_none(part) for part in text.split(",")]
+    parts = [seconds_or_none.of_text(part) for part in text.split(",")]
     if len(parts) > 2 or parts[0] > parts[-1]:
         raise UsageError(f"{text!r}: give seconds, or the shortest and the longest as in 0.1,2")
     return [parts[0], parts[-1]]
@@ -254,56 +177,14 @@ def header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def percentile(text: str) -> float:
-    """Above 0, up to 100."""
-    number = _number(text, "a percentile")
-    if not 0 < number <= 100:
-        raise UsageError(f"{text} is not a percentile: give one above 0, at most 100")
-    return number
-
-
-def tolerance(text: str) -> float:
-    """Percent, between 0 and 100."""
-    number = _number(text, "percent")
-    if not 0 < number < 100:
-        raise UsageError(f"{text} is not a tolerance: give percent, above 0 and below 100")
-    return number
-
-
 def batch_size(text: str) -> int | None:
     """Most jobs in a batch; None for ``auto``."""
     if text == "auto":
         return None
     try:
-        return count(text)
+        return count.of_text(text)
     except UsageError:
         raise UsageError(f"{text!r}: give auto, or a number of 1 or more") from None
-
-
-def _duration(text: str, wanted: str) -> float:
-    try:
-        number = parse_duration(text)
-    except ValueError:
-        number = -1.0
-    if number < 0:
-        raise UsageError(f"{text!r} is not a duration: {_give(wanted)}")
-    if number > MAX_DURATION_S:
-        raise UsageError(f"{text} is out of range: give at most {MAX_DURATION_S:,} seconds")
-    return number
-
-
-def _give(wanted: str) -> str:
-    return f"give {wanted}, as in {DURATION_EXAMPLES}"
-
-
-def _number(text: str, what: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise UsageError(f"{text!r} is not a number: give {what}, as in 2.5")
-    return number
 
 
 #: Parameters of a URL that InfluxDB takes secrets in; and the units that fit our times.

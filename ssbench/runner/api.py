@@ -19,6 +19,7 @@ from typing import (
 )
 
 from ssbench import runner
+from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.hostlist import parse_hosts
 from ssbench.core.live import Observer
@@ -95,6 +96,7 @@ class Settings(TypedDict, total=False):
 
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
+N = TypeVar("N", int, float)
 
 
 def _with_settings(function: _Function) -> _Function:
@@ -229,17 +231,15 @@ def _checked(
     )
     hosts = parse_hosts(settings["ssh_workers"]) if "ssh_workers" in settings else None
     workers = settings.get("workers", None if hosts else 2)
-    if workers is not None and workers < 1:
-        raise UsageError(f"workers: {workers} is below 1; a whole number from 1 up")
-    percentiles = tuple(settings.get("percentiles", (95.0,)))
+    if workers is not None:
+        workers = _in_unit("workers", units.count, workers)
+    percentiles = [
+        _in_unit("percentiles", units.percentile, each)
+        for each in settings.get("percentiles", (95.0,))
+    ]
     if not percentiles:
         raise UsageError("percentiles: the list is empty; give at least one")
-    for percent in percentiles:
-        if not 0 < percent <= 100:
-            raise UsageError(f"percentiles: {percent:g} is not above 0 and at most 100")
-    retries = settings.get("retries", 10)
-    if retries < 0:
-        raise UsageError(f"retries: {retries} is below 0; a whole number from 0 up")
+    retries = _in_unit("retries", units.count_or_none, settings.get("retries", 10))
     storage, given = settings.get("storage", "swift"), settings.get("storage_options", {})
     store = None
     if storage == "embedded-swift":
@@ -271,7 +271,15 @@ def _checked(
         ssh_workers=hosts,
         stats_file=None if stats_file is None else os.fspath(stats_file),
         force=settings.get("force", False),
-        percentiles=percentiles,
+        percentiles=tuple(percentiles),
         thresholds=parse_thresholds([thresholds] if isinstance(thresholds, str) else thresholds),
     )
     return config, settings.get("observers", ()), settings.get("stop") or Stop()
+
+
+def _in_unit(name: str, unit: units.Unit[N], value: object) -> N:
+    """:raises UsageError: a setting has a wrong value."""
+    try:
+        return unit(value)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from error

@@ -14,11 +14,11 @@ from msgspec import Struct
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.live import Observer
-from ssbench.core.scenario.checks import ValidationErrors, preview, suggest
-from ssbench.core.scenario.fields import MAX_RATE
+from ssbench.core.scenario.checks import ValidationErrors, suggest
 from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.steps import OVER, Search, Step, seed_of_step
+from ssbench.core.units import MAX_RATE, preview
 from ssbench.report.model import all_percentiles
 from ssbench.report.series import SeriesSettings
 from ssbench.runner import open_session, resolve, start_session

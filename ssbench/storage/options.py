@@ -172,7 +172,7 @@ def _converted(option: Option, text: str, place: str) -> Any:
     if option.type is bool:
         return option.const if text.strip().lower() in _TRUE else False
     try:
-        value = option.type(text)
+        value = option.value(text)
     except UsageError as error:
         raise UsageError(f"{place}: {error}") from error
     except ValueError as error:  # its text may show a secret

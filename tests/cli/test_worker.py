@@ -69,7 +69,7 @@ class Process:
         (["--zmq-host", "no-such-host.invalid"], 1, "no address is known"),
         (["--zmq-key-file", "/no/such/key"], 2, "can't be read"),
         (["--zmq-work-port", "13580"], 2, "three different ports"),
-        (["-c", "0"], 2, "out of range"),
+        (["-c", "0"], 2, "0 is below 1"),
         (["two", "names"], 2, "unexpected argument"),
         (["a b"], 2, "worker's ID"),
     ],

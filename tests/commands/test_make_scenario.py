@@ -87,7 +87,7 @@ LINE = '- - - [20/Nov/2026:%s +0000] "%s /c/o HTTP/1.1" 200 %d\n'
         ("make-scenario --from-container c --log-format s3", "--log-format: containers have none"),
         ("make-scenario", "one of the arguments --from-container --from-access-log is required"),
         ("replay log --noop --start yesterday", "--start: 'yesterday' is not a time: give one as"),
-        ("replay log --noop --speed 1e9", "--speed: 1e9 is out of range: give a factor"),
+        ("replay log --noop --speed 1e9", "--speed: 1e9 is above 1000000; a factor"),
     ],
 )
 def test_wrong_options_are_usage_errors(words: str, says: str, shell: Shell) -> None:

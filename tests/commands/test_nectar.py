@@ -113,8 +113,8 @@ def test_no_message_repeats_a_password() -> None:
         (["-v"], "nectar: give a command: bench-put, "),
         (["upload", "c"], "nectar: give a command: bench-put, "),
         (["--scale=2", "bench-put", "c"], "--scale: give a factor above 0, at most 1"),
-        (["bench-put", "-count", "x", "c"], "nectar bench-put: -count: 'x' is not a whole"),
-        (["-C", "x", "bench-put", "c"], "nectar: -C: 'x' is not a whole number"),
+        (["bench-put", "-count", "x", "c"], 'nectar bench-put: -count: "x" is not a whole'),
+        (["-C", "x", "bench-put", "c"], 'nectar: -C: "x" is not a whole number'),
     ],
 )
 def test_a_wrong_command_line_is_reported(shell: Shell, words: list[str], reason: str) -> None:

@@ -133,7 +133,7 @@ def test_errors_are_exceptions(tmp_path: Path) -> None:
         ({"users": -2, "overrides": {"user_count": 3}}, "users: -2 is below 1"),
         ({"users": None, "overrides": {"user_count": -3}}, "overrides: user_count: -3 is below 1"),
         ({"operations": -1}, "operations: -1 is below 1"),
-        ({"seconds": -1}, "seconds: -1 is negative"),
+        ({"seconds": -1}, "seconds: -1 is not above 0"),
     ],
 )
 def test_settings_override_keys_of_the_scenario(
@@ -164,7 +164,7 @@ def test_unknown_settings_are_rejected(tmp_path: Path) -> None:
     ("given", "text"),
     [
         ({"workers": 0}, "workers: 0 is below 1"),
-        ({"percentiles": [95, 101]}, "percentiles: 101 is not above 0"),
+        ({"percentiles": [95, 101]}, "percentiles: 101 is above 100"),
         ({"percentiles": [0]}, "percentiles: 0 is not above 0"),
         ({"percentiles": []}, "percentiles: the list is empty"),
         ({"verify": True}, "nothing to check with --noop"),

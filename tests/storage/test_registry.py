@@ -10,8 +10,9 @@ import pytest
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.operations import COPY, LIST, READ
-from ssbench.core.option import Option, whole
+from ssbench.core.option import Option
 from ssbench.core.settings import StorageSettings
+from ssbench.core.units import whole
 from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.options import (
@@ -156,7 +157,7 @@ def test_storage_options_have_the_types_of_their_rows() -> None:
         ("word=s3cret", "set SSBENCH_STORAGE_WORD in the environment, or name a file"),
         ("wrod=s3cret", "keys fast, hosts, key_file, port, word_file"),
         ("s3cret", "expected KEY=VALUE"),
-        ("port=none", "'none' is not a whole number"),
+        ("port=none", '"none" is not a whole number'),
     ],
 )
 def test_unknown_storage_options_are_rejected_without_their_value(text: str, says: str) -> None:
@@ -176,7 +177,7 @@ def test_a_program_gives_options_as_text_or_converted(tmp_path: Path) -> None:
         ("word", b"s3cret", "word: expected text"),
         ("hosts", [["s3cret"]], "hosts: expected text"),
         ("fast", [], "fast: expected true or false"),
-        ("port", "none", "port: 'none' is not a whole number"),
+        ("port", "none", 'port: "none" is not a whole number'),
         ("", "s3cret", "no such key ''; this store has the keys fast, hosts, key, port, word"),
     ):
         with pytest.raises(UsageError, match=f"^storage_options: {says}") as caught:

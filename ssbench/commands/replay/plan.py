@@ -15,8 +15,9 @@ from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import SECOND_NS, SizeClass
 from ssbench.core.operations import row_of
-from ssbench.core.scenario.fields import MAX_RATE, container_option, profile
+from ssbench.core.scenario.fields import container_option, profile
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.units import MAX_RATE
 from ssbench.core.workload.pacing import LOOKAHEAD_NS
 from ssbench.runner import check_thresholds, judge, open_session
 from ssbench.runner.config import RunConfig, RunPlan

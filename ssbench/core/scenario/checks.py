@@ -6,8 +6,6 @@ collects those of a file, so that the user sees all of them at once.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
@@ -15,25 +13,8 @@ from typing import Any, TypeGuard, TypeVar
 from msgspec import Struct
 
 from ssbench.core.errors import ScenarioError
-from ssbench.core.text import (
-    MAX_DURATION_S,
-    MAX_WHOLE,
-    close_matches,
-    parse_duration,
-    parse_size,
-    printable,
-    shortened,
-)
-
-_KINDS: dict[type, str] = {
-    str: "a string",
-    bool: "a truth value",
-    dict: "an object",
-    list: "a list",
-    int: "a number",
-    float: "a number",
-    type(None): "null",
-}
+from ssbench.core.text import close_matches, printable
+from ssbench.core.units import ValidationError, clipped, kind, preview
 
 T = TypeVar("T")
 Check = Callable[[object], T]
@@ -41,19 +22,7 @@ Check = Callable[[object], T]
 #: Lines in all; a hostile file must not fill a terminal for hours.
 MAX_FAULTS = 1000
 
-_OR_DURATION = 'or a string with a unit, as in "500ms", "90s" or "2h"'
-_OR_SIZE = 'or a string with a unit, as in "4k" or "10MiB"'
-
-PREVIEW_LENGTH = 60  #: characters of a value that an error quotes
-
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-class ValidationError(ValueError):
-    """A value is wrong: ``wrong`` says how, ``right`` what would be accepted."""
-
-    def __init__(self, wrong: str, right: str) -> None:
-        super().__init__(f"{wrong}; {right}")
 
 
 class ValidationErrors:
@@ -161,80 +130,6 @@ def member(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
 
 
-def integer(low: int, high: int = MAX_WHOLE, right: str = "") -> Check[int]:
-    """A check for whole numbers from low to high. It accepts 1e3, but not true and "3"."""
-    end = "up" if high == MAX_WHOLE else f"to {high}"
-    right = right or f"a whole number from {low} {end}"
-
-    def check(raw: object) -> int:
-        if isinstance(raw, float) and raw.is_integer():
-            raw = int(raw)
-        if isinstance(raw, float) and _is_finite(raw):
-            raise ValidationError(f"{preview(raw)} is not a whole number", right)
-        if isinstance(raw, bool) or not isinstance(raw, int):
-            raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
-        if raw < low:
-            raise ValidationError(f"{preview(raw)} is below {low}", right)
-        if raw > high:
-            raise ValidationError(f"{preview(raw)} is above {high}", right)
-        return raw
-
-    return check
-
-
-def number(raw: object, right: str = "a number of 0 or more") -> float:
-    """A check for finite numbers of 0 or more."""
-    if isinstance(raw, bool) or not isinstance(raw, int | float):
-        raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
-    if not _is_finite(raw):
-        raise ValidationError(f"{preview(raw)} is not a finite number", right)
-    if raw < 0:
-        raise ValidationError(f"{preview(raw)} is negative", right)
-    return float(raw)
-
-
-def seconds(raw: object) -> float:
-    """A check for a duration above 0: seconds, or a string with a unit, as in "2h"."""
-    right = f"a number of seconds above 0, {_OR_DURATION}"
-    value = duration(raw, right)
-    if value == 0:
-        raise ValidationError(f"{preview(raw)} is zero", right)
-    return value
-
-
-def duration(
-    raw: object, right: str = f"a number of seconds of 0 or more, {_OR_DURATION}"
-) -> float:
-    """A check for a duration from 0 to MAX_DURATION_S."""
-    value = number(_parsed(raw, parse_duration, right), right)
-    if value > MAX_DURATION_S:
-        raise ValidationError(f"{preview(raw)} is too long", f"at most {MAX_DURATION_S:,} seconds")
-    return value
-
-
-def size(low: int, high: int = MAX_WHOLE) -> Check[int]:
-    """A check for a size in whole bytes from low to high, or a string with a unit: "10MiB"."""
-    right = f"bytes from {low} {'up' if high == MAX_WHOLE else f'to {high}'}, {_OR_SIZE}"
-    check_whole = integer(low, high, right)
-
-    def check(raw: object) -> int:
-        return check_whole(_parsed(raw, parse_size, right))
-
-    return check
-
-
-def _parsed(raw: object, parse: Callable[[str], float], right: str) -> object:
-    """The number in a string with a unit; other values unchanged."""
-    if not isinstance(raw, str):
-        return raw
-    if not raw[-1:].isalpha():  # "3" is probably a mistake
-        raise ValidationError(f"{preview(raw)} is a string without a unit", right)
-    try:
-        return parse(raw)
-    except ValueError:
-        raise ValidationError(f"{preview(raw)} can't be read", right) from None
-
-
 def text(raw: object) -> str:
     """A check for strings of one or more printable characters that UTF-8 can encode."""
     right = "a string of one or more printable characters"
@@ -257,30 +152,3 @@ def suggest(word: str, known: Sequence[str]) -> str:
     if close:
         return f"did you mean {preview(close[0])}?"
     return "one of " + ", ".join(map(clipped, known[:40])) if known else "leave it out"
-
-
-def kind(raw: object) -> str:
-    """The type of a JSON value in words: ``a string``, ``a list``."""
-    if isinstance(raw, float) and not _is_finite(raw):
-        return "not a finite number"
-    return _KINDS.get(type(raw), f"of type {type(raw).__name__}")
-
-
-def preview(raw: object) -> str:
-    """A value as JSON, clipped and safe to print."""
-    if isinstance(raw, int) and raw.bit_length() > 128:
-        return "a very large number"
-    return clipped(json.dumps(raw, ensure_ascii=False, default=repr))
-
-
-def clipped(words: str) -> str:
-    """One short line without control characters."""
-    return printable(shortened(words, PREVIEW_LENGTH))
-
-
-def _is_finite(value: int | float) -> bool:
-    # math.isfinite converts to float, for which a whole number may be too large.
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False

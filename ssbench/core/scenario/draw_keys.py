@@ -7,17 +7,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ssbench.core.distributions import UNIFORM, Distribution, LogNormal, Pick, SizeBins
-from ssbench.core.scenario.checks import (
-    Check,
-    ValidationError,
-    ValidationErrors,
-    kind,
-    member,
-    number,
-    preview,
-    size,
-    suggest,
-)
+from ssbench.core.scenario.checks import Check, ValidationErrors, member, suggest
+from ssbench.core.units import ValidationError, kind, number, preview, size_from
 
 MAX_BINS = 256  #: of a distribution of sizes; each control state has all of them
 #: Of Zipf's law: above, even of two objects the second is hardly ever picked.
@@ -29,7 +20,7 @@ DEFAULT_EXPONENT = 0.99
 _LEAST_SHARE = 1e-6
 _LEAST_WEIGHT = 1e-100  #: of a size, and the reciprocal of the largest: their sums are finite
 
-_BYTES = size(0)
+_BYTES = size_from(0)
 _SIZE = (
     '{"fixed": SIZE}, {"uniform": [SIZE, SIZE]}, {"log_normal": {"median": SIZE, "sigma": 1.5}}, '
     '{"list": [[SIZE, WEIGHT], ...]} or {"histogram": [[FROM, TO, WEIGHT], ...]}'
@@ -72,7 +63,7 @@ def _log_normal(raw: object) -> ReadSize:
     right = '{"median": SIZE, "sigma": NUMBER}, with size_min and size_max beside it'
     if not isinstance(raw, dict) or raw.keys() != {"median", "sigma"}:
         raise ValidationError(f'"log_normal": {preview(raw)} is not its two keys', right)
-    median = size(1)(raw["median"])
+    median = size_from(1)(raw["median"])
     sigma = number(raw["sigma"], f"a number above 0, at most {MAX_SIGMA:g}")
     if not 0 < sigma <= MAX_SIGMA:
         raise ValidationError(f"sigma {sigma:g} is out of range", f"above 0, at most {MAX_SIGMA:g}")

@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Group, Phase, Profile, SizeClass
 from ssbench.core.naming import KEY_NAMES
@@ -22,24 +24,21 @@ from ssbench.core.operations import (
     parameters_of,
     row_of,
 )
-from ssbench.core.scenario.checks import (
-    Check,
-    KeyRule,
+from ssbench.core.scenario.checks import Check, KeyRule, ValidationErrors, member, suggest, text
+from ssbench.core.scenario.draw_keys import pick_key
+from ssbench.core.text import MAX_SEED
+from ssbench.core.units import (
     ValidationError,
-    ValidationErrors,
-    duration,
-    integer,
+    expiry,
     kind,
-    member,
     number,
     preview,
+    rate,
     seconds,
-    size,
-    suggest,
-    text,
+    seconds_or_none,
+    size_from,
+    whole,
 )
-from ssbench.core.scenario.draw_keys import pick_key
-from ssbench.core.text import MAX_DURATION_S, MAX_SEED
 
 #: Of a class without initial files and profile: it gets no operations.
 NO_PROFILE: Profile = ()
@@ -50,7 +49,6 @@ MAX_CONTAINER_NAME = 256  #: Swift's default of max_container_name_length, in by
 MAX_CONTAINERS = 10_000_000  #: every process has all names in memory
 MAX_BLOCK = 1 << 30
 ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
-MAX_RATE = 10_000_000
 
 MAX_HEADER = 4096  #: characters of a header's value
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
@@ -175,20 +173,7 @@ def policy(raw: object) -> str:
 
 def delete_after(raw: object) -> int | None:
     """Whole seconds until objects expire; None (0 in the file): never."""
-    right = 'a whole number of seconds from 0 up, or a string with a unit, as in "2h"'
-    return integer(0, right=right)(duration(raw) if isinstance(raw, str) else raw) or None
-
-
-def rate(raw: object) -> float:
-    """Operations a second."""
-    right = f"a number of operations a second, above 0 and at most {MAX_RATE:,}"
-    value = number(raw, right)
-    if not 0 < value <= MAX_RATE:
-        raise ValidationError(f"{preview(raw)} is not a rate", right)
-    if value < 1 / MAX_DURATION_S:
-        seldom = f"{preview(raw)} is less than one operation in {MAX_DURATION_S:,} seconds"
-        raise ValidationError(seldom, f"at least {1 / MAX_DURATION_S:g}")
-    return value
+    return expiry(raw) or None
 
 
 def flag(raw: object) -> bool:
@@ -252,17 +237,20 @@ def one_of(names: Collection[str], what: str) -> Check[str]:
     return check
 
 
+_PAUSE = replace(seconds_or_none, what="a number of seconds, or two: [least, longest]")
+
+
 def think_time(raw: object) -> tuple[float, float] | None:
     """The shortest and the longest pause of a user; None: no pauses."""
-    right = 'a number of seconds, or two: [least, longest]; also with units, as in "500ms"'
+    right = f'{_PAUSE.what}; also with units, as in "500ms"'
     if isinstance(raw, list | tuple):
         if len(raw) != 2:
             raise ValidationError(f"{preview(raw)} has {len(raw)} entries", right)
-        least, longest = (duration(entry, right) for entry in raw)
+        least, longest = map(_PAUSE, raw)
         if least > longest:
             raise ValidationError(f"{preview(raw)} has the longer one first", right)
     else:
-        least = longest = duration(raw, right)
+        least = longest = _PAUSE(raw)
     return (least, longest) if longest else None
 
 
@@ -279,7 +267,7 @@ KEYS: dict[str, KeyRule] = {
         example='"Small objects"',
     ),
     "operation_count": KeyRule(
-        integer(1),
+        whole(1),
         "The run ends after this number of operations.",
         default="see `Precedence`_",
         option="-o",
@@ -305,7 +293,7 @@ KEYS: dict[str, KeyRule] = {
         default="uniform",
     ),
     "user_count": KeyRule(
-        integer(1),
+        whole(1),
         "Concurrent users: the number of operations in flight. Start workers with enough "
         "concurrency.",
         default="required here, as ``-u``, or by ``stages`` or ``groups``",
@@ -321,12 +309,12 @@ KEYS: dict[str, KeyRule] = {
         option="--container-base",
     ),
     "container_count": KeyRule(
-        integer(1, MAX_CONTAINERS),
+        whole(1, MAX_CONTAINERS),
         "The number of containers over which the objects are spread.",
         option="-c",
     ),
     "container_concurrency": KeyRule(
-        integer(1), "The number of containers to create concurrently before the run."
+        whole(1), "The number of containers to create concurrently before the run."
     ),
     "delete_after": KeyRule(
         delete_after,
@@ -341,10 +329,12 @@ KEYS: dict[str, KeyRule] = {
         option="--policy",
     ),
     "block_size": KeyRule(
-        size(1, MAX_BLOCK), "Objects are sent and received in pieces of this size.", option="-b"
+        size_from(1, MAX_BLOCK),
+        "Objects are sent and received in pieces of this size.",
+        option="-b",
     ),
     "seed": KeyRule(
-        integer(0, MAX_SEED),
+        whole(0, MAX_SEED),
         "The same seed gives the same operations, sizes and names. Initial objects do not depend "
         "on the seed.",
         default="random for each run",
@@ -369,14 +359,14 @@ KEYS: dict[str, KeyRule] = {
         option="--think-time",
     ),
     "warmup": KeyRule(
-        duration,
+        seconds_or_none,
         "The start of the run that is in the stat file, but not in the report's figures: see "
         "`What counts`_.",
         option="--warmup",
     ),
-    "cooldown": KeyRule(duration, "The same for the end of the run.", option="--cooldown"),
+    "cooldown": KeyRule(seconds_or_none, "The same for the end of the run.", option="--cooldown"),
     "bandwidth": KeyRule(
-        size(1),
+        size_from(1),
         "Bytes of objects that all users together send and receive per second at most. Each worker "
         "has a share of it, as of the users. Users pause after an operation, before its bytes "
         "exceed the share: transfers themselves are not slowed down, and no latency includes a "
@@ -433,7 +423,7 @@ def parameter_keys() -> dict[str, KeyRule]:
 
 def _parameter_check(parameter: Parameter) -> Check[int | str]:
     if isinstance(parameter.default, int):
-        return (size if parameter.is_size else integer)(parameter.low, parameter.high)
+        return (size_from if parameter.is_size else whole)(parameter.low, parameter.high)
 
     def check(raw: object) -> str:
         value = raw if raw == "" else text(raw)

@@ -12,8 +12,9 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from ssbench.core.scenario.checks import ValidationErrors, clipped, kind, member
+from ssbench.core.scenario.checks import ValidationErrors, member
 from ssbench.core.text import MAX_KEY
+from ssbench.core.units import clipped, kind
 
 MAX_BYTES = 4 << 20  #: longer texts are refused unread
 MAX_DEPTH = 20  #: of nested brackets; a scenario needs three

@@ -8,17 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from ssbench.core.model import Group, Profile, Stage
-from ssbench.core.scenario.checks import (
-    KeyRule,
-    ValidationErrors,
-    duration,
-    integer,
-    kind,
-    member,
-    preview,
-    read_keys,
-    seconds,
-)
+from ssbench.core.scenario.checks import KeyRule, ValidationErrors, member, read_keys
 from ssbench.core.scenario.fields import (
     NO_PROFILE,
     PROFILE_KEYS,
@@ -26,8 +16,8 @@ from ssbench.core.scenario.fields import (
     one_profile,
     operations,
     profile,
-    rate,
 )
+from ssbench.core.units import kind, preview, rate, seconds, seconds_or_none, whole
 
 MAX_GROUPS = 64
 
@@ -38,21 +28,21 @@ STAGE_KEYS: dict[str, KeyRule] = {
         required=True,
         example="30",
     ),
-    "users": KeyRule(integer(1), "Concurrent users.", default="``user_count``"),
+    "users": KeyRule(whole(1), "Concurrent users.", default="``user_count``"),
     "rate": KeyRule(
         rate,
         "Target arrival rate. Either every stage has a rate, or none has.",
         default="the scenario's ``rate``",
     ),
     "warmup": KeyRule(
-        duration,
+        seconds_or_none,
         "The start of the stage that is in the stat file, but not in the report's figures, neither "
         "those of the stage nor those of the run. Shorter than the stage.",
     ),
 }
 
 GROUP_KEYS: dict[str, KeyRule] = {
-    "users": KeyRule(integer(1), "Concurrent users of this group.", required=True, example="5"),
+    "users": KeyRule(whole(1), "Concurrent users of this group.", required=True, example="5"),
     "crud_profile": KeyRule(
         crud_profile, "Weights of the group's operations.", default="this or ``operations``"
     ),

@@ -26,7 +26,7 @@ from ssbench.core.operations import (
     operation_named,
     row_of,
 )
-from ssbench.core.scenario.checks import ValidationErrors, preview, read_keys
+from ssbench.core.scenario.checks import ValidationErrors, read_keys
 from ssbench.core.scenario.draw_keys import pick_to_json, size_to_json
 from ssbench.core.scenario.fields import (
     KEYS,
@@ -50,6 +50,7 @@ from ssbench.core.scenario.load_keys import (
 )
 from ssbench.core.scenario.size_keys import check_large_object, read_large_object, read_sizes
 from ssbench.core.text import bytes_text, plural, printable
+from ssbench.core.units import preview
 
 
 class Scenario(Hiding, frozen=True, eq=False):

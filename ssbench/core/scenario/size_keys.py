@@ -8,29 +8,18 @@ from typing import Any
 
 from ssbench.core.distributions import UNIFORM, Pick
 from ssbench.core.model import LargeObject, Profile, SizeClass
-from ssbench.core.scenario.checks import (
-    KeyRule,
-    ValidationError,
-    ValidationErrors,
-    integer,
-    kind,
-    member,
-    preview,
-    read_keys,
-    size,
-    suggest,
-    text,
-)
+from ssbench.core.scenario.checks import KeyRule, ValidationErrors, member, read_keys, suggest, text
 from ssbench.core.scenario.draw_keys import pick_key, read_size, size_key
 from ssbench.core.scenario.fields import NO_PROFILE, crud_profile, one_profile, operations
+from ssbench.core.units import ValidationError, kind, preview, size_from, whole
 
 #: Bytes that naming appends to a class's name: "_", a run's id, "_", a number.
 OBJECT_SUFFIX_LENGTH = 1 + 32 + 1 + 19
 MAX_OBJECT_NAME = 1024  #: Swift's default of max_object_name_length, in bytes
 #: Of a class's name, behind that of another: its objects are named like segments of that one's.
 _LIKE_A_SEGMENT = "_([0-9a-f]{10}_)?[0-9]{6,10}_[0-9]{1,9}"
-_SIZE_BYTES = size(0)
-_COUNT = integer(0)
+_SIZE_BYTES = size_from(0)
+_COUNT = whole(0)
 _OF_TOP_LEVEL = "that of the top level"
 
 
@@ -190,13 +179,13 @@ def _want_profiles(
 
 LARGE_KEYS: dict[str, KeyRule] = {
     "above": KeyRule(
-        size(0),
+        size_from(0),
         "Objects of more bytes are stored in parts, others as one.",
         required=True,
         example='"5MiB"',
     ),
     "segment": KeyRule(
-        size(1),
+        size_from(1),
         "The size of a part; the last one may be smaller. S3 demands at least 5 MiB.",
         required=True,
         example='"5MiB"',
@@ -208,7 +197,7 @@ LARGE_KEYS: dict[str, KeyRule] = {
         default="the store's usual one",
     ),
     "parallel": KeyRule(
-        integer(1, 64),
+        whole(1, 64),
         "Parts of one object that are uploaded, copied or deleted at once. Each user opens as many "
         "connections.",
     ),

@@ -27,9 +27,10 @@ from msgspec.structs import replace
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS, Operation, of_phase, operation_named
-from ssbench.core.scenario.checks import preview, suggest
+from ssbench.core.scenario.checks import suggest
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.text import close_matches
+from ssbench.core.units import preview
 
 if TYPE_CHECKING:
     from ssbench.core.stats.run_stats import RunStats

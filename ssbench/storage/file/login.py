@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ssbench.core import option as types
+from ssbench.core import units
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.option import Option
 from ssbench.core.settings import Credentials, StorageSettings, typed
@@ -27,7 +28,7 @@ _option = partial(Option, group="file store")
 OPTIONS = (
     _option(("--path",), "path", types.path, metavar="DIR",
             help="the directory; containers are folders in it"),
-    _option(("--io-buffer",), "io_buffer", types.size, metavar="SIZE",
+    _option(("--io-buffer",), "io_buffer", units.size, metavar="SIZE",
             help="size of the largest read or write, in bytes or with a unit [default: 1MiB]"),
     _option(("--fsync",), "fsync", bool,
             help="call fsync on each file after writing it, and on each folder after changing it"),

@@ -73,7 +73,7 @@ def test_sizes_have_a_distribution(
         ({"size": 4, "size_max": 5}, "size_max: 5 is not the 4 of size; leave it out"),
         ({"size": {"list": []}}, '"list" is 0 entries; a list of 1 to 256 entries'),
         ({"size": {"list": [[1, 1]] * 257}}, '"list" is 257 entries'),
-        ({"size": {"list": [[1, -1]]}}, "-1 is negative; a weight of 0 or more"),
+        ({"size": {"list": [[1, -1]]}}, "-1 is below 0; a weight of 0 or more"),
         ({"size": {"list": [[1, 0]]}}, "all weights are 0"),
         ({"size": {"list": [[1, 1e308], [2, 1e308]]}}, "1e+308 is out of range; 0, or a weight"),
         ({"size": {"list": [[1, 5e-324], [2, 1]]}}, "5e-324 is out of range; 0, or a weight"),

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.scenario.checks import ValidationError
 from ssbench.core.scenario.fields import (
     container_base,
     crud_profile,
@@ -12,6 +11,7 @@ from ssbench.core.scenario.fields import (
     policy,
     profile,
 )
+from ssbench.core.units import ValidationError
 
 WEIGHTS = st.floats(0, 1.7e308, allow_nan=False)
 
@@ -27,7 +27,7 @@ def test_a_profile_is_four_shares() -> None:
         ([0, 0, 0, 0], "all four weights are 0"),
         ([1, 2, 3], "has 3 entries"),
         ([1, 2, 3, 4, 5], "has 5 entries"),
-        ([1, 2, 3, -4], "-4 is negative"),
+        ([1, 2, 3, -4], "-4 is below 0"),
         ([1, 2, 3, "4"], '"4" is a string'),
         ([1, 2, 3, True], "true is a truth value"),
         ([1, 2, 3, None], "null is null"),

@@ -2,7 +2,7 @@ import pytest
 
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import ObjectNaming
-from ssbench.core.scenario.checks import ValidationError, ValidationErrors
+from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.fields import NO_PROFILE, crud_profile
 from ssbench.core.scenario.size_keys import (
     MAX_OBJECT_NAME,
@@ -11,6 +11,7 @@ from ssbench.core.scenario.size_keys import (
     read_sizes,
     size_name,
 )
+from ssbench.core.units import ValidationError
 
 
 @pytest.mark.parametrize("name", ["/tiny", "a//b", "./a", "a/../b", "../a", "", "a\0", "é" * 500])

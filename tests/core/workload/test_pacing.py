@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ssbench.core.model import SECOND_NS, Stage
-from ssbench.core.scenario.fields import MAX_RATE
+from ssbench.core.units import MAX_RATE
 from ssbench.core.workload.bench import BenchWorkload, bench_jobs
 from ssbench.core.workload.pacing import (
     LOOKAHEAD_NS,
