@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -22,7 +22,7 @@ from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.operations import COPY, POST, row_of
 from ssbench.core.settings import Credentials, StorageSettings, typed
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.storage.http.addresses import StorageUrl, open_pools, parse_storage_url
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.digest import DigestCredentials, DigestSigner, digest_challenge
@@ -30,7 +30,13 @@ from ssbench.storage.http.pool import ConnectionPool, UnsignedRequest
 from ssbench.storage.http.response import LISTING_MAX, Collector
 from ssbench.storage.http.store import HttpClient
 from ssbench.storage.options import HttpSettings
-from ssbench.storage.webdav.multistatus import Member, Multistatus, ResponseCounter, plain_path
+from ssbench.storage.webdav.multistatus import (
+    HREF,
+    Member,
+    Multistatus,
+    ResponseCounter,
+    plain_path,
+)
 
 #: The object in a collection that says that ssbench made it; it holds the id of that run.
 MARKER = ".ssbench"
@@ -132,6 +138,41 @@ class EntryCounter(ResponseCounter):
     def entries(self) -> int:
         """How many there were."""
         return max(self.responses - 1 - self._has_marker, 0)
+
+
+class EntryNames(EntryCounter):
+    """Keeps the names as well, to find those that are there twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: list[str] = []
+        self._parser.buffer_text = True
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        super()._start(name, attributes)
+        if name == HREF:
+            self._begin_text()
+            self._parser.CharacterDataHandler = self._add_text
+
+    def _end(self, name: str) -> None:
+        super()._end(name)
+        if name == HREF:
+            self._parser.CharacterDataHandler = None
+            if self._depth == 2:
+                self._names.append("".join(self._text))
+
+    def finish(self, timing: Timing) -> None:
+        """:raises StorageError: PROTOCOL: no multistatus, or an entry is there twice."""
+        super().finish(timing)
+        check_names(self._names, timing)
+
+
+def check_names(names: Sequence[str], timing: Timing) -> None:
+    """:raises StorageError: PROTOCOL: a name of a listing, which may be in any order, is there twice."""
+    twice = len(names) - len(set(names))
+    if twice:
+        detail = f"a listing with {plural(twice, 'name')} more than once"
+        raise StorageError(ErrorKind.PROTOCOL, detail, status=timing.status, timing=timing)
 
 
 class WebdavClient(HttpClient):

@@ -23,8 +23,8 @@ _SLASHES = re.compile("/{2,}")
 _STATUS = re.compile(r"HTTP/\S+ ([1-5][0-9]{2})\b")
 _SIZE = re.compile(r"[0-9]{1,18}")
 _ROOT, _RESPONSE, _COLLECTION = "DAV: multistatus", "DAV: response", "DAV: collection"
-_HREF, _SIZE_NAME, _STATUS_NAME = "DAV: href", "DAV: getcontentlength", "DAV: status"
-_TEXTS = frozenset({_HREF, _SIZE_NAME, _STATUS_NAME})
+HREF, _SIZE_NAME, _STATUS_NAME = "DAV: href", "DAV: getcontentlength", "DAV: status"
+_TEXTS = frozenset({HREF, _SIZE_NAME, _STATUS_NAME})
 
 
 def plain_path(quoted: str) -> str:
@@ -112,7 +112,7 @@ class Multistatus(ResponseCounter):
 
     def _note(self, name: str, text: str) -> None:
         """Take over a value. Properties that a resource lacks are empty."""
-        if name == _HREF:
+        if name == HREF:
             if self._depth == 2 and not self._path:
                 self._path = plain_path(text if text.startswith("/") else urlsplit(text).path)
         elif name == _STATUS_NAME:

@@ -368,6 +368,17 @@ def test_a_list_counts_entries_but_not_the_mark(prefix: bytes, count: int) -> No
     assert (heard[0][0], heard[0][1]["Depth"]) == ("PROPFIND /dav/c_000000/", "1")
 
 
+@pytest.mark.parametrize("prefix", [b"", b"ti"])
+def test_a_name_that_is_there_twice_is_an_error(prefix: bytes) -> None:
+    asked = job(LIST, 0, arguments=(prefix, 1000, b""))
+    with (
+        driver_on(listing("tiny_b", "tiny_a", "tiny_b")) as (driver, _),
+        pytest.raises(StorageError, match="1 name more than once") as caught,
+    ):
+        driver.actions[LIST](asked, 0)
+    assert caught.value.kind is ErrorKind.PROTOCOL
+
+
 def test_a_listing_of_another_place_is_refused() -> None:
     outside = listing("../../etc/passwd")
     with driver_on(outside, kind=WebdavAdmin) as (admin, _):
