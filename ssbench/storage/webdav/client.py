@@ -168,7 +168,7 @@ class EntryNames(EntryCounter):
 
 
 def check_names(names: Sequence[str], timing: Timing) -> None:
-    """:raises StorageError: PROTOCOL: a name of a listing, which may be in any order, is there twice."""
+    """:raises StorageError: PROTOCOL: a name is there twice, in whatever order they are."""
     twice = len(names) - len(set(names))
     if twice:
         detail = f"a listing with {plural(twice, 'name')} more than once"
