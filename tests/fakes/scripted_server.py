@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 import threading
@@ -28,6 +29,14 @@ class Peer:
                 break
             heard += data
         return heard
+
+    def hear_whole(self) -> bytes:
+        """The next request with its body; empty where the client left."""
+        data = self.hear()
+        length = int((re.search(rb"Content-Length: (\d+)", data) or [b"", b"0"])[1])
+        while data and len(data) < data.index(b"\r\n\r\n") + 4 + length:
+            data += self.sock.recv(65536)
+        return data
 
     def say(self, data: bytes) -> None:
         self.sock.sendall(data)

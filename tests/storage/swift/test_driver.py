@@ -4,8 +4,6 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from random import Random
-from time import perf_counter_ns
 from typing import Any
 
 import gevent
@@ -19,8 +17,6 @@ from ssbench.core.operations import (
     DELETE,
     ENSURE,
     HEAD,
-    LIST,
-    OPERATIONS,
     POST,
     READ,
     REMOVE,
@@ -171,16 +167,6 @@ def test_an_error_quotes_the_beginning_of_its_body(said_in: int, collected: bool
         assert refused() == "GET returned 403", "what another said is forgotten"
 
 
-def test_reads_are_bounded_by_the_size_class() -> None:
-    large = SizeClass("large", 1, 3_000_000, PROFILE, 10)
-    with against(*[ok(bytes(3_000_000))] * 2, sizes=(*SIZES, large)) as driver:
-        read = driver.actions[READ]
-        assert read(job(READ, size_class=2), 0).bytes_moved == 3_000_000
-        with pytest.raises(StorageError) as caught:
-            read(job(READ, size_class=0), 0)
-        assert caught.value.kind is ErrorKind.OVERLONG
-
-
 @pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 5000])
 def test_bodies_of_any_size_are_complete(
     swift: FakeSwift, opened: Opener, size: int, monkeypatch: pytest.MonkeyPatch
@@ -237,15 +223,6 @@ def test_compressible_bodies(swift: FakeSwift, opened: Opener) -> None:
     assert swift.seen[0].headers["X-Object-Meta-Ssbench-Letters"] == "yes"
 
 
-def test_ensure_looks_first(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened()
-    ensure = driver.actions[ENSURE]
-    ensure(job(ENSURE), 0)
-    assert swift.methods() == ["HEAD", "PUT"]
-    assert ensure(job(ENSURE), 0)[3:5] == (0, 200)
-    assert swift.methods() == ["HEAD", "PUT", "HEAD"]
-
-
 def test_ensure_replaces_an_object_that_will_expire(swift: FakeSwift, opened: Opener) -> None:
     expiring = opened(delete_after_s=60)
     expiring.actions[ENSURE](job(ENSURE), 0)
@@ -262,53 +239,6 @@ def test_ensure_replaces_an_object_that_was_updated(swift: FakeSwift, opened: Op
     assert driver.actions[ENSURE](job(ENSURE), 0).status == 201
     initial = b"".join(pieces(b"tiny_000000", 0, 50, 65536))
     assert swift.containers["ssbench_000000"].objects["tiny_000000"].body == initial
-
-
-@pytest.mark.parametrize("status", [300, 400, 507])
-@pytest.mark.parametrize("operation", OPERATIONS.values())
-def test_a_bad_status_is_an_error_with_its_times(operation: Operation, status: int) -> None:
-    answer = b"HTTP/1.1 %d X\r\nContent-Length: 0\r\nX-Trans-Id: tx1\r\n\r\n" % status
-    arguments = (
-        operation.draw(Random(1), 50, **operation.parameter_values({})) if (operation.draw) else ()
-    )
-    asked = job(operation)._replace(others=(1,), arguments=arguments)
-    with against(answer) as driver, pytest.raises(StorageError) as caught:
-        driver.actions[operation](asked, 0)
-    error = caught.value
-    assert (error.kind, error.status, error.sent) == (ErrorKind.STATUS, status, True)
-    assert error.timing is not None
-    assert (error.timing.transaction_id, error.timing.bytes_moved) == (b"tx1", 0)
-    assert f"returned {status}" in error.detail
-    assert error.detail.startswith("127.0.0.1:")
-
-
-def test_only_remove_accepts_a_missing_object(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened()
-    assert driver.actions[REMOVE](job(REMOVE), 0).status == 404
-    with pytest.raises(StorageError):
-        driver.actions[DELETE](job(DELETE), 0)
-
-
-def test_the_deadline_reaches_the_engine() -> None:
-    with against(script=Peer.linger) as driver, pytest.raises(StorageError) as caught:
-        driver.actions[READ](job(READ), perf_counter_ns() + 30_000_000)
-    assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
-
-
-@pytest.mark.parametrize("operation", [CREATE, READ, UPDATE, REMOVE, HEAD, POST, LIST])
-def test_each_request_takes_a_storage_url_at_random(
-    operation: Operation, swift: FakeSwift, opened: Opener
-) -> None:
-    with FakeSwift() as other:
-        other.containers["ssbench_000000"] = FakeContainer("gold", {})
-        for url in (swift.url, other.url):
-            opened(url).actions[CREATE](job(CREATE), 0)
-        asked = job(operation)._replace(arguments=(b"", 9, b"") if operation is LIST else ())
-        act = opened(swift.url, other.url, seed=5).actions[operation]
-        urls = [act(asked, 0).url for _ in range(10)]
-        draw = Random(5)
-        assert urls == [int(draw.random() * 2) for _ in range(10)]
-        assert (len(swift.seen), len(other.seen)) == (1 + urls.count(0), 1 + urls.count(1))
 
 
 def test_connections_are_opened_to_each_storage_url(swift: FakeSwift, opened: Opener) -> None:
@@ -550,21 +480,6 @@ def test_special_characters_are_quoted_in_every_request_line(
 
 
 # Requests of another form --------------------------------------------------------------------
-
-
-def test_further_headers_are_those_of_their_operation_also_after_a_renewal(
-    swift: FakeSwift, opened: Opener
-) -> None:
-    driver = opened(headers=((int(READ), "X-Newest: true\r\n"), (int(CREATE), "X-A: 1\r\n")))
-    driver.actions[CREATE](job(CREATE, 12), 0)
-    swift.token = "new"
-    driver.set_credentials(with_token("new", 2))
-    driver.actions[READ](job(READ, 12), 0)
-    driver.actions[HEAD](job(HEAD, 12), 0)
-    put, get, head = (seen.headers for seen in swift.seen)
-    assert (put["X-A"], put["X-Auth-Token"], "X-Newest" in put) == ("1", "tk", False)
-    assert (get["X-Newest"], get["X-Auth-Token"], "X-A" in get) == ("true", "new", False)
-    assert not {"X-Newest", "X-A"} & head.keys()
 
 
 def test_without_keep_alive_each_request_has_a_connection_of_its_own() -> None:

@@ -30,7 +30,6 @@ from ssbench.storage.registry import open_store
 from tests.fakes.drivers import driver_settings
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift, etag_of
 from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
-from tests.storage.s3.test_driver import whole_request
 
 SIZES = (SizeClass("tiny", 1, 999, ((int(READ), 1.0),), 10),)
 LARGE = LargeObject(above=100, segment=40, parallel=1)
@@ -226,7 +225,7 @@ def requests(asked: Job, found: str = "", **own: Any) -> tuple[Timing, list[str]
     whole: list[bytes] = []
 
     def script(peer: Peer) -> None:
-        while data := whole_request(peer):
+        while data := peer.hear_whole():
             method, target = data.split(b"\r\n")[0].decode().split(" ")[:2]
             sent.append(f"{method} {target.rpartition('/')[2].partition('&')[0]}")
             whole.append(data)
@@ -351,7 +350,7 @@ def test_a_bulk_delete_looks_for_segments_where_there_may_be_some(
 
     def script(peer: Peer) -> None:
         for answer in answers:
-            heard.append(whole_request(peer))
+            heard.append(peer.hear_whole())
             peer.say(answer)
 
     with ScriptedServer(script) as server:

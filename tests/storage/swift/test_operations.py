@@ -41,54 +41,6 @@ def error_of(job: Job, *answers: bytes, verify: bool = False) -> StorageError:
     return caught.value
 
 
-def partial(body: bytes, content_range: str = "bytes 100-149/500", status: int = 206) -> bytes:
-    lines = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n"
-    lines += f"Content-Range: {content_range}\r\n" if content_range else ""
-    return lines.encode() + b"\r\n" + body
-
-
-@pytest.mark.parametrize("verify", [False, True])
-def test_a_range_is_read(verify: bool) -> None:
-    timing = timing_of(RANGE, partial(CONTENT[100:150]), verify=verify)
-    assert (timing.status, timing.bytes_moved) == (206, 50)
-
-
-@pytest.mark.parametrize(("answer", "kind", "says"), [
-    (ok(CONTENT), ErrorKind.PROTOCOL, "status 200 and 500 bytes, not 206"),
-    (partial(CONTENT[100:150], "bytes 100-149/*", 200), ErrorKind.PROTOCOL, "status 200"),
-    (partial(CONTENT[:50], "bytes 0-49/500"), ErrorKind.PROTOCOL, "returned bytes 0-49/500"),
-    (partial(CONTENT[100:140], "bytes 100-139/140"), ErrorKind.PROTOCOL, "bytes 100-139/140"),
-    (partial(CONTENT[100:150], ""), ErrorKind.PROTOCOL, "no Content-Range"),
-    (partial(CONTENT[100:150], "lines 1-2/3"), ErrorKind.PROTOCOL, "Content-Range 'lines 1-2/3'"),
-    (partial(CONTENT[100:140]), ErrorKind.TRUNCATED, "40 bytes"),
-    (partial(CONTENT[100:151]), ErrorKind.PROTOCOL, "51 bytes"),
-])  # fmt: skip
-@pytest.mark.parametrize("verify", [False, True])
-def test_any_other_part_is_an_error(
-    answer: bytes, kind: ErrorKind, says: str, verify: bool
-) -> None:
-    error = error_of(RANGE, answer, verify=verify)
-    assert error.kind is kind
-    assert says in error.detail
-    assert error.timing is not None
-
-
-def test_a_range_beyond_the_object_is_a_status() -> None:
-    error = error_of(RANGE, b"HTTP/1.1 416 X\r\nContent-Length: 0\r\n\r\n")
-    assert (error.kind, error.status) == (ErrorKind.STATUS, 416)
-
-
-def test_a_corrupt_or_stale_part_is_found_under_verify() -> None:
-    wrong = bytearray(CONTENT[100:150])
-    wrong[7] ^= 1
-    older = b"".join(SyntheticSource(64).pieces(b"tiny_000003", 1, 500))[100:150]
-    for body, kind in ((bytes(wrong), ErrorKind.CORRUPT), (older, ErrorKind.STALE)):
-        error = error_of(RANGE, partial(body), verify=True)
-        assert error.kind is kind
-        timing = timing_of(RANGE, partial(body))
-        assert timing.status == 206
-
-
 def bulk(errors: list[list[str]], deleted: int, not_found: int = 0, whole: str = "200 OK") -> bytes:
     said = {"Response Status": whole, "Errors": errors, "Number Deleted": deleted}
     return ok(json.dumps({**said, "Number Not Found": not_found}).encode())

@@ -23,8 +23,6 @@ from ssbench.core.operations import (
     LIST,
     POST,
     READ,
-    REMOVE,
-    UPDATE,
 )
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
@@ -200,18 +198,6 @@ def test_a_copy_names_its_destination_and_overwrites_nothing() -> None:
     assert headers["Overwrite"] == "F"
 
 
-def test_an_operation_has_headers_of_its_own() -> None:
-    own = ((int(HEAD), "X-Own: 1\r\nConnection: close\r\n"),)
-    with driver_on(answered(200), headers=own, keep_alive=False) as (
-        driver,
-        heard,
-    ):
-        driver.actions[HEAD](job(HEAD), 0)
-        driver.actions[DELETE](job(DELETE), 0)
-    assert [headers.get("X-Own") for _, headers in heard] == ["1", None]
-    assert heard[0][1]["Connection"] == "close"
-
-
 PROPERTY = (
     b'<multistatus xmlns="DAV:"><response><href>/dav/c/x</href><propstat><prop/><status>%s'
     b"</status></propstat></response></multistatus>"
@@ -251,22 +237,6 @@ def test_the_worst_status_of_a_property_counts(status: int, fails: bool) -> None
             assert (caught.value.timing.status, caught.value.timing.bytes_moved) == (300, 0)
         else:
             assert driver.actions[POST](job(POST), 0).status == 207
-
-
-@pytest.mark.parametrize("status", [300, 404, 507])
-@pytest.mark.parametrize(
-    "operation", [READ, CREATE, UPDATE, DELETE, HEAD, POST, LIST, COPY, REMOVE]
-)
-def test_a_bad_status_is_an_error_with_its_times(operation: int, status: int) -> None:
-    asked = job(operation, 1, others=(4,), arguments=(b"", 9, b"") if operation == LIST else ())
-    with driver_on(answered(status)) as (driver, _):
-        if (operation, status) == (REMOVE, 404):
-            assert driver.actions[operation](asked, 0).status == 404
-            return
-        with pytest.raises(StorageError, match=f"returned {status}") as caught:
-            driver.actions[operation](asked, 0)
-    assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, status)
-    assert caught.value.timing.bytes_moved == 0
 
 
 @pytest.mark.parametrize("prefix", [b"", b"ti"])
