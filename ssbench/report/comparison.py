@@ -83,13 +83,15 @@ def of_comparison(found: Comparison) -> Report:
     facts = [
         fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),
         fact("confidence", CONFIDENCE, COUNT, "of all intervals, 0 to 1"),
-        fact("resamples", RESAMPLES, COUNT, "of the bootstrap"),
-        fact("seed", found.seed, COUNT, "of the resamples"),
+        fact("resamples", RESAMPLES, COUNT, "of the bootstrap", "json"),
+        fact("seed", found.seed, COUNT, "of the resamples", "json"),
     ]
     settings = [
         [
             fact("key", each.key, WORD, "a setting in which runs differ"),
-            fact("of_scenario", each.of_scenario, WORD, "whether it is the scenario's"),
+            fact(
+                "of_scenario", each.of_scenario, WORD, "whether it is the scenario's", "text json"
+            ),
             fact("values", each.values, WORD, "in each run"),
         ]
         for each in found.unlike
@@ -134,12 +136,12 @@ def _run(run: ComparedRun) -> list[Fact]:
     wrong = notes_of_compared(of_run, run.hosts)
     return [
         fact("file", run.name, WORD, "its stat file"),
-        fact("run_id", header and header.run_id, WORD, "identifier"),
+        fact("run_id", header and header.run_id, WORD, "identifier", "json"),
         fact("scenario_name", of_run.run.scenario.name, WORD, "its scenario"),
         fact("store", store_section(header)["line"], WORD, "which it measured; null: unknown"),
-        fact("complete", of_run.run.complete, WORD, "whether no result is missing"),
-        fact("users_ran", ran, COUNT, "the fewest users that ran at any time"),
-        fact("short_of_users", short, WORD, "whether these are fewer than asked for"),
+        fact("complete", of_run.run.complete, WORD, "whether no result is missing", "json"),
+        fact("users_ran", ran, COUNT, "the fewest users that ran at any time", "json"),
+        fact("short_of_users", short, WORD, "whether these are fewer than asked for", "json"),
         fact("started_at_s", of_run.started_s, WALL_CLOCK, "first start"),
         fact("duration_s", of_run.duration_s, SECONDS, "to the last completion"),
         fact("whole_seconds", run.seconds, COUNT, "that intervals are computed from"),

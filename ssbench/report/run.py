@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from ssbench.report.as_classic import as_0_3_9
 from ssbench.report.details import AT_A_TIME, detail_sections, seconds
 from ssbench.report.load_generator import clocks_section, host_use_section, load_generator_section
 from ssbench.report.model import (
+    ALL,
     BYTES,
     COUNT,
     ITEM_RATE,
@@ -89,7 +90,7 @@ def of_run(
         for each in stats.operations
     ]  # fmt: skip
     phases = [
-        [fact("phase", each.name, WORD, "POPULATE or CLEANUP"), *_counts(stats.phase(each))]
+        [fact("phase", each.name, WORD, "POPULATE or CLEANUP"), *_around(stats.phase(each))]
         for each in _AROUND
     ]
     stages = [_stage(stats, index, percents) for index in range(stats.stage_count)]
@@ -340,18 +341,26 @@ def _counts(counts: Counts) -> list[Fact]:
         fact("count", counts.count, COUNT, "successes"),
         fact("errors", counts.errors, COUNT, "failures"),
         fact("retries", counts.retries, COUNT, "repeated attempts, but for those after a 404"),
-        fact("not_found_retries", counts.not_found_retries, COUNT, "repeated after a 404"),
-        fact("rate_limited", counts.rate_limited, COUNT, "responses that asked to slow down"),
-        fact("reconnects", counts.reconnects, COUNT, "idle connections replaced"),
-        fact("renewals", counts.renewals, COUNT, "restarted with a new token"),
+        fact("not_found_retries", counts.not_found_retries, COUNT, "repeated after a 404", _DATA),
+        fact(
+            "rate_limited", counts.rate_limited, COUNT, "responses that asked to slow down", _DATA
+        ),
+        fact("reconnects", counts.reconnects, COUNT, "idle connections replaced", _DATA),
+        fact("renewals", counts.renewals, COUNT, "restarted with a new token", _DATA),
         fact("retry_percent", counts.retry_percent, PERCENT, "retries in percent of successes"),
-        fact("moved_bytes", counts.moved_bytes, BYTES, "by successes; none if not known"),
-        fact("failed_moved_bytes", counts.failed_moved_bytes, BYTES, "by failures"),
-        fact("rate_window_s", window_s, SECONDS, "that the rates are divided by"),
+        fact("moved_bytes", counts.moved_bytes, BYTES, "by successes; none if not known", _DATA),
+        fact("failed_moved_bytes", counts.failed_moved_bytes, BYTES, "by failures", "json"),
+        fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", "json"),
         fact("requests_per_s", counts.rate_per_s, RATE, "successes per second of that"),
         fact("moved_bytes_per_s", counts.bytes_per_s, THROUGHPUT, "per second of that"),
-        fact("span_s", counts.seconds, SECONDS, "first start to last end, but warm-ups in between"),
-        fact("span_requests_per_s", span_rate, RATE, "successes per second of that span"),
+        fact(
+            "span_s",
+            counts.seconds,
+            SECONDS,
+            "first start to last end, but warm-ups in between",
+            "json",
+        ),
+        fact("span_requests_per_s", span_rate, RATE, "successes per second of that span", "json"),
     ]
     if counts.has_items:
         rate = counts.throughput.items_per_s
@@ -360,6 +369,13 @@ def _counts(counts: Counts) -> list[Fact]:
             fact("items_per_s", rate, ITEM_RATE, "per second, counted as requests_per_s"),
         ]
     return facts
+
+
+def _around(counts: Counts) -> Iterator[Fact]:
+    """The figures of a phase around the run, of which only JSON has all."""
+    for each in _counts(counts):
+        formats = ALL if each.column.key in ("count", "errors", "moved_bytes", "span_s") else "json"
+        yield structs.replace(each, column=structs.replace(each.column, formats=formats))
 
 
 def _distribution(latency: Latency, percents: Sequence[float]) -> Distribution:

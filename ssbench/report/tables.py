@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report.model import (
+    BYTES,
     COUNT,
     LATENCY,
     MANY_TIMES,
@@ -112,6 +113,13 @@ def facts_of(report: Report) -> Iterator[tuple[str, str]]:
     yield "Seed", str(run["seed"])
     yield "Users", str(run["users"])
     yield "Workers", str(settings["worker_count"])
+    if settings["block_size"] is not None:
+        yield "Block size", bytes_text(settings["block_size"])
+    if settings["run_started_at_s"] is not None:
+        yield (
+            "Run phase",
+            " to ".join(time_text(settings[key]) for key in ("run_started_at_s", "run_ended_at_s")),
+        )
     if run["overrides"]:
         given = (f"{key}={value}" for key, value in run["overrides"].items())
         yield "Overridden on the command line", printable(", ".join(given))
@@ -200,7 +208,7 @@ def _run(report: Report) -> Iterator[Table]:
     yield _table(
         "Populate and clean-up", [row for row in phases if row["count"] or row["errors"]],
         ("phase", WORD, "Phase"), ("count", COUNT, "Count"), ("errors", COUNT, "Errors"),
-        ("span_s", SECONDS, "Time"),
+        ("moved_bytes", BYTES, "Data"), ("span_s", SECONDS, "Time"),
     )  # fmt: skip
     yield replace(report["load_generator"]["hosts"], title="Hosts of the load generator")
     yield replace(report["clocks"].tables[0], title="Clocks of the workers")

@@ -8,12 +8,13 @@ these are held by tests/statfile/test_golden.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from html import unescape
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ssbench.core.stats.compare import comparison
 from ssbench.core.stats.run_stats import RunStats
@@ -21,6 +22,7 @@ from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.report import Report, of_run, render, render_html
 from ssbench.report.comparison import of_comparison
+from ssbench.report.model import Section
 from ssbench.report.series import SeriesSettings, of_series
 from ssbench.runner.results import read_stats
 from tests.golden import compare
@@ -101,3 +103,73 @@ def cases() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "form"), cases())
 def test_a_report_stays_as_it_was(name: str, form: str) -> None:
     compare.check(f"formats/{name}.{FORMATS[form]}", rendered(REPORTS[name](), form))
+
+
+#: Facts that say how others are shown, or that stand in a note as well.
+NOT_SHOWN = {
+    "receives", "excludes", "short", "of_scenario",  # how, or under which heading
+    "concurrency", "retry_percent",  # pages: users, and retries beside successes
+    "whole_seconds",  # of a run that is too short for intervals
+    "phase", "run_started_at_s", "run_ended_at_s",  # text: where a part of the run counts
+}  # fmt: skip
+#: CSV of a series or a comparison has a line for each row of one table.
+OF_FACTS = ("format-1/healthy", "format-1/open_loop", "format-1/stages")
+
+
+def changed(value: object) -> object:
+    """Another value of the same kind, of another length in any unit; None: no such value."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return type(value)(value * 3 + 70_000_000)
+    return f"{value}X" if isinstance(value, str) else None
+
+
+def with_another_value(report: Report) -> Iterator[tuple[str, str, Report]]:
+    """(fact or cell, its formats, the report in which this alone is different)."""
+    for at, section in enumerate(report.sections):
+
+        def put(section: Section, at: int = at) -> Report:
+            sections = [*report.sections]
+            sections[at] = section
+            return replace(report, sections=sections)
+
+        for number, fact in enumerate(section.facts):
+            if (other := changed(fact.value)) is not None:
+                facts = [*section.facts]
+                facts[number] = replace(fact, value=other)
+                formats = " ".join(
+                    each for each in fact.column.formats.split() if each in section.formats
+                )
+                yield fact.column.key, formats, put(replace(section, facts=facts))
+        for number, table in enumerate(section.tables):
+            row = table.rows[0] if table.rows else {}
+            for column in table.columns:
+                if (other := changed(row.get(column.key))) is not None:
+                    tables = [*section.tables]
+                    tables[number] = replace(
+                        table, rows=[{**row, column.key: other}, *table.rows[1:]]
+                    )
+                    formats = " ".join(
+                        each
+                        for each in column.formats.split()
+                        if each in table.formats and each in section.formats
+                    )
+                    yield column.key, formats, put(replace(section, tables=tables))
+
+
+@pytest.mark.parametrize("name", [*OF_FACTS, "series", "comparison"])
+def test_each_fact_of_the_model_appears_in_each_of_its_formats(name: str) -> None:
+    report = REPORTS[name]()
+    forms = {"text": ("wide", "markdown", "html"), "json": ("json",)}
+    if name in OF_FACTS:
+        forms["csv"] = ("csv",)
+    before = {form: rendered(report, form) for group in forms.values() for form in group}
+    missing = [
+        (key, form)
+        for key, formats, other in with_another_value(report)
+        for kind in formats.split()
+        for form in forms.get(kind, ())
+        if key not in NOT_SHOWN and rendered(other, form) == before[form]
+    ]
+    assert missing == []
