@@ -28,7 +28,7 @@ from ssbench.core.records import PhaseRecord, ResultBatch, RunFooter
 GET, PUT = (0, 1, 0, 0), (0, 0, 1, 0)  #: profiles; a PUT replaces an initial object
 #: The key of master and workers that were started by hand. The references encrypt nothing, and the
 #: recorded figures are without.
-_NO_KEY = ("--zmq-key-file", "none")
+NO_KEY = ("--zmq-key-file", "none")
 #: Often enough for runs of two seconds. The runner isn't on the client's core, so it costs nothing
 #: that is measured.
 _LOOK_EVERY_S = 0.02
@@ -109,7 +109,7 @@ def run(load: Load) -> Ours:
 @contextmanager
 def _worker(users: int, ports: Sequence[object]) -> Iterator[Watcher]:
     """One that ends with its master, watched."""
-    command = [ROOT / "bin" / "ssbench-worker", "--exit-with-master", "-c", users, *ports, *_NO_KEY]
+    command = [ROOT / "bin" / "ssbench-worker", "--exit-with-master", "-c", users, *ports, *NO_KEY]
     with pinned(CLIENT):
         worker = _start(command, subprocess.DEVNULL)
     try:
@@ -131,7 +131,7 @@ def _master(load: Load, folder: Path, stats: Path, ports: Sequence[object]) -> W
     command = [
         ROOT / "bin" / "ssbench-master", *([] if viewers else ["-q"]), "run-scenario",
         "-f", scenario, "-s", stats, *shown, "--expect-workers", load.workers,
-        *_ACCESS[load.store], load.url, *ports, *_NO_KEY, *load.options,
+        *_ACCESS[load.store], load.url, *ports, *NO_KEY, *load.options,
     ]  # fmt: skip
     with (folder / "master.log").open("w+") as log:
         with pinned(CLIENT):  # not what looks on: threads inherit the core

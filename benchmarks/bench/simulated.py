@@ -19,7 +19,7 @@ import psutil
 
 from benchmarks.bench.child import ROOT, CommandError
 from benchmarks.bench.cores import CLIENT, TARGET, pinned
-from benchmarks.bench.ours import free_ports
+from benchmarks.bench.ours import NO_KEY, free_ports
 from benchmarks.scale.simulated import SimulatedWorkers, WorkerSettings
 from ssbench.core.operations import READ
 from ssbench.transport.sockets import Ports
@@ -133,6 +133,6 @@ def _command(setup: Setup, ports: Ports, place: Path) -> list[str]:
         sys.executable, ROOT / "bin" / "ssbench-master", "-q", "run-scenario", "--noop",
         "-f", scenario, "-s", "/dev/null", "-R", "--progress", "none",
         "--expect-workers", setup.workers, "--zmq-work-port", ports.work,
-        "--zmq-results-port", ports.results, "--zmq-control-port", ports.control,
+        "--zmq-results-port", ports.results, "--zmq-control-port", ports.control, *NO_KEY,
     ]  # fmt: skip
     return [str(word) for word in words]
