@@ -13,16 +13,21 @@ from operator import sub
 from typing import Any
 
 from ssbench.core.columns import PackedColumn, pack_column, pack_ids, pack_optional, pack_results
+from ssbench.core.dispatch.result_bounds import ResultBounds
+from ssbench.core.errors import MessageError
 from ssbench.core.hiding import Secrets
-from ssbench.core.model import NONE_NS, UNCERTAIN_NS, Result
-from ssbench.core.operations import RECEIVING
+from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Result
+from ssbench.core.operations import OPERATIONS, RECEIVING
 
 Row = tuple[Any, ...]  #: in the order of Result's fields
 #: (Job, start in ns on the clock, Timing) for a success at the first attempt; otherwise a Row.
 Completed = tuple[Any, ...]
 
 _WIDTH = len(Result._fields)
-_ID, _DETAIL = map(Result._fields.index, ("transaction_id", "detail"))
+_ID, _DETAIL, _HEADERS, _OTHERS, _GROUP = map(
+    Result._fields.index, ("transaction_id", "detail", "headers_ns", "others", "group")
+)
+_IMPOSSIBLE = "the driver gave figures that no operation can have"
 _NONE = Secrets()
 
 
@@ -69,6 +74,65 @@ def pack_completed(
     if not others.count(()) == each.count(()) == items.count(0) == groups.count(0) == count:
         packed += pack_optional(items, others, each, groups, [0] * count)
     return packed
+
+
+def pack_possible(
+    finished: Sequence[Completed],
+    origin_ns: int,
+    secrets: Secrets,
+    bounds: ResultBounds,
+    now_ns: int,
+) -> list[Any]:
+    """``pack_completed``, where operations whose figures the master would reject, and with them the
+    whole message, are errors.
+    """
+    columns = _pack_bounded(finished, origin_ns, secrets, bounds, now_ns)
+    if columns is not None:
+        return columns
+    possible = [
+        entry
+        if _operation(entry) not in OPERATIONS  # a newer master's: its row is an error already
+        or _pack_bounded([entry], origin_ns, secrets, bounds, now_ns)
+        else _impossible(entry, origin_ns, now_ns)
+        for entry in finished
+    ]
+    return pack_completed(possible, origin_ns, secrets)
+
+
+def _pack_bounded(
+    finished: Sequence[Completed],
+    origin_ns: int,
+    secrets: Secrets,
+    bounds: ResultBounds,
+    now_ns: int,
+) -> list[Any] | None:
+    """The columns; None if the master would reject them, or they can't be packed at all."""
+    try:
+        columns = pack_completed(finished, origin_ns, secrets)
+        bounds.check(columns, now_ns)
+    except (MessageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None
+    return columns
+
+
+def _operation(entry: Completed) -> int:
+    operation: int = entry[1] if len(entry) == _WIDTH else entry[0].operation
+    return operation
+
+
+def _impossible(entry: Completed, origin_ns: int, now_ns: int) -> Row:
+    """The row of an error instead of figures that can't be."""
+    if len(entry) == _WIDTH:
+        number, operation, size_class, obj, due_ns, start_ns = entry[:_HEADERS]
+        others, group = entry[_OTHERS], entry[_GROUP]
+    else:
+        (number, operation, size_class, obj, _, _, due_ns, others, _, group), start_ns, _ = entry
+        start_ns -= origin_ns
+    return (
+        number, operation, size_class, obj, due_ns, start_ns, NONE_NS, NONE_NS,
+        max(now_ns - origin_ns - start_ns, 0), 0, 0, 0, 0, 0, 0, 0, 0, int(ErrorKind.IMPOSSIBLE), 0,
+        b"", _IMPOSSIBLE, 0, others, (), group, 0,
+    )  # fmt: skip
 
 
 def rows_of(finished: Sequence[Completed], origin_ns: int) -> list[Row]:

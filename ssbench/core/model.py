@@ -67,6 +67,7 @@ class ErrorKind(IntEnum):
     IO = 20  #: the store's device or file system failed
     SOURCE_FILE = 21  #: the file to be sent is missing, unreadable or was changed
     WRONG_LENGTH = 22  #: a whole response that is shorter or longer than what was read
+    IMPOSSIBLE = 23  #: the driver gave figures that no operation can have
 
     @property
     def label(self) -> str:

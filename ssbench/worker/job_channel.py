@@ -91,7 +91,7 @@ class JobChannel:
 
     def report(self) -> None:
         """Send the results of the operations that were completed."""
-        self._machine.report()
+        self._machine.report(self.clock())
         self.flush()
 
     def flush(self) -> None:

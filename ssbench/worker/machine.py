@@ -34,8 +34,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from ssbench.core.columns import JobLayout, layout, layouts, schema_number
-from ssbench.core.completed import Completed, pack_completed
+from ssbench.core.completed import Completed, pack_possible
 from ssbench.core.cpu_profile import CpuProfile
+from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.errors import ExitStatus, MessageError
 from ssbench.core.hiding import Secrets
 from ssbench.core.membership import ClockSync, Membership, MembershipStatus
@@ -63,7 +64,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import SECOND_NS, Job, Phase
 from ssbench.core.rejected import RejectedMessages
-from ssbench.core.settings import Credentials, newest_credentials
+from ssbench.core.settings import Credentials, StorageSettings, newest_credentials
 from ssbench.core.text import plural
 
 log = logging.getLogger(__name__)
@@ -213,6 +214,7 @@ class WorkerPhase(Struct, eq=False):
     ending: bool = False  #: the master has no more jobs
     stopping: bool = False  #: start nothing more
     profile: bool = False  #: the master wants to know where CPU time goes
+    bounds: ResultBounds | None = None  #: of its results; from the first of them
 
     def __repr__(self) -> str:
         return f"<WorkerPhase {self.phase.name} {self.held}>"
@@ -278,6 +280,7 @@ class WorkerMachine:
         self.ticked_ns = now_ns
         self.settings = settings
         self._chance = chance
+        self._now_ns = now_ns  # the newest time that was given
         self._membership = Membership(chance.getrandbits(63))
         self._clock_sync = ClockSync()
         self._state: ControlState | None = None  # the newest that listed this worker
@@ -332,6 +335,7 @@ class WorkerMachine:
 
     def receive_control_state(self, state: ControlState, arrived_ns: int, now_ns: int) -> None:
         """A control state arrived. Only the newest one counts, each is complete."""
+        self._now_ns = now_ns
         self._silent_ns, self._heard_any = 0, True
         self._clock_sync.update(state, arrived_ns)
         if self.phase:
@@ -443,7 +447,7 @@ class WorkerMachine:
             self._return(phase.held.remove_unstarted(keep_for_idle=keep))
         if phase.stopping and not self._stop_reported:
             self._stop_reported = True
-            self.report()
+            self._report()
             self._send_ready(phase)
 
     def _close_if_drained(self, state: ControlState) -> None:
@@ -523,6 +527,7 @@ class WorkerMachine:
         After the last message of a burst, and before any of the jobs starts, ``acknowledge`` must
         be called: the master gives jobs that are not acknowledged to other workers.
         """
+        self._now_ns = now_ns
         phase = self.phase
         assert phase is not None  # nosec B101 # wants_jobs
         try:
@@ -561,15 +566,19 @@ class WorkerMachine:
         if self.phase and self.phase.ready and self._starts_nothing(self.phase):
             self._to_return += self.phase.held.remove_unstarted()  # users put some back
         if self._unacked:
-            self.report()
+            self._report()
         for batches in _in_parts(self._unacked):
             self.outbox.append(Ack(self.incarnation, self._joined[0], batches))
         self._unacked = []
         numbers, self._to_return = self._to_return, []
         self._return(numbers)
 
-    def report(self) -> None:
+    def report(self, now_ns: int) -> None:
         """Report the completed operations, if there are any."""
+        self._now_ns = now_ns
+        self._report()
+
+    def _report(self) -> None:
         phase = self.phase
         if phase is None or not phase.held.finished:
             return
@@ -577,11 +586,31 @@ class WorkerMachine:
         phase.held.finished.clear()
         phase.held.reported += len(finished)
         acked, self._unacked = self._unacked[:MAX_NUMBERS], self._unacked[MAX_NUMBERS:]
-        for packed, schema in _pack_results(finished, phase.origin_ns, self._secrets):
+        for packed, schema in self._pack_results(phase, finished):
             self.outbox.append(
                 Results(phase.incarnation, phase.run, phase.phase, acked, packed, schema)
             )
             acked = []
+
+    def _pack_results(
+        self, phase: WorkerPhase, finished: list[Completed]
+    ) -> Iterator[tuple[bytes, int]]:
+        """The results and their schema's number, in as many parts as it takes for each to fit into
+        a message."""
+        if phase.bounds is None:
+            settings = StorageSettings.from_map(phase.settings)
+            phase.bounds = ResultBounds(settings.sizes, settings.url_count)
+            phase.bounds.begin(phase.origin_ns)
+        columns = pack_possible(
+            finished, phase.origin_ns, self._secrets, phase.bounds, self._now_ns
+        )
+        packed = pack(columns)
+        if len(packed) <= MAX_RESULT_BYTES or len(finished) == 1:
+            yield packed, schema_number(columns)
+            return
+        half = len(finished) // 2
+        yield from self._pack_results(phase, finished[:half])
+        yield from self._pack_results(phase, finished[half:])
 
     def _return(self, numbers: list[int]) -> None:
         for some in _in_parts(numbers):
@@ -614,7 +643,7 @@ class WorkerMachine:
         # A worker that was stopped itself (SIGSTOP, a suspended host) could not receive, and its
         # buffers may hold control states: at most one second of such a gap counts.
         self._silent_ns += min(now_ns - self.ticked_ns, SECOND_NS)
-        self.ticked_ns = now_ns
+        self.ticked_ns = self._now_ns = now_ns
         phase = self.phase
         if phase and phase.ready and now_ns > phase.held.lease_expires_ns:
             self.expire_lease()
@@ -704,7 +733,7 @@ class WorkerMachine:
 
     def _end_phase(self) -> None:
         if self.phase:
-            self.report()
+            self._report()
             for queue in self.phase.held.queues:
                 queue.clear()
             self.phase.held.delayed.clear()
@@ -769,18 +798,3 @@ def _in_parts(numbers: list[int]) -> Iterator[list[int]]:
     """As many lists as it takes for each to fit into a message."""
     for at in range(0, len(numbers), MAX_NUMBERS):
         yield numbers[at : at + MAX_NUMBERS]
-
-
-def _pack_results(
-    finished: list[Completed], origin_ns: int, secrets: Secrets
-) -> Iterator[tuple[bytes, int]]:
-    """The results and their schema's number, in as many parts as it takes for each to fit into a
-    message."""
-    columns = pack_completed(finished, origin_ns, secrets)
-    packed = pack(columns)
-    if len(packed) <= MAX_RESULT_BYTES or len(finished) == 1:
-        yield packed, schema_number(columns)
-        return
-    half = len(finished) // 2
-    yield from _pack_results(finished[:half], origin_ns, secrets)
-    yield from _pack_results(finished[half:], origin_ns, secrets)

@@ -197,7 +197,7 @@ class SimWorker:
             self.cluster.note_start(job)
             end_ns = now_ns + int(self.operation_s * SECOND)
             self._in_flight.append((end_ns, now_ns, job, phase))
-        self.machine.report()
+        self.machine.report(now_ns)
 
     def _send(self) -> None:
         outbox = self.machine.outbox

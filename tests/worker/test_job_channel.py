@@ -32,7 +32,8 @@ class Machine:
     def acknowledge(self) -> None:
         self.outbox.append(b"ack")
 
-    def report(self) -> None:
+    def report(self, now_ns: int) -> None:
+        assert now_ns == 7
         self.outbox.append(b"results")
 
 

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ssbench.core.columns import pack_jobs
+from ssbench.core.columns import RESULT_SCHEMAS, ResultLayout, pack_jobs
+from ssbench.core.completed import rows_of as completed_rows
+from ssbench.core.dispatch.result_bounds import MARGIN_NS, ResultBounds
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
     MAX_WORKER_MESSAGE_BYTES,
@@ -27,7 +29,7 @@ from ssbench.core.messages import (
     Returned,
     encode,
 )
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Job, Phase, Result, Timing
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Phase, Result, Timing
 from ssbench.worker.machine import (
     NO_MASTER_WARNING_S,
     CheckNetwork,
@@ -139,7 +141,7 @@ class Script:
     def work(self, count: int) -> None:
         """Users complete so many jobs, which are reported."""
         self.finish(*self.start(count))
-        self.machine.report()
+        self.machine.report(self.now_ns)
         self.settle()
 
     def wait(self, seconds: float, *, step_s: float = 0.25) -> None:
@@ -387,7 +389,7 @@ def test_without_users_in_a_phase_jobs_are_returned_until_none_is_on_its_way() -
     assert len(here.all_of(CloseJobs)) == 1
     assert [ready.receiving for ready in here.all_of(Ready)] == [False]
     here.finish(busy)
-    here.machine.report()
+    here.machine.report(here.now_ns)
     here.settle()
     assert [row.number for row in rows_of(here.all_of(Results)[0])] == [1]
     here.control(workers={own: (2, None)})
@@ -499,7 +501,7 @@ def test_large_results_are_split_into_messages_that_the_master_takes() -> None:
             number=job.number, others=deleted, statuses=(404,) * len(deleted)
         )
         here.phase.held.finished.append(row)
-    here.machine.report()
+    here.machine.report(here.now_ns)
     here.settle()
     parts = here.all_of(Results)
     assert max(len(encode(part)) for part in parts) <= MAX_WORKER_MESSAGE_BYTES
@@ -1019,3 +1021,49 @@ def test_a_check_of_the_network_is_made_once_by_the_worker_that_it_names() -> No
     here.control(network=check._replace(number=2))
     here.control(network=check, master=2)  # another one, which counts from 1, too
     assert len(here.acted) == 3
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"last_byte_ns": 100 * SECOND + MARGIN_NS + 7200 * SECOND},
+        {"headers_ns": 1 << 62, "first_byte_ns": 1 << 62, "last_byte_ns": 1 << 62},
+        {"last_byte_ns": 1 << 70},
+        {"bytes_moved": -1},
+        {"bytes_moved": 1 << 64},
+        {"status": 1000},
+        {"status": "200"},
+        {"url": 1},
+        {"transaction_id": "text"},
+        {"statuses": (200, -1)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("failed_before", [False, True], ids=["at once", "with a row of an error"])
+def test_figures_that_the_master_would_reject_are_an_error_and_cost_no_other_result(
+    figures: dict[str, Any], failed_before: bool
+) -> None:
+    here = Script()
+    here.join()
+    here.arrive(1, 2, 3)
+    done = here.start(3)
+    here.finish(*done)
+    finished = here.phase.held.finished
+    job, start_ns, timing = finished[1]
+    finished[1] = job, start_ns, timing._replace(**figures)
+    if failed_before:
+        (row,) = completed_rows(finished[2:], here.phase.origin_ns)
+        finished[2] = Result(*row)._replace(error=int(ErrorKind.RESET))
+    here.machine.report(here.now_ns + MS)
+    here.settle()
+    (message,) = here.all_of(Results)
+    bounds = ResultBounds()
+    bounds.begin(here.phase.origin_ns)
+    columns = ResultLayout(RESULT_SCHEMAS[message.schema]).decode(message.packed)
+    bounds.check(columns, here.now_ns + MS)  # as the master does
+    rows = rows_of(message)
+    assert [row.number for row in rows] == [1, 2, 3]
+    assert rows[0].error == 0
+    assert (rows[1].error, rows[1].status, rows[1].bytes_moved) == (ErrorKind.IMPOSSIBLE, 0, 0)
+    assert rows[1].last_byte_ns == MS
+    assert rows[2].error == (ErrorKind.RESET if failed_before else 0)

@@ -91,6 +91,9 @@ class Driver:
         )
 
 
+TWO_ADDRESSES = StorageSettings(store={"urls": ("a", "b")}).to_map()
+
+
 class Channel:
     """A JobChannel without sockets: reports are kept, jobs are added by the test."""
 
@@ -108,7 +111,7 @@ class Channel:
         return 0
 
     def report(self) -> None:
-        self._machine.report()
+        self._machine.report(self.clock())
         self.flush()
 
     def listen(self, on: bool) -> None:
@@ -147,7 +150,7 @@ class Team:
         think_s: tuple[float, float] = (0.0, 0.0),
         renew: Callable[[int], bool] = lambda began_ns: False,
         pool: type[UserPool] = UserPool,
-        settings: Mapping[str, Any] = {},
+        settings: Mapping[str, Any] = TWO_ADDRESSES,
     ) -> None:
         self.driver = driver
         now_ns = driver.clock()

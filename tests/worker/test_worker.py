@@ -337,7 +337,7 @@ def test_an_error_that_nothing_caught_ends_the_worker_with_a_reason(
         storage.actions = {**storage.actions, READ: lambda *about: gevent.sleep(60)}
         return storage
 
-    monkeypatch.setattr("ssbench.worker.machine.pack_completed", raises(ValueError("no number")))
+    monkeypatch.setattr("ssbench.worker.machine.pack_possible", raises(ValueError("no number")))
     with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
         master.begin(1)
         master.send([*jobs(1), *jobs(2, operation=READ), *jobs(3)])

@@ -98,7 +98,7 @@ class ResultBounds:
 
     def _known(self, operations: Any) -> bool:
         """Whether all numbers in a checked column are of operations."""
-        if type(operations) is int:
+        if isinstance(operations, int):
             return operations in OPERATIONS
         base, code, data = operations
         if base == 0 and code == "B":
@@ -113,7 +113,7 @@ def _within(columns: Sequence[Any], count: int, bounds: Iterable[tuple[int, int]
     :raises MessageError: if one is no column of so many values.
     """
     for column, (least, most) in zip(columns, bounds, strict=True):
-        if type(column) is int:
+        if isinstance(column, int):
             if not least <= column <= most:
                 return False
             continue
