@@ -340,7 +340,7 @@ class _ShortHelp(argparse.Action):
 
 def row(flags: str, name: str, type_: OptionType, group: str, text: str, **more: Any) -> Option:
     """An Option whose flags are separated by spaces; None is its default unless it is given."""
-    more = {"default": None, "metavar": getattr(type_, "metavar", None), **more}
+    more = {"default": None, "metavar": getattr(type_, "metavar", "") or None, **more}
     return Option(tuple(flags.split()), name, type_, group=group, help=text, **more)
 
 

@@ -140,6 +140,6 @@ def test_any_value_is_in_range_or_an_error(name: str, raw: object) -> None:
     unit = UNITS[name]
     for read, value in ((unit, raw), (unit.of_text, str(raw))):
         with suppress(UsageError):
-            found = read(value)  # type: ignore[operator]
+            found = read(value)  # type: ignore[arg-type]
             assert unit.low <= found <= unit.high
             assert found or not unit.above_0
