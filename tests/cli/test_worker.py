@@ -58,7 +58,7 @@ class Process:
 
     def end(self) -> tuple[int, str]:
         """Status and what it said, once it has ended."""
-        _, err = self.process.communicate(timeout=10)
+        _, err = self.process.communicate(timeout=60)
         assert "Traceback" not in err
         return self.process.returncode, err
 

@@ -82,7 +82,7 @@ class ScriptedServer:
             thread.start()
 
     def _serve(self, sock: socket.socket, script: Script) -> None:
-        sock.settimeout(10)
+        sock.settimeout(60)
         with sock, suppress(OSError):  # the client may leave first
             script(Peer(sock, self.gone))
         self._closed += 1
@@ -103,7 +103,7 @@ class ScriptedServer:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
-            thread.join(15)  # a script that hears nothing has 10 s for it
+            thread.join(90)  # a script that hears nothing has 60 s for it
         # One that goes on would take a core from every test after this one.
         assert not any(thread.is_alive() for thread in self._threads), "a script doesn't end"
 

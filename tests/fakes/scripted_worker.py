@@ -83,5 +83,5 @@ class ScriptedWorker:
 
     def __exit__(self, *exc: object) -> None:
         self._ending.set()
-        self._thread.join(5)
+        self._thread.join(60)
         assert not self._thread.is_alive()

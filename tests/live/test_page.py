@@ -38,7 +38,7 @@ class Served:
         self.host = f"{host}:{self.url.port}"
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> HTTPResponse:
-        connection = HTTPConnection("127.0.0.1", self.url.port or 0, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.url.port or 0, timeout=60)
         _, _, token = self.url.query.partition("=")
         cookie = f"theme=dark; ssbench-{self.url.port}={token}"
         headers = {"Host": self.host, "Cookie": cookie, **headers}
@@ -196,7 +196,7 @@ def test_loopback_of_ipv6_has_only_its_own_name() -> None:
         assert url.hostname == "::1"
         found = {}
         for host in (url.netloc, "localhost:1", "127.0.0.1", "[::2]", "evil.example"):
-            connection = HTTPConnection("::1", url.port or 0, timeout=10)
+            connection = HTTPConnection("::1", url.port or 0, timeout=60)
             connection.request("GET", f"/?{url.query}", headers={"Host": host})
             with connection.getresponse() as response:
                 found[host] = response.status

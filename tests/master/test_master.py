@@ -522,7 +522,7 @@ def test_a_worker_measures_its_connection_to_a_listener() -> None:
         for intervals in (answer.result.sent, answer.result.received):
             assert sum(each.size_bytes for each in intervals) == 100_000
         listener.close()
-        thread.join(5)
+        thread.join(60)
         refused = here.master.check_network(check._replace(number=2), 30.0)
         assert refused.result is None
         assert refused.fault.startswith(f"127.0.0.1, port {listener.port}: ")

@@ -26,7 +26,7 @@ class Tokens:
 
     def renew(self) -> Credentials:
         self.asked += 1
-        assert self.go.wait(5)
+        assert self.go.wait(60)
         if self.fault:
             raise self.fault
         return Credentials(self.asked, self.expires_at)

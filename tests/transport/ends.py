@@ -14,7 +14,7 @@ from ssbench.transport.worker_transport import Control, WorkerTransport
 from tests.fakes.control_states import IDLE
 
 ANY = Ports(0, 0, 0)
-PATIENCE_S = 5.0  #: never needed in full, unless something is wrong
+PATIENCE_S = 60.0  #: never needed in full, unless something is wrong
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def listening(key: CurveKey | None = None) -> Iterator[tuple[str, int]]:
             yield listener.ip, listener.port
         finally:
             listener.close()
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
 
@@ -57,7 +57,7 @@ def answering(*answers: bytes) -> Iterator[tuple[str, int]]:
         thread = threading.Thread(target=serve)
         thread.start()
         yield server.getsockname()
-        thread.join(10)
+        thread.join(60)
 
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["open", "with a key"])
@@ -106,7 +106,7 @@ def test_a_listener_ends_when_a_client_says_so() -> None:
         thread = threading.Thread(target=listener.serve)
         thread.start()
         end((listener.ip, listener.port), KEY, 1.0)
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 
@@ -180,7 +180,7 @@ def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
         for host in ("127.0.0.1", "::1"):
             assert measure((host, listener.port), None, seconds=0, size_bytes=10).sent
         end(("127.0.0.1", listener.port), None, 1.0)
-        thread.join(10)
+        thread.join(60)
 
 
 def test_a_port_in_use_is_named_with_its_option() -> None:

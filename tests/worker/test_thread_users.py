@@ -62,7 +62,7 @@ class Team(test_user_pool.Team):
         self.add([Job(number, READ, 0, number, 0, 7) for number in numbers])
 
     def until(self, done: Callable[[], bool]) -> None:
-        with gevent.Timeout(10):
+        with gevent.Timeout(60):
             while not done():
                 gevent.sleep(0.002)
 

@@ -202,13 +202,13 @@ class Team:
 
     def wait_until_busy(self, count: int) -> None:
         """Let greenlets run until so many operations are in flight."""
-        with gevent.Timeout(5):
+        with gevent.Timeout(60):
             while self.held.busy != count:
                 gevent.sleep(0.001)
 
     def settle(self, rows: int) -> None:
         """Let greenlets run until there are so many rows."""
-        with gevent.Timeout(5):
+        with gevent.Timeout(60):
             while len(self.rows) < rows:
                 gevent.sleep(0.001)
 
@@ -321,7 +321,7 @@ def test_a_read_of_another_length_is_a_failure(pool: type[UserPool], retried: bo
     sizes = (SizeClass("small", 100, 100, ((int(READ), 1.0),), 10),)
     team = Team(driver, pool=pool, settings=StorageSettings(sizes=sizes).to_map())
     team.add([job(1, READ)._replace(size_class=0, object=3)])
-    with gevent.Timeout(5):
+    with gevent.Timeout(60):
         while not (team.rows or team.held.finished):
             gevent.sleep(0.001)
     team.user_pool.flush()
@@ -702,7 +702,7 @@ def test_ticks_fetch_jobs(
     monkeypatch.setattr(user_pool, "FLUSH_S", 0.001)
     team = Team(Driver(), 2)
     before = team.channel.fetches
-    with gevent.Timeout(5):
+    with gevent.Timeout(60):
         while team.channel.fetches == before:
             gevent.sleep(0.001)
     team.user_pool.close()
@@ -789,7 +789,7 @@ def test_a_job_starts_when_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
             assert timers[0].at_ns == due_ns + 2 * SECOND
             driver.now_ns = timers[0].at_ns
             timers[0].expire()
-        with gevent.Timeout(5):
+        with gevent.Timeout(60):
             while len(driver.done) <= done:
                 gevent.sleep(0.001)
     team.settle(3)

@@ -123,7 +123,7 @@ def test_a_response_that_was_there_before_a_long_upload_answers_another(surplus:
     def script(peer: Peer) -> None:
         peer.hear()
         peer.say(ok(b"one"))
-        read.wait(10)
+        read.wait(60)
         peer.say(surplus)
         sent.set()
         peer.linger()
@@ -131,7 +131,7 @@ def test_a_response_that_was_there_before_a_long_upload_answers_another(surplus:
     with serving(script) as (_, pool):
         assert pool.request(HEAD, None).bytes_moved == 3
         read.set()
-        sent.wait(10)
+        sent.wait(60)
         upload = big_upload()
         with pytest.raises(StorageError, match="a response that was there before its request") as e:
             pool.request(PUT % upload.size, upload)

@@ -168,7 +168,7 @@ def served(certificates: Certificates, serve: Server) -> Iterator[TlsStream]:
         theirs, _ = listener.accept()
 
     def run() -> None:
-        theirs.settimeout(5)
+        theirs.settimeout(60)
         with (
             suppress(OSError),  # the client may leave first
             theirs,
@@ -181,12 +181,12 @@ def served(certificates: Certificates, serve: Server) -> Iterator[TlsStream]:
     ours.setblocking(False)
     stream = TlsStream(ours, outer, "127.0.0.1", memoryview(bytearray(CIPHERTEXT_SIZE)))
     try:
-        with gevent.Timeout(5):
+        with gevent.Timeout(60):
             stream.handshake()
             yield stream
     finally:
         stream.close()
-        thread.join(5)
+        thread.join(60)
 
 
 def received(tls: ssl.SSLSocket, count: int) -> bytes:
@@ -210,7 +210,7 @@ def test_unsent_records_are_sent_before_the_wait_for_a_response(
 
     def serve(tls: ssl.SSLSocket) -> None:
         tls.sendall(b"hello")
-        full.wait(5)
+        full.wait(60)
         tls.sendall(b"%d" % len(received(tls, sent)))
 
     block, buffer = bytes(100_000), bytearray(100)
