@@ -127,9 +127,6 @@ def _rows(table: Table) -> Iterator[_Cell]:
                 yield name if of_table else f"{name}_{column.key}", _cell(row[column.key], column)
 
 
-# A run, in the order of the columns' history
-
-
 def _run(report: Report) -> Iterator[_Cell]:
     known = dict(_facts(report))
     blocks = [(row["operation"].lower().replace(" ", "_"), row) for row in report.operations]

@@ -81,9 +81,6 @@ def _scenario(report: Report) -> str | None:
     return "\n".join(map(printable, text.split("\n")))
 
 
-# Charts
-
-
 def _figure(chart: Chart) -> Row:
     """What the page's script gives to plotly; colours are the page's."""
     values = [y for line in chart.lines for y in line.y if y]

@@ -78,9 +78,6 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-# A run
-
-
 def _run(report: Report) -> Iterator[Chart]:
     section = next((each for each in report.sections if each.key == "over_time"), None)
     if section is None:
@@ -176,9 +173,6 @@ def _distribution(report: Report, key: str, title: str) -> Chart:
 def _place(percent: float) -> float:
     """On the axis of percentiles: 90, 99 and 99.9 are evenly spaced."""
     return -log10(1 - percent / 100)
-
-
-# A series
 
 
 def _series(report: Report) -> Iterator[Chart]:
@@ -282,9 +276,6 @@ def _slos(
 
 def _load(load: float, over: str) -> str:
     return plural(int(load), "user") if over == "users" else f"{load:g} {_DUE}"
-
-
-# A comparison
 
 
 def _comparison(report: Report) -> Iterator[Chart]:

@@ -94,7 +94,7 @@ def of_comparison(found: Comparison) -> Report:
             ),
             fact("values", each.values, WORD, "in each run"),
         ]
-        for each in found.unlike
+        for each in found.differing_settings
     ]
     parts = {section.operation: _figures(found, section) for section in found.sections}
     operations = [
@@ -227,9 +227,6 @@ def _figure(row: ComparedFigure, disturbed: Sequence[bool], totals: Sequence[Tal
 def _named(pattern: str, measure: Measure) -> str:
     percent = "" if measure.percent is None else f"p{percent_text(measure.percent)}"
     return pattern.format(percent)
-
-
-# In words
 
 
 def _summary(found: Comparison) -> Iterator[Note]:

@@ -14,8 +14,8 @@ from ssbench.core.stats.headroom import (
     Headroom,
     HeadroomVerdict,
     HostLoad,
+    ProcessId,
     Shortage,
-    Who,
 )
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import plural, printable
@@ -149,7 +149,7 @@ def _finding(finding: Shortage, has_store: bool = False) -> Note:
     )
 
 
-def _name(who: Who | None) -> str:
+def _name(who: ProcessId | None) -> str:
     if who is None:
         return "unknown process"
     host = f" ({printable(who.host)})" if who.host else ""

@@ -66,7 +66,7 @@ SPARSE_NOTE = f"{SPARSE_MARK} marks a percentile with fewer than ten operations 
 
 
 def marked(percent: float, value: float | None, count: int) -> float | None:
-    """A percentile of so many operations, as ``Sparse`` where it is that."""
+    """A percentile of ``count`` operations, as ``Sparse`` if too few are beyond it."""
     return Sparse(value) if value is not None and is_sparse(percent, count) else value
 
 

@@ -36,8 +36,6 @@ NO_STORE = (
     " object was uploaded, read or deleted."
 )
 
-# The load
-
 
 #: Keys of a scenario that change requests or their pace; the header has those that are not default.
 _REQUESTS = ("bandwidth", "key_names", "keep_alive", "expect_continue", "headers")
@@ -136,8 +134,6 @@ def _rate_line(stats: RunStats) -> Iterator[str]:
     yield f"Rates: over {seconds:.3f} s, from the {begin} to the {end}{_COUNTED[basis]}"
 
 
-# The end
-
 #: How a run ended -> what the report says of it, above everything else.
 _ENDINGS = {
     "interrupted": "INTERRUPTED: the run was stopped before its end",
@@ -222,8 +218,6 @@ def warning_notes(stats: RunStats) -> list[Note]:
     texts += [printable(text) for text in run.warnings]
     return [Note(Level.WARNING, text, {}) for text in texts]
 
-
-# Steadiness
 
 #: Kind of finding -> its name for programs.
 _FINDINGS: dict[type[SteadinessFinding], str] = {
@@ -315,8 +309,6 @@ def _sentence(finding: SteadinessFinding, span_s: float | None, excluded_s: floa
         f" ({low} to {high}): too much to quote an average."
     )
 
-
-# What to keep in mind when the figures are quoted
 
 _CLOSED_LOOP = (
     "Coordinated omission: in a closed loop, users that wait for a response send nothing, so stalls"
@@ -412,9 +404,6 @@ def _last_start(stats: RunStats) -> Iterator[Note]:
         requests_per_s=rate,
         moved_bytes_per_s=moved,
     )
-
-
-# One of the runs of a comparison
 
 
 def notes_of_compared(stats: RunStats, hosts: Sequence[HostLoad]) -> list[Note]:

@@ -544,7 +544,7 @@ def _counters(stats: RunStats) -> Section:
         ("Operations restarted with a new token", total.renewals),
         (f"First-byte {late_reads}", total.first_byte.uncertain),
         (f"Header {late_reads}", total.headers.uncertain),
-        ("Out of range (longer than an hour, or at an impossible time)", stats.out_of_range),
+        ("Out of range (took over an hour, or its timestamp cannot be right)", stats.out_of_range),
         ("Result messages rejected (stale or malformed)", run.refused),
         ("Orphaned objects", run.left_behind),
         ("Objects possibly orphaned (unknown whether they were created or deleted)",

@@ -132,9 +132,6 @@ def _listed(parts: Sequence[str], width: int, of: str = "") -> str:
     return shown
 
 
-# A run
-
-
 def _throughput(rate: float | None, moved: float | None, due: str = "") -> str:
     """``93.1 operations/s (100 due, 93 % in time), 4.21 MB/s``; bytes only where they are known."""
     shown = "unknown rate" if rate is None else f"{rate:,.1f} operations/s"
@@ -314,9 +311,6 @@ def _run(run: Row, settings: Row, total: Row, stages: Sequence[Row]) -> str:
     return f"{', '.join(parts)}: {settings['scenario_name']}"
 
 
-# A series
-
-
 def of_series(
     rows: Sequence[Row], *, over: str, name: str, slo: str, search: Row | None
 ) -> Section:
@@ -429,9 +423,6 @@ def _limit(search: Row, over: str, slo: str) -> str:
     missed = "" if broken is None else f", missed with {broken:g}"
     early = "" if search["complete"] else ", ended early"
     return f"{best} met {slo}{missed}{early}"
-
-
-# A comparison
 
 
 def of_comparison(

@@ -86,7 +86,8 @@ def default_path(
 def open_results(path: str, *, overwrite: bool) -> ResultFile:
     """Open a file for results, readable by its owner only. Devices and pipes are written to.
 
-    :param overwrite: also an own empty file, or an own stat file; nothing else ever is.
+    :param overwrite: also replace an empty file or a stat file of the same user; any other existing
+        file is refused.
     :raises UsageError: if there is a file of that name, or a link.
     :raises StatFileError: path and cause, in one line.
     """

@@ -49,8 +49,8 @@ class StatFileWriter:
 
         :param hold: keep records in memory until ``release``. Closed before that, the file is as
             if there had been no run: gone, or the older one.
-        :param overwrite: an own empty file or an own stat file of that name is replaced, once
-            there is something to write; nothing else ever is.
+        :param overwrite: replace an empty file or a stat file of the same user, once there is
+            something to write; any other existing file is refused.
         :raises UsageError: if there is a file of that name, or a link.
         :raises StatFileError: path and cause, in one line.
         """
@@ -97,8 +97,8 @@ class StatFileWriter:
     def release(self) -> None:
         """Write what was held, and from now on all that comes; a second time does nothing.
 
-        :raises StatFileError: path, cause and what was kept; again and again, so that each of
-            several greenlets that are about to change the store stops.
+        :raises StatFileError: path, cause and what was kept; on every call after the first
+            failure, so that each greenlet about to change the store stops.
         """
         if self._error:
             raise StatFileError(self._error)
@@ -120,7 +120,7 @@ class StatFileWriter:
         self._add(data)
 
     def tick(self, now_s: float) -> None:
-        """Report the time of any monotonic clock. Flushes once a second.
+        """Call regularly with a monotonic time; flushes once a second.
 
         :raises StatFileError: path, cause and what was kept.
         """

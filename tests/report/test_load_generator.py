@@ -6,12 +6,19 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.stats.headroom import Cause, Headroom, HeadroomVerdict, HostLoad, Shortage, Who
+from ssbench.core.stats.headroom import (
+    Cause,
+    Headroom,
+    HeadroomVerdict,
+    HostLoad,
+    ProcessId,
+    Shortage,
+)
 from ssbench.core.stats.run_stats import RunStats
 from tests.report import runs
 from tests.report.runs import render
 
-WORKER, MASTER = Who("w2", "bench-02"), Who("", "bench-01")
+WORKER, MASTER = ProcessId("w2", "bench-02"), ProcessId("", "bench-01")
 
 
 def judged(verdict: HeadroomVerdict) -> RunStats:
@@ -72,7 +79,9 @@ def sentences(*findings: Shortage) -> list[str]:
         ),
     ],
 )  # fmt: skip
-def test_each_cause_is_a_sentence(who: Who, cause: Cause, value: float, sentence: str) -> None:
+def test_each_cause_is_a_sentence(
+    who: ProcessId, cause: Cause, value: float, sentence: str
+) -> None:
     assert sentences(Shortage(who, cause, value, 41, 60)) == [sentence]
 
 
@@ -85,7 +94,7 @@ def test_a_bottleneck_at_times_is_named_so() -> None:
 
 
 def test_only_the_first_findings_are_listed() -> None:
-    found = [Shortage(Who(f"w{n}", "h"), Cause.CORE, 98, 9, 9) for n in range(64)]
+    found = [Shortage(ProcessId(f"w{n}", "h"), Cause.CORE, 98, 9, 9) for n in range(64)]
     sentence = sentences(*found)
     assert len(sentence) == 5
     assert sentence[-1] == "60 more findings of this kind (--json has all)"
@@ -146,7 +155,7 @@ def test_without_metrics_the_verdict_is_unknown() -> None:
 
 
 def test_names_of_workers_are_escaped() -> None:
-    (sentence,) = sentences(Shortage(Who("w\x1b[2J", "h\n"), Cause.CORE, 98, 9, 9))
+    (sentence,) = sentences(Shortage(ProcessId("w\x1b[2J", "h\n"), Cause.CORE, 98, 9, 9))
     assert sentence.isprintable()
 
 

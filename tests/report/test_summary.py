@@ -21,8 +21,8 @@ from ssbench.core.stats.headroom import (
     Headroom,
     HeadroomVerdict,
     HostLoad,
+    ProcessId,
     Shortage,
-    Who,
 )
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steps import Search, Step
@@ -250,7 +250,7 @@ def test_limits_of_the_scenario_itself_are_named() -> None:
         assert found["Bottleneck"].startswith(text)
 
 
-WORKER, MASTER = Who("w2", "bench-02"), Who("", "bench-01")
+WORKER, MASTER = ProcessId("w2", "bench-02"), ProcessId("", "bench-01")
 TAKEN = HostLoad("bench-01", 92.4, 89.0, 12.0)
 
 

@@ -140,7 +140,7 @@ def block_length(values: npt.ArrayLike) -> float:
     return float(min(longest, (1.5 * many * (slope / variance) ** 2) ** (1 / 3)))
 
 
-def widening(samples: Sequence[Resampled]) -> float:
+def variance_factor(samples: Sequence[Resampled]) -> float:
     """The factor by which means of runs vary more than the means of their draws, at most.
 
     The mean of a block has the variance v(block). Draws around the mean of all keep v(block) -
@@ -209,17 +209,17 @@ def interval(
     :param wider: factor by which the figure varies more than its draws.
     """
     reach = wider * student((1 + confidence) / 2, max(1.0, blocks - 1))
-    further = reach / _NORMAL.inv_cdf(1 - _OUTSIDE)
+    scale = reach / _NORMAL.inv_cdf(1 - _OUTSIDE)
     rising = np.sort(values).tolist()
     cut = max(int(_OUTSIDE * (len(rising) + 1)) - 1, 0)
     centre = rising[len(rising) // 2]
-    low, high = (_moved(centre, end, further) for end in (rising[cut], rising[-1 - cut]))
+    low, high = (_moved(centre, end, scale) for end in (rising[cut], rising[-1 - cut]))
     return low, high
 
 
-def _moved(centre: float, end: float, further: float) -> float:
-    """The end at so many times its distance from the centre, on a logarithmic scale."""
-    return centre * (end / centre) ** further if centre > 0 and end > 0 else end
+def _moved(centre: float, end: float, scale: float) -> float:
+    """``end``, moved away from ``centre`` by this factor on a logarithmic scale."""
+    return centre * (end / centre) ** scale if centre > 0 and end > 0 else end
 
 
 @lru_cache

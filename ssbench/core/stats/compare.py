@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from ssbench.core.errors import UsageError
 from ssbench.core.operations import CRUD, operation_named
 from ssbench.core.records import RunHeader
-from ssbench.core.stats.bootstrap import Floats, Percentile, Resampled, interval, widening
+from ssbench.core.stats.bootstrap import Floats, Percentile, Resampled, interval, variance_factor
 from ssbench.core.stats.findings import counted, whole, whole_seconds
 from ssbench.core.stats.headroom import HostLoad
 from ssbench.core.stats.histogram import Buckets
@@ -142,7 +142,7 @@ class Comparison(Struct, frozen=True):
     """Runs side by side, each against the first."""
 
     runs: Sequence[ComparedRun]
-    unlike: Sequence[SettingDifference]
+    differing_settings: Sequence[SettingDifference]
     sections: Sequence[ComparedOperation]
     seed: int  #: of the resamples
 
@@ -192,7 +192,7 @@ def comparison(
         if no_bytes:
             rows = [row for row in rows if row.measure.name != "throughput"]
         sections.append(ComparedOperation(operation, [_judged(row, runs) for row in rows]))
-    return Comparison(runs, unlike(headers), sections, seed)
+    return Comparison(runs, differing_settings(headers), sections, seed)
 
 
 def compare(
@@ -214,7 +214,10 @@ def compare(
     :param tallies: the sums of each run; without them, rates are means over the seconds.
     """
     of_runs: Sequence[Tally | None] = tallies or [None] * len(sides)
-    runs = [_Side(side, tally, rng, resamples) for side, tally in zip(sides, of_runs, strict=True)]
+    runs = [
+        _ResampledRun(side, tally, rng, resamples)
+        for side, tally in zip(sides, of_runs, strict=True)
+    ]
     measures = [Measure("rate"), Measure("throughput")]
     for name in ("service", "response"):
         if any(run.has(name) for run in runs):
@@ -232,7 +235,7 @@ def compare(
     return rows
 
 
-def unlike(headers: Sequence[RunHeader]) -> list[SettingDifference]:
+def differing_settings(headers: Sequence[RunHeader]) -> list[SettingDifference]:
     """The settings that differ: scenarios first, then driver, versions and seeds."""
     scenarios = [dict(_leaves(header.scenario)) for header in headers]
     for scenario in scenarios:
@@ -250,9 +253,6 @@ def unlike(headers: Sequence[RunHeader]) -> list[SettingDifference]:
     return [*_differing(scenarios, of_scenario=True), *_differing(others, of_scenario=False)]
 
 
-# How it is computed
-
-
 class _Figure(NamedTuple):
     """A figure of one run, and of each resample."""
 
@@ -265,11 +265,11 @@ class _Figure(NamedTuple):
     def estimate(self) -> Estimate:
         if self.value is None or self.drawn is None or not len(self.draws):
             return Estimate(self.value)
-        wider = widening([self.drawn])
+        wider = variance_factor([self.drawn])
         return Estimate(self.value, *interval(self.draws, CONFIDENCE, self.drawn.blocks, wider))
 
 
-class _Side:
+class _ResampledRun:
     """A run, and resamples of its seconds."""
 
     def __init__(
@@ -339,7 +339,7 @@ def _change(first: _Figure, other: _Figure) -> Change:
         return Change(ratio, None, None, ChangeVerdict.UNKNOWN)
     # Each run has one degree of freedom less than it has blocks.
     blocks = first.drawn.blocks + other.drawn.blocks - 1
-    wider = widening([first.drawn, other.drawn])
+    wider = variance_factor([first.drawn, other.drawn])
     low, high = interval(ratios, CONFIDENCE, blocks, wider)
     verdict = ChangeVerdict.REAL
     if not (first.enough and other.enough):

@@ -1,4 +1,4 @@
-"""Findings that qualify a run's figures: was it steady, did it keep its rate, did it hide stalls?
+"""Findings that qualify a run's figures: steady, on rate, without hidden stalls?
 
 - ``steadiness``: of the seconds that count, without warm-ups and cool-down.
 - ``arrivals``: whether an open loop kept its rate. It missed it if response times grew as long as
@@ -44,10 +44,7 @@ _LONG_NS = 100_000_000  #: a shorter operation is no stall
 _TIMES = 10  #: times the 99th percentile: such operations are in no usual percentile
 
 
-# Seconds
-
-
-class Noted(NamedTuple):
+class StageFinding(NamedTuple):
     """A reason not to quote an average of a run, or of one of its stages."""
 
     stage: int | None  #: its index; None if there is only one
@@ -93,7 +90,7 @@ def whole_seconds(stats: RunStats, operation: int | None = None) -> list[Second]
     ]
 
 
-def steadiness(stats: RunStats) -> list[Noted]:
+def steadiness(stats: RunStats) -> list[StageFinding]:
     """Reasons not to quote an average; none if the run was steady, or did nothing.
 
     Where results are missing, nothing is known of the seconds that they are missing from.
@@ -101,7 +98,7 @@ def steadiness(stats: RunStats) -> list[Noted]:
     Each stage is judged on its own, because stages are meant to differ.
     """
     if stats.run.damage:
-        return [Noted(None, Incomplete(tuple(stats.run.damage)))]
+        return [StageFinding(None, Incomplete(tuple(stats.run.damage)))]
     return list(_noted(stats)) if stats.total().count else []
 
 
@@ -114,7 +111,7 @@ def steady(stats: RunStats) -> bool | None:
     return None if kinds and all(kinds) else not kinds
 
 
-def _noted(stats: RunStats) -> Iterator[Noted]:
+def _noted(stats: RunStats) -> Iterator[StageFinding]:
     several = stats.stage_count > 1
     for stage in range(stats.stage_count) if several else (None,):
         usual_ns = stats.total(stage=stage).last_byte.histogram.quantile(0.5)
@@ -128,10 +125,7 @@ def _noted(stats: RunStats) -> Iterator[Noted]:
                 zero_s=seconds.start + 1,
                 window_s=window_s,
             )
-            yield from (Noted(stage, finding) for finding in found)
-
-
-# Open loops
+            yield from (StageFinding(stage, finding) for finding in found)
 
 
 class Arrivals(Struct, frozen=True):
@@ -205,9 +199,6 @@ def target_rate(run: RunRecords) -> float | None:
     return due / sum(lengths) if sum(lengths) else stages[-1].rate
 
 
-# The bottleneck
-
-
 def bottleneck(stats: RunStats, verdict: HeadroomVerdict) -> Bottleneck:
     """Whose limit the throughput was, as far as the metrics of the hosts tell.
 
@@ -227,9 +218,6 @@ def bottleneck(stats: RunStats, verdict: HeadroomVerdict) -> Bottleneck:
     if found and found.missed:
         return Bottleneck.BEHIND
     return Bottleneck.RATE if stats.total().response.histogram.count else Bottleneck.CLOSED_LOOP
-
-
-# Closed loops
 
 
 class Omission(Struct, frozen=True):

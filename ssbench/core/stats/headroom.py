@@ -67,7 +67,7 @@ class Bottleneck(Enum):
     CLOSED_LOOP = "store or users"
 
 
-class Who(Struct, frozen=True):
+class ProcessId(Struct, frozen=True):
     """A worker or the master."""
 
     worker_id: str  #: "" for the master
@@ -77,7 +77,7 @@ class Who(Struct, frozen=True):
 class Shortage(Struct, frozen=True):
     """A resource that was short for some of the time."""
 
-    who: Who
+    who: ProcessId
     cause: Cause
     value: float  #: average in these seconds: percent; LATE: seconds
     seconds: int  #: in which it was short
@@ -110,7 +110,7 @@ class HeadroomVerdict(Struct, frozen=True):
 
     headroom: Headroom
     findings: Sequence[Shortage] = ()  #: by share of the time, then by value, the highest first
-    busiest: Who | None = None  #: the process whose event loop used most of a core
+    busiest: ProcessId | None = None  #: the process whose event loop used most of a core
     busiest_loop_percent: float | None = None  #: of a core, on average
     busiest_core_percent: float | None = None  #: the busiest core of each second, on average
     loop_lag_max_s: float | None = None
@@ -123,7 +123,7 @@ class HeadroomVerdict(Struct, frozen=True):
 class ProcessSeries(Struct, frozen=True):
     """The seconds of one process that count."""
 
-    who: Who
+    who: ProcessId
     series: HostSeries
     spans_s: Sequence[tuple[float, float]]
 

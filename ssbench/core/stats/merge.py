@@ -194,7 +194,7 @@ def _fixed(part: Part) -> Mapping[str, Any]:
 def merged(parts: Sequence[Part], streams: Sequence[Iterable[Record]]) -> Iterator[Record]:
     """The records of one run.
 
-    :param parts: as ``check`` has found them good.
+    :param parts: that passed ``check``.
     :param streams: the records of each part, once more.
     """
     starts_s = {

@@ -31,7 +31,7 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.stats.breakdown import Breakdown, SourceTally
-from ssbench.core.stats.headroom import HeadroomVerdict, ProcessSeries, Who, judge
+from ssbench.core.stats.headroom import HeadroomVerdict, ProcessId, ProcessSeries, judge
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.host_metrics import (
     OF_HOST,
@@ -499,7 +499,7 @@ class RunStats:
     def _process_of(self, run_id: str, index: int) -> ProcessSeries:
         series = self._hosts[run_id, index]
         worker_id = self.run.worker_id(run_id, index) if index >= 0 else ""  # below: a master
-        return ProcessSeries(Who(worker_id, series.host), series, self.run.spans_s(run_id))
+        return ProcessSeries(ProcessId(worker_id, series.host), series, self.run.spans_s(run_id))
 
     @property
     def _origin_ns(self) -> int:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ssbench.core.stats.tally import Tally
 
 RELATIVE_ERROR = 2.0**-12  #: of a percentile: core.stats.histogram's, which needs numpy
-ENOUGH_BEYOND = 10  #: values beyond a percentile; with fewer it hangs on single ones
+ENOUGH_BEYOND = 10  #: values beyond a percentile; with fewer, single values decide it
 
 Number = int | float | Fraction
 

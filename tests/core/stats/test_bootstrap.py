@@ -19,7 +19,7 @@ from ssbench.core.stats.bootstrap import (
     block_length,
     interval,
     student,
-    widening,
+    variance_factor,
 )
 from ssbench.core.stats.compare import ChangeVerdict, compare
 from ssbench.core.stats.histogram import Buckets
@@ -92,11 +92,11 @@ def test_intervals_have_their_nominal_coverage(seconds: int, lasting: float) -> 
         run = seconds_of(rng, seconds, rate=300, lasting=lasting, samples=30)
         counts = [second.count for second in run]
         drawn = Resampled(counts, 1, 200)
-        low, high = interval(drawn.means(counts), 0.95, drawn.blocks, widening([drawn]))
+        low, high = interval(drawn.means(counts), 0.95, drawn.blocks, variance_factor([drawn]))
         rate_held += low <= 300 <= high
         services = [second.service for second in run]
         found = Percentile(services, Buckets.merged(services), 90, 1, 200)
-        wider = widening([found.drawn])
+        wider = variance_factor([found.drawn])
         low, high = interval(found.draws, 0.95, found.drawn.blocks, wider)
         percentile_held += low <= 1.001 * truth and 0.999 * truth <= high
     assert rate_held >= 106
@@ -135,13 +135,13 @@ def test_noise_does_not_hide_correlation(share: float, least: float, most: float
         values = [
             share**0.5 * a + (1 - share) ** 0.5 * b for a, b in zip(signal, rest, strict=True)
         ]
-        factors.append(widening([Resampled(values, 1, 1)]))
+        factors.append(variance_factor([Resampled(values, 1, 1)]))
     assert least <= fmean(factors) <= most
 
 
 def test_without_variation_nothing_is_widened() -> None:
-    assert widening([Resampled([5], 1, 1)]) == 1
-    constant = widening([Resampled([5] * 40, 1, 1)])
+    assert variance_factor([Resampled([5], 1, 1)]) == 1
+    constant = variance_factor([Resampled([5] * 40, 1, 1)])
     assert 1 < constant < 2.5  # nothing is known of its correlation
 
 

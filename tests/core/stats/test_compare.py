@@ -21,7 +21,7 @@ from ssbench.core.stats.compare import (
     SettingDifference,
     compare,
     comparison,
-    unlike,
+    differing_settings,
 )
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import Second
@@ -126,7 +126,7 @@ def test_differing_settings_are_named_scenarios_first() -> None:
         versions={"python": "3.12", "zmq": "4"},
         ssbench_version="2",
     )
-    assert unlike([a, b]) == [
+    assert differing_settings([a, b]) == [
         SettingDifference("sizes[1].size_max", (40000, 50000), of_scenario=True),
         SettingDifference("crud_profile", ([10, 75, 15, 0], [1, 2, 3, 4]), of_scenario=True),
         SettingDifference("sizes[2].name", (None, "big"), of_scenario=True),
@@ -139,14 +139,14 @@ def test_differing_settings_are_named_scenarios_first() -> None:
 
 
 def test_equal_settings_give_no_differences() -> None:
-    assert unlike([header(), header(), header()]) == unlike([]) == []
+    assert differing_settings([header(), header(), header()]) == differing_settings([]) == []
 
 
 def test_deeply_nested_scenarios_are_compared_as_a_whole() -> None:
     deep: Any = 1
     for _ in range(400):
         deep = {"x": deep}
-    (found,) = unlike([header({"deep": deep}), header({"deep": {"x": 2}})])[:1]
+    (found,) = differing_settings([header({"deep": deep}), header({"deep": {"x": 2}})])[:1]
     assert found.key.startswith("deep.x")
 
 
@@ -233,7 +233,7 @@ def test_warm_up_is_not_compared() -> None:
     found = compared(runs.lasting(30, 50), runs.lasting(30, slow_at_first, warmup=11))
     assert verdicts(found.sections[0])[RATE] is ChangeVerdict.NOISE
     assert [run.seconds for run in found.runs] == [29, 18]
-    assert [each.key for each in found.unlike] == ["warmup"]
+    assert [each.key for each in found.differing_settings] == ["warmup"]
 
 
 def test_there_is_a_section_for_each_operation_or_those_asked_for() -> None:
@@ -302,7 +302,7 @@ def test_files_of_0_3_9_have_no_throughput() -> None:
     assert found.no_bytes == "no store was involved (--noop), so nothing was moved"
     assert THROUGHPUT not in {row.measure for section in found.sections for row in section.rows}
     assert found.sections[0].rows[0].estimates[0].value
-    assert [each.key for each in found.unlike if each.of_scenario][:1] == ["user_count"]
+    assert [each.key for each in found.differing_settings if each.of_scenario][:1] == ["user_count"]
 
 
 def test_empty_runs_can_be_compared() -> None:

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from ssbench.core.records import HostRecord
-from ssbench.core.stats.headroom import Cause, Headroom, HostLoad, ProcessSeries, Who, judge
+from ssbench.core.stats.headroom import Cause, Headroom, HostLoad, ProcessId, ProcessSeries, judge
 from ssbench.core.stats.host_metrics import HostSeries
 
 CALM = {
@@ -32,7 +32,7 @@ def process(
     for at_s, changes in enumerate(seconds, 1):
         figures = {k: v for k, v in {**CALM, **changes}.items() if v >= 0}
         series.add(HostRecord(0, float(at_s), figures))
-    return ProcessSeries(Who(worker_id, host), series, [(low_s, high_s)])
+    return ProcessSeries(ProcessId(worker_id, host), series, [(low_s, high_s)])
 
 
 BUSY = {"loop_cpu_percent": 98.0}
@@ -48,7 +48,7 @@ def test_a_load_generator_with_headroom_reports_how_much() -> None:
     verdict = judge([process(*[CALM] * 3), process({"loop_cpu_percent": 10.0}, worker_id="w2")])
     assert verdict.headroom is Headroom.ENOUGH
     assert verdict.findings == []
-    assert verdict.busiest == Who("w1", "h")
+    assert verdict.busiest == ProcessId("w1", "h")
     assert verdict.busiest_loop_percent == pytest.approx(30)
     assert verdict.busiest_core_percent == pytest.approx(40)
     assert verdict.loop_lag_max_s == pytest.approx(0.001)

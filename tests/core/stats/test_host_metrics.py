@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ssbench.core.model import Phase
 from ssbench.core.records import HostRecord
-from ssbench.core.stats.headroom import ProcessSeries, Who, judge
+from ssbench.core.stats.headroom import ProcessId, ProcessSeries, judge
 from ssbench.core.stats.host_metrics import (
     DSTAT,
     FIGURES,
@@ -104,7 +104,7 @@ def test_no_figure_of_a_verdict_is_out_of_its_bounds(rows: list[dict[str, float]
     series = HostSeries()
     for at_s, figures in enumerate(rows, 1):
         series.add(second(at_s, **{"loop_cpu_percent": 100.00000000000001, **figures}))
-    verdict = judge([ProcessSeries(Who("w", "h"), series, [(-inf, inf)])])
+    verdict = judge([ProcessSeries(ProcessId("w", "h"), series, [(-inf, inf)])])
     assert 0 <= (verdict.busiest_loop_percent or 0) <= 100
     assert 0 <= (verdict.busiest_core_percent or 0) <= 100
     for load in verdict.hosts:

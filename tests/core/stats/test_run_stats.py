@@ -21,7 +21,7 @@ from ssbench.core.records import (
     Record,
     ResultBatch,
 )
-from ssbench.core.stats.headroom import Headroom, Who
+from ssbench.core.stats.headroom import Headroom, ProcessId
 from ssbench.core.stats.host_metrics import MeanMax
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.tally import Basis
@@ -194,7 +194,7 @@ def test_host_figures_make_a_verdict_and_no_operation() -> None:
     assert stats.verdict().headroom is Headroom.UNKNOWN
     busy = runs.stats_of(runs.normal()).verdict()
     assert busy.headroom is Headroom.NONE
-    assert busy.findings[0].who == Who("alpha", "bench-01")
+    assert busy.findings[0].who == ProcessId("alpha", "bench-01")
 
 
 def test_only_the_measured_part_of_the_run_phase_is_judged() -> None:
@@ -219,7 +219,7 @@ def with_a_store_host(run_id: str) -> RunStats:
 def test_a_worker_for_metrics_only_is_no_part_of_the_load_generator() -> None:
     stats = with_a_store_host("one")
     assert stats.verdict().headroom is Headroom.ENOUGH
-    assert stats.verdict().busiest in (Who("", "bench-01"), Who("w", "bench-01"))
+    assert stats.verdict().busiest in (ProcessId("", "bench-01"), ProcessId("w", "bench-01"))
     assert (stats.worker_count, stats.requests_per_worker()) == (1, {"w": 0})
 
 
