@@ -29,7 +29,7 @@ Status = Annotated[str, Meta(pattern=r"^[1-5][0-9][0-9]")]  #: ``409 Conflict``
 T = TypeVar("T")
 Row = TypeVar("Row")
 
-_ROW_MAX = 1 << 14  #: mean bytes of a listing's row: a name of 1,024 bytes, escaped, and the rest
+_ROW_MAX = 1 << 13  #: mean bytes of a listing's row: a name of 1,024 bytes, escaped, and the rest
 _BRACKETS_MAX = 100  #: mean number of brackets in a listing's row
 _ROWS_MAX = 100_000  #: objects and arrays in any other JSON
 _LINE_MAX = 4096  #: bytes of a name in plain text; Swift's own default is 1,024

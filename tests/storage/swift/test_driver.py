@@ -368,7 +368,7 @@ def test_an_object_carries_the_id_of_its_run(swift: FakeSwift, opened: Opener) -
 
 
 @pytest.mark.parametrize("row", [b"{},", b"[],", b'{"name": "a", "count": 0, "bytes": 0},', b" "])
-def test_a_listing_of_63_mib_is_read_in_little_memory(row: bytes) -> None:
+def test_a_listing_of_63_mib_takes_the_memory_of_a_page(row: bytes) -> None:
     size = 63 << 20
     piece = row * ((1 << 20) // len(row))
 
