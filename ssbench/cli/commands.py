@@ -306,7 +306,7 @@ _EXAMPLES = (
 DESCRIPTION = f"""\
 ssbench {__version__}: a benchmark for OpenStack Swift, S3, WebDAV and files."""
 EPILOG = """\
-Exit status: 0 success; 1 failure, also if most operations failed or all were lost; 2 usage error,
+Exit status: 0 success; 1 failure, also if most operations failed or were lost; 2 usage error,
 the store was not changed; 3 a threshold was missed; 4 corrupt content was read; 5 interrupted,
 results were kept; 6 workers were missing or lost."""
 

@@ -41,7 +41,7 @@ class ExitStatus(IntEnum):
     FAILED = (
         1,
         "Failure: the login failed, a full disk, a truncated stat file; also if more than half of "
-        "the operations failed, or all were lost, or a check of ``doctor`` found something wrong",
+        "the operations failed or were lost, or a check of ``doctor`` found something wrong",
     )
     USAGE = (
         2,
@@ -82,7 +82,10 @@ def gravest(statuses: Sequence[ExitStatus]) -> ExitStatus:
 
 
 def most_failed(done: int, failed: int) -> bool:
-    """Whether more than half of a run's operations failed: then the run failed, too."""
+    """Whether more than half of a run's operations failed or were lost: then the run failed, too.
+
+    :param failed: and lost.
+    """
     return failed > done
 
 

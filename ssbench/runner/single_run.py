@@ -499,17 +499,18 @@ class Run:
     def _judge(self, master: Master) -> None:
         outcome, found = self.outcome, self.reasons
         counts = outcome.counts
+        # A second Ctrl-C loses what is in flight.
+        unheard = 0 if self.stop.requested else counts.lost
         if master.recorder.error:
             found[ExitStatus.FAILED] = str(master.recorder.error)
         elif outcome.ended == "failed":
             found[ExitStatus.FAILED] = outcome.reason
-        elif most_failed(counts.done, counts.failed):
+        elif most_failed(counts.done, bad := counts.failed + unheard):
             found[ExitStatus.FAILED] = (
-                f"{counts.failed:,} of {plural(counts.done + counts.failed, 'operation')} failed;"
-                f" the first error: {outcome.example}"
+                f"{bad:,} of {plural(counts.done + bad, 'operation')} failed"
+                + (" or were lost" if unheard else "")
+                + (f"; the first error: {outcome.example}" if counts.failed else "")
             )
-        elif counts.lost and not (counts.done or self.stop.requested):
-            found[ExitStatus.FAILED] = f"no operation succeeded; {counts.lost:,} lost"
         if counts.corrupt:
             found[ExitStatus.CORRUPTION] = (
                 f"{plural(counts.corrupt, 'operation')} found corrupt content"

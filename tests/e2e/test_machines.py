@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from ssbench import statfile
-from ssbench.core.model import Phase
+from ssbench.core.columns import pack_results
+from ssbench.core.messages import Ack, Jobs, Results, pack
+from ssbench.core.model import Job, Phase
 from ssbench.core.records import (
     MASTER,
     ClockRecord,
@@ -21,7 +23,10 @@ from ssbench.core.records import (
 )
 from ssbench.core.stats.headroom import Cause, Headroom
 from ssbench.core.stats.host_metrics import FIGURES
+from ssbench.transport.sockets import Ports
 from tests.e2e.commands import Commands, Ended, free_ports, workers_of
+from tests.fakes.scripted_master import host_key
+from tests.fakes.scripted_worker import ScriptedWorker
 
 #: A worker whose event loop has no rest: always at something for 5 ms, then at what is due.
 PINNED = """
@@ -177,3 +182,34 @@ def test_a_worker_with_other_clocks_is_reported_and_its_results_are_corrected(
     assert min(starts) > -100_000_000
     assert max(starts) < 4_000_000_000
     assert len(ended.stats.completions()) <= 4
+
+
+def test_a_run_that_lost_most_of_its_operations_failed(commands: Commands) -> None:
+    options = free_ports()
+    answered: list[int] = []
+
+    def two_of_five(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+        rows = []
+        for job in jobs:
+            if batch.phase == Phase.RUN and len(answered) >= 2:
+                continue
+            if batch.phase == Phase.RUN:
+                answered.append(job.number)
+            rows.append(
+                (job.number, job.operation, job.size_class, job.object, job.due_ns, 0, 1, 1, 1, 0,
+                 *[0] * 6, 200, 0, 0, b"tx", "")
+            )  # fmt: skip
+        run = scripted.incarnation, batch.run
+        scripted.transport.send(Ack(*run, [batch.batch]))
+        if rows:
+            packed = pack(pack_results(rows))
+            scripted.transport.send(Results(*run, batch.phase, [], packed))
+
+    path = commands.scenario(operation_count=5, user_count=4)
+    words = ["--noop", "--expect-workers", 1, "--drain-timeout", 1]
+    started = commands.start_run("-f", path, *words, workers=None, ports=options)
+    ports = Ports(*(int(word) for word in options[1::2]))
+    with ScriptedWorker(ports, two_of_five, key=host_key()):
+        ended = started.wait().fine(1)
+    assert ended.stats.run.lost == 3
+    assert "3 of 5 operations failed or were lost" in ended.err
