@@ -32,11 +32,11 @@ from ssbench.cli.options import (
     REPORT_SCENARIO,
     RUN_SCENARIO,
     UPLOAD,
-    WORKERS,
 )
 from ssbench.cli.parser import Parser, add_options
 from ssbench.cli.worker_options import SHOW
 from ssbench.core.option import Option
+from ssbench.runner.config import WORKERS
 from ssbench.runner.methods import METHODS
 
 if TYPE_CHECKING:

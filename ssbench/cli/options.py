@@ -1,19 +1,16 @@
 """The options of the commands: one row each.
 
 Parsers, configurations and the checks of the reference page are made from these rows. Short
-options and defaults are those of ssbench 0.3.9. Rows whose name is a field of RunConfig set it.
+options and defaults are those of ssbench 0.3.9. Options that set a field of RunConfig stand there.
 """
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ssbench.cli.parser import row
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.cli.worker_options import (
     METRICS,
@@ -25,13 +22,12 @@ from ssbench.cli.worker_options import (
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import Option, OptionType
-from ssbench.runner.config import RunConfig
+from ssbench.core.option import Option, OptionType, options_of_fields, row
+from ssbench.runner.config import EXECUTION, RESULTS, WORKERS, RunConfig
 from ssbench.runner.methods import METHODS, Method
 from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
-    from ssbench.core.hostlist import SshHost
     from ssbench.core.stats.steps import SweepLoads
 
 LOOPBACK = "127.0.0.1"
@@ -42,66 +38,9 @@ PROGRESS = ("chars", "live", "none")
 #: Fast errors would pass as low latencies, so this SLO is added unless one limits errors.
 FEW_ERRORS = "errors < 1%"
 
-#: Field of RunConfig -> its default.
-_DEFAULTS = dict(
-    zip(RunConfig.__struct_fields__[::-1], RunConfig.__struct_defaults__[::-1], strict=False)
-)
+_WHAT, _LOAD, _SEARCH = "what to run", "load and measurement", "search"
 
-_LONGEST_HOST_FILE = 1_000_000  #: characters
-
-_WHAT, _LOAD, _EXECUTION, _RESULTS = "what to run", "load and measurement", "execution", "results"
-WORKERS, _SEARCH = "workers", "search"
-
-
-def new_stats_file(text: str) -> str:
-    """The stat file's path with ``.gz`` added if it lacks it, as in ssbench 0.3.9.
-
-    Existing paths that are not regular files (devices, pipes, links, folders) stay unchanged, and
-    so does ``-``, which is rejected later.
-    """
-    if text == "-" or text.lower().endswith(".gz") or not os.path.basename(text):
-        return text
-    try:
-        regular = stat.S_ISREG(os.lstat(text).st_mode)
-    except (OSError, ValueError):  # no such file
-        regular = True
-    return f"{text}.gz" if regular else text
-
-
-def existing_place(text: str) -> str:
-    """``CONTAINER`` or ``CONTAINER/PREFIX``."""
-    if not text.partition("/")[0]:
-        raise UsageError(f"{text!r}: give a container, or CONTAINER/PREFIX")
-    return text
-
-
-def ssh_hosts(text: str) -> tuple[SshHost, ...]:
-    """``bench-{01..20}:4``, or ``@hosts.txt`` for such words in a file."""
-    from ssbench.core.hostlist import parse_hosts  # lazy: few runs need it
-
-    if not text.startswith("@"):
-        return parse_hosts(text)
-    try:
-        with open(text[1:], encoding="utf-8") as file:
-            return parse_hosts(file.read(_LONGEST_HOST_FILE))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageError(f"{text[1:]}: can't be read: {reason}") from None
-    except UsageError as error:
-        raise UsageError(f"{text[1:]}: {error}") from None
-
-
-def command_words(text: str) -> tuple[str, ...]:
-    """A command with its first options, with a shell's quotes."""
-    import shlex
-
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError:
-        words = ()
-    if not words:
-        raise UsageError(f"{text!r}: give a command, as in 'ssh -i ~/.ssh/bench'")
-    return words
+_OF_RUN = options_of_fields(RunConfig)
 
 
 def _swept(text: str, known: Collection[str], example: str) -> tuple[str, list[str]]:
@@ -149,9 +88,9 @@ def web_address(text: str) -> tuple[str, int]:
     return host, number
 
 
-def _field(flags: str, name: str, type_: OptionType, group: str, text: str, **more: Any) -> Option:
-    """A row that sets a field of RunConfig, and has its default."""
-    return row(flags, name, type_, group, text, default=_DEFAULTS[name], **more)
+def _of_run(name: str, **changes: Any) -> Option:
+    """The option of a field of RunConfig, with some things that a command has otherwise."""
+    return replace(next(each for each in _OF_RUN if each.name == name), **changes)
 
 
 def _override(
@@ -175,7 +114,7 @@ LOUDNESS = (
     row("-q --quiet", "quiet", bool, "", "print only the report, warnings and errors",
         default=False, command_line_only=True),
 )
-_RETRIES_OF_RUN = replace(RETRIES, group=_EXECUTION)
+_RETRIES_OF_RUN = replace(RETRIES, group=EXECUTION)
 _MASTER_SOCKETS = (
     row("--zmq-bind-ip", "address", str, WORKERS,
         "address to listen on for workers; 0.0.0.0 or :: for all interfaces [default: all with a "
@@ -255,38 +194,19 @@ _WINDOW = (
         "with --auto-stop: difference between the halves' rates, in percent, that counts as steady",
         default=7.5),
 )
-_HOW = (
-    _field("-k --keep-objects", "keep_objects", bool, _EXECUTION,
-           "do not delete what the run created"),
-    _field("--use-existing", "use_existing", bool, _EXECUTION,
-           "also use containers that hold objects and are not marked as ssbench's, such as those "
-           "that 0.3.9 created for a storage policy", command_line_only=True),
-    _field("--existing", "existing", existing_place, _EXECUTION,
-           "read objects that are there already, in this container and with names that begin with "
-           "PREFIX; the run creates, changes and deletes nothing", metavar="CONTAINER[/PREFIX]"),
-    _field("--compressible", "compressible", bool, _EXECUTION,
-           "send objects of one repeated letter, as ssbench 0.3.9 did, instead of random bytes"),
-    _field("--verify", "verify", bool, _EXECUTION,
-           "verify content and length of every READ and RANGE_READ, and compare ETags with MD5"),
-    _field("--operation-timeout", "operation_timeout_s", units.seconds, _EXECUTION,
-           "time limit of an operation, including retries [default: no limit]"),
-    _field("--drain-timeout", "drain_timeout_s", units.seconds_or_none, _EXECUTION,
-           "longest wait for operations in flight at the end, or after Ctrl-C"),
+_HOW = tuple(
+    each for each in _OF_RUN
+    if each.group == EXECUTION and each.name not in ("max_consecutive_errors", "profile")
 )
 _ERRORS = (
-    _field("--max-consecutive-errors", "max_consecutive_errors", units.count, _EXECUTION,
-           "end the run when this many operations failed in a row; never by default",
-           exclusive="errors"),
-    _field("--stop-on-error", "max_consecutive_errors", bool, _EXECUTION,
-           "end the run at the first failed operation", const=1, exclusive="errors"),
-    row("--noop", "noop", bool, _EXECUTION,
+    *_only(_OF_RUN, "max_consecutive_errors"),
+    row("--noop", "noop", bool, EXECUTION,
         "send nothing to a store, to measure master and workers themselves", default=False,
         exclusive="store", command_line_only=True),
-    row("--embedded-swift", "embedded_swift", bool, _EXECUTION,
+    row("--embedded-swift", "embedded_swift", bool, EXECUTION,
         "run against a temporary Swift on this host; requires ssbench[embedded]", default=False,
         exclusive="store", command_line_only=True, brief="a temporary Swift on this host"),
-    _field("--profile", "profile", bool, _EXECUTION,
-           "sample where master and workers spend CPU time in the run, and report it"),
+    _of_run("profile"),
 )
 _WIDE = row("--wide", "format", bool, "",
         "text with tables of any width instead of 100 columns, and what only fits there",
@@ -307,93 +227,47 @@ _PAGE = (
         "with --html: write the script of the charts to this folder, once for all pages [default: "
         "into each page, 4.8 MB]", metavar="DIR", file="d"),
 )
-_PERCENTILE = row("--pctile", "percentiles", units.percentile, _RESULTS,
+_PERCENTILE = row("--pctile", "percentiles", units.percentile, RESULTS,
         "latency percentile to report, such as 99.9; may be repeated [default: 95]",
         metavar="PERCENTILE", repeat=True)
-_THRESHOLD = row("--threshold", "thresholds", str, _RESULTS,
+_THRESHOLD = row("--threshold", "thresholds", str, RESULTS,
         "condition that the run must meet, such as 'p99(READ) < 50ms', 'errors < 0.1%' or 'rate > "
         "1000/s'; exit status 3 if one is missed; may be repeated", metavar="CONDITION",
         repeat=True, brief="fail unless this holds, as in 'p99 < 50ms'")
-_JUNIT = row("--junit", "junit", str, _RESULTS,
+_JUNIT = row("--junit", "junit", str, RESULTS,
         "also write the thresholds to this file as test cases, in the XML of JUnit, which CI "
         "systems read", metavar="FILE", file="w")
-_ABORT = _field("--abort-on-threshold", "abort_window_s", units.whole_seconds(1), _RESULTS,
-        "end the run, with exit status 3, when a --threshold on errors, rate or a percentile is "
-        "missed over this many whole seconds, or can no longer be met [default: thresholds are "
-        "judged at the end]", metavar="SECONDS")
 _RESULT_FILES = (
-    _field("-s --stats-file", "stats_file", new_stats_file, _RESULTS,
-           "where to store the results; .gz is added to a name without it [default: "
-           "/tmp/ssbench-results/NAME.u<users>.o<ops>.r<seconds>.<time>.stat.gz]",
-           metavar="STATS_FILE", brief="a file for the results", file="x"),
-    _field("--results-dir", "results_dir", str, _RESULTS,
-           "folder for stat files without -s [default: /tmp/ssbench-results]", metavar="DIR",
-           file="d"),
-    _field("--force", "force", bool, _RESULTS, "overwrite the stat file of -s, if it exists",
-           command_line_only=True),
-    row("-R --no-default-report --no-report", "no_default_report", bool, _RESULTS,
+    *_only(_OF_RUN, "stats_file", "results_dir", "force"),
+    row("-R --no-default-report --no-report", "no_default_report", bool, RESULTS,
         "print no report", default=False),
-    row("--csv", "format", bool, _RESULTS, "print the report as CSV", const="csv",
+    row("--csv", "format", bool, RESULTS, "print the report as CSV", const="csv",
         exclusive="format"),
-    row("--json", "format", bool, _RESULTS, "print the report as JSON", const="json",
+    row("--json", "format", bool, RESULTS, "print the report as JSON", const="json",
         exclusive="format"),
-    *(replace(option, group=_RESULTS) for option in (*_LAYOUTS, *_PAGE)),
+    *(replace(option, group=RESULTS) for option in (*_LAYOUTS, *_PAGE)),
     _PERCENTILE,
-    row("--progress", "progress", str, _RESULTS,
+    row("--progress", "progress", str, RESULTS,
         "live: figures of the run, updated in place on a terminal, else a line every ten seconds; "
         "chars: one character per operation; none", default="live", choices=PROGRESS),
-    row("--live-json", "live_json", str, _RESULTS,
+    row("--live-json", "live_json", str, RESULTS,
         "write the state of the run to this file or named pipe, a JSON object in a line of each "
         "second", metavar="FILE", file="w"),
-    replace(METRICS, group=_RESULTS),
-    row("--influx", "influx", types.influx_url, _RESULTS,
+    replace(METRICS, group=RESULTS),
+    row("--influx", "influx", types.influx_url, RESULTS,
         "write the state of the run to InfluxDB, or to what takes its line protocol, each second; "
         "INFLUX_TOKEN is the token", metavar="URL"),
-    row("--web", "web", web_address, _RESULTS,
+    row("--web", "web", web_address, RESULTS,
         "also show the run as a page at this address, with a button that stops it, and then its "
         "report until Ctrl-C; it needs the token of the URL that is "
         "printed [default without ADDR:PORT: 127.0.0.1 and a free port]", metavar="ADDR:PORT",
         const=(LOOPBACK, 0)),
 )
 _OWN_FILE = _only(_RESULT_FILES, "stats_file", "results_dir", "force")
-_BATCH_SIZE = row("--batch-size", "batch_size", types.batch_size, WORKERS,
-        "most jobs in one message; auto sends what is due, at most 256; 1 is what ssbench 0.3.9 "
-        "did", default="auto", metavar="COUNT")
-_WORKER_COUNTS = (
-    _field("--workers", "workers", units.count, WORKERS,
-           "number of workers to start on this host, for this run",
-           brief="worker processes to start on this host"),
-    _field("--ssh-workers", "ssh_workers", ssh_hosts, WORKERS,
-           "hosts to start workers on over ssh, for this run, such as 'bench-{01..20}:4' for four "
-           "on each of 20, or @FILE for a file with such words; without :COUNT, one for each core",
-           metavar="HOSTS"),
-    row("--ssh-command", "ssh_command", command_words, WORKERS,
-        "with --ssh-workers: the ssh client and its options", default="ssh",
-        metavar="COMMAND"),
-    _field("--ssh-worker-command", "ssh_worker_command", str, WORKERS,
-           "with --ssh-workers: ssbench-worker on those hosts, such as "
-           "/opt/ssbench/bin/ssbench-worker [default: that of the PATH there]", metavar="COMMAND"),
-    _field("--ssh-master", "ssh_master", str, WORKERS,
-           "with --ssh-workers: name or address at which those hosts reach this one [default: where"
-           " they see ssh connect from]", metavar="HOST"),
-    _field("--expect-workers", "expect_workers", units.count, WORKERS,
-           "number of workers to wait for, including those of --workers and --ssh-workers",
-           brief="workers to wait for, of all hosts"),
-    _field("--worker-wait", "worker_wait_s", units.seconds_or_none, WORKERS,
-           "longest wait for workers"),
-    _field("--fewer-workers-ok", "fewer_workers_ok", bool, WORKERS,
-           "run even if fewer workers connect than --expect-workers, --workers or --ssh-workers "
-           "says [default: do not start, and exit with status 6]"),
-    _field("--worker-timeout", "worker_timeout_s", units.seconds, WORKERS,
-           "time without a heartbeat after which a worker is declared lost"),
-    _field("--source-address", "source_addresses", types.ip_address, WORKERS,
-           "IP address of this host from which the workers of --workers connect to the store; "
-           "several are used in turn; may be repeated", metavar="ADDRESS", repeat=True),
-    _BATCH_SIZE, *_MASTER_SOCKETS,
-)
+_WORKER_COUNTS = (*(each for each in _OF_RUN if each.group == WORKERS), *_MASTER_SOCKETS)
 RUN_SCENARIO = (
     *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, *_RATE, *_ARRIVALS, *_WINDOW, *_HOW,
-    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, _ABORT,
+    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, _of_run("abort_window_s"),
     *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 FIND_LIMIT = (
@@ -497,9 +371,9 @@ COMPARE = (
         metavar="NUMBER"),
 )
 KILL_WORKERS = (
-    _field("--worker-wait", "worker_wait_s", units.seconds_or_none, "",
-           "longest wait for workers to connect and to exit",
-           brief="longest wait for workers to exit"),
+    _of_run("worker_wait_s", group="",
+            help="longest wait for workers to connect and to exit",
+            brief="longest wait for workers to exit"),
     *_MASTER_SOCKETS,
 )
 CLEANUP_CONTAINERS = (
@@ -514,9 +388,8 @@ CLEANUP_CONTAINERS = (
     row("--resume-cleanup", "resume_cleanup", str, "", f"delete no container: {_RESUME}",
         metavar="STATS_FILE", brief="delete what this run left, and nothing else", file="r",
         command_line_only=True),
-    _field("--use-existing", "use_existing", bool, "",
-           "with --resume-cleanup: also search containers that ssbench did not mark",
-           command_line_only=True),
+    _of_run("use_existing", group="",
+            help="with --resume-cleanup: also search containers that ssbench did not mark"),
     row("--unmarked", "unmarked", bool, "",
         "also delete containers of these names without ssbench's mark, as ssbench 0.3.9 created "
         "them; without a terminal it needs --yes", default=False, command_line_only=True,
@@ -539,9 +412,9 @@ _BENCH_ALL = (
         brief="number of containers, 1"),
     row("-u --user-count --users", "users", units.count, _WHAT,
         "concurrent users; of mixed, of each operation", default=1, brief="concurrent users, 1"),
-    row("--csv", "csv", str, _RESULTS, "write each operation to this file, as nectar does",
+    row("--csv", "csv", str, RESULTS, "write each operation to this file, as nectar does",
         metavar="FILE", brief="each operation, as CSV", file="w"),
-    row("--csv-over-time", "csv_over_time", str, _RESULTS,
+    row("--csv-over-time", "csv_over_time", str, RESULTS,
         "write the number of successes of each minute to this file, as CSV", metavar="FILE",
         file="w"),
     *_PAGE,
@@ -565,7 +438,7 @@ _BENCH_RUN = (
     *_without(_HOW, "keep_objects", "existing", "verify"),
     _RETRIES_OF_RUN, *_ERRORS, _BENCH_HEADER,
     *_OWN_FILE,
-    row("--progress", "progress", str, _RESULTS, "the progress on standard error, beside the lines "
+    row("--progress", "progress", str, RESULTS, "the progress on standard error, beside the lines "
         "of nectar", default="live", choices=PROGRESS),
     replace(_THRESHOLD, brief=""), *_WORKER_COUNTS, *STORE_OPTIONS,
 )
@@ -621,7 +494,7 @@ BENCH = {
             "pause before a step that repeats the one before", default=300.0),
         row("--long-pause", "long_pause_s", units.seconds_or_none, _WHAT, "pause before others",
             default=900.0),
-        row("--csv-dir", "csv_dir", str, _RESULTS,
+        row("--csv-dir", "csv_dir", str, RESULTS,
             "folder of the CSV files, one for each step, which must exist", default=".",
             metavar="DIR", brief="folder of the CSV files, one for each step", file="d"),
         _POLICY_OF_BENCH, *_BENCH_RUN,
@@ -714,7 +587,7 @@ _TRANSFER = (
 _TRANSFER_RUN = (
     *_only(_HOW, "operation_timeout_s", "drain_timeout_s"), _RETRIES_OF_RUN,
     *_ERRORS, *_OWN_FILE,
-    row("--progress", "progress", str, _RESULTS,
+    row("--progress", "progress", str, RESULTS,
         "live: a bar for all files, and one for each that takes long; without a terminal a line "
         "every few seconds. Or none", default="live", choices=("live", "none")),
     _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
@@ -812,15 +685,13 @@ CHECK_NETWORK = (
         exclusive="length", brief="size of each transfer instead, as in 1G"),
     row("--connect-timeout", "connect_timeout", units.seconds, "",
         "longest wait for a connection", default=10.0),
-    _field("--worker-timeout", "worker_timeout_s", units.seconds, WORKERS,
-           "time without a heartbeat after which a worker is declared lost"),
+    _of_run("worker_timeout_s"),
     row("--network-port", "network_port", units.port, WORKERS,
         "port of this host that workers connect to, to measure", default=13582),
-    _field("--expect-workers", "expect_workers", units.count, WORKERS,
-           "number of workers to wait for [default: until no more connect for 2 s]",
-           brief="workers to wait for"),
-    _field("--worker-wait", "worker_wait_s", units.seconds_or_none, WORKERS,
-           "longest wait for workers"),
+    _of_run("expect_workers",
+            help="number of workers to wait for [default: until no more connect for 2 s]",
+            brief="workers to wait for"),
+    _of_run("worker_wait_s"),
     *_MASTER_SOCKETS,
 )
 DOCTOR = (
@@ -830,8 +701,8 @@ DOCTOR = (
     *_only(_ERRORS, "noop", "embedded_swift"),
     *_only(_WORKER_COUNTS, "workers", "ssh_workers", "ssh_command", "ssh_worker_command",
            "ssh_master", "expect_workers", "worker_timeout_s"),
-    _field("--worker-wait", "worker_wait_s", units.seconds_or_none, WORKERS,
-           "longest wait for workers; without --expect-workers until no more connect for 2 s"),
+    _of_run("worker_wait_s", help="longest wait for workers; without --expect-workers until no "
+            "more connect for 2 s"),
     *_MASTER_SOCKETS, *STORE_OPTIONS,
 )
 MAKE_KEY = (

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.option import Option, OptionType
+from ssbench.core.option import Option
 from ssbench.core.text import close_matches, printable
 from ssbench.live.console import check_output, tell, write_output
 
@@ -336,12 +336,6 @@ class _ShortHelp(argparse.Action):
         assert isinstance(parser, Parser)  # nosec B101 # only that adds this action
         parser._print_message(parser.format_short_help(), sys.stdout)
         parser.exit()
-
-
-def row(flags: str, name: str, type_: OptionType, group: str, text: str, **more: Any) -> Option:
-    """An Option whose flags are separated by spaces; None is its default unless it is given."""
-    more = {"default": None, "metavar": getattr(type_, "metavar", "") or None, **more}
-    return Option(tuple(flags.split()), name, type_, group=group, help=text, **more)
 
 
 def add_options(

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from ssbench.cli.parser import row
 from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import Option
+from ssbench.core.option import Option, row
 from ssbench.core.settings import LISTED_MAX
 from ssbench.storage.options import StoreOptions, check_http_url, parse_storage_options
 from ssbench.storage.registry import ROWS, options_of, row_of

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from ssbench import __version__
-from ssbench.cli.parser import SHOW_CONFIG, Parser, SiteValue, add_options, row
+from ssbench.cli.parser import SHOW_CONFIG, Parser, SiteValue, add_options
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
+from ssbench.core.option import row
 
 MAX_WORKER_ID = 64  #: characters
 KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"

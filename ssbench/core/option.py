@@ -16,11 +16,14 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core.errors import UsageError
 from ssbench.core.units import Unit, count, port, seconds_or_none
 
 VARIABLE_PREFIX = "SSBENCH_"
+
+_OF_FIELD = object()
 
 #: Of the value: a unit, or a function that converts the text.
 OptionType = Unit[int] | Unit[float] | Callable[[str], Any]
@@ -110,6 +113,31 @@ class Option(Struct, frozen=True):
         :raises UsageError: it is not valid.
         """
         return self.type.of_text(text) if isinstance(self.type, Unit) else self.type(text)
+
+
+def row(flags: str, name: str, type_: OptionType, group: str, text: str, **more: Any) -> Option:
+    """An Option whose flags are separated by spaces; None is its default unless it is given."""
+    more = {"default": None, "metavar": getattr(type_, "metavar", "") or None, **more}
+    return Option(tuple(flags.split()), name, type_, group=group, help=text, **more)
+
+
+def of_field(flags: str, type_: OptionType, group: str, text: str, **more: Any) -> Option:
+    """The option that sets a field: it stands in the field's ``Annotated``, has its name, and its
+    default unless another is given."""
+    return row(flags, "", type_, group, text, **{"default": _OF_FIELD, **more})
+
+
+def options_of_fields(kind: type[Struct]) -> tuple[Option, ...]:
+    """The options in the annotations of a struct's fields, in their order."""
+    names, values = kind.__struct_fields__[::-1], kind.__struct_defaults__[::-1]
+    defaults = dict(zip(names, values, strict=False))
+    return tuple(
+        replace(each, name=name, default=defaults[name])
+        if each.default is _OF_FIELD
+        else replace(each, name=name)
+        for name, hint in kind.__annotations__.items()
+        for each in getattr(hint, "__metadata__", ())
+    )
 
 
 def path(text: str) -> str:

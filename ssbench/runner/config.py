@@ -1,14 +1,17 @@
 """What to run, where and how: the typed input of the runner. No secret is in a repr."""
 
-from __future__ import annotations
-
+import os
+import stat
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct, field
 
+from ssbench.core import option as types
+from ssbench.core import units
 from ssbench.core.errors import UsageError
+from ssbench.core.option import of_field
 from ssbench.host.process import usable_cores
 
 if TYPE_CHECKING:
@@ -26,6 +29,63 @@ WORKER_COMMAND = (
     sys.executable, "-c", "import sys; sys.path[:] = filter(None, sys.path);"
     " from ssbench.cli.worker import main; sys.exit(main())",
 )  # fmt: skip
+
+
+_LONGEST_HOST_FILE = 1_000_000  #: characters
+
+#: Sections of the help.
+EXECUTION, RESULTS, WORKERS = "execution", "results", "workers"
+
+
+def new_stats_file(text: str) -> str:
+    """The stat file's path with ``.gz`` added if it lacks it, as in ssbench 0.3.9.
+
+    Existing paths that are not regular files (devices, pipes, links, folders) stay unchanged, and
+    so does ``-``, which is rejected later.
+    """
+    if text == "-" or text.lower().endswith(".gz") or not os.path.basename(text):
+        return text
+    try:
+        regular = stat.S_ISREG(os.lstat(text).st_mode)
+    except (OSError, ValueError):  # no such file
+        regular = True
+    return f"{text}.gz" if regular else text
+
+
+def existing_place(text: str) -> str:
+    """``CONTAINER`` or ``CONTAINER/PREFIX``."""
+    if not text.partition("/")[0]:
+        raise UsageError(f"{text!r}: give a container, or CONTAINER/PREFIX")
+    return text
+
+
+def ssh_hosts(text: str) -> "tuple[SshHost, ...]":
+    """``bench-{01..20}:4``, or ``@hosts.txt`` for such words in a file."""
+    from ssbench.core.hostlist import parse_hosts  # lazy: few runs need it
+
+    if not text.startswith("@"):
+        return parse_hosts(text)
+    try:
+        with open(text[1:], encoding="utf-8") as file:
+            return parse_hosts(file.read(_LONGEST_HOST_FILE))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(f"{text[1:]}: can't be read: {reason}") from None
+    except UsageError as error:
+        raise UsageError(f"{text[1:]}: {error}") from None
+
+
+def command_words(text: str) -> tuple[str, ...]:
+    """A command with its first options, with a shell's quotes."""
+    import shlex
+
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError:
+        words = ()
+    if not words:
+        raise UsageError(f"{text!r}: give a command, as in 'ssh -i ~/.ssh/bench'")
+    return words
 
 
 class TransportConfig(Struct, frozen=True):
@@ -56,50 +116,129 @@ class AutoStop(Struct, frozen=True):
 class RunConfig(Struct, frozen=True, kw_only=True):
     """A run, or each run of a series. None means "not given" unless stated otherwise.
 
+    A field with an option in its annotation is set by it; commands take these options from here.
+
     :raises UsageError: values that exclude each other.
     """
 
-    scenario: ScenarioText
+    # fmt: off
+    scenario: "ScenarioText"
     overrides: Mapping[str, object] = {}  #: keys of the scenario
     places: Mapping[str, str] = {}  #: as of Scenario.resolve
-    store: StoreOptions | None  #: None: a temporary Swift on this host
+    store: "StoreOptions | None"  #: None: a temporary Swift on this host
     is_noop: bool = False  #: the store moves no data
-    keep_objects: bool = False
-    use_existing: bool = False
-    existing: str | None = None  #: CONTAINER[/PREFIX] whose objects are read; None: own objects
-    compressible: bool = False
-    verify: bool = False
-    operation_timeout_s: float | None = None  #: None: no limit
-    drain_timeout_s: float = 30.0
-    max_consecutive_errors: int | None = None  #: None: no limit
+    keep_objects: Annotated[bool,
+        of_field("-k --keep-objects", bool, EXECUTION,
+            "do not delete what the run created")] = False
+    use_existing: Annotated[bool,
+        of_field("--use-existing", bool, EXECUTION,
+            "also use containers that hold objects and are not marked as ssbench's, such as "
+            "those that 0.3.9 created for a storage policy",
+            command_line_only=True)] = False
+    existing: Annotated[str | None,
+        of_field("--existing", existing_place, EXECUTION,
+            "read objects that are there already, in this container and with names that begin "
+            "with PREFIX; the run creates, changes and deletes nothing",
+            metavar="CONTAINER[/PREFIX]")] = None
+    compressible: Annotated[bool,
+        of_field("--compressible", bool, EXECUTION,
+            "send objects of one repeated letter, as ssbench 0.3.9 did, instead of random "
+            "bytes")] = False
+    verify: Annotated[bool,
+        of_field("--verify", bool, EXECUTION,
+            "verify content and length of every READ and RANGE_READ, and compare ETags with "
+            "MD5")] = False
+    operation_timeout_s: Annotated[float | None,
+        of_field("--operation-timeout", units.seconds, EXECUTION,
+            "time limit of an operation, including retries [default: no limit]")] = None
+    drain_timeout_s: Annotated[float,
+        of_field("--drain-timeout", units.seconds_or_none, EXECUTION,
+            "longest wait for operations in flight at the end, or after Ctrl-C")] = 30.0
+    max_consecutive_errors: Annotated[int | None,
+        of_field("--max-consecutive-errors", units.count, EXECUTION,
+            "end the run when this many operations failed in a row; never by default",
+            exclusive="errors"),
+        of_field("--stop-on-error", bool, EXECUTION,
+            "end the run at the first failed operation",
+            const=1, exclusive="errors")] = None
+    #: The master's CPU time only in the main thread.
+    profile: Annotated[bool,
+        of_field("--profile", bool, EXECUTION,
+            "sample where master and workers spend CPU time in the run, and report it")] = False
     retries: int = 10
     transport: TransportConfig = field(default_factory=TransportConfig)
     worker_command: tuple[str, ...] = WORKER_COMMAND
-    workers: int | None = None
-    ssh_workers: tuple[SshHost, ...] | None = None  #: hosts to start workers on
-    ssh_command: tuple[str, ...] = ("ssh",)
-    #: For the shell of those hosts; None: ssbench-worker, from its PATH.
-    ssh_worker_command: str | None = None
-    ssh_master: str | None = None  #: our address as they see it; None: they are asked
-    expect_workers: int | None = None
-    source_addresses: Sequence[str] | None = None  #: of this host, for its workers
+    workers: Annotated[int | None,
+        of_field("--workers", units.count, WORKERS,
+            "number of workers to start on this host, for this run",
+            brief="worker processes to start on this host")] = None
+    ssh_workers: Annotated["tuple[SshHost, ...] | None",
+        of_field("--ssh-workers", ssh_hosts, WORKERS,
+            "hosts to start workers on over ssh, for this run, such as 'bench-{01..20}:4' for "
+            "four on each of 20, or @FILE for a file with such words; without :COUNT, one for "
+            "each core", metavar="HOSTS")] = None
+    ssh_command: Annotated[tuple[str, ...],
+        of_field("--ssh-command", command_words, WORKERS,
+            "with --ssh-workers: the ssh client and its options",
+            default="ssh", metavar="COMMAND")] = ("ssh",)
+    #: For the shell of those hosts.
+    ssh_worker_command: Annotated[str | None,
+        of_field("--ssh-worker-command", str, WORKERS,
+            "with --ssh-workers: ssbench-worker on those hosts, such as "
+            "/opt/ssbench/bin/ssbench-worker [default: that of the PATH there]",
+            metavar="COMMAND")] = None
+    ssh_master: Annotated[str | None,
+        of_field("--ssh-master", str, WORKERS,
+            "with --ssh-workers: name or address at which those hosts reach this one [default: "
+            "where they see ssh connect from]", metavar="HOST")] = None
+    expect_workers: Annotated[int | None,
+        of_field("--expect-workers", units.count, WORKERS,
+            "number of workers to wait for, including those of --workers and --ssh-workers",
+            brief="workers to wait for, of all hosts")] = None
+    worker_wait_s: Annotated[float,
+        of_field("--worker-wait", units.seconds_or_none, WORKERS,
+            "longest wait for workers")] = 30.0
+    fewer_workers_ok: Annotated[bool,
+        of_field("--fewer-workers-ok", bool, WORKERS,
+            "run even if fewer workers connect than --expect-workers, --workers or "
+            "--ssh-workers says [default: do not start, and exit with status 6]")] = False
+    worker_timeout_s: Annotated[float,
+        of_field("--worker-timeout", units.seconds, WORKERS,
+            "time without a heartbeat after which a worker is declared lost")] = 10.0
+    source_addresses: Annotated[Sequence[str] | None,
+        of_field("--source-address", types.ip_address, WORKERS,
+            "IP address of this host from which the workers of --workers connect to the store; "
+            "several are used in turn; may be repeated",
+            metavar="ADDRESS", repeat=True)] = None
+    batch_size: Annotated[int | None,
+        of_field("--batch-size", types.batch_size, WORKERS,
+            "most jobs in one message; auto sends what is due, at most 256; 1 is what ssbench "
+            "0.3.9 did", default="auto", metavar="COUNT")] = None
     worker_paths: Sequence[str] = ()  #: of real files that workers read, absolute
-    worker_wait_s: float = 30.0
     #: If no number of workers is given, and none is there: start ``default_workers`` here.
     starts_if_none: bool = True
-    fewer_workers_ok: bool = False
-    worker_timeout_s: float = 10.0
-    batch_size: int | None = None  #: None: what is due, up to a limit
-    stats_file: str | None = None  #: None: a new file in results_dir
-    results_dir: str | None = None  #: None: /tmp/ssbench-results
-    force: bool = False  #: overwrite the stat file
+    stats_file: Annotated[str | None,
+        of_field("-s --stats-file", new_stats_file, RESULTS,
+            "where to store the results; .gz is added to a name without it [default: "
+            "/tmp/ssbench-results/NAME.u<users>.o<ops>.r<seconds>.<time>.stat.gz]",
+            metavar="STATS_FILE", brief="a file for the results", file="x")] = None
+    results_dir: Annotated[str | None,
+        of_field("--results-dir", str, RESULTS,
+            "folder for stat files without -s [default: /tmp/ssbench-results]",
+            metavar="DIR", file="d")] = None
+    force: Annotated[bool,
+        of_field("--force", bool, RESULTS,
+            "overwrite the stat file of -s, if it exists", command_line_only=True)] = False
     percentiles: tuple[float, ...] = (95.0,)
-    thresholds: tuple[Threshold, ...] = ()
-    abort_window_s: int | None = None  #: None: thresholds are judged when the run has ended
+    thresholds: "tuple[Threshold, ...]" = ()
+    abort_window_s: Annotated[int | None,
+        of_field("--abort-on-threshold", units.whole_seconds(1), RESULTS,
+            "end the run, with exit status 3, when a --threshold on errors, rate or a "
+            "percentile is missed over this many whole seconds, or can no longer be met "
+            "[default: thresholds are judged at the end]", metavar="SECONDS")] = None
     auto_stop: AutoStop | None = None  #: None: run as long as the scenario says
-    #: Sample where master and workers spend CPU time; the master's only in the main thread.
-    profile: bool = False
     in_detail: bool = False  #: read statistics with their breakdown, which a page shows
+    # fmt: on
 
     def __post_init__(self) -> None:
         if self.expect_workers and self.expect_workers < self.least_started:
@@ -166,7 +305,7 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         """Workers that the run starts itself; at least, as hosts may start one for each core."""
         return (self.workers or 0) + sum(host.processes or 1 for host in self.ssh_workers or ())
 
-    def users_each(self, users: int, groups: Sequence[Group] = ()) -> int:
+    def users_each(self, users: int, groups: "Sequence[Group]" = ()) -> int:
         """Users that each worker which the run starts offers to run.
 
         :param users: of all workers.
@@ -187,7 +326,7 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
     least_users: int | None = None  #: that this host's workers must be able to run; None: all
     #: Users that the workers must be able to run before the first run starts; None: all.
     wanted_users: int | None = None
-    groups: Sequence[Group] = ()  #: of users
+    groups: "Sequence[Group]" = ()  #: of users
     seed: int | None = None  #: None: one is drawn, for all runs
     is_series: bool = False  #: there may be several runs: workers are released with the stack
 
@@ -205,6 +344,6 @@ class RunPlan(Struct, frozen=True):
 
     names: Mapping[str, Any] = {}
     uploads: bool = True
-    workload: Workload | None = None
+    workload: "Workload | None" = None
     contents: Mapping[str, Any] = {}
-    prepared: EnsureWorkload | None = None
+    prepared: "EnsureWorkload | None" = None

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.cli.options import new_stats_file
 from ssbench.cli.worker_options import worker_id
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
+from ssbench.runner.config import new_stats_file
 from ssbench.storage.swift.options import parse_version
 
 GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
