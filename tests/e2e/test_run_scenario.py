@@ -22,7 +22,6 @@ from tests.e2e.commands import (
     is_initial,
     login,
     requests,
-    rows_of,
     scenario,
     unavailable,
     until,
@@ -268,8 +267,6 @@ def test_a_run_ends_by_seconds_unless_operations_are_given(
     assert stats.run.footer is not None
     assert stats.run.footer.ended == "complete"
     assert stats.run.footer.run_seconds >= 1
-    # What workers hold when sending ends are two operations for each of the four users at most.
-    assert sum(row["start_ns"] > 10**9 for row in rows_of(ended.results)) <= 8
     reads = [r for r in requests(embedded_swift, base) if r.method == "GET" and r.object]
     count, errors, _ = ended.counted()
     assert (count, errors) == (sum(r.status < 300 for r in reads), 0)

@@ -135,8 +135,9 @@ class Connection:
         self.alive = True  #: bytes were transferred since the last sweep
         self.last_active_ns = 0  #: time of the last sweep that saw it active
         self.reusable = shared.keep_alive
-        #: Timing of the previous response, None: there was none. The connection has been idle
-        #: since then, and the server may have closed it.
+        #: Timing of the previous response; of status 0: it was opened then, before its first
+        #: request; None: that is at once. The connection has been idle since then, and the server
+        #: may have closed it.
         self.last: Timing | None = None
         self.idle_ns = 0  #: time of the last sweep that saw it idle
         self._shared = shared
@@ -340,12 +341,13 @@ class Connection:
         """A response was there before its request, or the connection had ended by then.
 
         :raises Disconnected: it had, or a 408 says that it was idle for too long.
-        :raises BadResponse: the response answers another request. On a new connection there was
-            none: there it is the refusal of a proxy that is full.
+        :raises BadResponse: the response answers another request. On a connection that has had
+            none, it is the refusal of a proxy that is full.
         """
         if not received or bytes(received[9:12]) == b"408":
             raise self._closed_idle()
-        if self.last is not None or bytes(received[9:10]) not in (b"4", b"5"):
+        answered = self.last is not None and self.last.status
+        if answered or bytes(received[9:10]) not in (b"4", b"5"):
             raise BadResponse("a response that was there before its request")
 
     def _closed_idle(self) -> Disconnected:

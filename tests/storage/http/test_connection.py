@@ -382,11 +382,14 @@ def test_a_response_during_an_upload_is_returned(
         assert server.connections == 2, "a connection in the middle of an upload is of no use"
 
 
-def test_a_response_before_the_request_is_returned() -> None:
+@pytest.mark.parametrize("then", [Peer.reset, Peer.linger])
+def test_a_response_before_the_request_is_returned(then: Callable[[Peer], object]) -> None:
+    """A full proxy refuses connections so, also those that were opened before there was a job."""
+
     def script(peer: Peer) -> None:
         peer.say(b"HTTP/1.1 503 Too many\r\nContent-Length: 0\r\n\r\n")
         time.sleep(0.01)
-        peer.reset()
+        then(peer)
 
     with serving(script) as (_, pool):
         pool.connect(1)
