@@ -1,4 +1,4 @@
-"""Recorded runs, and a series and a comparison of them, in each format: what users see stays so.
+"""Recorded and small runs, series and comparisons in each format: what users see stays so.
 
 The files of format 1 were written by the last commit before format 2: runs without a store and
 against the embedded Swift, and copies of them that are damaged or cut off. Text, CSV and JSON of
@@ -26,6 +26,9 @@ from ssbench.report.model import Section
 from ssbench.report.series import SeriesSettings, of_series
 from ssbench.runner.results import read_stats
 from tests.golden import compare
+from tests.report import runs
+from tests.report.test_html import REPORTS as OTHERS
+from tests.report.test_text import around
 
 FILES = {
     path.relative_to(compare.FOLDER).as_posix().removesuffix(".stat.gz"): path
@@ -71,6 +74,12 @@ def compared() -> Report:
 
 
 REPORTS: dict[str, Callable[[], Report]] = {
+    **{
+        f"small/{name}": cache(lambda make=make: of_run(runs.stats_of(make())))
+        for name, make in runs.RUNS.items()
+    },
+    "small/around": cache(lambda: of_run(around(), (99.99,))),
+    **{f"small/{name}": OTHERS[name] for name in ("run", "series", "comparison")},
     **{name: cache(lambda name=name: run(name)) for name in FILES},
     "series": cache(series),
     "comparison": cache(compared),
@@ -89,14 +98,14 @@ def rendered(report: Report, form: str) -> str:
 
 def cases() -> list[tuple[str, str]]:
     held = {("format-1", form) for form in ("text", "csv", "json")} | {
-        ("ssbench-0.3.9", "json"),
         ("comparison", "junit"),
+        ("small/comparison", "junit"),
     }
     return [
         (name, form)
         for name in REPORTS
         for form in FORMATS
-        if (name.partition("/")[0], form) not in held
+        if not {(name, form), (name.partition("/")[0], form)} & held
     ]
 
 

@@ -4,39 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from ssbench.core.model import Phase
 from ssbench.core.records import ClockRecord
-from tests.golden import compare, legacy
 from tests.report import runs
-from tests.report.runs import render
-from tests.report.test_text import around
 
 
 def report(records: Any, *percentiles: float) -> Any:
     return runs.as_json(runs.stats_of(records), *percentiles)
-
-
-@pytest.mark.parametrize("name", runs.RUNS)
-def test_output_equals_the_golden_file(name: str) -> None:
-    compare.check(f"{name}.report.json", render("json", runs.stats_of(runs.RUNS[name]())))
-
-
-@pytest.mark.parametrize("name", ["noop", "real"])
-def test_files_of_0_3_9_give_the_golden_output(name: str) -> None:
-    stats = legacy.stats_of(name)
-    compare.check(f"legacy_{name}.report.json", render("json", stats))
-
-
-def test_errors_around_the_run_have_lists_of_their_own() -> None:
-    found = runs.as_json(around())
-    assert found["errors"] == []
-    (upload,) = found["phase_errors"]["POPULATE"]
-    assert (upload["kind"], upload["status"], upload["count"]) == ("status", 413, 1)
-    assert upload["example"]["operation"] == "ENSURE"
-    assert [row["count"] for row in found["phase_errors"]["CLEANUP"]] == [2]
-    assert (found["run"]["left_behind"], found["run"]["left_unknown"]) == (2, 3)
 
 
 def test_clocks_of_workers_are_in_seconds() -> None:

@@ -6,26 +6,11 @@ import re
 
 import pytest
 
-from ssbench.core.stats.compare import comparison
 from ssbench.report import render, render_html
-from ssbench.report.comparison import of_comparison
 from ssbench.report.series import SeriesSettings, of_series
-from tests.golden import compare
 from tests.report import runs
 from tests.report.test_html import HOSTILE, REPORTS
 from tests.report.test_series import step
-
-
-@pytest.mark.parametrize("name", runs.RUNS)
-def test_output_equals_the_golden_file(name: str) -> None:
-    compare.check(f"{name}.report.md", runs.render("markdown", runs.stats_of(runs.RUNS[name]())))
-
-
-@pytest.mark.parametrize(
-    ("name", "file"), [("run", "stages"), ("series", "series"), ("comparison", "comparison")]
-)
-def test_details_series_and_comparisons_equal_their_golden_files(name: str, file: str) -> None:
-    compare.check(f"{file}.report.md", render(REPORTS[name](), "markdown"))
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -37,14 +22,6 @@ def test_each_table_has_as_many_cells_in_each_line(name: str) -> None:
         lines = table.splitlines()
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
         assert re.fullmatch(r"\|(-+:?\|)+", lines[1])
-
-
-def test_what_is_wrong_with_a_compared_run_is_said() -> None:
-    records = runs.lasting(14, 40)
-    named = [("a", runs.stats_of(records)), ("b", runs.stats_of(records[:-1]))]
-    text = render(of_comparison(comparison(named, seed=1)), "markdown")
-    assert "\n- **WARNING:** Run 2: some of its results are missing\n" in text
-    assert "Run 1: " not in text.partition("\n- ")[2]
 
 
 def test_of_a_long_table_the_first_rows_are_shown_and_the_others_counted() -> None:

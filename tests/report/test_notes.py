@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.stats.run_stats import RunStats
 from tests.core.stats.test_findings import closed_run, open_run
-from tests.golden import legacy
 from tests.report import runs
 from tests.report.runs import render
 
@@ -209,9 +208,3 @@ def test_there_are_two_lines_at_most() -> None:
     assert len(steady_rows(stats)) == 4
     assert len(lines) == 3
     assert lines[2] == "(2 more findings of this kind: --json has all)"
-
-
-def test_reports_of_0_3_9_do_not_say_that_a_run_was_short() -> None:
-    stats = legacy.stats_of("noop")
-    assert steady_lines(stats) == []
-    assert [row["finding"] for row in steady_rows(stats)] == ["too_short"]

@@ -55,21 +55,6 @@ class Series:
         return json.loads(render(of_series(self.settings, steps), "json"))
 
 
-def test_figures_are_aligned_with_their_headings() -> None:
-    title, head = Series().head().splitlines()[1:]
-    row = Series().row(step()).rstrip("\n")
-    assert title == "own, by users (latencies in ms: service time, from start)"
-    assert head.split() == [
-        "Users", "Seconds", "Count", "Errors", "Ops/s", "MB/s", "p50", "p99.9", "max",
-    ]  # fmt: skip
-    assert row.split() == [
-        "20", "30.0", "30,000", "2", "99.9", "12.35", "20.000", "33.250", "40.000",
-    ]  # fmt: skip
-    ends = [i for i, char in enumerate(f"{head} ") if i and char == " " != f"{head} "[i - 1]]
-    assert all(row[end - 1] != " " for end in ends)
-    assert len(row) == len(head)
-
-
 def test_without_a_store_the_table_says_so_and_has_no_throughput() -> None:
     steps = [replace(step(), no_store=True, bytes_per_s=None)]
     text = Series().text(*steps)
@@ -162,32 +147,6 @@ def test_the_result_of_a_search_is_below_the_rows() -> None:
         "Lowest load that missed it: 2 users (in 2 of 3 runs)\n"
         "By all runs the limit lies between 1 user and the highest that was tried\n"
     )
-
-
-def test_csv_has_a_line_for_each_step() -> None:
-    rows = Series(thresholds=(SLO,)).csv(step(1, kept=True), step(2, kept=False))
-    assert [row["users"] for row in rows] == ["1", "2"]
-    assert [row["kept"] for row in rows] == ["1", "0"]
-    assert rows[0]["operations"] == "30000"
-    assert rows[0]["service_p99.9_s"] == "0.03325"
-    assert rows[0]["service_max_s"] == "0.04"
-    assert rows[0]["response_p50_s"] == ""
-    assert rows[1]["stats_file"] == "x.users2.stat.gz"
-    assert list(rows[0])[:2] == ["users", "ended"]
-
-
-def test_json_has_the_same_and_what_was_found() -> None:
-    search = Search(1, 100)
-    search.record(1, kept=True)
-    search.record(2, kept=False)
-    steps = [step(1, kept=True), step(2, kept=False)]
-    made = Series(thresholds=(SLO,), search=search).json(*steps)
-    assert (made["largest_kept"], made["smallest_broken"], made["complete"]) == (1, 2, True)
-    assert (made["over"], made["scenario"], made["thresholds"]) == ("users", "own", ["p99 < 50ms"])
-    assert [each["missed"] for each in made["steps"]] == [[], ["p99 < 50ms"]]
-    assert made["steps"][0]["bytes_per_s"] == 12_345_678.0
-    assert made["steps"][0]["response_max_s"] is None
-    assert "largest_kept" not in Series().json(step())
 
 
 def test_names_are_escaped() -> None:

@@ -75,20 +75,6 @@ def test_it_ends_the_text_and_a_long_path_has_its_own_line() -> None:
     assert PATH not in render(report, "classic")
 
 
-def test_json_has_its_figures_and_its_lines() -> None:
-    report = of_run(runs.stats_of(runs.normal()), stats_file=PATH)
-    made = json.loads(render(report, "json"))
-    found = made["summary"]
-    assert found["operations_per_s"] == made["total"]["requests_per_s"]
-    latencies = made["total"]["last_byte_latency"]["percentiles_s"]
-    assert (found["p50_s"], found["p99_s"], found["max_s"]) == (
-        latencies["50"], latencies["99"], latencies["100"],
-    )  # fmt: skip
-    assert (found["errors"], found["operations"], found["steady"]) == (20, 200, None)
-    assert (found["load_generator"], found["stats_file"]) == ("limit", PATH)
-    assert [line["topic"] for line in found["lines"]][-1] == "Results"
-
-
 def test_missing_users_are_named() -> None:
     marks = [MarkRecord(0, "stage", 0, 50), MarkRecord(0, "users", 0, 2)]
     records = [*runs.normal()[:5], *marks, *runs.normal()[7:]]

@@ -37,16 +37,9 @@ from ssbench.report.model import (
 )
 from ssbench.report.series import SeriesSettings, of_series
 from ssbench.report.text_layout import cell_text
-from tests.golden import compare, legacy
+from tests.golden import legacy
 from tests.report import runs
 from tests.report.runs import render
-
-
-@pytest.mark.parametrize("name", runs.RUNS)
-def test_output_equals_the_golden_file(name: str) -> None:
-    stats = runs.stats_of(runs.RUNS[name]())
-    compare.check(f"{name}.report.txt", render("text", stats))
-    compare.check(f"{name}.classic.txt", render("classic", stats))
 
 
 @pytest.mark.parametrize("name", ["noop", "real"])
@@ -123,18 +116,6 @@ def around() -> RunStats:
             runs.footer(left_behind=5, left_unknown=3),
         ]
     )
-
-
-def test_errors_around_the_run_have_tables_of_their_own() -> None:
-    text = render("text", around())
-    head = "         Count  Cause               Status  Example\n"
-    assert (
-        f"\nPOPULATE ERRORS\n{head}"
-        f"             1  status              413     ENSURE: Upload exceeds quota.  tx{1:032x}\n"
-        f"\nCLEAN-UP ERRORS\n{head}"
-        f"             2  status              409     REMOVE: 409 Conflict  tx{2:032x}\n"
-    ) in text
-    assert "\nERRORS" not in text
 
 
 def test_possibly_orphaned_objects_are_counted_apart() -> None:
