@@ -268,6 +268,26 @@ def unless_missing(request: Callable[[str], _T], container: str) -> _T | None:
         return None
 
 
+def make_marked(
+    info: Callable[[str], ContainerInfo],
+    make: Callable[[str, ContainerInfo | None], ContainerInfo | None],
+    container: str,
+    changing: Callable[[], None] | None,
+) -> ContainerInfo | None:
+    """``StoreAdmin.make_container`` of a store that can mark an empty container.
+
+    :param info: ``container_info``.
+    :param make: creates the container, or marks the one that was found; returns the metadata of one
+        that another client has created meanwhile.
+    """
+    found = unless_missing(info, container)
+    if found is not None and (found.marked or found.object_count != 0):
+        return found
+    if changing is not None:
+        changing()
+    return make(container, found) or found
+
+
 class StoreState(NamedTuple):
     """What a store reports of itself at this moment; None where it does not."""
 

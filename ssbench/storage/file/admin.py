@@ -19,6 +19,7 @@ from ssbench.storage.base import (
     ObjectEntry,
     StoreLimits,
     StoreState,
+    make_marked,
     unless_missing,
 )
 from ssbench.storage.file.login import FileClient
@@ -71,18 +72,17 @@ class FileAdmin(FileClient):
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
-        found = unless_missing(self.container_info, container)
-        if found is None or (not found.marked and found.object_count == 0):
-            if changing is not None:
-                changing()
-            with failing_as(container):
-                if found is None:
-                    try:
-                        os.mkdir(container, dir_fd=self._tree.root.fd)
-                    except FileExistsError:  # another client has made it meanwhile
-                        return self.make_container(container, changing)
-                self._mark(container)
-        return found
+        return make_marked(self.container_info, self._make, container, changing)
+
+    def _make(self, container: str, found: ContainerInfo | None) -> ContainerInfo | None:
+        with failing_as(container):
+            if found is None:
+                try:
+                    os.mkdir(container, dir_fd=self._tree.root.fd)
+                except FileExistsError:  # another client has made it meanwhile
+                    return self.make_container(container)
+            self._mark(container)
+        return None
 
     def _mark(self, container: str) -> None:
         """Make the marker in a container, unless another master has just made it.

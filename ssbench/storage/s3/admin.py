@@ -23,6 +23,7 @@ from ssbench.storage.base import (
     StoreLimits,
     StoreState,
     check_listed,
+    make_marked,
     unless_missing,
 )
 from ssbench.storage.http.addresses import quoted_name
@@ -103,17 +104,15 @@ class S3Admin(S3Client):
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
+        return make_marked(self.container_info, self._make, container, changing)
+
+    def _make(self, container: str, found: ContainerInfo | None) -> None:
         place = self.place(container)
-        found = unless_missing(self.container_info, container)
-        if found is None or (not found.marked and found.object_count == 0):
-            if changing is not None:
-                changing()
-            if found is None and not self._own.bucket:
-                self._make_bucket(place)
-            self._put_mark(place)
-            if not self._has_listed:
-                self._check_listing(container)
-        return found
+        if found is None and not self._own.bucket:
+            self._make_bucket(place)
+        self._put_mark(place)
+        if not self._has_listed:
+            self._check_listing(container)
 
     def _check_listing(self, container: str) -> None:
         """Check once that a new container can be listed: otherwise all would stay behind.

@@ -16,18 +16,17 @@ from ssbench.storage.base import (
     ObjectEntry,
     StoreLimits,
     StoreState,
-    unless_missing,
+    make_marked,
 )
 from ssbench.storage.http.addresses import quoted_name
 from ssbench.storage.http.response import Collector, seconds_ahead
 from ssbench.storage.swift.bodies import (
     Listing,
-    bulk_result,
     container_info,
     free_bytes,
     store_limits,
 )
-from ssbench.storage.swift.client import BULK_DELETE, BULK_HEADERS, SwiftClient
+from ssbench.storage.swift.client import SwiftClient
 
 
 class SwiftAdmin(SwiftClient):
@@ -69,10 +68,11 @@ class SwiftAdmin(SwiftClient):
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
         # HEAD first: a PUT would add our mark to a container that isn't ours.
-        found = unless_missing(self.container_info, container)
-        if found is None:
-            return self._put_container(container, changing)
-        policy = self._policy
+        return make_marked(self._of_our_policy, self._put_container, container, changing)
+
+    def _of_our_policy(self, container: str) -> ContainerInfo:
+        """:raises StorageError: as ``container_info``; status 409: it has another policy."""
+        found, policy = self.container_info(container), self._policy
         if policy and found.policy and found.policy.lower() != policy.lower():
             raise StorageError(
                 ErrorKind.STATUS,
@@ -80,23 +80,16 @@ class SwiftAdmin(SwiftClient):
                 f" not {policy!r}",
                 status=409,
             )
-        if not found.marked and found.object_count == 0:
-            self._put_container(container, changing)
         return found
 
-    def _put_container(
-        self, container: str, changing: Callable[[], None] | None
-    ) -> ContainerInfo | None:
+    def _put_container(self, container: str, found: ContainerInfo | None) -> ContainerInfo | None:
         """Create or mark it; returns its metadata if another client created it meanwhile."""
-        if changing is not None:
-            changing()
         headers = f"{MARKER_HEADER}: {quote(self._run_id) or 'yes'}\r\n"
         if self._policy is not None:
             headers += f"X-Storage-Policy: {self._policy}\r\n"
         timing = self._request("PUT", quoted_name(container), None, headers, b"")
-        if timing.status == 202:
-            return self.container_info(container)
-        return None
+        is_another = found is None and timing.status == 202
+        return self.container_info(container) if is_another else None
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         return self._page(f"?prefix={quote(prefix, safe='')}&", marker, limit).containers()
@@ -122,10 +115,8 @@ class SwiftAdmin(SwiftClient):
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
         prefix = quoted_name(container)
-        body = "".join(f"{prefix}/{quoted_name(name)}\n" for name in names).encode()
-        collector = Collector()
-        self._request("POST", BULK_DELETE, collector, BULK_HEADERS, body)
-        failures = bulk_result(bytes(collector.body)).failures
+        paths = [f"{prefix}/{quoted_name(name)}" for name in names]
+        failures = self.bulk(paths, self._admin_deadline_ns())[1].failures
         return [(name.removeprefix(container + "/"), status) for name, status in failures]
 
     def delete_container(self, container: str) -> bool:

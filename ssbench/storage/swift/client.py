@@ -16,10 +16,10 @@ from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import Collector
 from ssbench.storage.http.store import HttpClient, is_initial
 from ssbench.storage.options import HttpSettings
-from ssbench.storage.swift.bodies import bulk_error, bulk_result
+from ssbench.storage.swift.bodies import BulkResult, bulk_error, bulk_result
 
-BULK_DELETE = "?bulk-delete"  #: of a POST to the account; the body has a name a line
-BULK_HEADERS = "Content-Type: text/plain\r\nAccept: application/json\r\n"
+_BULK_DELETE = "?bulk-delete"  #: of a POST to the account; the body has a name a line
+_BULK_HEADERS = "Content-Type: text/plain\r\nAccept: application/json\r\n"
 _TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
 
 Client = TypeVar("Client", bound="SwiftClient")
@@ -138,22 +138,27 @@ class SwiftClient(HttpClient):
             found.headers, size, compressible, segments
         )
 
+    def bulk(self, paths: Sequence[str], deadline_ns: int) -> tuple[Timing, BulkResult]:
+        """Delete many objects by one request.
+
+        :raises StorageError: the request failed as a whole, or its response is invalid.
+        """
+        response, names = Collector(), "\n".join(paths).encode()
+        timing = self.request("POST", _BULK_DELETE, response, deadline_ns, _BULK_HEADERS, names)
+        timing = timing._replace(bytes_moved=0)
+        try:
+            return timing, bulk_result(bytes(response.body))
+        except StorageError as error:
+            error.timing = timing
+            raise
+
     def delete_paths(self, paths: Sequence[str], deadline_ns: int) -> Timing:
-        """Delete many objects by one request; ``Timing.items`` counts those that were there.
+        """As ``bulk``; ``Timing.items`` counts those that were there.
 
         :raises StorageError: not all were deleted. Its timing has their statuses, unless the
             request failed as a whole.
         """
-        response = Collector()
-        timing = self.request(
-            "POST", BULK_DELETE, response, deadline_ns, BULK_HEADERS, "\n".join(paths).encode()
-        )
-        timing = timing._replace(bytes_moved=0)
-        try:
-            result = bulk_result(bytes(response.body))
-        except StorageError as error:
-            error.timing = timing
-            raise
+        timing, result = self.bulk(paths, deadline_ns)
         if not result.failures and result.deleted + result.not_found == len(paths):
             return timing._replace(items=result.deleted)
         raise bulk_error(result, [unquote(path) for path in paths], timing)

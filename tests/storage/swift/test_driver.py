@@ -288,7 +288,7 @@ def test_administrative_requests_carry_length_token_run_and_their_headers(
     }
     own = {"X-Container-Meta-Ssbench": "run1", "X-Storage-Policy": "gold"}
     assert put.headers == {**common, **own, "Content-Length": "0"}
-    assert post.body == b"ssbench_000007/a\nssbench_000007/b%20c\n"
+    assert post.body == b"ssbench_000007/a\nssbench_000007/b%20c"
     form = {"Content-Type": "text/plain", "Accept": "application/json"}
     assert post.headers == {**common, **form, "Content-Length": str(len(post.body))}
     assert get.headers == common
@@ -312,7 +312,15 @@ def test_an_empty_container_gets_the_mark_once(swift: FakeSwift, opened: Opener)
     found = storage.make_container("ssbench_000000")
     assert found is not None
     assert found.marked
-    assert swift.methods() == ["HEAD", "PUT", "HEAD", "HEAD"]
+    assert swift.methods() == ["HEAD", "PUT", "HEAD"]
+
+
+def test_a_container_that_another_client_makes_meanwhile_is_found() -> None:
+    missing, accepted = (b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % n for n in (404, 202))
+    theirs = b"HTTP/1.1 204 X\r\nX-Container-Object-Count: 3\r\n\r\n"
+    with against(missing, accepted, theirs) as driver:
+        found = driver.make_container("ssbench_000000")
+    assert found == ContainerInfo(None, marked=False, object_count=3)
 
 
 def test_another_policy_is_reported_by_name(swift: FakeSwift, opened: Opener) -> None:
