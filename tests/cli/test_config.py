@@ -55,19 +55,9 @@ def test_overrides_are_exactly_the_given_options() -> None:
     }  # fmt: skip
 
 
-def test_fields_of_a_run_are_set_by_their_options() -> None:
-    chosen = config(
-        "--noop -k --force --use-existing --compressible --retries 0 --stop-on-error"
-        " --drain-timeout 0 --operation-timeout 9 --workers 2 --expect-workers 4 --worker-wait 0"
-        " --worker-timeout 2.5 --fewer-workers-ok --batch-size 8 -s x --pctile 99.9 --pctile 5"
-    )
-    assert (chosen.keep_objects, chosen.force, chosen.use_existing) == (True, True, True)
-    assert (chosen.compressible, chosen.retries, chosen.max_consecutive_errors) == (True, 0, 1)
-    assert (chosen.drain_timeout_s, chosen.operation_timeout_s) == (0, 9)
-    assert (chosen.workers, chosen.expect_workers, chosen.worker_wait_s) == (2, 4, 0)
-    assert (chosen.worker_timeout_s, chosen.fewer_workers_ok, chosen.batch_size) == (2.5, True, 8)
-    assert (chosen.stats_file, chosen.percentiles) == ("x.gz", (99.9, 5.0))
-    assert config("--noop --max-consecutive-errors 3").max_consecutive_errors == 3
+def test_percentiles_and_retries_of_a_run() -> None:
+    chosen = config("--noop --retries 0 --pctile 99.9 --pctile 5")
+    assert (chosen.retries, chosen.percentiles) == (0, (99.9, 5.0))
 
 
 def test_a_run_against_a_store() -> None:

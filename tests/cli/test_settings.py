@@ -1,0 +1,122 @@
+"""Each option of a run, in each place where it can be given: its value, and a wrong one's error."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssbench.cli.commands import COMMANDS, master_parser
+from ssbench.cli.config import run_config
+from ssbench.cli.site import SiteDefaults
+from ssbench.core.errors import UsageError
+from ssbench.core.option import Option, options_of_fields
+from ssbench.runner.config import RunConfig
+
+_OF_RUN = {row.flags[-1]: row for row in options_of_fields(RunConfig)}
+_OF_KEYS = {row.flags[-1]: row for row in COMMANDS["run-scenario"].rows if row.scenario_key}
+ROWS = {**_OF_RUN, **_OF_KEYS}
+#: Option -> a text, and the value in RunConfig or among the scenario's overrides.
+RIGHT: dict[str, tuple[str, Any]] = {
+    "--keep-objects": ("", True), "--use-existing": ("", True), "--existing": ("c/p", "c/p"),
+    "--compressible": ("", True), "--verify": ("", True), "--operation-timeout": ("1m", 60.0),
+    "--drain-timeout": ("0", 0.0), "--max-consecutive-errors": ("3", 3), "--stop-on-error": ("", 1),
+    "--profile": ("", True), "--workers": ("2", 2), "--ssh-workers": ("a{1..2}:3", None),
+    "--ssh-command": ("'ssh -4'", ("ssh", "-4")), "--ssh-worker-command": ("/bin/w", "/bin/w"),
+    "--ssh-master": ("h", None), "--expect-workers": ("4", 4), "--worker-wait": ("500ms", 0.5),
+    "--fewer-workers-ok": ("", True), "--worker-timeout": ("2.5", 2.5),
+    "--source-address": ("192.0.2.1", None), "--batch-size": ("8", 8),
+    "--stats-file": ("x", "x.gz"),
+    "--results-dir": ("d", "d"), "--force": ("", True), "--abort-on-threshold": ("5s", None),
+    "--users": ("4", 4), "--op-count": ("5", 5), "--duration": ("90s", 90.0),
+    "--container-count": ("7", 7), "--container-base": ("mine", "mine"),
+    "--block-size": ("4k", 4096),
+    "--delete-after": ("2h", 7200), "--policy": ("gold", "gold"), "--seed": ("0", 0),
+    "--rate": ("2.5", 2.5), "--arrivals": ("poisson", "poisson"),
+    "--bandwidth": ("1MB", 1_000_000),
+    "--think-time": ("0.1,2", [0.1, 2.0]), "--warmup": ("3", 3.0), "--cooldown": ("1", 1.0),
+}  # fmt: skip
+#: Option -> a wrong text, and the start of its error behind the place.
+WRONG = {
+    "--existing": ("/p", "'/p': give a container"),
+    "--operation-timeout": ("0", "0 is not above 0; a number of seconds above 0"),
+    "--drain-timeout": ("-1", "-1 is below 0; a number of seconds of 0 or more"),
+    "--max-consecutive-errors": ("0", "0 is below 1"),
+    "--workers": ("x", '"x" is not a whole number; a whole number from 1 up'),
+    "--ssh-workers": ("a{", "'a{': a brace is not closed"),
+    "--ssh-command": ("'\"'", "'\"': give a command"),
+    "--expect-workers": ("1.5", "1.5 is not a whole number"),
+    "--worker-wait": ("soon", '"soon" can'),
+    "--worker-timeout": ("nan", "nan is not a finite number"),
+    "--source-address": ("h", "'h' is not an IP address"),
+    "--batch-size": ("0", "'0': give auto, or a number"),
+    "--abort-on-threshold": ("0", "0 is below 1; a whole number of seconds from 1 up"),
+    "--users": ("0", "0 is below 1"), "--op-count": ("-1", "-1 is below 1"),
+    "--duration": ("0", "0 is not above 0"), "--container-count": ("0", "0 is below 1"),
+    "--block-size": ("4x", '"4x" can\'t be read; bytes from 1 up, or with a unit, as in 4k'),
+    "--delete-after": ("500ms", "500ms is not a whole number"), "--seed": ("-1", "-1 is below 0"),
+    "--rate": ("0", "0 is not above 0; a number of operations a second"),
+    "--bandwidth": ("0", "0 is below 1"), "--think-time": ("2,1", "'2,1': give seconds"),
+    "--warmup": ("-1", "-1 is below 0"), "--cooldown": ("1week", '"1week" can\'t be read'),
+    "--arrivals": ("often", ""),
+}  # fmt: skip
+#: They need what other options give, and only parse here.
+_ALONE = {"--ssh-workers", "--ssh-master", "--source-address", "--abort-on-threshold"}
+
+
+def test_the_tables_have_each_option_of_a_run() -> None:
+    assert RIGHT.keys() == ROWS.keys()
+    any_text = {row for row in ROWS.values() if row.type in (bool, str) and not row.choices}
+    assert WRONG.keys() == ROWS.keys() - {row.flags[-1] for row in any_text} - {"--stats-file"}
+
+
+def settings(tmp_path: Path, line: str, environ: dict[str, str], file: str) -> Any:
+    path = tmp_path / "config.toml"
+    path.write_text(file)
+    site = SiteDefaults.read({"SSBENCH_CONFIG": str(path), **environ})
+    words = shlex.split(f"run-scenario -f very_small --noop {line}")
+    site.check({name: each.rows for name, each in COMMANDS.items()})
+    return master_parser(words, site).parse_args(words)
+
+
+def places(row: Option, text: str) -> dict[str, tuple[str, dict[str, str], str]]:
+    """Where an option can be given -> command line, variables, and the site's file."""
+    flag = row.flags[-1]
+    found = {f"argument {'/'.join(row.flags)}": (flag + (f"={text}" if text else ""), {}, "")}
+    if not row.command_line_only:
+        variable = "SSBENCH_" + flag[2:].upper().replace("-", "_")
+        plain = " ".join(shlex.split(text)) if text else "true"
+        found[variable] = ("", {variable: plain}, "")
+        found[f"config.toml: {flag[2:]}"] = ("", {}, f"{flag[2:]} = '''{plain}'''")
+    return found
+
+
+@pytest.mark.parametrize("flag", sorted(ROWS))
+def test_a_value_is_the_same_from_each_place(tmp_path: Path, flag: str) -> None:
+    row, (text, value) = ROWS[flag], RIGHT[flag]
+    seen = []
+    for given in places(row, text).values():
+        ns = settings(tmp_path, *given)
+        seen.append(getattr(ns, row.name))
+        if flag not in _ALONE and (flag not in ("--existing", "--verify")):
+            run = run_config(ns, {})
+            where = run.overrides if row.scenario_key else {row.name: getattr(run, row.name)}
+            assert where == {row.name: value}
+    assert seen[1:] == seen[:-1]
+
+
+@pytest.mark.parametrize("flag", sorted(WRONG))
+def test_an_error_names_the_place_that_gave_the_value(
+    tmp_path: Path, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, message = WRONG[flag]
+    for place, given in places(ROWS[flag], text).items():
+        try:
+            settings(tmp_path, *given)
+        except (UsageError, SystemExit) as error:
+            said = str(error) if isinstance(error, UsageError) else capsys.readouterr().err
+        else:
+            said = "no error"
+        assert f"{place}: {message}" in said
