@@ -1,6 +1,6 @@
 """The interface of storage drivers. One contract test (tests/contract) runs against each driver.
 
-A driver is a class for each half, ``ObjectStore`` and ``StoreAdmin``, or one class for both. It is
+A driver is two classes, ``ObjectStore`` and ``StoreAdmin``, or one class for both. It is
 called with StorageSettings and the seed of its random choices (None: not reproducible).
 
 A driver says whether it works with greenlets or with threads. One for greenlets belongs to one
@@ -96,7 +96,7 @@ class StoreLimits(Struct, frozen=True):
 
 
 class OpenStore(Protocol):
-    """What the two halves of a driver share."""
+    """What data path and admin of a driver share."""
 
     #: How users call it: "greenlets": calls do not block the thread, they wait in gevent's hub;
     #: "threads": calls may block, and come from a thread per user.
@@ -149,7 +149,7 @@ class CredentialsProvider(Protocol):
 
 
 class ObjectStore(OpenStore, Protocol):
-    """The hot half: operations on the benchmark's objects. Workers open it."""
+    """The data path: operations on the benchmark's objects. Workers open it."""
 
     #: Operation number -> action. Operations without an entry are not supported: a run that needs
     #: one is refused. A class can list these numbers in ``operations``, so that the store need not
@@ -167,7 +167,7 @@ class ObjectStore(OpenStore, Protocol):
 
 
 class StoreAdmin(OpenStore, Protocol):
-    """The cold half: administrative requests of master and cleanup.
+    """The admin: administrative requests of master and cleanup.
 
     Every method may raise StorageError. "Container" means a Swift container. A name with a
     segment ``.`` or ``..`` is never sent: a server could resolve it to another path. Nor is an
@@ -297,7 +297,7 @@ class StoreState(NamedTuple):
 
 @runtime_checkable
 class StateAdmin(Protocol):
-    """What the cold half also has if the store reports its free space, or its clock."""
+    """What the admin also has if the store reports its free space, or its clock."""
 
     def state(self) -> StoreState:
         """Fetch them, by one request that changes nothing."""
@@ -305,7 +305,7 @@ class StateAdmin(Protocol):
 
 @runtime_checkable
 class UploadAdmin(Protocol):
-    """What the cold half also has if uploads of objects in parts stay open until they end."""
+    """What the admin also has if uploads of objects in parts stay open until they end."""
 
     def open_uploads(self, container: str, after: str) -> list[OpenUpload]:
         """One page of the container's open uploads, sorted by the names of their objects, of names

@@ -247,7 +247,7 @@ def paths_of(row: StoreRow, settings: StorageSettings) -> list[str]:
 def open_store(
     settings: StorageSettings, seed: int | None = None, *, permitted: Permissions | None = None
 ) -> ObjectStore:
-    """Open the hot half of the settings' store, for this thread's gevent hub.
+    """Open the data path of the settings' store, for this thread's gevent hub.
 
     :param seed: of the driver's random choices (which storage URL); None: not reproducible.
     :raises UsageError: as ``row_of``, or the settings need more than is permitted, or the driver
@@ -299,7 +299,7 @@ def _lacking(store: str, what: str, having: Sequence[str]) -> str:
 
 
 def open_admin(settings: StorageSettings) -> StoreAdmin:
-    """Open the cold half of the settings' store, for this thread's gevent hub.
+    """Open the admin of the settings' store, for this thread's gevent hub.
 
     :raises UsageError: as ``open_store``.
     """

@@ -1,4 +1,4 @@
-"""Paged listings and bulk deletes, for the cold halves of stores that support neither."""
+"""Paged listings and bulk deletes, for the admins of stores that support neither."""
 
 from __future__ import annotations
 

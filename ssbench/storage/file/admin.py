@@ -1,4 +1,4 @@
-"""The cold half of the ``file`` store: containers, listings, deletes."""
+"""The admin of the ``file`` store: containers, listings, deletes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hot half of the ``file`` store: operations on the files of a directory, by threads.
+"""The data path of the ``file`` store: operations on the files of a directory, by threads.
 
 An object is a file below the folder of its container; a slash in its name makes a folder. Each
 operation opens and closes its file. Its status is the one that an object store would return.

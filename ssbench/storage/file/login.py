@@ -1,4 +1,4 @@
-"""The options and settings of the ``file`` store, and what both halves of its driver share."""
+"""The options and settings of the ``file`` store, and what data path and admin share."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FileSettings(Struct, frozen=True):
 
 
 class FileClient:
-    """What both halves of the driver have: settings, and the directory.
+    """What data path and admin have: settings, and the directory.
 
     :raises UsageError: the directory can't be used, or the run needs a storage policy.
     """

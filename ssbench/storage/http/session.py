@@ -213,9 +213,6 @@ def _chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-# --- Limits on a response
-
-
 class BoundedAdapter(HTTPAdapter):
     """Sends a request and reads the complete response within limits.
 

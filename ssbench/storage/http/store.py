@@ -49,7 +49,7 @@ Result = TypeVar("Result")
 
 
 class HttpClient:
-    """What both halves of a driver have: connections to the addresses of the store.
+    """What data path and admin have: connections to the addresses of the store.
 
     :param seed: of the choice among several addresses.
     """
@@ -90,7 +90,7 @@ class HttpClient:
 
 
 class HttpStorage(HttpClient, ABC):
-    """What the hot halves share. A driver has the other methods named in ``METHODS``, and calls
+    """What the data paths share. A driver has the other methods named in ``METHODS``, and calls
     ``_make_actions`` once it is complete. One that lacks a method can't be made."""
 
     operations: Collection[int] = METHODS.keys()

@@ -1,4 +1,4 @@
-"""The cold half of the driver for S3: containers, listings, limits, deletes.
+"""The admin of the driver for S3: containers, listings, limits, deletes.
 
 A container is a bucket, or a prefix of one bucket. Its mark is an object in it, which listings here
 leave out.

@@ -1,4 +1,4 @@
-"""The cold half of the driver for OpenStack Swift: containers, listings, limits, deletes."""
+"""The admin of the driver for OpenStack Swift: containers, listings, limits, deletes."""
 
 from __future__ import annotations
 

@@ -183,9 +183,6 @@ class Authenticator:
         return SameHostSession(self._http, options.os_cacert, timeouts_s)
 
 
-# --- Requests
-
-
 def _get_access(login: Login, session: Session) -> Any:
     """keystoneauth1's AccessInfo, of any version.
 
@@ -211,9 +208,6 @@ def _check_encrypted(login: Login, storage_url: str, options: LoginOptions) -> N
             " would be sent in clear: give the right storage URL with -S, or accept it with"
             " --insecure"
         )
-
-
-# --- Responses
 
 
 _NOT_AN_AUTH_RESPONSE = "the response is not one of an authentication service: is the URL right?"

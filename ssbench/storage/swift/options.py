@@ -316,8 +316,6 @@ def _versioned(url: str, version: str) -> str:
     return f"{url.rstrip('/')}/v{version}"
 
 
-# --- Options
-
 _V1_GROUP = "authentication, version 1 (tempauth, swauth)"
 _KEYSTONE_GROUP = "authentication, Keystone"
 _TOKEN_GROUP = "authentication with a token"  # nosec B105 # a title

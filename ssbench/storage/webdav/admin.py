@@ -1,4 +1,4 @@
-"""The cold half of the driver for WebDAV: collections, listings, deletes.
+"""The admin of the driver for WebDAV: collections, listings, deletes.
 
 A container is a collection below the URL, with an object that marks it as ours. A DELETE of a
 collection deletes all that is in it. So ``delete_container`` first reads the collection, and sends
@@ -177,8 +177,6 @@ class WebdavAdmin(WebdavClient):
             raise _refusal(f'the server could not delete all of "{shown}"', 409)
         return status != 404
 
-    # --- Listings
-
     def _walk(
         self, container: str, folder: str, marker: str, folders: Iterator[int] | None = None
     ) -> Iterator[ObjectEntry]:
@@ -234,8 +232,6 @@ class WebdavAdmin(WebdavClient):
         response = EntryCounter(_COUNTED_MAX)
         response.finish(self._propfind(f"{path}/", response, self._admin_deadline_ns()))
         return response.entries
-
-    # --- Requests
 
     def _path(self, name: str) -> str:
         """The quoted path of any name.

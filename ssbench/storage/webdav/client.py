@@ -1,4 +1,4 @@
-"""WebDAV servers at one or more URLs: authenticated requests, and what both halves share.
+"""WebDAV servers at one or more URLs: authenticated requests, and what data path and admin share.
 
 A request carries what the master issued: nothing, a header of basic authentication, or a digest.
 Under digest, each process takes a nonce of its own from each server, and counts the requests of all

@@ -1,4 +1,4 @@
-"""The hot half of the driver for WebDAV: operations on objects."""
+"""The data path of the driver for WebDAV: operations on objects."""
 
 from __future__ import annotations
 
