@@ -121,14 +121,14 @@ def _run_worker(
     settings = local_settings(
         worker_id, concurrency=concurrency, retries=ns.retries, exit_with_master=ns.exit_with_master
     )
+    permitted = _permissions(ns, address)
     worker = Worker(
         transport,
         settings,
         host=HostLive(),
         on_jobs=counter.count if ns.profile_count else None,
-        open_driver=partial(
-            _open_store, _permissions(ns, address), tuple(ns.source_addresses or ())
-        ),
+        open_driver=partial(_open_store, permitted, tuple(ns.source_addresses or ())),
+        permitted=permitted,
     )
     if ns.parent_pipe is not None:
         gevent.spawn(_end_with_parent, ns.parent_pipe, worker)

@@ -118,7 +118,8 @@ WORKER = (
         "was started by hand touches no files", metavar="PATH", repeat=True,
         brief="let masters use this file or directory"),
     row("--allow-host", "allowed_hosts", str, "",
-        "send requests only to stores on this host, as their URLs name it; may be repeated "
+        "send requests only to stores on this host, as their URLs name it, and measure connections "
+        "only to these and the master (check-network); may be repeated "
         "[default: any host]", metavar="HOST", repeat=True, brief="use only stores on this host"),
     # A master sends its address and key through this pipe; its end ends the worker.
     row("--parent-pipe", "parent_pipe", units.count_or_none, "", "", metavar="FD", hidden=True),

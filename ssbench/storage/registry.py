@@ -229,13 +229,16 @@ class Permissions(Struct, frozen=True):
                     f"{path} is not used here: start this worker with --allow-path {path} if"
                     " masters may read and write there"
                 )
-        for url in settings.store.get("urls", ()) if self.hosts is not None else ():
-            host = urlsplit(url).hostname or ""
-            if host not in (self.hosts or ()):
-                raise UsageError(
-                    f"no request is sent to {host} from here: start this worker with --allow-host"
-                    f" {host} if it should be"
-                )
+        for url in settings.store.get("urls", ()):
+            self.check_host(urlsplit(url).hostname or "")
+
+    def check_host(self, host: str) -> None:
+        """:raises UsageError: no connection to this host is permitted."""
+        if self.hosts is not None and host not in self.hosts:
+            raise UsageError(
+                f"no request is sent to {host} from here: start this worker with --allow-host"
+                f" {host} if it should be"
+            )
 
 
 def paths_of(row: StoreRow, settings: StorageSettings) -> list[str]:

@@ -138,6 +138,14 @@ def channel_key(
     return None
 
 
+def is_of_host(key: CurveKey | None) -> bool:
+    """Whether it is that of our user on this host, also if it came through a pipe."""
+    with suppress(OSError, UsageError):
+        found = _host_key() if key else None
+        return key is not None and found is not None and astuple(found) == astuple(key)
+    return False
+
+
 def _host_key() -> HostKey | None:
     """From our home, where the first of us makes it; None if we have none that is ours.
 

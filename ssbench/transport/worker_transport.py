@@ -18,7 +18,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.rejected import RejectedMessages
 from ssbench.transport.authenticator import ConnectionMonitor
-from ssbench.transport.key import CurveKey
+from ssbench.transport.key import CurveKey, is_of_host
 from ssbench.transport.sockets import (
     CONTROL_HWM,
     LINGER_MS,
@@ -129,7 +129,7 @@ class WorkerTransport:
 
         return measure(
             (check.host or self._ip, check.port),
-            self._key,
+            None if check.host and is_of_host(self._key) else self._key,  # servers don't have it
             seconds=check.seconds,
             size_bytes=check.size_bytes,
             connect_timeout_s=check.connect_timeout_s,

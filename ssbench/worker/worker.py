@@ -19,7 +19,7 @@ from gevent.event import Event
 from gevent.hub import get_hub
 
 from ssbench import __version__
-from ssbench.core.errors import ExitStatus, SsbenchError, outcome_of
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, outcome_of
 from ssbench.core.messages import MAX_NAME, ControlState, NetworkCheck
 from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
@@ -27,7 +27,7 @@ from ssbench.host.live import LAG_INTERVAL_S, HostLive
 from ssbench.host.process import usable_cores
 from ssbench.host.sampler import StackSampler
 from ssbench.storage.base import ObjectStore
-from ssbench.storage.registry import open_store
+from ssbench.storage.registry import Permissions, open_store
 from ssbench.transport.sockets import TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.heartbeat import HeartbeatThread
@@ -66,6 +66,7 @@ class Worker:
 
     :param host: samples this machine; started here. None: no metrics are sent.
     :param on_jobs: called with the number of jobs whenever some arrived.
+    :param permitted: what the master may make it connect to.
     """
 
     def __init__(
@@ -76,7 +77,9 @@ class Worker:
         host: HostLive | None = None,
         on_jobs: Callable[[int], None] | None = None,
         open_driver: Callable[[StorageSettings], ObjectStore] = open_store,
+        permitted: Permissions | None = None,
     ) -> None:
+        self._permitted = permitted or Permissions()
         self._transport = transport
         self._host = host
         self._machine = WorkerMachine(settings, random.SystemRandom(), perf_counter_ns())
@@ -238,8 +241,10 @@ class Worker:
 
         work = self._transport.check_network
         try:
+            if check.host:  # else it is the master's
+                self._permitted.check_host(check.host)
             result = self._hub.threadpool.apply(outcome_of, (work, check))()
-        except NetworkError as error:
+        except (NetworkError, UsageError) as error:
             self._machine.network_checked(check, None, str(error))
         else:
             self._machine.network_checked(check, result)

@@ -164,7 +164,7 @@ class WorkerThread:
     def __init__(self, master: ScriptedMaster, worker_id: str = "w", **options: Any) -> None:
         self.status: ExitStatus | None = None
         self._master = master
-        shell = {"host", "on_jobs", "open_driver"} & options.keys()
+        shell = {"host", "on_jobs", "open_driver", "permitted"} & options.keys()
         self._options = {name: options.pop(name) for name in shell}
         self._settings = local_settings(worker_id, **options)
         self._thread = threading.Thread(target=self._run, name="worker under test")

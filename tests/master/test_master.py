@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -58,7 +59,7 @@ from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
 from ssbench.storage.noop import NoopStorage
-from ssbench.storage.registry import open_store
+from ssbench.storage.registry import Permissions, open_store
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.network import NetworkListener
 from ssbench.transport.sockets import Ports
@@ -166,8 +167,9 @@ class Scene:
         transport = WorkerTransport("127.0.0.1", self.transport.ports, None)
         try:
             open_driver = options.pop("open_driver", open_store)
+            permitted = options.pop("permitted", Permissions())
             settings = local_settings(worker_id, **options)
-            Worker(transport, settings, open_driver=open_driver).serve()
+            Worker(transport, settings, open_driver=open_driver, permitted=permitted).serve()
         finally:
             get_hub().destroy(destroy_loop=True)
 
@@ -506,6 +508,20 @@ def test_a_worker_for_metrics_only_may_leave_a_run() -> None:
         assert {progress.workers for progress in here.observer.progress} == {1}
         (line,) = here.observer.messages
         assert line.startswith("No more metrics from worker metrics (")
+
+
+def test_a_worker_connects_only_to_the_hosts_that_it_allows() -> None:
+    with scene() as here, socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        here.thread_worker("a", permitted=Permissions(hosts=["store.example"]))
+        here.master.gather_workers(1)
+        (incarnation,) = here.master.registry.workers
+        port = elsewhere.getsockname()[1]
+        check = NetworkCheck(1, incarnation, "127.0.0.1", port, 0.0, 1000, 5.0)
+        answer = here.master.check_network(check, 30.0)
+        assert "start this worker with --allow-host 127.0.0.1 if" in answer.fault
+        elsewhere.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
 
 
 def test_a_worker_measures_its_connection_to_a_listener() -> None:

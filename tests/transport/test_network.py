@@ -9,13 +9,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
+from ssbench.core.messages import NetworkCheck
 from ssbench.transport import network
-from ssbench.transport.key import CurveKey
+from ssbench.transport.key import CurveKey, channel_key
 from ssbench.transport.network import NetworkError, NetworkListener, end, measure
-from ssbench.transport.sockets import TransportError
+from ssbench.transport.sockets import Ports, TransportError
+from ssbench.transport.worker_transport import WorkerTransport
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 
@@ -33,6 +36,21 @@ def listening(key: CurveKey | None = None) -> Iterator[tuple[str, int]]:
             listener.close()
             thread.join(60)
             assert not thread.is_alive()
+
+
+def test_a_worker_needs_no_key_of_its_host_for_a_server_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    key = channel_key(None, None, print)
+    assert key
+    piped = CurveKey.from_text(key.to_text(), "a pipe")  # of a group
+    for own in (key, piped):
+        transport = WorkerTransport("127.0.0.1", Ports(1, 2, 3), own)
+        with listening() as (host, port):
+            result = transport.check_network(NetworkCheck(1, 1, host, port, 0.0, 1000, 5.0))
+        assert sum(each.size_bytes for each in result.sent) == 1000
+        transport.close()
 
 
 @contextmanager
