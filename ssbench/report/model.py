@@ -1,8 +1,9 @@
 """The report model: what a report says, as typed values in sections; nothing is formatted.
 
-A builder (``run``, ``series``, ``comparison``) makes a Report from statistics, a renderer
-(``as_text``, ``as_csv``, ``as_json``) lays it out. To add a block of figures, let a builder add a
-Section: every renderer shows a section, table or column that it has no special layout for.
+A builder (``run``, ``series``, ``comparison``) makes a Report from statistics, ``tables`` lays out
+what people read of it, and renderers (``as_text``, ``as_csv``, ``as_json``, ...) write that in their
+format. To add a block of figures, let a builder add a Section: every renderer shows a section,
+table or column that it has no special layout for.
 """
 
 from __future__ import annotations
