@@ -23,20 +23,20 @@ RIGHT: dict[str, tuple[str, Any]] = {
     "--keep-objects": ("", True), "--use-existing": ("", True), "--existing": ("c/p", "c/p"),
     "--compressible": ("", True), "--verify": ("", True), "--operation-timeout": ("1m", 60.0),
     "--drain-timeout": ("0", 0.0), "--max-consecutive-errors": ("3", 3), "--stop-on-error": ("", 1),
-    "--profile": ("", True), "--workers": ("2", 2), "--ssh-workers": ("a{1..2}:3", None),
+    "--profile": ("", True), "--workers": ("1", 1), "--ssh-workers": ("a{1..2}:3", None),
     "--ssh-command": ("'ssh -4'", ("ssh", "-4")), "--ssh-worker-command": ("/bin/w", "/bin/w"),
-    "--ssh-master": ("h", None), "--expect-workers": ("4", 4), "--worker-wait": ("500ms", 0.5),
+    "--ssh-master": ("h", None), "--expect-workers": ("4", 4), "--worker-wait": ("0", 0.0),
     "--fewer-workers-ok": ("", True), "--worker-timeout": ("2.5", 2.5),
     "--source-address": ("192.0.2.1", None), "--batch-size": ("8", 8),
     "--stats-file": ("x", "x.gz"),
     "--results-dir": ("d", "d"), "--force": ("", True), "--abort-on-threshold": ("5s", None),
-    "--users": ("4", 4), "--op-count": ("5", 5), "--duration": ("90s", 90.0),
-    "--container-count": ("7", 7), "--container-base": ("mine", "mine"),
+    "--users": ("1", 1), "--op-count": ("1", 1), "--duration": ("90s", 90.0),
+    "--container-count": ("1", 1), "--container-base": ("mine", "mine"),
     "--block-size": ("4k", 4096),
     "--delete-after": ("2h", 7200), "--policy": ("gold", "gold"), "--seed": ("0", 0),
     "--rate": ("2.5", 2.5), "--arrivals": ("poisson", "poisson"),
     "--bandwidth": ("1MB", 1_000_000),
-    "--think-time": ("0.1,2", [0.1, 2.0]), "--warmup": ("3", 3.0), "--cooldown": ("1", 1.0),
+    "--think-time": ("0.1,2", [0.1, 2.0]), "--warmup": ("0", 0.0), "--cooldown": ("0s", 0.0),
 }  # fmt: skip
 #: Option -> a wrong text, and the start of its error behind the place.
 WRONG = {
@@ -44,11 +44,11 @@ WRONG = {
     "--operation-timeout": ("0", "0 is not above 0; a number of seconds above 0"),
     "--drain-timeout": ("-1", "-1 is below 0; a number of seconds of 0 or more"),
     "--max-consecutive-errors": ("0", "0 is below 1"),
-    "--workers": ("x", '"x" is not a whole number; a whole number from 1 up'),
+    "--workers": ("0", "0 is below 1; a whole number from 1 up"),
     "--ssh-workers": ("a{", "'a{': a brace is not closed"),
     "--ssh-command": ("'\"'", "'\"': give a command"),
-    "--expect-workers": ("1.5", "1.5 is not a whole number"),
-    "--worker-wait": ("soon", '"soon" can'),
+    "--expect-workers": ("0", "0 is below 1"),
+    "--worker-wait": ("-1", "-1 is below 0; a number of seconds"),
     "--worker-timeout": ("nan", "nan is not a finite number"),
     "--source-address": ("h", "'h' is not an IP address"),
     "--batch-size": ("0", "'0': give auto, or a number"),
@@ -84,7 +84,9 @@ def settings(tmp_path: Path, line: str, environ: dict[str, str], file: str) -> A
 def places(row: Option, text: str) -> dict[str, tuple[str, dict[str, str], str]]:
     """Where an option can be given -> command line, variables, and the site's file."""
     flag = row.flags[-1]
-    found = {f"argument {'/'.join(row.flags)}": (flag + (f"={text}" if text else ""), {}, "")}
+    found: dict[str, tuple[str, dict[str, str], str]] = {
+        f"argument {'/'.join(row.flags)}": (flag + (f"={text}" if text else ""), {}, "")
+    }
     if not row.command_line_only:
         variable = "SSBENCH_" + flag[2:].upper().replace("-", "_")
         plain = " ".join(shlex.split(text)) if text else "true"
