@@ -189,10 +189,10 @@ _WINDOW = (
         "end the run early, once the rate of operations is steady", default=False),
     row("--auto-stop-window", "auto_stop_window", units.whole_seconds(1), _LOAD,
         "with --auto-stop: whole seconds in each half of the run, at least", default=15,
-        metavar="SECONDS"),
+        metavar="SECONDS", needs="auto_stop"),
     row("--auto-stop-tolerance", "auto_stop_tolerance", units.tolerance, _LOAD,
         "with --auto-stop: difference between the halves' rates, in percent, that counts as steady",
-        default=7.5),
+        default=7.5, needs="auto_stop"),
 )
 _HOW = tuple(
     each for each in _OF_RUN
@@ -582,7 +582,8 @@ _TRANSFER = (
     row("--num-files", "limit", units.count, _WHAT, "only so many, the first by name",
         brief="only so many files"),
     *(replace(each, scenario_key=None, help="limit on the bytes per second of all users together, "
-              "such as 100MB [default: no limit]") for each in _only(_ARRIVALS, "bandwidth")),
+              "such as 100MB; a user pauses after a file, so few large files exceed it [default: no "
+              "limit]") for each in _only(_ARRIVALS, "bandwidth")),
 )
 _TRANSFER_RUN = (
     *_only(_HOW, "operation_timeout_s", "drain_timeout_s"), _RETRIES_OF_RUN,

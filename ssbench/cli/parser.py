@@ -178,6 +178,10 @@ class Parser(argparse.ArgumentParser):
                 elif isinstance(value, str):
                     value = row.value(value)
                 setattr(found, row.name, value)
+        for row in self.rows:
+            if row.needs and row.name in given and not getattr(found, row.needs, True):
+                needed = next(each for each in self.rows if each.name == row.needs)
+                self.error(f"{row.flags[-1]} does nothing without {needed.flags[-1]}")
         found.rows = [*getattr(found, "rows", ()), *self.rows]
         found.given = given | getattr(found, "given", {})
         found.site = {**getattr(found, "site", {}), **site}

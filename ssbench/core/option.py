@@ -56,6 +56,7 @@ class Option(Struct, frozen=True):
         the site's default of the others. Options that exclude each other do so anyway.
     :param command_line_only: a site can set no default, because with it a command deletes or
         replaces more, or measures something else.
+    :param needs: name of the option without which this one does nothing, so that it is an error.
     :param of_store: an option of one store; its value reaches the store in StoreOptions.
     """
 
@@ -80,6 +81,7 @@ class Option(Struct, frozen=True):
     file: str = ""
     rivals: str = ""
     command_line_only: bool = False
+    needs: str = ""
     of_store: bool = False
 
     @property

@@ -76,7 +76,7 @@ def test_the_noop_store_moves_no_data(words: str) -> None:
 
 
 def test_auto_stop_options() -> None:
-    assert config("--noop --auto-stop-window 9").auto_stop is None
+    assert config("--noop").auto_stop is None
     assert config("--noop --auto-stop").auto_stop == AutoStop(15, 0.075)
     line = "--noop --auto-stop --auto-stop-window 4 --auto-stop-tolerance 20"
     assert config(line).auto_stop == AutoStop(4, 0.2)

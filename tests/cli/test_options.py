@@ -315,6 +315,21 @@ def test_arguments_that_a_command_needs_are_named(command: str, missing: str, sh
 
 
 @pytest.mark.parametrize(
+    ("alone", "needed"),
+    [
+        ("--auto-stop-window 5", "--auto-stop"),
+        ("--auto-stop-tolerance 5", "--auto-stop"),
+    ],
+)
+def test_an_option_that_does_nothing_alone_is_an_error(
+    alone: str, needed: str, shell: Shell
+) -> None:
+    told = shell("run-scenario", "-f", "very_small", "--noop", *alone.split())
+    assert told.status == 2
+    assert f": {alone.split()[0]} does nothing without {needed}\n" in told.err
+
+
+@pytest.mark.parametrize(
     ("words", "says"),
     [
         ("--arrivals often", "--arrivals: invalid choice; choose from uniform, poisson"),
