@@ -582,8 +582,8 @@ _TRANSFER = (
     row("--num-files", "limit", units.count, _WHAT, "only so many, the first by name",
         brief="only so many files"),
     *(replace(each, scenario_key=None, help="limit on the bytes per second of all users together, "
-              "such as 100MB; a user pauses after a file, so few large files exceed it [default: no "
-              "limit]") for each in _only(_ARRIVALS, "bandwidth")),
+              "such as 100MB; a user pauses after a file, so few large files exceed it [default: "
+              "no limit]") for each in _only(_ARRIVALS, "bandwidth")),
 )
 _TRANSFER_RUN = (
     *_only(_HOW, "operation_timeout_s", "drain_timeout_s"), _RETRIES_OF_RUN,

@@ -40,6 +40,12 @@ def _run(root: ET.Element, report: Report) -> None:
         faults.append(f"only {run['users_ran']} of {run['users']} users ran")
     faults += [text for text in (run["reason"], *run["damage"]) if text]
     suite = _suite(root, name, report["thresholds"].tables[0].rows, faults, run["duration_s"])
+    if report["store"]["line"]:
+        properties = ET.Element("properties")
+        ET.SubElement(
+            properties, "property", name="store", value=printable(report["store"]["line"])
+        )
+        suite.insert(0, properties)  # before all test cases, as Jenkins wants it
     started = time_text(run["started_at_s"])
     if started != "N/A":
         suite.set("timestamp", started.removesuffix(" UTC").replace(" ", "T"))

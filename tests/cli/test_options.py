@@ -377,7 +377,7 @@ def test_hosts_of_workers_may_be_in_a_file(shell: Shell) -> None:
 
 
 def test_a_command_for_ssh_has_the_quotes_of_a_shell(shell: Shell) -> None:
-    words = remote("--ssh-command", "ssh -i '~/my keys/bench'").ssh_command
+    words = remote("--ssh-workers", "a", "--ssh-command", "ssh -i '~/my keys/bench'").ssh_command
     assert words == ("ssh", "-i", "~/my keys/bench")
     for text in ("", " ", "ssh '"):
         said = shell("run-scenario", "-f", "s", "--ssh-command", text)

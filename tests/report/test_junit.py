@@ -21,7 +21,7 @@ def suites(name: str) -> list[ET.Element]:
 
 def cases(suite: ET.Element) -> dict[str, list[str]]:
     """The tags inside of each test case, by its name."""
-    return {case.attrib["name"]: [each.tag for each in case] for case in suite}
+    return {case.attrib["name"]: [each.tag for each in case] for case in suite.iter("testcase")}
 
 
 def test_a_threshold_is_a_test_case_beside_that_of_the_run() -> None:
@@ -36,6 +36,9 @@ def test_a_threshold_is_a_test_case_beside_that_of_the_run() -> None:
     counts = {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "3", "failures": "1", "errors": "0", "skipped": "0"}
     assert suite.get("timestamp") == "2026-11-20T09:49:43"
+    store = of_run(stats)["store"]["line"]
+    assert store
+    assert [each.attrib for each in suite.iter("property")] == [{"name": "store", "value": store}]
     failure = suite.find(".//failure")
     assert failure is not None
     assert failure.attrib["message"].startswith("p50(READ) < 1us: ")
