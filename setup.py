@@ -117,7 +117,7 @@ setup(
             "py.typed",
             "report/page.html.j2",
             "live/page.html",
-            "commands/browse/page.html.j2",
+            "commands/browse.html.j2",
         ],
         "ssbench.scenarios": ["*.scenario"],
     },

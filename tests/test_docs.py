@@ -20,7 +20,7 @@ from ssbench.cli.options import LOUDNESS
 from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.commands.bench.command import bench_config
 from ssbench.commands.bench.nectar import bench_words
-from ssbench.commands.doctor.checks import CHECKS
+from ssbench.commands.doctor import CHECKS
 from ssbench.commands.transfer.profiler import upload_words
 from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS, NotFound, of_phase

@@ -135,7 +135,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "browse": Command(
         BROWSE,
-        "commands.browse.command:browse",
+        "commands.browse:browse",
         "list the stat files of a folder as a page, with their reports",
         "Serves a page that lists the stat files of a folder with their main figures, opens their "
         "reports, and compares those that are ticked; until Ctrl-C.",
@@ -159,7 +159,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "cleanup-containers": Command(
         CLEANUP_CONTAINERS,
-        "commands.cleanup.command:cleanup_containers",
+        "commands.cleanup:cleanup_containers",
         "delete containers named ssbench_ and six digits",
         "Deletes every container named by a base, an underscore and six digits that carries "
         "ssbench's mark, with all that is in it, whoever put it there. "
@@ -192,7 +192,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "bench files": Command(
         BENCH_FILES,
-        "commands.files.command:bench_files",
+        "commands.files:bench_files",
         "measure how fast files are read, written or copied",
         "Reads, writes or copies the files of a folder that gen-files made, by one user and by "
         "many, and prints a table: the time for all files, and MiB per second.",
@@ -200,7 +200,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "gen-files": Command(
         GEN_FILES,
-        "commands.files.command:gen_files",
+        "commands.files:gen_files",
         "make a folder of files, for bench files",
         "Makes a folder of files of about the same size, file_0.txt and so on, with random "
         "content.",
@@ -210,7 +210,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "diff-dirs": Command(
         DIFF_DIRS,
-        "commands.files.command:diff_dirs",
+        "commands.files:diff_dirs",
         "compare the files of two folders, byte by byte",
         "Compares two trees of files byte by byte. Prints the first difference, and exits with "
         "status 1, if there is one.",
@@ -273,7 +273,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "check-network": Command(
         CHECK_NETWORK,
-        "commands.network.command:check",
+        "commands.network:check",
         "measure throughput and round trip between hosts",
         "Measures TCP connections, one after the other and in both directions: from this host and "
         "from one worker of each host to each HOST, and from these workers to this host. "
@@ -283,7 +283,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "doctor": Command(
         DOCTOR,
-        "commands.doctor.command:doctor",
+        "commands.doctor:doctor",
         "check all that a run needs, and say what to do",
         "Logs in, compares the store's limits with the scenario, uploads, reads and deletes an "
         "object in a container of its own, waits for workers, and more. Prints a row for each "

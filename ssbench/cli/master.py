@@ -87,7 +87,7 @@ def _command(words: Sequence[str]) -> ExitStatus:
         command.has_statistics or getattr(namespace, "logs", None),
     )
     if getattr(namespace, "resume_cleanup", None) is not None:
-        place, needs_numpy = "commands.cleanup.command:resume_cleanup", False
+        place, needs_numpy = "commands.cleanup:resume_cleanup", False
     if needs_numpy and find_spec("numpy") is None:
         raise SsbenchError(
             f"this command needs the package numpy, which {sys.executable} does not have; to"

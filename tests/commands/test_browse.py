@@ -17,9 +17,8 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from ssbench.cli.master import main
-from ssbench.commands.browse import command as browse
-from ssbench.commands.browse.command import BrowseSite
-from ssbench.commands.browse.folder import ResultsFolder
+from ssbench.commands import browse as browse
+from ssbench.commands.browse import BrowseSite, ResultsFolder
 from ssbench.core.text import printable
 from ssbench.live.web_server import WebServer
 from tests.cli.shell import Shell

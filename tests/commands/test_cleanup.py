@@ -11,8 +11,8 @@ from unittest.mock import patch
 import pytest
 
 from ssbench.cli.commands import COMMANDS
-from ssbench.commands.cleanup import plan as cleanup
-from ssbench.commands.cleanup.command import Cleaner, delete_containers, delete_orphans
+from ssbench.commands import cleanup as cleanup
+from ssbench.commands.cleanup import Cleaner, delete_containers, delete_orphans
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.model import Result
 from ssbench.core.naming import RUN_HEADER, container_name

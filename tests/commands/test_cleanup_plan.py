@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import gevent
 import pytest
 
-from ssbench.commands.cleanup import plan as cleanup
-from ssbench.commands.cleanup.plan import CleanupPlan, count, delete, plan
+from ssbench.commands import cleanup as cleanup
+from ssbench.commands.cleanup import CleanupPlan, count, delete, plan
 from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import LeftAlone, container_name

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ssbench.commands.doctor import command as doctor_command
-from ssbench.commands.doctor.checks import Finding, Verdict
+from ssbench.commands import doctor as doctor_command
+from ssbench.commands.doctor import Finding, Verdict
 from tests.cli.shell import Said, Shell, free_ports
 
 pytestmark = pytest.mark.usefixtures("forked_workers")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ssbench import __version__
-from ssbench.commands.doctor.checks import (
+from ssbench.commands.doctor import (
     CHECKS,
     CONTAINER_BASE,
     LARGE_BYTES,

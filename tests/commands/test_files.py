@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ssbench.commands.files import command as files_commands
-from ssbench.commands.files.plan import FilesConfig, FilesStep
+from ssbench.commands import files as files_commands
+from ssbench.commands.files import FilesConfig, FilesStep
 from ssbench.core.live import Observer
 from ssbench.live.progress import LiveProgress
 from tests.cli.shell import Shell

@@ -11,7 +11,7 @@ import pytest
 from gevent.pool import Pool
 from msgspec.structs import replace
 
-from ssbench.commands.cleanup.plan import delete, plan
+from ssbench.commands.cleanup import delete, plan
 from ssbench.core.errors import SsbenchError
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.naming import container_name

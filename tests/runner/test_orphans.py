@@ -19,7 +19,7 @@ import pytest
 
 from ssbench import statfile
 from ssbench.cli.master import main
-from ssbench.commands.cleanup.command import delete_orphans
+from ssbench.commands.cleanup import delete_orphans
 from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import RESULT_NUMBERS, Phase, Result

@@ -13,7 +13,7 @@ import pytest
 from gevent._hub_local import get_hub_if_exists
 from msgspec.structs import replace
 
-from ssbench.commands.doctor.checks import Doctor, Verdict
+from ssbench.commands.doctor import Doctor, Verdict
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase
 from ssbench.runner import start_session

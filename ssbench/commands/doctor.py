@@ -7,9 +7,11 @@ container of our own.
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import secrets
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,9 +27,11 @@ import psutil
 from msgspec.structs import replace
 
 from ssbench import statfile
+from ssbench.cli.config import base_config, run_config
+from ssbench.cli.signals import Signals
 from ssbench.core.columns import Schema, packed_count
 from ssbench.core.dispatch.worker_registry import WorkerState
-from ssbench.core.errors import SsbenchError, StorageError
+from ssbench.core.errors import ExitStatus, SsbenchError, StorageError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import Job, Phase, SizeClass, Timing
 from ssbench.core.naming import RUN_ID_BYTES, naming_of
@@ -38,8 +42,11 @@ from ssbench.core.settings import StorageSettings
 from ssbench.core.text import bytes_text, latency_text, plural, printable
 from ssbench.core.workload.workload import EnsureWorkload
 from ssbench.host.process import allow_many_connections, host_limits, most_users, usable_cores
+from ssbench.live.console import printable_lines, say, tell
+from ssbench.live.progress import make_progress
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits, PhasePlan
+from ssbench.runner import resolve
 from ssbench.runner.config import RunConfig
 from ssbench.runner.connections import (
     Store,
@@ -661,3 +668,49 @@ CHECKS = (
     CheckRow("workers", "who joins: release, users, cores, clocks", _workers),
     CheckRow("bottleneck", "what is expected to limit the rate first", _bottleneck, True),
 )
+
+
+_WIDTH = 100
+_NAME = max(len(row.name) for row in CHECKS)
+_VERDICT = max(len(verdict.value) for verdict in Verdict)
+
+
+def doctor(ns: argparse.Namespace) -> ExitStatus:
+    """Make the checks and print them; FAILED unless all is well.
+
+    :raises UsageError: options that exclude each other, or a scenario with faults.
+    """
+    if ns.scenario is None:
+        if ns.user_count is not None or ns.policy is not None:
+            raise UsageError("-u and -p change a scenario: give that with -f")
+        config, scenario = RunConfig(**base_config(ns, os.environ)), None
+    else:
+        config = run_config(ns, os.environ)
+        scenario = resolve(config)
+    stop = Stop()
+    found: list[Finding] = []
+    with Signals(stop, hold=True), make_progress("none", quiet=ns.quiet) as progress:
+        for each in Doctor(config, scenario, [progress], stop).findings():
+            found.append(each)
+            for line in _lines(each):
+                say(line)
+    wrong = [each for each in found if each.verdict in (Verdict.WARNING, Verdict.FAILED)]
+    if not wrong:
+        say("All is well.")
+        return ExitStatus.OK
+    failed = sum(each.verdict is Verdict.FAILED for each in wrong)
+    tell(f"ssbench-master: {plural(len(wrong) - failed, 'warning')}, {failed} failed")
+    return ExitStatus.FAILED
+
+
+def _lines(found: Finding) -> Iterator[str]:
+    """A row, wrapped; what to do about it in lines of its own."""
+    head = f"{found.verdict.value:{_VERDICT}}  {found.check:{_NAME}}  "
+    indent = " " * len(head)
+    for first, text in ((head, found.result), (f"{indent}-> ", found.advice)):
+        for line in printable_lines(text).split("\n") if text else ():
+            yield from textwrap.wrap(
+                line, _WIDTH, initial_indent=first, subsequent_indent=indent,
+                break_long_words=False, break_on_hyphens=False,
+            ) or [first]  # fmt: skip
+            first = indent
