@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.commands.transfer.folder import compute_md5, list_files
+from ssbench.commands.transfer.plan import compute_md5, list_files
 from ssbench.core.errors import UsageError
 from ssbench.runner.stop import Stop
 from tests.descriptors import open_descriptors

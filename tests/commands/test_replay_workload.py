@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from ssbench.commands.replay.workload import (
+from ssbench.commands.replay.plan import (
     NOT_PREPARED,
     PreparedObjects,
     ReplayPlan,
