@@ -145,13 +145,13 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "list-scenarios": Command(
         (),
-        "cli.master:list_scenarios",
+        "commands.run:list_scenarios",
         "list the canned scenarios",
         "Lists the scenarios that ship with ssbench, for run-scenario -f.",
     ),
     "kill-workers": Command(
         KILL_WORKERS,
-        "cli.master:kill_workers",
+        "commands.workers:kill_workers",
         "tell all workers to exit",
         "Tells all workers that connect to this host to exit, wherever they run; lists them, and "
         "returns when they are gone.",
@@ -291,7 +291,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "make-key": Command(
         MAKE_KEY,
-        "cli.master:make_key",
+        "commands.workers:make_key",
         "write a key file for --zmq-key-file",
         "Writes a new key file. Master and workers with the same key file encrypt their traffic "
         "and reject all other peers.",

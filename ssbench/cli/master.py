@@ -5,7 +5,6 @@ Each command loads what it needs when it is called, so that a start is quick.
 
 from __future__ import annotations
 
-import argparse
 import errno
 import logging
 import os
@@ -17,7 +16,6 @@ from importlib.util import find_spec
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.worker_options import WORKER
 from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.core.text import printable
 from ssbench.live.console import (
     check_files,
     check_output,
@@ -25,7 +23,6 @@ from ssbench.live.console import (
     prepare_streams,
     say,
     tell,
-    tell_status,
 )
 
 _FREE_SPACE = "free space where results and temporary files are put (-s, TMPDIR)"
@@ -116,53 +113,6 @@ def _translated(words: Sequence[str]) -> Sequence[str]:
     module, _, function = command.translator.partition(":")
     translate = getattr(import_module(f"ssbench.{module}"), function)
     return [*words[:at], *translate(rest, os.environ)]
-
-
-def list_scenarios(namespace: argparse.Namespace) -> ExitStatus:
-    import shutil
-    import textwrap
-
-    from ssbench.runner.scenarios import list_canned
-
-    scenarios = list_canned()
-    indent = max(len(name) for name, _ in scenarios) + 2
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000  # one line each
-    for name, scenario in scenarios:
-        text = f"{name:<{indent}}{scenario.summary()}"
-        say(textwrap.fill(text, max(columns, 2 * indent), subsequent_indent=" " * indent))
-    return ExitStatus.OK
-
-
-def kill_workers(namespace: argparse.Namespace) -> ExitStatus:
-    """End all workers of this host's master."""
-    from ssbench.cli.config import transport_config
-    from ssbench.cli.signals import Signals
-    from ssbench.live.progress import make_progress
-    from ssbench.runner.connections import kill_workers as kill
-    from ssbench.runner.stop import Stop
-
-    stop = Stop()
-    with Signals(stop), make_progress("none", quiet=namespace.quiet) as progress:
-        config = transport_config(namespace, os.environ)
-        ended, left = kill(config, namespace.worker_wait_s, [progress], stop)
-    for name in ended:
-        say(f"Ended worker {printable(name)}")
-    for name in left:
-        tell(f"Still running: worker {printable(name)}")
-    if stop.requested:
-        return tell_status({ExitStatus.INTERRUPTED: stop.reason})
-    if not ended and not left:
-        tell("No workers were found.")
-    return ExitStatus.OK if ended and not left else ExitStatus.FAILED
-
-
-def make_key(namespace: argparse.Namespace) -> ExitStatus:
-    from ssbench.transport.key import CurveKey
-
-    CurveKey.generate().save(namespace.new_key_file)
-    name = printable(namespace.new_key_file)
-    say(f"Wrote {name}; copy it to all worker hosts over a secure channel")
-    return ExitStatus.OK
 
 
 if __name__ == "__main__":

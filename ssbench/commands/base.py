@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from ssbench.cli.report_files import junit_file, write_report_files
 from ssbench.cli.signals import Signals
-from ssbench.live.console import tell, write_report
+from ssbench.live.console import tell, tell_results, write_report
 from ssbench.live.progress import NoProgress, make_progress
 from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
@@ -28,6 +29,35 @@ if TYPE_CHECKING:
     from ssbench.storage.retrying_client import RetryingClient
 
 CONCURRENCY = 10  #: of run-scenario --resume-cleanup
+
+
+@contextmanager
+def watched(
+    ns: argparse.Namespace,
+    stop: Stop,
+    mode: str | None = None,
+    *,
+    hold: bool = True,
+    display: NoProgress | None = None,
+    aborted: Callable[[RunResult], None] | None = None,
+) -> Iterator[NoProgress]:
+    """Signals that call ``stop``, and a display, which it gives.
+
+    :param mode: of the display; None: that of --progress.
+    :param hold: as of Signals.
+    :param display: in place of one of the mode.
+    :param aborted: called with the results of a run in the block that is aborted; None: prints
+        where they are.
+    """
+    shown = display or make_progress(mode or ns.progress, quiet=ns.quiet)
+    try:
+        with Signals(stop, hold=hold), shown:
+            yield shown
+    except KeyboardInterrupt as interrupt:
+        result: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
+        if result is not None:
+            (aborted or partial(tell_results, quiet=ns.quiet))(result)
+        raise
 
 
 @contextmanager
@@ -46,7 +76,7 @@ def open_client(
 
     options = replace(store_options(ns, os.environ), measures=False)
     stop = Stop()
-    with own_hub(), Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
+    with own_hub(), watched(ns, stop, "live", hold=False) as progress:
         store = reach_store(options, progress.message, stop)
         settings = store.settings
         storage = open_admin(settings.with_exact_names() if exact_names else settings)
@@ -113,33 +143,31 @@ def running(
 
     If the run in the block is aborted, prints where its results are, and how to delete its objects.
     """
-    try:
-        with ExitStack() as stack:
-            stack.enter_context(Signals(stop, hold=True))
-            progress = stack.enter_context(make_progress(ns.progress, quiet=ns.quiet))
-            observers: list[Observer] = [progress, *servers]
-            if ns.live_json:
-                from ssbench.live.json_lines import LiveJson  # few runs need it
 
-                observers.append(stack.enter_context(LiveJson(ns.live_json)))
-            if ns.influx:
-                from ssbench.live.influx import Influx
+    def aborted(result: RunResult) -> None:
+        if not result.has_results or ns.quiet:
+            return
+        _tell_where(result)
+        if config.store is not None and not config.is_noop:  # an embedded Swift is gone
+            tell(
+                "Objects of this run may remain in the store; to delete them (add the options "
+                "of the store):\n"
+                f"  {sys.argv[0]} cleanup-containers --resume-cleanup {result.path}"
+            )
 
-                token = os.environ.pop("INFLUX_TOKEN", None)  # which no worker must see
-                name = Path(config.scenario.source).stem
-                observers.append(stack.enter_context(Influx(ns.influx, name, token, tell)))
-            yield progress, observers
-    except KeyboardInterrupt as interrupt:
-        result: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
-        if result is not None and result.has_results and not ns.quiet:
-            _tell_where(result)
-            if config.store is not None and not config.is_noop:  # an embedded Swift is gone
-                tell(
-                    "Objects of this run may remain in the store; to delete them (add the options "
-                    "of the store):\n"
-                    f"  {sys.argv[0]} cleanup-containers --resume-cleanup {result.path}"
-                )
-        raise
+    with watched(ns, stop, aborted=aborted) as progress, ExitStack() as stack:
+        observers: list[Observer] = [progress, *servers]
+        if ns.live_json:
+            from ssbench.live.json_lines import LiveJson  # few runs need it
+
+            observers.append(stack.enter_context(LiveJson(ns.live_json)))
+        if ns.influx:
+            from ssbench.live.influx import Influx
+
+            token = os.environ.pop("INFLUX_TOKEN", None)  # which no worker must see
+            name = Path(config.scenario.source).stem
+            observers.append(stack.enter_context(Influx(ns.influx, name, token, tell)))
+        yield progress, observers
 
 
 def tell_report(

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from ssbench import statfile
 from ssbench.cli.config import base_config, run_config
-from ssbench.cli.signals import Signals
+from ssbench.commands.base import watched
 from ssbench.core.columns import Schema, packed_count
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import ExitStatus, SsbenchError, StorageError, UsageError
@@ -43,7 +43,6 @@ from ssbench.core.text import bytes_text, latency_text, plural, printable
 from ssbench.core.workload.workload import EnsureWorkload
 from ssbench.host.process import allow_many_connections, host_limits, most_users, usable_cores
 from ssbench.live.console import printable_lines, say, tell
-from ssbench.live.progress import make_progress
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits, PhasePlan
 from ssbench.runner import resolve
@@ -689,7 +688,7 @@ def doctor(ns: argparse.Namespace) -> ExitStatus:
         scenario = resolve(config)
     stop = Stop()
     found: list[Finding] = []
-    with Signals(stop, hold=True), make_progress("none", quiet=ns.quiet) as progress:
+    with watched(ns, stop, "none") as progress:
         for each in Doctor(config, scenario, [progress], stop).findings():
             found.append(each)
             for line in _lines(each):

@@ -20,28 +20,27 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ssbench.cli.signals import Signals
+from ssbench.commands.base import watched
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import SizeClass
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.text import bytes_text, plural, printable
+from ssbench.core.text import bytes_text, in_unit, plural, printable
 from ssbench.core.workload.numbered import NumberedWorkload
 from ssbench.live.console import say, tell
 from ssbench.live.progress import make_progress
-from ssbench.runner import open_session
+from ssbench.runner import execute, open_session
 from ssbench.runner.config import RunConfig, RunPlan, TransportConfig
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.session import Session
-from ssbench.runner.single_run import Run, RunResult
+from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
 from ssbench.storage.directory import FileContents
 from ssbench.storage.filetree import MARKER
 from ssbench.storage.options import StoreOptions
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _WIDTH = 12  #: of a column
 _READ_BUFFER, _BUFFER = 8 << 10, 4 << 20  #: as in the tables that this command is modelled on
 
@@ -72,7 +71,8 @@ def bench_files(ns: argparse.Namespace) -> ExitStatus:
     config = _config(ns)
     has_head = has_failed = False
     step, stop = None, Stop()
-    with Signals(stop, hold=True), make_progress(quiet=ns.quiet, brief=True) as progress:
+    shown = make_progress(quiet=ns.quiet, brief=True)
+    with watched(ns, stop, display=shown) as progress:
         for step in measure(config, [progress], stop):
             cells = _cells(config, step)
             if not has_head:
@@ -135,8 +135,8 @@ def _line(cells: Iterable[str]) -> str:
 
 def _size(count: int) -> str:
     """``5 GiB``, ``1.5 MiB``: powers of 1,024."""
-    power = min(max(count.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
-    return f"{count / 1024**power:.4g} {_UNITS[power]}"
+    size, unit = in_unit(count, 1024)
+    return f"{size:.4g} {unit}"
 
 
 _PREFIX, _SUFFIX = "file_", ".txt"
@@ -322,7 +322,9 @@ class _Measurement:
                 force=True,
             )
             widest = self._scenario(most, len(self.sizes))
-            session = open_session(run, [widest], stack, observers, self.stop, is_series=True)
+            session = stack.enter_context(
+                open_session(run, [widest], observers, self.stop, is_series=True)
+            )
             try:
                 for files in config.files or (len(self.sizes),):
                     for users in config.users:
@@ -338,9 +340,8 @@ class _Measurement:
         while passes < config.passes or time.monotonic() < end_s:
             if self.writes:
                 session.meanwhile(lambda: self._delete(session))
-            result = Run(
-                session, self._scenario(users, files), session.config.stats_file, self._plan(files)
-            ).execute()
+            scenario = self._scenario(users, files)
+            result = execute(session, session.config, scenario, self._plan(files))
             if self.stop.requested:
                 raise KeyboardInterrupt(self.stop.reason)
             counts = result.outcome.counts

@@ -16,7 +16,7 @@ from statistics import fmean
 from msgspec import Struct
 
 from ssbench.cli.config import transport_config
-from ssbench.cli.signals import Signals
+from ssbench.commands.base import watched
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
 from ssbench.core.live import Observer
@@ -24,7 +24,6 @@ from ssbench.core.messages import NetworkCheck, NetworkInterval, NetworkResult
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import latency_text, plural, printable
 from ssbench.live.console import say, tell
-from ssbench.live.progress import make_progress
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits
 from ssbench.runner.config import TransportConfig
@@ -60,7 +59,7 @@ def check(ns: argparse.Namespace) -> ExitStatus:
     )
     stop = Stop()
     links: list[Link] = []
-    with Signals(stop), make_progress("none", quiet=ns.quiet) as progress:
+    with watched(ns, stop, "none", hold=False) as progress:
         for link in check_network(config, [progress], stop):
             links.append(link)
             for line in _tables(link, 2 * len(links) - 1):

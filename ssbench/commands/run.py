@@ -13,7 +13,7 @@ from ssbench.cli.config import run_config, search_config
 from ssbench.cli.report_files import check_run_files, write_report_files
 from ssbench.commands.base import running, serving, summary_rows, tell_report
 from ssbench.core.errors import ExitStatus
-from ssbench.live.console import columns_of, tell, tell_status, write_report
+from ssbench.live.console import columns_of, say, tell, tell_status, write_report
 from ssbench.live.progress import NoProgress
 from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
@@ -92,3 +92,18 @@ def _run_series(
         if page:
             page.finish(report.render_html(made), summary_rows(made))
     return tell_status(series.reasons)
+
+
+def list_scenarios(ns: argparse.Namespace) -> ExitStatus:
+    import shutil
+    import textwrap
+
+    from ssbench.runner.scenarios import list_canned
+
+    scenarios = list_canned()
+    indent = max(len(name) for name, _ in scenarios) + 2
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000  # one line each
+    for name, scenario in scenarios:
+        text = f"{name:<{indent}}{scenario.summary()}"
+        say(textwrap.fill(text, max(columns, 2 * indent), subsequent_indent=" " * indent))
+    return ExitStatus.OK

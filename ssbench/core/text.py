@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fractions import Fraction
 
-_BYTE_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB")
+_UNITS = {
+    1000: ("B", "kB", "MB", "GB", "TB", "PB", "EB"),
+    1024: ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"),
+}
 #: Unicode categories that may control a terminal or hide text: controls, formats, surrogates,
 #: private use, unassigned, line and paragraph separators.
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
@@ -132,14 +135,24 @@ def plural(count: int, noun: str) -> str:
 
 def bytes_text(count: int) -> str:
     """``999 B``, ``1.5 kB``, ``12.3 GB``: powers of 1,000."""
-    size = float(count)
-    if size < 1000:
+    if count < 1000:
         return f"{count} B"
-    for unit in _BYTE_UNITS:
-        size /= 1000
-        if size < 999.95:  # what rounds to 1000.0 is shown in the next unit
-            return f"{size:.1f} {unit}"
-    return f"{size:.1f} {_BYTE_UNITS[-1]}"
+    size, unit = in_unit(count)
+    if size >= 999.95 and unit != _UNITS[1000][-1]:  # shown as 1.0 of the next unit
+        size, unit = 1.0, _UNITS[1000][_UNITS[1000].index(unit) + 1]
+    return f"{size:.1f} {unit}"
+
+
+def in_unit(count: int, step: int = 1000) -> tuple[float, str]:
+    """Bytes as a number of the largest unit that it has at least one of, and that unit.
+
+    :param step: from one unit to the next, 1000 or 1024.
+    """
+    units = _UNITS[step]
+    power = 0
+    while count >= step ** (power + 1) and power < len(units) - 1:
+        power += 1
+    return count / step**power, units[power]
 
 
 def clock_text(seconds: float) -> str:

@@ -5,8 +5,8 @@ The table of options needs the configuration only, so this module imports little
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from ssbench.core.errors import UsageError
@@ -15,6 +15,7 @@ from ssbench.runner.config import RunConfig, SessionSettings
 if TYPE_CHECKING:
     from ssbench.core.live import Observer
     from ssbench.core.scenario.scenario import Scenario
+    from ssbench.runner.config import RunPlan
     from ssbench.runner.session import Session
     from ssbench.runner.single_run import RunResult
     from ssbench.runner.stop import Stop
@@ -31,12 +32,22 @@ def run(
     :raises Aborted: it was ended at once after that.
     """
     scenario = resolve(config)
-    with ExitStack() as stack:
-        session = open_session(config, [scenario], stack, observers, stop)
-        from ssbench.runner.single_run import Run  # loads slowly
+    with open_session(config, [scenario], observers, stop) as session:
+        return execute(session, config, scenario)
 
-        result = Run(session, scenario, config.stats_file).execute()
-    judge(config, result)
+
+def execute(
+    session: Session, config: RunConfig, scenario: Scenario, plan: RunPlan | None = None
+) -> RunResult:
+    """One run in a session, and whether it missed thresholds.
+
+    :param plan: of a command with objects and operations of its own.
+    """
+    from ssbench.runner.single_run import Run  # loads slowly
+
+    result = Run(session, scenario, config.stats_file, plan).execute()
+    if config.thresholds:
+        session.meanwhile(lambda: judge(config, result))
     return result
 
 
@@ -49,16 +60,16 @@ def judge(config: RunConfig, result: RunResult) -> None:
             result.reasons.setdefault(status, why)
 
 
+@contextmanager
 def open_session(
     config: RunConfig,
     scenarios: Sequence[Scenario],
-    stack: ExitStack,
     observers: Sequence[Observer] = (),
     stop: Stop | None = None,
     *,
     is_series: bool = False,
-) -> Session:
-    """Start the workers; returns the session of the runs, which ends with the stack.
+) -> Iterator[Session]:
+    """Start the workers; gives the session of the runs.
 
     :param scenarios: at least one; no run has more users than all of these.
     :param is_series: as of SessionSettings.
@@ -70,38 +81,40 @@ def open_session(
         seed=scenarios[0].seed,
         is_series=is_series,
     )
-    return start_session(config, settings, stack, observers, stop)
+    with start_session(config, settings, observers, stop) as session:
+        yield session
 
 
+@contextmanager
 def start_session(
     config: RunConfig,
     settings: SessionSettings,
-    stack: ExitStack,
     observers: Sequence[Observer] = (),
     stop: Stop | None = None,
-) -> Session:
-    """Start the workers; returns the session of the runs, which ends with the stack.
+) -> Iterator[Session]:
+    """The same of runs whose scenarios are not known yet.
 
     :raises UsageError: this host can't run so many users, or the stat file can't be written.
     """
     from ssbench.runner.local_workers import start_local_workers
 
-    ssh = None
-    if config.ssh_workers:
-        from ssbench.runner.ssh_workers import start_ssh_workers  # loads slowly
+    with ExitStack() as stack:
+        ssh = None
+        if config.ssh_workers:
+            from ssbench.runner.ssh_workers import start_ssh_workers  # loads slowly
 
-        ssh = start_ssh_workers(config, stack, settings.most_users, settings.groups)
-    local = start_local_workers(
-        config, stack, settings.most_users, settings.least_users, settings.groups
-    )
-    # Loaded while the workers start, which takes as long.
-    from ssbench import statfile
-    from ssbench.runner.session import Session
-    from ssbench.runner.stop import Stop
+            ssh = start_ssh_workers(config, stack, settings.most_users, settings.groups)
+        local = start_local_workers(
+            config, stack, settings.most_users, settings.least_users, settings.groups
+        )
+        # Loaded while the workers start, which takes as long.
+        from ssbench import statfile
+        from ssbench.runner.session import Session
+        from ssbench.runner.stop import Stop
 
-    if config.stats_file and not settings.is_series:  # before the store is asked for anything
-        statfile.check_new(config.stats_file, overwrite=config.force)
-    return Session(config, settings, stack, observers, stop or Stop(), (local, ssh))
+        if config.stats_file and not settings.is_series:  # before the store is asked for anything
+            statfile.check_new(config.stats_file, overwrite=config.force)
+        yield Session(config, settings, stack, observers, stop or Stop(), (local, ssh))
 
 
 def resolve(config: RunConfig, **changes: object) -> Scenario:

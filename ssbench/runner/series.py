@@ -6,7 +6,6 @@ import glob
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack
 from datetime import datetime
 
 from msgspec import Struct
@@ -136,10 +135,9 @@ class Sweep(StepRunner):
         self.name = self._scenarios[0].name
 
     def __iter__(self) -> Generator[Step, None, None]:
-        with ExitStack() as stack:
-            session = open_session(
-                self.config, self._scenarios, stack, self.observers, self.stop, is_series=True
-            )
+        with open_session(
+            self.config, self._scenarios, self.observers, self.stop, is_series=True
+        ) as session:
             for load, scenario in zip(self.loads, self._scenarios, strict=True):
                 step = None if self.stop.requested else self._run(session, scenario, load)
                 if step is None:
@@ -218,8 +216,7 @@ class LimitSearch(StepRunner):
             is_series=True,
         )
         search = self.search
-        with ExitStack() as stack:
-            session = start_session(self.config, settings, stack, self.observers, self.stop)
+        with start_session(self.config, settings, self.observers, self.stop) as session:
             seed = session.seed
             short: set[float] = set()  # loads that were run with fewer users than requested
             while search.next is not None and not self.stop.requested:

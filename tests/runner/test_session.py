@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,13 +41,16 @@ def test_a_run_and_doctor_give_no_password_to_whoever_connects(
     key = str(tmp_path / "key") if with_key else None
     if key:
         CurveKey.generate().save(key)
-    with server(challenge, FOUND, ALLOW) as (url, _), ExitStack() as stack:
+    with server(challenge, FOUND, ALLOW) as (url, _):
         config = RunConfig(
             scenario=ScenarioText(b"", "x"), store=StoreOptions("webdav", {"urls": [url]}, WHO),
             transport=TransportConfig(address, 0, 0, 0, key), worker_wait_s=0.0,
         )  # fmt: skip
-        session = start_session(config, SessionSettings(most_users=1), stack)
-        with nullcontext() if fits else pytest.raises(UsageError, match="are as good as your"):
+        refused = pytest.raises(UsageError, match="are as good as your")
+        with (
+            start_session(config, SessionSettings(most_users=1)) as session,
+            nullcontext() if fits else refused,
+        ):
             session.store()
     with server(challenge, FOUND, ALLOW) as (url, _):
         store = StoreOptions("webdav", {"urls": [url]}, WHO)
@@ -62,8 +65,7 @@ def test_a_run_and_doctor_give_no_password_to_whoever_connects(
 def test_a_stop_of_an_earlier_run_ends_the_next_one_at_its_first_step() -> None:
     stop, config = Stop(), RunConfig(scenario=ScenarioText(b"", "x"), store=StoreOptions("noop"))
     stop.listen(print)  # as the master of the run before did
-    with ExitStack() as stack:
-        start_session(config, SessionSettings(most_users=1), stack, stop=stop)
+    with start_session(config, SessionSettings(most_users=1), stop=stop):
         assert not stop.graceful
         stop("enough")
         with pytest.raises(KeyboardInterrupt, match="enough"):

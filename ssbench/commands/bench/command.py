@@ -6,14 +6,13 @@ import argparse
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 
 from ssbench import report, statfile
 from ssbench.cli.config import command_config
 from ssbench.cli.options import BENCH_PREFIX
 from ssbench.cli.report_files import check_run_files, write_report_files
-from ssbench.cli.signals import Signals
+from ssbench.commands.base import watched
 from ssbench.commands.bench.plan import (
     BenchConfig,
     EmptiedContainers,
@@ -29,11 +28,10 @@ from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.text import plural, printable
 from ssbench.live.console import check_writable, say, tell, tell_results, tell_status, write_result
-from ssbench.live.progress import make_progress
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner import open_session
 from ssbench.runner.methods import METHODS
-from ssbench.runner.single_run import Aborted, RunResult
+from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
 
 _MINUTE_S = 60.0
@@ -47,17 +45,10 @@ def bench(ns: argparse.Namespace) -> ExitStatus:
     config = bench_config(ns, os.environ)
     check_run_files(ns)
     stop = Stop()
-    try:
-        with (
-            Signals(stop, hold=True),
-            make_progress(ns.progress, quiet=ns.quiet) as progress,
-        ):
-            lines = MinuteLines()
-            lines.config = config
-            result, emptied = run_bench(config, [lines, progress], stop)
-    except Aborted as aborted:
-        tell_results(aborted.result, quiet=ns.quiet)
-        raise
+    with watched(ns, stop) as progress:
+        lines = MinuteLines()
+        lines.config = config
+        result, emptied = run_bench(config, [lines, progress], stop)
     tell_outcome(config, result, emptied)
     write_outputs(ns.csv, ns.csv_over_time, config, result)
     tell_results(result, quiet=ns.quiet)
@@ -145,16 +136,14 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
     partial_s: dict[str, float] = {}  # of a step that was interrupted, how long it ran
     reasons: dict[ExitStatus, str] = {}
     try:
+        lines = MinuteLines()
+        scenarios = [step.config.scenario for step in steps]
         with (
-            Signals(stop, hold=True),
-            make_progress(ns.progress, quiet=ns.quiet) as progress,
-            ExitStack() as stack,
+            watched(ns, stop) as progress,
+            open_session(
+                steps[0].config.run, scenarios, [lines, progress], stop, is_series=True
+            ) as session,
         ):
-            lines = MinuteLines()
-            scenarios = [step.config.scenario for step in steps]
-            session = open_session(
-                steps[0].config.run, scenarios, stack, [lines, progress], stop, is_series=True
-            )
             for step in steps:
                 pause(session, step.pause_s, step.name)
                 if stop.requested:
@@ -178,9 +167,6 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
                 session.meanwhile(partial(write_outputs, csv, None, step.config, result))
                 for status, why in result.reasons.items():
                     reasons.setdefault(status, f"{step.name}: {why}")
-    except Aborted as aborted:
-        tell_results(aborted.result, quiet=ns.quiet)
-        raise
     finally:
         if rates:
             write_result(suite_table(steps, rates, partial_s))

@@ -10,7 +10,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,13 +24,13 @@ from ssbench.core.scenario.load_keys import mix
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import clock_text, printable
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
-from ssbench.runner import check_thresholds, judge, open_session
+from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.deletions import PAUSES_S
 from ssbench.runner.listings import for_each
 from ssbench.runner.methods import MIXED, REPEATED, Method
 from ssbench.runner.session import Session
-from ssbench.runner.single_run import Run, RunResult, step_path
+from ssbench.runner.single_run import RunResult, step_path
 from ssbench.runner.stop import Stop
 from ssbench.storage.retrying_client import RetryingClient
 
@@ -153,24 +152,20 @@ def run_bench(
     """
     scenario = config.scenario
     check_thresholds(config.run, scenario)
-    with ExitStack() as stack:
-        result, emptied = run_in(
-            open_session(config.run, [scenario], stack, observers, stop), config
-        )
-    return result, emptied
+    with open_session(config.run, [scenario], observers, stop) as session:
+        return run_in(session, config)
 
 
 def run_in(session: Session, config: BenchConfig) -> tuple[RunResult, EmptiedContainers | None]:
     """The same in a session that is open."""
     session.has_containers = False  # others than those of the run before
-    result = Run(session, config.scenario, config.run.stats_file, config.plan).execute()
+    result = execute(session, config.run, config.scenario, config.plan)
     emptied = None
     if config.method.removes and not config.run.keep_objects and not session.stop.requested:
         with session.workers_kept():
             emptied = delete_emptied(session, config)
         if session.stop.requested:
             result.reasons[ExitStatus.INTERRUPTED] = session.stop.reason
-    session.meanwhile(lambda: judge(config.run, result))
     return result, emptied
 
 

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from ssbench.cli.config import command_config
 from ssbench.cli.report_files import check_run_files
-from ssbench.cli.signals import Signals
 from ssbench.cli.store_options import given_on_command_line
-from ssbench.commands.base import open_client, running, serving, tell_report
+from ssbench.commands.base import open_client, running, serving, tell_report, watched
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import bytes_text, plural
 from ssbench.live.console import tell, tell_status, write_result
-from ssbench.live.progress import make_progress
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
@@ -104,7 +102,7 @@ def _of_logs(ns: argparse.Namespace) -> str:
 
     log = RequestLog()
     stop = Stop()
-    with Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
+    with watched(ns, stop, "live", hold=False) as progress:
         found = read_logs(ns.logs, log, ns.log_format or "", progress.wait_for, stop)
     made = scenario_of_log("Requests like those of an access log", log, ns.initial)
     if not ns.quiet:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from random import Random
 
 from msgspec import Struct
@@ -21,9 +20,9 @@ from ssbench.core.units import MAX_RATE
 from ssbench.core.workload.numbered import NumberedRun
 from ssbench.core.workload.pacing import LOOKAHEAD_NS, DueTimes
 from ssbench.core.workload.workload import NOT_FOUND, EnsureWorkload
-from ssbench.runner import check_thresholds, judge, open_session
+from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.config import RunConfig, RunPlan
-from ssbench.runner.single_run import Run, RunResult
+from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
 
 NOT_PREPARED = -1  #: the size of an object that need not exist when the run begins
@@ -267,16 +266,13 @@ class Replay:
         """
         config = self.config.run
         check_thresholds(config, self.scenario)
-        with ExitStack() as stack:
-            session = open_session(config, [self.scenario], stack, observers, stop)
+        with open_session(config, [self.scenario], observers, stop) as session:
             with session.client() as client:
                 self.leave_out_larger(client.call(client.storage.limits).max_object_size)
             show()
             prepared = PreparedObjects(self.plan) if self.plan.prepared else None
             plan = RunPlan({"kind": "hashed"}, workload=self.workload, prepared=prepared)
-            result = Run(session, self.scenario, config.stats_file, plan).execute()
-        judge(config, result)
-        return result
+            return execute(session, config, self.scenario, plan)
 
     def leave_out_larger(self, most: int | None) -> None:
         """Leave out the requests for contents of more bytes than this; None: there is no limit.

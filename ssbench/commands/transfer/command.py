@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from ssbench.cli.config import command_config
-from ssbench.cli.signals import Signals
 from ssbench.cli.store_options import DEFAULT_STORE
+from ssbench.commands.base import watched
 from ssbench.commands.transfer.plan import (
     CHECKSUMS,
     NONE,
@@ -26,18 +26,16 @@ from ssbench.commands.transfer.plan import (
 )
 from ssbench.commands.transfer.progress import TransferProgress
 from ssbench.core.errors import ExitStatus
-from ssbench.core.text import plural, printable
+from ssbench.core.text import in_unit, plural, printable
 from ssbench.live.console import say, tell, tell_results, tell_status
 from ssbench.live.progress import NoProgress
 from ssbench.live.screen import Screen
 from ssbench.report.profile import profile_section
 from ssbench.report.text_layout import section_lines
-from ssbench.runner.single_run import Aborted
 from ssbench.runner.stop import Stop
 from ssbench.storage.registry import CHECKSUMS as STORE_CHECKSUMS
 from ssbench.storage.registry import row_of
 
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _SHOWN = 5  #: names in a message
 _DOING = {
     STORE: "Letting {} compute checksum...",
@@ -126,21 +124,17 @@ class _Runs:
         shows = not ns.quiet and ns.progress != "none"
         kind = TransferProgress if shows else NoProgress
         self.progress = kind(Screen(sys.stderr), quiet=ns.quiet)
+        self._watched = watched(ns, stop, display=self.progress)
         self.reasons: dict[ExitStatus, str] = {}
         self._quiet, self._profile = ns.quiet, ns.profile
         self._steps: list[TransferStep] = []
-        self._signals = Signals(stop, hold=True)
-        self._stack = ExitStack()
 
     def __enter__(self) -> _Runs:
-        self._stack.enter_context(self._signals)
-        self._stack.enter_context(self.progress)
+        self._watched.__enter__()
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self._stack.close()
-        if isinstance(error, Aborted):
-            tell_results(error.result, quiet=self._quiet)
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._watched.__exit__(*error)
 
     def show(self, transfer: Transfer) -> None:
         if isinstance(self.progress, TransferProgress):
@@ -295,11 +289,8 @@ def _names(names: Sequence[str]) -> str:
 
 def si_bytes(count: int) -> str:
     """``60 MB``, ``2.1 GB``: powers of 1,000, with a decimal below 10."""
-    power = 0
-    while count >= 10 ** (3 * power + 3) and power < len(_UNITS) - 1:
-        power += 1
-    size = count / 1000**power
-    return f"{size:.1f} {_UNITS[power]}" if power and size < 10 else f"{size:.0f} {_UNITS[power]}"
+    size, unit = in_unit(count)
+    return f"{size:.1f} {unit}" if count >= 1000 and size < 10 else f"{size:.0f} {unit}"
 
 
 def go_duration(seconds: float) -> str:

@@ -27,13 +27,13 @@ from ssbench.core.scenario.fields import container_option
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.core.workload.numbered import NumberedWorkload
-from ssbench.runner import check_thresholds, judge, open_session
+from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.existing import MOST_PACKED, list_existing
 from ssbench.runner.listings import list_objects, page_size
 from ssbench.runner.methods import TRANSFERS
 from ssbench.runner.session import Session, counted_phase
-from ssbench.runner.single_run import Run, RunResult, step_path
+from ssbench.runner.single_run import RunResult, step_path
 from ssbench.runner.stop import Stop
 from ssbench.storage.base import ContainerInfo
 from ssbench.storage.directory import FileContents
@@ -192,8 +192,8 @@ class Transfer:
         self._cpu = _CpuMeter()
         folder = config.worker_folder or (config.folder and os.path.abspath(config.folder))
         run = replace(config.run, worker_paths=(folder,)) if folder else config.run
-        self.session = self._cpu.session = open_session(
-            run, [widest], stack, [self._cpu, *observers], stop, is_series=is_series
+        self.session = self._cpu.session = stack.enter_context(
+            open_session(run, [widest], [self._cpu, *observers], stop, is_series=is_series)
         )
         self.names: Sequence[str] = ()  #: of the objects, by number
         self.sizes: Sequence[int] = ()  #: the same
@@ -248,9 +248,8 @@ class Transfer:
             )
         names = {"kind": "listed", "containers": [config.container], "packed_names": packed}
         plan = RunPlan(names, bool(config.checksums), workload, contents)
-        scenario, path = self._scenario(users, self.sizes), self._path(users, checksum)
-        result = Run(session, scenario, path, plan).execute()
-        session.meanwhile(lambda: judge(config.run, result))
+        run = replace(config.run, stats_file=self._path(users, checksum))
+        result = execute(session, run, self._scenario(users, self.sizes), plan)
         if result.has_results:
             for text in session.meanwhile(lambda: list(result.stats.store_notes)):
                 session.info(f"Note: {text}")
