@@ -18,7 +18,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.rejected import PendingPeers, RejectedMessages
 from ssbench.transport.authenticator import ZapAuthenticator
-from ssbench.transport.key import CurveKey, HostKey
+from ssbench.transport.key import NO_KEY_FILE, CurveKey, HostKey
 from ssbench.transport.sockets import (
     CONTROL_HWM,
     LINGER_MS,
@@ -126,7 +126,7 @@ class MasterTransport:
         """How workers find the key."""
         if self.has_key_of_host:
             return "as this user, without a --zmq-key-file"
-        return "with the same --zmq-key-file" if self.key else "without a --zmq-key-file"
+        return "with the same --zmq-key-file" if self.key else f"with --zmq-key-file {NO_KEY_FILE}"
 
     @property
     def has_key_of_host(self) -> bool:

@@ -160,3 +160,15 @@ def test_larger_batches_have_shorter_pipes() -> None:
         bind(ports(), print) as one,
     ):
         assert large.pipe < one.pipe
+
+
+@pytest.mark.parametrize(
+    ("key_file", "hint"),
+    [(None, "as this user, without a --zmq-key-file"), ("none", "with --zmq-key-file none")],
+)
+def test_a_master_says_how_workers_find_its_key(
+    key_file: str | None, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with bind(ports(key_file), print) as wire:
+        assert (wire.key_hint, wire.has_key) == (hint, key_file is None)
