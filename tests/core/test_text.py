@@ -10,6 +10,7 @@ from ssbench.core.text import (
     bytes_text,
     clock_text,
     first_of,
+    in_unit,
     latency_text,
     parse_duration,
     parse_size,
@@ -124,3 +125,21 @@ def test_any_text_is_a_quantity_or_a_value_error(text: str) -> None:
             assert math.isfinite(parse(text))
         except ValueError:
             continue
+
+
+@pytest.mark.parametrize(
+    ("count", "step", "found"),
+    [
+        (0, 1000, (0.0, "B")),
+        (999, 1000, (999.0, "B")),
+        (1000, 1000, (1.0, "kB")),
+        (1023, 1024, (1023.0, "B")),
+        (1024, 1024, (1.0, "KiB")),
+        (3 << 60, 1024, (3.0, "EiB")),
+        (10**22, 1000, (10_000.0, "EB")),
+    ],
+)
+def test_bytes_are_in_the_largest_unit_that_they_fill(
+    count: int, step: int, found: tuple[float, str]
+) -> None:
+    assert in_unit(count, step) == found
