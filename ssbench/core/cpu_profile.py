@@ -15,6 +15,8 @@ from msgspec import Struct
 #: Stacks of one process, and characters of each and bytes of all of them. Those with the least
 #: time are merged.
 MAX_STACKS, MAX_STACK_TEXT, MAX_STACKS_TEXT = 4096, 1 << 14, 1 << 20
+#: Of a call tree: calls, and levels that are listed. What is below counts to the call above it.
+_MOST_CALLS, _DEEPEST = 200_000, 100
 #: In place of a stack: time in stacks that were merged, and in threads that run no Python code (as
 #: ZeroMQ's) or ended before the next sample.
 OTHER_STACKS, OTHER_THREADS = "(other stacks)", "(other threads)"
@@ -82,11 +84,16 @@ def call_tree(stacks: Mapping[str, int], least_ns: float) -> Iterator[FunctionTi
 
     A call that spent all its time in one other call is left out: that one stands in its place.
     """
-    root = _Call()
+    root, calls = _Call(), 0
     for stack, cpu_ns in stacks.items():
         call = root
         for function in stack.split(";"):
-            call = call.calls.setdefault(function, _Call())
+            if function not in call.calls:
+                if calls >= _MOST_CALLS:
+                    break
+                calls += 1
+                call.calls[function] = _Call()
+            call = call.calls[function]
             call.total_ns += cpu_ns
         call.own_ns += cpu_ns
     waiting = [("", root, -1)]
@@ -97,7 +104,10 @@ def call_tree(stacks: Mapping[str, int], least_ns: float) -> Iterator[FunctionTi
         if call is not root and not passes_on:
             yield FunctionTime(function, call.own_ns, call.total_ns, depth)
         next_depth = depth if call is not root and passes_on else depth + 1
-        waiting += [(name, each, next_depth) for name, each in below if each.total_ns >= least_ns]
+        if next_depth < _DEEPEST:
+            waiting += [
+                (name, each, next_depth) for name, each in below if each.total_ns >= least_ns
+            ]
 
 
 def collapsed(process: str, stacks: Mapping[str, int]) -> Iterator[str]:

@@ -350,11 +350,14 @@ def rows_of(maps: Iterable[object]) -> dict[int, Operation]:
     Invalid entries are left out, and so are rows with the name of another row.
     """
     rows = dict(OPERATIONS)
+    numbers = {row.name: int(row) for row in rows.values()}
     for entry in maps:
         try:
             row = Operation.from_map(entry if isinstance(entry, Mapping) else {})
         except ValueError:
             continue
-        if all(other == row or other.name != row.name for other in rows.values()):
+        if numbers.setdefault(row.name, int(row)) == row:
+            if int(row) in rows and rows[int(row)].name != row.name:
+                del numbers[rows[int(row)].name]
             rows[int(row)] = row
     return rows

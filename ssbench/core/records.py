@@ -25,6 +25,7 @@ from ssbench.core.model import Phase
 
 #: Infinities, NaN and huge numbers would spoil sums and times.
 Finite = Annotated[float, Meta(ge=-1e18, le=1e18)]
+Whole = Annotated[int, Meta(ge=0)]  #: a count
 MASTER = -1  #: in place of a worker's index
 MAX_ITEMS = 16384  #: of one array (msgpack allocates all of them before it reads the first)
 MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one batch, or object of a stat file
@@ -85,8 +86,8 @@ class MarkRecord(Struct, frozen=True):
 
     at_ns: int  #: offset from the phase's start
     name: str  #: "stage", "users" or "end"
-    stage: int = 0  #: index of the stage that begins, goes on, or was the last
-    users: int = 0  #: that were asked for; "users": that run from now on
+    stage: Whole = 0  #: index of the stage that begins, goes on, or was the last
+    users: Whole = 0  #: that were asked for; "users": that run from now on
     rate: Finite | None = None  #: operations a second; None: a closed loop
 
 
@@ -161,9 +162,9 @@ class ProfileRecord(Struct, frozen=True):
     """The CpuProfile of a process in the run phase."""
 
     worker: int  #: MASTER: the master's own
-    stacks: Mapping[str, int]
-    samples: int = 0
-    overhead_ns: int = 0
+    stacks: Mapping[str, Whole]
+    samples: Whole = 0
+    overhead_ns: Whole = 0
 
 
 class RunFooter(Struct, frozen=True):
@@ -173,17 +174,17 @@ class RunFooter(Struct, frozen=True):
     ended: str  #: "complete", "interrupted", "failed", "exhausted"
     reason: str  #: one line if ended isn't "complete"
     run_seconds: Finite  #: length of the run phase
-    lost: int = 0  #: operations lost with their worker, not among the results
-    refused: int = 0  #: stale or malformed result messages
-    late: int = 0  #: operations that fell due and were never started (open loop)
-    skipped: Mapping[str, int] = {}  #: operation name -> count
+    lost: Whole = 0  #: operations lost with their worker, not among the results
+    refused: Whole = 0  #: stale or malformed result messages
+    late: Whole = 0  #: operations that fell due and were never started (open loop)
+    skipped: Mapping[str, Whole] = {}  #: operation name -> count
     workers_lost: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()  #: warnings that were shown during the run
-    left_behind: int = 0  #: objects of ours that were not deleted, and are or may be in the store
-    left_unknown: int = 0  #: those of them that were created or deleted with unknown outcome
+    left_behind: Whole = 0  #: objects of ours that were not deleted, and are or may be in the store
+    left_unknown: Whole = 0  #: those of them that were created or deleted with unknown outcome
     #: Operations sent in the run phase, without those that were returned unstarted: the results
     #: and the lost. None: unknown.
-    sent: int | None = None
+    sent: Whole | None = None
 
 
 Record = (

@@ -141,6 +141,7 @@ _ENDINGS = {
     "exhausted": "EXHAUSTED: no object was left for the operations that the scenario asks for",
 }
 _CUT_OFF = "INCOMPLETE: some results of the run are missing; the figures below cover the rest"
+_MOST_LOST = 1000  #: workers that are named
 _MOST_CHANGES = 5  #: of the number of users that a line names
 
 
@@ -213,9 +214,12 @@ def warning_notes(stats: RunStats) -> list[Note]:
     """Lost workers, and the warnings of the run."""
     run = stats.run
     # A warning that names the worker says more.
-    lost = [w for w in run.workers_lost if not any(w in text for text in run.warnings)]
+    warnings, workers = run.warnings, run.workers_lost
+    lost = [w for w in workers[:_MOST_LOST] if not any(w in text for text in warnings[:_MOST_LOST])]
     texts = [*(f"worker {printable(worker)} was lost" for worker in lost)]
-    texts += [printable(text) for text in run.warnings]
+    if len(workers) > _MOST_LOST:
+        texts.append(f"{len(workers) - _MOST_LOST:,} more workers were lost")
+    texts += [printable(text) for text in warnings]
     return [Note(Level.WARNING, text, {}) for text in texts]
 
 

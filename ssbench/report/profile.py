@@ -118,8 +118,8 @@ def _sums(role: str, records: Sequence[ProfileRecord], cpu_ns: int) -> list[Fact
 def _row(each: FunctionTime, cpu_ns: int) -> dict[str, object]:
     function = printable(each.function)
     return {
-        "self_percent": each.self_ns / cpu_ns,
-        "total_percent": each.total_ns / cpu_ns,
+        "self_percent": each.self_ns / cpu_ns if cpu_ns else 0.0,
+        "total_percent": each.total_ns / cpu_ns if cpu_ns else 0.0,
         "depth": each.depth,
         "function": function,
         "call": "  " * each.depth + function,

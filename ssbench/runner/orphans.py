@@ -223,7 +223,7 @@ def read_orphans(path: str, tell: Callable[[str], None]) -> OrphanedObjects:
         raise UsageError(
             f"{path}: its run is still in progress; Ctrl-C there ends it and cleans up"
         )
-    with statfile.read(path, bounded=True) as reader:
+    with statfile.read(path) as reader:
         orphans = orphans_of(reader)
         for line in reader.damage:
             tell(f"{path}: {line}")

@@ -48,7 +48,8 @@ _WINDOW = 1 << 18
 _FIRST_LOOK = 2 << 20
 _INFLATED_RATIO = 32
 _INFLATED_SLACK = 32 << 20
-_ITEMS_SLACK = 1 << 18
+_ITEMS_PER_BYTE = 0.5
+_ITEMS_SLACK = 1 << 20
 
 Item = TypeVar("Item")
 OnDamage = Callable[[str], None]
@@ -146,12 +147,10 @@ class Bounds:
     transaction id hardly compress), and a file inflates to 2 to 8 times its size.
 
     :param source: the file; the bounds grow with the bytes that were read.
-    :param enforced: False: none is too far.
     """
 
-    def __init__(self, source: Source, *, enforced: bool = True) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._enforced = enforced
         self._inflated = 0  #: bytes, those of blocks that turned out to be damaged included
         self._items = 0
 
@@ -161,10 +160,7 @@ class Bounds:
         :raises TooMuchError: if they are too many.
         """
         self._inflated += size
-        if (
-            self._enforced
-            and self._inflated > _INFLATED_SLACK + _INFLATED_RATIO * self._source.offset
-        ):
+        if self._inflated > _INFLATED_SLACK + _INFLATED_RATIO * self._source.offset:
             raise TooMuchError("it inflates to far more than a run writes: the rest is not read")
 
     def counted(self, item: Item) -> Item:
@@ -178,7 +174,7 @@ class Bounds:
         :raises TooMuchError: if they are too many.
         """
         self._items += items
-        if self._enforced and self._items > _ITEMS_SLACK + self._source.offset:
+        if self._items > _ITEMS_SLACK + _ITEMS_PER_BYTE * self._source.offset:
             raise TooMuchError("it holds far more than a run writes: the rest is not read")
 
 

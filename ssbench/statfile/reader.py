@@ -31,23 +31,21 @@ _LEAST_PIECE = 4096  #: minimum bytes that a piece counts as: empty ones take ti
 def read(
     path_or_file: str | os.PathLike[str] | BinaryIO,
     *,
-    bounded: bool = False,
     tail_bytes: int | None = None,
 ) -> StatFileReader:
     """Open a stat file, ours or one of ssbench 0.3.9; ``-`` is stdin.
 
-    ``a.stat`` also finds ``a.stat.gz``, and the other way round.
+    ``a.stat`` also finds ``a.stat.gz``, and the other way round. A file that unfolds to far more
+    than a run writes is read up to there, with a line in ``damage``.
 
-    :param bounded: end, with a line in ``damage``, if the file unfolds to far more than a run
-        writes: for files that may be made to take very long.
     :param tail_bytes: read only the blocks that begin in so many bytes at the end of the file.
     :raises StatFileError: in one line, if it can't be read or is no stat file.
     """
     if not isinstance(path_or_file, str | os.PathLike):
         name = str(getattr(path_or_file, "name", "stat file"))
-        return StatFileReader(path_or_file, name, bounded=bounded)
+        return StatFileReader(path_or_file, name)
     if path_or_file == "-":
-        return StatFileReader(sys.stdin.buffer, "stdin", bounded=bounded)
+        return StatFileReader(sys.stdin.buffer, "stdin")
     path = existing_path(os.fspath(path_or_file))
     try:
         file = open(path, "rb")  # noqa: SIM115 - the reader owns it
@@ -56,7 +54,7 @@ def read(
     try:
         if tail_bytes is not None:
             file.seek(max(os.fstat(file.fileno()).st_size - tail_bytes, 0))
-        reader = StatFileReader(file, path, owned=True, bounded=bounded)
+        reader = StatFileReader(file, path, owned=True)
     except BaseException:
         file.close()
         raise
@@ -82,9 +80,7 @@ class StatFileReader:
     ``damage`` and ``notes`` grow during the iteration and are complete at its end.
     """
 
-    def __init__(
-        self, file: BinaryIO, name: str, *, owned: bool = False, bounded: bool = False
-    ) -> None:
+    def __init__(self, file: BinaryIO, name: str, *, owned: bool = False) -> None:
         """Use ``read``."""
         self._file = file if owned else None
         self.name = name
@@ -95,7 +91,7 @@ class StatFileReader:
         self._decoder = Decoder()
         self._skip_results = False
         source = Source(file)
-        self._bounds = Bounds(source, enforced=bounded)
+        self._bounds = Bounds(source)
         with self._named_errors():
             records = self._until_footer(self._open(source))
             first = next(records, None)

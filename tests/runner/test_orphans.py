@@ -236,7 +236,7 @@ def resumable(data: bytes) -> None:
     """Invariant: objects that some run created, each with a name that gives its number back, or
     an error of one line."""
     try:
-        with statfile.read(io.BytesIO(gzip.compress(data, 1)), bounded=True) as reader:
+        with statfile.read(io.BytesIO(gzip.compress(data, 1))) as reader:
             left = orphans_of(reader)
     except (UsageError, StatFileError) as error:
         must_be_line(error)

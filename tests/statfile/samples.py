@@ -134,6 +134,14 @@ def write_run(path: Path, records: list[Record] = RECORDS) -> bytes:
     return path.read_bytes()
 
 
+def write_at_once(path: Path, records: list[Record]) -> bytes:
+    """A file with the records in as few blocks as a run's."""
+    with StatFileWriter.create(path, overwrite=True) as writer:
+        for record in records:
+            writer.write(record)
+    return path.read_bytes()
+
+
 def old_result(**changed: Any) -> dict[str, Any]:
     """A result as ssbench 0.3.9 wrote it; a field that is given as ... is left out."""
     fields: dict[str, Any] = {

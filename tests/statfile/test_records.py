@@ -36,6 +36,7 @@ from tests.statfile.test_reader import reported
 
 TEXT = st.text(max_size=20)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
+COUNT = st.integers(0, 2**63 - 1)
 NUMBER = st.floats(-1e18, 1e18)
 JSON = scripted(any_of(none, boolean, int64, finite, text, key=text), 60)
 #: A field's annotation -> values for it.
@@ -44,12 +45,14 @@ VALUES: dict[str, Any] = {
     "bool": st.booleans(),
     "int": WHOLE,
     "int | None": st.none() | WHOLE,
+    "Whole": COUNT,
+    "Whole | None": st.none() | COUNT,
     "Finite": NUMBER,
     "Finite | None": st.none() | NUMBER,
     "Phase": st.sampled_from(Phase),
     "Mapping[str, Any]": st.dictionaries(TEXT, JSON, max_size=4),
     "Mapping[str, str]": st.dictionaries(TEXT, TEXT, max_size=4),
-    "Mapping[str, int]": st.dictionaries(TEXT, WHOLE, max_size=4),
+    "Mapping[str, Whole]": st.dictionaries(TEXT, COUNT, max_size=4),
     "Mapping[str, Finite]": st.dictionaries(TEXT, NUMBER, max_size=4),
     "tuple[str, ...]": st.lists(TEXT, max_size=4).map(tuple),
     "tuple[Any, ...]": st.lists(JSON, max_size=4).map(tuple),

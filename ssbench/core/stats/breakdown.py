@@ -48,8 +48,10 @@ class Breakdown:
         """
         for source in SOURCES:
             numbers = group.column(source)
-            for number in np.unique(numbers).tolist():
-                part, key = group.part(numbers == number), (source, run_id, number)
+            order = np.argsort(numbers, kind="stable")
+            for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+                key = source, run_id, int(numbers[rows[0]])
+                part = group.part(rows)
                 if not group.failed:
                     for _stage, sums in windows.shares(part):
                         self.sources[key].add_shares(*sums)

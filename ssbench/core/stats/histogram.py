@@ -29,6 +29,7 @@ MOST_BITS = 9  #: by which Buckets can be made coarser: the octave is left
 
 _BITS, _SECOND_BITS = 11, 9  # of the mantissa
 _MOST_AT_ONCE = 1 << 20  # values whose sums of squares' parts fit 64 bits
+_PER_VALUE = 4  # buckets
 _HALF = 21  # bits: MAX_NS has 42
 
 
@@ -38,11 +39,12 @@ class Histogram:
     Count, minimum, maximum, mean and standard deviation are exact. A quantile is off by at most
     ``RELATIVE_ERROR``, and exact below 4096 ns. Values below 0 or above one hour are in
     ``out_of_range`` and in nothing else. Merging loses nothing: any order of merges, and one
-    histogram of all values, are equal. Memory: 8 bytes for each bucket between the lowest and the
-    highest in use: at most 86,000 of them (690 KB), a tenth of that in practice.
+    histogram of all values, are equal. Memory: 16 bytes for each bucket in use, of few values; of
+    many, 8 bytes for each between the lowest and the highest in use: at most 86,000 of them
+    (690 KB), a tenth of that in practice.
     """
 
-    __slots__ = ("_counts", "_first", "_max", "_min", "_squares", "_sum", "count", "out_of_range")
+    __slots__ = ("_buckets", "_counts", "_max", "_min", "_squares", "_sum", "count", "out_of_range")
 
     def __init__(self) -> None:
         self.count = 0
@@ -51,7 +53,8 @@ class Histogram:
         self._max = 0
         self._sum = 0
         self._squares = 0
-        self._first = 0  # bucket of _counts[0]
+        # Rising; a range of all between two, if values are dense in it.
+        self._buckets: range | Ints = range(0)
         self._counts: Ints = np.zeros(0, np.int64)
 
     def __repr__(self) -> str:
@@ -65,9 +68,8 @@ class Histogram:
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def _state(self) -> tuple[object, ...]:
-        used = np.flatnonzero(self._counts)
         exact = (self.count, self.out_of_range, self._min, self._max, self._sum, self._squares)
-        return *exact, (used + self._first).tolist(), self._counts[used].tolist()
+        return *exact, *(each.tolist() for each in _used(self._buckets, self._counts))
 
     def record_many(self, values_ns: Sequence[int] | npt.NDArray[Any]) -> None:
         """Count whole nanoseconds."""
@@ -84,9 +86,11 @@ class Histogram:
                 return
         values = found.astype(np.int64, copy=False)
         buckets = _keys(values, _BITS)
-        first = int(buckets.min())
-        self._add(first, np.bincount(buckets - first))
-        self.count += len(values)
+        first, end = int(buckets.min()), int(buckets.max()) + 1
+        if _is_dense(end - first, len(values)):
+            self._add(range(first, end), np.bincount(buckets - first), len(values))
+        else:
+            self._add(*np.unique(buckets, return_counts=True), len(values))
         self._sum += int(values.sum())
         high, low = values >> _HALF, values & ((1 << _HALF) - 1)
         self._squares += (
@@ -97,25 +101,27 @@ class Histogram:
         self._min = min(self._min, int(values.min()))
         self._max = max(self._max, int(values.max()))
 
-    def _add(self, first: int, counts: Ints) -> None:
-        """Add the counts of the buckets from ``first`` on."""
-        if not len(counts):
+    def _add(self, buckets: range | Ints, counts: Ints, values: int) -> None:
+        """Add so many values: the counts of these buckets."""
+        if not values:
             return
-        low, high = first, first + len(counts)
-        if len(self._counts):
-            low, high = min(low, self._first), max(high, self._first + len(self._counts))
-        if high - low > len(self._counts):
+        self.count += values
+        low, high = int(buckets[0]), int(buckets[-1]) + 1
+        if len(self._buckets):
+            low, high = min(low, int(self._buckets[0])), max(high, int(self._buckets[-1]) + 1)
+        if not _is_dense(high - low, self.count):
+            both = zip(_used(self._buckets, self._counts), _used(buckets, counts), strict=True)
+            self._buckets, self._counts = summed(*map(np.concatenate, both))
+            return
+        if not isinstance(self._buckets, range) or self._buckets != range(low, high):
             wider = np.zeros(high - low, np.int64)
-            at = self._first - low
-            wider[at : at + len(self._counts)] = self._counts
-            self._first, self._counts = low, wider
-        at = first - self._first
-        self._counts[at : at + len(counts)] += counts
+            wider[_within(self._buckets, low)] = self._counts
+            self._buckets, self._counts = range(low, high), wider
+        self._counts[_within(buckets, low)] += counts
 
     def merge(self, other: Histogram) -> None:
         """Add the counts of ``other``, which stays as it is."""
-        self._add(other._first, other._counts)
-        self.count += other.count
+        self._add(other._buckets, other._counts, other.count)
         self.out_of_range += other.out_of_range
         self._min = min(self._min, other._min)
         self._max = max(self._max, other._max)
@@ -192,8 +198,28 @@ class Histogram:
             return float(self._min)
         if position == self.count:
             return float(self._max)
-        bucket = self._first + int(np.searchsorted(cumulative, position))
+        bucket = int(self._buckets[int(np.searchsorted(cumulative, position))])
         return min(max(_middle(bucket, _BITS), float(self._min)), float(self._max))
+
+
+def _is_dense(width: int, values: int) -> bool:
+    """Whether a count for each of so many adjacent buckets takes less than one for each in use."""
+    return width <= _PER_VALUE * values
+
+
+def _used(buckets: range | Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """The buckets that are in use, and their counts."""
+    if not isinstance(buckets, range):
+        return buckets, counts
+    used = np.flatnonzero(counts)
+    return used + buckets.start, counts[used]
+
+
+def _within(buckets: range | Ints, low: int) -> slice | Ints:
+    """The places of these buckets in counts from ``low`` on."""
+    if isinstance(buckets, range):
+        return slice(buckets.start - low, buckets.stop - low)
+    return buckets - low
 
 
 class Buckets:

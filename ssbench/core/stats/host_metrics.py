@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from math import inf, isnan, nan
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -162,9 +164,11 @@ class HostSeries:
     def rows(self, names: Sequence[str], spans_s: Spans) -> Iterator[tuple[float, ...]]:
         """Several figures of each of these seconds; NaN where one is missing."""
         columns = [self._columns[name] for name in names]
-        for at_s, *values in zip(self._middles_s, *columns, strict=True):
-            if any(low_s <= at_s < high_s for low_s, high_s in spans_s):
-                yield tuple(values)
+        middles_s = np.array(self._middles_s)
+        within = np.zeros(len(middles_s), bool)
+        for low_s, high_s in spans_s:
+            within |= (low_s <= middles_s) & (middles_s < high_s)
+        yield from compress(zip(*columns, strict=True), within.tolist())
 
 
 HostKey = tuple[str, str]  #: a host's name, and the boot id of its kernel

@@ -397,9 +397,8 @@ class ResultGroup:
     def __repr__(self) -> str:
         return f"<ResultGroup {self.operation}, {self.size_class}: {len(self)} rows>"
 
-    def part(self, chosen: npt.NDArray[np.bool_]) -> ResultGroup:
+    def part(self, rows: npt.NDArray[np.int64]) -> ResultGroup:
         """Some of its rows, at least one."""
-        rows = np.flatnonzero(chosen)
         return ResultGroup(
             self._results, rows if self._rows is None else self._rows[rows], self.stage
         )

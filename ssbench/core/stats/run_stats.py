@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _MOST_NOTES = 10  #: of drivers, on the store
+#: Records on which the figures of results do not depend.
+_APART = (HostRecord, WorkerRecord, ProfileRecord, RunFooter)
 _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
 _LONG_TAIL = 0.05  #: share of the time of the rates; a shorter tail does not distort them
 
@@ -140,7 +142,7 @@ class RunStats:
                 rows += record.count
                 if rows < _ENOUGH_ROWS:
                     continue
-            elif isinstance(record, HostRecord | WorkerRecord):  # results do not depend on them
+            elif isinstance(record, _APART):
                 stats.add(record)
                 continue
             for phase, batches in waiting.items():
@@ -469,6 +471,9 @@ class RunStats:
     def host_use(self) -> list[HostUse]:
         """What each host did in the seconds that count, by the hosts' names."""
         values: dict[HostKey, dict[str, list[float]]] = {}
+        processes: defaultdict[HostKey, list[tuple[str, int]]] = defaultdict(list)
+        for process, of_process in self._hosts.items():
+            processes[of_process.host, of_process.boot_id].append(process)
         for (run_id, key), series in self._machines.items():
             of_host = values.setdefault(key, {name: [] for name in OF_HOST})
             for name, found in of_host.items():
@@ -476,15 +481,14 @@ class RunStats:
         return [
             HostUse(
                 key[0],
-                self._role(key),
+                self._role(processes[key]),
                 {name: MeanMax(fmean(found), max(found)) for name, found in each.items() if found},
             )
             for key, each in sorted(values.items())
         ]
 
-    def _role(self, host: HostKey) -> str:
+    def _role(self, here: Sequence[tuple[str, int]]) -> str:
         """Which processes ran on a host."""
-        here = [key for key, each in self._hosts.items() if (each.host, each.boot_id) == host]
         workers = {key for key in here if key[1] >= 0 and not self._is_metrics_only(*key)}
         masters = len({index for _, index in here if index < 0})
         found = [plural(masters, "master") if masters > 1 else "master"] if masters else []

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import Enum
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct, field
 
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind
@@ -277,12 +279,12 @@ class Errors(dict[tuple[int, int], ErrorTally]):
     def add(self, group: ResultGroup, origin_ns: int) -> None:
         """Count a group of failures; offsets count from ``origin_ns`` of the wall clock."""
         statuses, kinds = possible_statuses(group), group.column("error")
-        for kind in np.unique(kinds):
-            for status in np.unique(statuses[kinds == kind]):
-                rows = (kinds == kind) & (statuses == status)
-                key = int(kind), int(status)
-                more = ErrorTally(int(rows.sum()), _earliest(group, rows, origin_ns))
-                self[key] = self[key].plus(more) if key in self else more
+        order = np.lexsort((statuses, kinds))
+        changes = np.diff(kinds[order]).astype(bool) | np.diff(statuses[order]).astype(bool)
+        for rows in np.split(order, np.flatnonzero(changes) + 1):
+            key = int(kinds[rows[0]]), int(statuses[rows[0]])
+            more = ErrorTally(len(rows), _earliest(group, rows, origin_ns))
+            self[key] = self[key].plus(more) if key in self else more
 
 
 def possible_statuses(group: ResultGroup) -> Ints:
@@ -292,9 +294,8 @@ def possible_statuses(group: ResultGroup) -> Ints:
     return np.where((statuses >= 0) & (statuses <= _HIGHEST_STATUS), statuses, 0)
 
 
-def _earliest(group: ResultGroup, chosen: Ints, origin_ns: int) -> ErrorExample:
+def _earliest(group: ResultGroup, rows: npt.NDArray[np.int64], origin_ns: int) -> ErrorExample:
     """The example of some rows of a group, at least one."""
-    rows = np.flatnonzero(chosen)
     ends_ns = group.ends_ns[rows]
     first_ns = ends_ns.min()
     rows = rows[ends_ns == first_ns]
@@ -328,8 +329,12 @@ class Verified(Struct):
             self.reads += len(moved)
             self.bytes_read += exact_sum(moved)
         if corrupt.any():
-            found = _earliest(group, corrupt, origin_ns)
+            found = _earliest(group, np.flatnonzero(corrupt), origin_ns)
             self.example = min(self.example or found, found)
+
+
+#: Operation, size class and stage; None: all.
+_Asked = tuple[int | None, int | None, int | None]
 
 
 class Tallies:
@@ -337,8 +342,9 @@ class Tallies:
 
     def __init__(self) -> None:
         self._stages: defaultdict[int, dict[tuple[int, int], Tally]] = defaultdict(dict)
-        # A cache of sums, which a report asks for often; adding clears it.
-        self._totals: dict[tuple[int | None, ...], Tally] = {}
+        # Caches of sums, which a report asks for often, and of their parts; adding clears them.
+        self._totals: dict[_Asked, Tally] = {}
+        self._parts: defaultdict[_Asked, list[Tally]] = defaultdict(list)
 
     def __repr__(self) -> str:
         return f"<Tallies of {self.stage_count} stages>"
@@ -351,6 +357,7 @@ class Tallies:
     def of(self, stage: int, operation: int, size_class: int) -> Tally:
         """The tally to add to."""
         self._totals.clear()
+        self._parts.clear()
         return self._stages[stage].setdefault((operation, size_class), Tally())
 
     @property
@@ -366,11 +373,13 @@ class Tallies:
     ) -> Tally:
         """The sum; None: all. The same object until something is added."""
         asked = operation, size_class, stage
+        if not self._parts:
+            for number, tallies in self._stages.items():
+                for (of_operation, of_class), tally in tallies.items():
+                    for key in product((None, of_operation), (None, of_class), (None, number)):
+                        self._parts[key].append(tally)
         if asked not in self._totals:
             total = self._totals[asked] = Tally()
-            for number, tallies in self._stages.items():
-                if stage in (None, number):
-                    for (of_operation, of_class), tally in tallies.items():
-                        if operation in (None, of_operation) and size_class in (None, of_class):
-                            total.merge(tally)
+            for part in self._parts.get(asked, ()):
+                total.merge(part)
         return self._totals[asked]

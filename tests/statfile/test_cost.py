@@ -1,0 +1,93 @@
+"""What a report costs: in proportion to the size of the stat file, whatever is in it."""
+
+from __future__ import annotations
+
+import cProfile
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from ssbench.core.model import SECOND_NS, Phase
+from ssbench.core.records import (
+    ClockRecord,
+    HostRecord,
+    MarkRecord,
+    PhaseRecord,
+    ProfileRecord,
+    Record,
+    WorkerRecord,
+)
+from ssbench.report import of_run, render, render_html
+from ssbench.runner.results import read_stats
+from tests.statfile.samples import FOOTER, HEADER, PHASE, WORKER, batch, result, write_at_once
+
+
+def _rows(count: int, of: Callable[[int], dict[str, int]]) -> list[Record]:
+    """Results without transaction ids, in batches."""
+    rows = [result(0, transaction_id=b"", **of(number)) for number in range(count)]
+    return [batch(rows[at : at + 4096]) for at in range(0, count, 4096)]
+
+
+def _far(number: int) -> int:
+    return (1000, 3500 * SECOND_NS)[number % 2]
+
+
+def _marks(count: int, name: str) -> list[Record]:
+    return [MarkRecord(number * SECOND_NS, name, number, 1) for number in range(count)]
+
+
+_DEEP = {f"f{number};" + "a;" * 1990 + "b": 5 for number in range(100)}
+#: Few bytes that took gigabytes, minutes, or an exception: records after those of a run's start.
+HEAVY: dict[str, Callable[[], list[Record]]] = {
+    "users": lambda: _marks(1, "stage") + _marks(70_000, "users"),
+    "URLs": lambda: _rows(8192, lambda n: {"url": n, "last_byte_ns": _far(n)}),
+    "errors of a worker": lambda: _rows(
+        30_000, lambda n: {"error": n % 22 + 1, "status": n // 22 % 1000}
+    ),
+    "phases": lambda: [
+        record
+        for at in range(3000)
+        for record in (PhaseRecord(Phase.RUN, 1e9 + at, 1), *_rows(1, lambda n: {}))
+    ],
+    "workers": lambda: [WorkerRecord(at, f"w{at}", "h", 1, 1, "1") for at in range(20_000)],
+    "hosts": lambda: [HostRecord(at, 1.0, {"cpu_percent": 5}, host=f"{at}") for at in range(9000)],
+    "clocks": lambda: [ClockRecord(at, Phase.RUN, 1, 1, 10**18) for at in range(60_000)],
+    "warnings": lambda: [replace(FOOTER, warnings=["w"] * 16_000, workers_lost=["x"] * 16_000)],
+    "deep calls": lambda: [ProfileRecord(0, _DEEP)],
+    "profile of zeros": lambda: [ProfileRecord(0, {"a": 0, "b;c": 0})],
+    "negative counts": lambda: [
+        batch([result(1, due_ns=0)]), replace(FOOTER, late=-1), ProfileRecord(0, {"a": -5, "b": 5})
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+def test_a_report_takes_work_in_proportion(kind: str, tmp_path: Path) -> None:
+    """Work is counted in calls, some ten million a second: the machine's speed does not matter."""
+    path = tmp_path / "a.stat.gz"
+    write_at_once(path, [HEADER, WORKER, PHASE, *HEAVY[kind](), FOOTER])
+    with cProfile.Profile() as profile:
+        texts = _reports(path)
+    assert sum(each.callcount for each in profile.getstats()) < 25_000_000
+    assert max(map(len, texts)) < 25_000_000
+
+
+@pytest.mark.parametrize("kind", ["URLs", "hosts"])
+def test_a_report_takes_memory_in_proportion(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.stat.gz"
+    size = len(write_at_once(path, [HEADER, WORKER, PHASE, *HEAVY[kind](), FOOTER]))
+    tracemalloc.start()
+    try:
+        _reports(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 200_000_000 + 10 * size
+
+
+def _reports(path: Path) -> list[str]:
+    report = of_run(read_stats(str(path), in_detail=True))
+    return [render(report, "json"), render_html(report, "p.js")]
