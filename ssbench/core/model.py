@@ -77,6 +77,8 @@ class ErrorKind(IntEnum):
 
 def error_label(kind: int) -> str:
     """``network timeout``; a number that a later version may know is ``error 99``."""
+    if kind < 0:
+        return "all others"
     return ErrorKind(kind).label if kind in set(ErrorKind) else f"error {kind}"
 
 

@@ -13,6 +13,7 @@ from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.records import MarkRecord, Record, RunHeader
+from ssbench.core.stats.budget import Budget
 from ssbench.core.stats.merge import Part, check_distinct, end_of_load_ns, merged
 from ssbench.core.stats.merge import check as check_parts
 from ssbench.core.stats.run_stats import RunStats
@@ -104,7 +105,8 @@ def read_stats(
         records = iter(reader)
         first = next(records)
         end_ns = _end_of_load_ns(path, first)
-        stats = StoredStats.of(chain([first], records), end_ns, in_detail=in_detail)
+        budget = Budget(lambda: reader.bytes_read)
+        stats = StoredStats.of(chain([first], records), end_ns, in_detail=in_detail, budget=budget)
         stats.path = path
         stats.run.damage += reader.damage
         stats.run.unknown_records = reader.unknown_records
@@ -146,7 +148,9 @@ def read_merged(
                 parts.append(Part.of(path, reader.without_results()))
         check_parts(parts)
         readers = [stack.enter_context(statfile.read(path)) for path in paths]
-        stats = RunStats.of(merged(parts, readers), end_of_load_ns(parts), in_detail=in_detail)
+        budget = Budget(lambda: sum(reader.bytes_read for reader in readers))
+        records, end_ns = merged(parts, readers), end_of_load_ns(parts)
+        stats = RunStats.of(records, end_ns, in_detail=in_detail, budget=budget)
         stats.run.damage += [f"{each.name}: {line}" for each in readers for line in each.damage]
         stats.run.unknown_records = sum(each.unknown_records for each in readers)
         notes = [f"{each.name}: {line}" for each in readers for line in each.notes]

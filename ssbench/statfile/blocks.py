@@ -48,8 +48,7 @@ _WINDOW = 1 << 18
 _FIRST_LOOK = 2 << 20
 _INFLATED_RATIO = 32
 _INFLATED_SLACK = 32 << 20
-_ITEMS_PER_BYTE = 0.5
-_ITEMS_SLACK = 1 << 20
+_ITEMS_SLACK = 1 << 18
 
 Item = TypeVar("Item")
 OnDamage = Callable[[str], None]
@@ -174,7 +173,7 @@ class Bounds:
         :raises TooMuchError: if they are too many.
         """
         self._items += items
-        if self._items > _ITEMS_SLACK + _ITEMS_PER_BYTE * self._source.offset:
+        if self._items > _ITEMS_SLACK + self._source.offset:
             raise TooMuchError("it holds far more than a run writes: the rest is not read")
 
 

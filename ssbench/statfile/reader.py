@@ -90,7 +90,7 @@ class StatFileReader:
         self._footer = False
         self._decoder = Decoder()
         self._skip_results = False
-        source = Source(file)
+        self._source = source = Source(file)
         self._bounds = Bounds(source)
         with self._named_errors():
             records = self._until_footer(self._open(source))
@@ -103,6 +103,11 @@ class StatFileReader:
     def complete(self) -> bool:
         """True once the footer was read and nothing is damaged."""
         return self._footer and not self.damage
+
+    @property
+    def bytes_read(self) -> int:
+        """How far the file was read."""
+        return self._source.offset
 
     def __iter__(self) -> Iterator[Record]:
         with self._named_errors():

@@ -228,7 +228,7 @@ def test_bounds_grow_with_how_far_the_file_was_read() -> None:
     source = Source(io.BytesIO(bytes(1 << 20)))
     bounds = Bounds(source)
     bounds.count_bytes(32 << 20)
-    bounds.count_items(1 << 20)
+    bounds.count_items(1 << 18)
     for spend in (bounds.count_bytes, bounds.count_items):
         with pytest.raises(TooMuchError, match="far more than a run writes"):
             spend(1)

@@ -20,6 +20,8 @@ from ssbench.core.records import (
     Record,
     WorkerRecord,
 )
+from ssbench.core.stats.budget import OTHERS
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import of_run, render, render_html
 from ssbench.runner.results import read_stats
 from tests.statfile.samples import FOOTER, HEADER, PHASE, WORKER, batch, result, write_at_once
@@ -42,6 +44,15 @@ def _marks(count: int, name: str) -> list[Record]:
 _DEEP = {f"f{number};" + "a;" * 1990 + "b": 5 for number in range(100)}
 #: Few bytes that took gigabytes, minutes, or an exception: records after those of a run's start.
 HEAVY: dict[str, Callable[[], list[Record]]] = {
+    "a far error": lambda: _rows(2, lambda n: {"start_ns": n * 9_999_998 * SECOND_NS, "error": 1}),
+    "a far second": lambda: _rows(2, lambda n: {"start_ns": n * 9_999_998 * SECOND_NS}),
+    "causes of errors": lambda: _rows(30_000, lambda n: {"error": n % 255 + 1, "status": n // 255}),
+    "latencies far apart": lambda: _rows(
+        3000, lambda n: {"operation": n // 2, "last_byte_ns": _far(n), "headers_ns": _far(n)}
+    ),
+    "types and size classes": lambda: _rows(
+        8192, lambda n: {"operation": n % 90, "size_class": n // 90}
+    ),
     "users": lambda: _marks(1, "stage") + _marks(70_000, "users"),
     "URLs": lambda: _rows(8192, lambda n: {"url": n, "last_byte_ns": _far(n)}),
     "errors of a worker": lambda: _rows(
@@ -75,7 +86,7 @@ def test_a_report_takes_work_in_proportion(kind: str, tmp_path: Path) -> None:
     assert max(map(len, texts)) < 25_000_000
 
 
-@pytest.mark.parametrize("kind", ["URLs", "hosts"])
+@pytest.mark.parametrize("kind", ["latencies far apart", "a far second"])
 def test_a_report_takes_memory_in_proportion(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "a.stat.gz"
     size = len(write_at_once(path, [HEADER, WORKER, PHASE, *HEAVY[kind](), FOOTER]))
@@ -91,3 +102,36 @@ def test_a_report_takes_memory_in_proportion(kind: str, tmp_path: Path) -> None:
 def _reports(path: Path) -> list[str]:
     report = of_run(read_stats(str(path), in_detail=True))
     return [render(report, "json"), render_html(report, "p.js")]
+
+
+def _many_kinds() -> list[Record]:
+    return _rows(8192, lambda n: {"operation": n % 8, "size_class": n // 8, "error": n % 2})
+
+
+def test_what_exceeds_the_limits_is_counted_together(tmp_path: Path) -> None:
+    """No operation is lost, and the run stays complete."""
+    path = tmp_path / "a.stat.gz"
+    write_at_once(path, [HEADER, PHASE, *_many_kinds(), FOOTER])
+    stats = read_stats(str(path), in_detail=True)
+    assert stats.run.complete
+    assert stats.total().operations == 8192
+    assert sum(tally.operations for _name, tally in stats.sources("worker")) == 8192
+    assert sum(error.count for error in stats.errors.values()) == 4096
+    assert 1000 < stats.total(OTHERS).operations < 8192
+    assert stats.class_name(OTHERS) == stats.operation_name(OTHERS) == "all others"
+
+
+def test_statistics_of_this_process_are_not_limited() -> None:
+    stats = RunStats.of(_many_kinds())
+    assert len(stats.classes()) == 1024
+    assert not stats.total(OTHERS).operations
+
+
+def test_records_that_no_run_writes_are_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a.stat.gz"
+    write_at_once(path, [HEADER, PHASE, *_marks(5000, "stage"), FOOTER])
+    run = read_stats(str(path)).run
+    assert run.damage == [
+        "it holds more than a run of its size writes: "
+        f"{5000 - len(run.stages):,} stages were left out"
+    ]

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import field
 
 from ssbench.core.model import SECOND_NS
+from ssbench.core.stats.budget import OTHERS, Budget
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.results import ResultGroup
 from ssbench.core.stats.series import MAX_SECONDS
@@ -32,7 +33,8 @@ class Breakdown:
     """The results of one run, or of several; of those that do not count only the shares in the
     windows of the rates."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
         #: (column of SOURCES, run id, number of the worker or URL) -> its sums.
         self.sources: defaultdict[tuple[str, str, int], SourceTally] = defaultdict(SourceTally)
         #: (ErrorKind, HTTP status, second of its end from the run's start) -> failures.
@@ -42,16 +44,18 @@ class Breakdown:
         return f"<Breakdown of {len(self.sources)} sources>"
 
     def add(self, group: ResultGroup, run_id: str, windows: Windows, origin_ns: int) -> None:
-        """Count the rows of a group.
+        """Count results that are all failures or all successes, and all count or do not.
 
         :param origin_ns: wall clock; offsets count from it.
         """
         for source in SOURCES:
             numbers = group.column(source)
+            own = np.unique(numbers)
+            fits = [self._budget.fits("sources", (source, run_id, each)) for each in own.tolist()]
+            numbers = np.where(np.isin(numbers, own[fits]), numbers, OTHERS)
             order = np.argsort(numbers, kind="stable")
             for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-                key = source, run_id, int(numbers[rows[0]])
-                part = group.part(rows)
+                part, key = group.part(rows), (source, run_id, int(numbers[rows[0]]))
                 if not group.failed:
                     for _stage, sums in windows.shares(part):
                         self.sources[key].add_shares(*sums)
@@ -65,6 +69,6 @@ class Breakdown:
                     tally.service.record_many(known)
         if group.failed and group.stage != LEFT_OUT:
             seconds = group.ends_ns // SECOND_NS
-            possible = (seconds >= 0) & (seconds < MAX_SECONDS)
+            possible = (seconds >= 0) & (seconds < min(MAX_SECONDS, self._budget.seconds))
             columns = (group.column("error"), possible_statuses(group), seconds)
             self.errors.update(zip(*(each[possible].tolist() for each in columns), strict=True))

@@ -6,8 +6,8 @@ whatever a damaged file holds is added up exactly, by the same code.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import compress, groupby
 from operator import attrgetter, mul
@@ -31,6 +31,7 @@ from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS
 from ssbench.core.records import ResultBatch
 from ssbench.core.stats.batch_matrix import BatchMatrix, matrices
+from ssbench.core.stats.budget import OTHERS
 
 Ints = npt.NDArray[Any]  #: whole numbers: int64, or Python's
 
@@ -283,10 +284,16 @@ class PhaseResults:
             found |= {text for text, error in zip(details, errors, strict=True) if not error}
         return found - {""}
 
-    def groups(self, stages: npt.NDArray[np.int64] | None = None) -> Iterator[ResultGroup]:
+    def groups(
+        self,
+        stages: npt.NDArray[np.int64] | None = None,
+        fits: Callable[[tuple[int, int, int]], bool] = lambda _kind: True,
+    ) -> Iterator[ResultGroup]:
         """The rows by stage, operation, size class and whether they failed.
 
         :param stages: of each row; None: 0.
+        :param fits: whether a stage, operation and size class have a group of their own; those
+            that do not are in one of OTHERS.
         """
         columns = [self.column("operation"), self.column("size_class"), self.column("error") != 0]
         if stages is not None:
@@ -297,8 +304,29 @@ class PhaseResults:
             return
         order = np.argsort(kinds, kind="stable")
         sorted_kinds = kinds[order]
+        others: defaultdict[tuple[int, bool], list[npt.NDArray[np.int64]]] = defaultdict(list)
         for rows in np.split(order, np.flatnonzero(np.diff(sorted_kinds)) + 1):
-            yield ResultGroup(self, rows, 0 if stages is None else int(stages[rows[0]]))
+            group = ResultGroup(self, rows, 0 if stages is None else int(stages[rows[0]]))
+            if fits((group.stage, group.operation, group.size_class)):
+                yield group
+            else:
+                others[group.stage, group.failed].append(rows)
+        for (stage, _failed), parts in others.items():
+            group = ResultGroup(self, np.concatenate(parts), stage)
+            group.operation = group.size_class = OTHERS
+            yield group
+
+    def outcomes(self, stages: npt.NDArray[np.int64] | None) -> Iterator[ResultGroup]:
+        """The rows by whether they failed and whether they count, of any operation.
+
+        :param stages: of each row, below 0 for those that do not count; None: all count.
+        """
+        failed = self.column("error") != 0
+        counts = np.ones(len(self), bool) if stages is None else stages >= 0
+        for chosen in (counts & failed, counts & ~failed, ~counts & failed, ~counts & ~failed):
+            if chosen.any():
+                rows = np.flatnonzero(chosen)
+                yield ResultGroup(self, rows, 0 if stages is None else int(stages[rows[0]]))
 
 
 @lru_cache(maxsize=64)

@@ -17,6 +17,7 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
+from ssbench.core.stats.budget import Budget
 from ssbench.core.stats.scenario_view import ScenarioView, Span, joined
 
 _MOST_DAMAGE = 100  #: lines
@@ -44,7 +45,8 @@ class StageUsers(Struct, frozen=True):
 class RunRecords:
     """The records that a file has once per run, stage or worker."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
         self.run_id = ""  #: of the newest header; later records belong to it
         self.headers: dict[str, RunHeader] = {}  #: by run id
         self.footers: dict[str, RunFooter] = {}  #: by run id
@@ -77,11 +79,13 @@ class RunRecords:
                 entry for header in self.headers.values() for entry in header.operations
             )
         elif isinstance(record, WorkerRecord):
-            self.workers[self.run_id, record.index] = record
+            if self._budget.keeps("workers", (self.run_id, record.index)):
+                self.workers[self.run_id, record.index] = record
         elif isinstance(record, MarkRecord):
             self.marks.setdefault(self.run_id, []).append(record)
         elif isinstance(record, ProfileRecord):
-            self.profiles[self.run_id, record.worker] = record
+            if self._budget.keeps("profiles", (self.run_id, record.worker)):
+                self.profiles[self.run_id, record.worker] = record
         else:
             self.footers[self.run_id] = record
 

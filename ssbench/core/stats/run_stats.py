@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from math import sqrt
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,6 +32,7 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.stats.breakdown import Breakdown, SourceTally
+from ssbench.core.stats.budget import OTHERS, OTHERS_NAME, Budget
 from ssbench.core.stats.headroom import HeadroomVerdict, ProcessId, ProcessSeries, judge
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.host_metrics import (
@@ -91,25 +93,29 @@ class RunStats:
     :param end_ns: end of the load, as an offset from the run phase's start. A cool-down needs it in
         advance, because its results precede the mark of the end.
     :param in_detail: whether to count ``breakdown``, too.
+    :param budget: limits what is kept of a file; None: nothing is limited.
     """
 
-    def __init__(self, end_ns: int | None = None, *, in_detail: bool = False) -> None:
-        self.run = RunRecords()
-        self.breakdown = Breakdown() if in_detail else None
+    def __init__(
+        self, end_ns: int | None = None, *, in_detail: bool = False, budget: Budget | None = None
+    ) -> None:
+        self._budget = budget or Budget()
+        self.run = RunRecords(self._budget)
+        self.breakdown = Breakdown(self._budget) if in_detail else None
         self.left_out = 0  #: operations in warm-ups and the cool-down
         self._tallies = Tallies()
-        self.errors = Errors()  #: of the run phase
+        self.errors = Errors(self._budget)  #: of the run phase
         # Of all phases except the run.
         self._phases: defaultdict[Phase, Counts] = defaultdict(Counts)
-        self._phase_errors: defaultdict[Phase, Errors] = defaultdict(Errors)
+        self._phase_errors: defaultdict[Phase, Errors] = defaultdict(partial(Errors, self._budget))
         self._requests: Counter[tuple[str, int]] = Counter()
         self._origins: dict[Phase, int] = {}
         self._end_ns = end_ns
-        self._windows = Windows(ScenarioView.of({}))
+        self._windows = Windows(ScenarioView.of({}), budget=self._budget)
         self._last_start: LastStart | None = None  # of a run whose operations may end it
         self._after_end = 0
         self._last_after_end_ns = 0
-        self.series = TimeSeries()
+        self.series = TimeSeries(self._budget)
         self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: the newest, by worker
         self._hosts: dict[tuple[str, int], HostSeries] = {}  # of processes
         self._machines: dict[tuple[str, HostKey], HostSeries] = {}
@@ -127,16 +133,21 @@ class RunStats:
 
     @classmethod
     def of(
-        cls, records: Iterable[Record], end_ns: int | None = None, *, in_detail: bool = False
+        cls,
+        records: Iterable[Record],
+        end_ns: int | None = None,
+        *,
+        in_detail: bool = False,
+        budget: Budget | None = None,
     ) -> Self:
         """The sums of all records of a file.
 
         Many results are counted at a time, so that small batches cost no more.
         """
-        stats = cls(end_ns, in_detail=in_detail)
+        stats = cls(end_ns, in_detail=in_detail, budget=budget)
         waiting: defaultdict[Phase, list[ResultBatch]] = defaultdict(list)
         rows = 0
-        for record in records:
+        for number, record in enumerate(records):
             if isinstance(record, ResultBatch):
                 waiting[record.phase].append(record)
                 rows += record.count
@@ -144,6 +155,8 @@ class RunStats:
                     continue
             elif isinstance(record, _APART):
                 stats.add(record)
+                continue
+            elif not stats._keeps(record, number, between=rows > 0):
                 continue
             for phase, batches in waiting.items():
                 stats._add_results(phase, batches)
@@ -153,7 +166,22 @@ class RunStats:
                 stats.add(record)
         for phase, batches in waiting.items():
             stats._add_results(phase, batches)
+        for line in stats._budget.damage:
+            stats.run.add_damage(line)
         return stats
+
+    def _keeps(self, record: Record, number: int, *, between: bool) -> bool:
+        """Whether there is room for a record on which the figures of results depend.
+
+        :param between: whether it ends what can be counted at a time.
+        """
+        what = "clocks of workers"
+        if isinstance(record, MarkRecord):
+            what = "stages" if record.name == "stage" else "changes of the number of users"
+        elif isinstance(record, PhaseRecord):
+            what = "starts of phases"
+        keeps = self._budget.keeps(what, number)
+        return keeps and (not between or self._budget.keeps("records between results", number))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.run.scenario.name!r}: {self.total()!r}>"
@@ -167,8 +195,8 @@ class RunStats:
             self._origins[record.phase] = _wall_ns(record.started_at)
             self._shifts.clear()
         elif isinstance(record, HostRecord):
-            if record.phase is Phase.RUN:
-                key = self.run.run_id, record.worker
+            key = self.run.run_id, record.worker
+            if record.phase is Phase.RUN and self._budget.keeps("hosts", (*key, record.host)):
                 self._hosts.setdefault(key, HostSeries()).add(record)
                 if self._host_seconds.is_new(record):
                     machine = self.run.run_id, (record.host, record.boot_id)
@@ -181,7 +209,7 @@ class RunStats:
             self.run.add(record)
             if isinstance(record, RunHeader):
                 view = self.run.scenario_of(record.run_id)
-                self._windows = Windows(view, self._end_ns)
+                self._windows = Windows(view, self._end_ns, self._budget)
                 if view.operation_count is not None:
                     self._last_start = LastStart()
                 if record.verify:
@@ -247,8 +275,8 @@ class RunStats:
         all_sources = self.breakdown.sources if self.breakdown else {}
         for (kind, run_id, number), tally in sorted(all_sources.items()):
             if kind == source:
-                name = f"storage URL {number + 1}"
-                if source == "worker":
+                name = OTHERS_NAME if number == OTHERS else f"storage URL {number + 1}"
+                if source == "worker" and number != OTHERS:
                     worker = self.run.workers.get((run_id, number))
                     name = f"{worker.worker_id} ({worker.host})" if worker else f"#{number}"
                 tally.has_bytes = self._knows_bytes(None)
@@ -358,10 +386,12 @@ class RunStats:
 
     def operation_name(self, operation: int) -> str:
         """``CREATE``; a number without a row, here and in the headers, is ``OPERATION 17``."""
-        return row_of(operation, self.run.operations).name
+        return OTHERS_NAME if operation == OTHERS else row_of(operation, self.run.operations).name
 
     def class_name(self, size_class: int) -> str:
         """The name of a size class in the scenario."""
+        if size_class == OTHERS:
+            return OTHERS_NAME
         sizes = self.run.scenario.sizes
         return sizes[size_class].name if 0 <= size_class < len(sizes) else f"class {size_class}"
 
@@ -544,7 +574,8 @@ class RunStats:
         if late.any():
             self._after_end += int(np.count_nonzero(late))
             self._last_after_end_ns = max(self._last_after_end_ns, int(results.ends_ns.max()))
-        groups = list(results.groups(self._windows.stages(results)))
+        stages = self._windows.stages(results)
+        groups = list(results.groups(stages, partial(self._budget.fits, "groups")))
         for group in groups:
             kind = group.operation, group.size_class
             if self.verified:
@@ -554,8 +585,6 @@ class RunStats:
                 for stage, sums in self._windows.shares(group):
                     if sums[0]:
                         self._tallies.of(stage, *kind).add_shares(*sums)
-            if self.breakdown is not None:
-                self.breakdown.add(group, self.run.run_id, self._windows, origin_ns)
             if group.stage == LEFT_OUT:
                 self.left_out += len(group)
                 continue
@@ -567,6 +596,9 @@ class RunStats:
                 self.errors.add(group, origin_ns)
             else:
                 tally.add_latencies(group)
+        if self.breakdown is not None:
+            for group in results.outcomes(stages):
+                self.breakdown.add(group, self.run.run_id, self._windows, origin_ns)
         if self._last_start:
             self._last_start.add([group for group in groups if group.stage != LEFT_OUT])
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from ssbench.core.model import SECOND_NS
+from ssbench.core.stats.budget import OTHERS, Budget
 from ssbench.core.stats.histogram import (
     MAX_NS,
     MOST_BITS,
@@ -162,7 +163,8 @@ class TimeSeries:
     read side by side.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
         self.untimed = 0  #: successes at times that can't be true: in no second
         #: By (wall clock of the origin, operation type).
         self._lanes: defaultdict[tuple[int, int], _Lane] = defaultdict(_Lane)
@@ -184,7 +186,7 @@ class TimeSeries:
             columns += [group.column("bytes_moved"), group.column("last_byte_ns")]
             if group.responses_ns is not None:
                 columns.append(group.responses_ns)
-        limit = MAX_SECONDS * SECOND_NS
+        limit = self._most_seconds * SECOND_NS
         if any(int(times.min()) < -limit or int(times.max()) > limit for times in columns[:2]):
             possible = (abs(columns[0]) <= limit) & (abs(columns[1]) <= limit)
             if not group.failed:
@@ -193,7 +195,10 @@ class TimeSeries:
             if not len(columns[0]):
                 return
         ends, starts = (times.astype(np.int64) // SECOND_NS for times in columns[:2])
-        lane = self._lanes[origin_ns, group.operation]
+        key = origin_ns, group.operation
+        if not self._budget.fits("operations over time", key):
+            key = origin_ns, OTHERS
+        lane = self._lanes[key]
         for second, count in _counted(starts):
             lane.cells[second].started += count
         if group.failed:
@@ -260,7 +265,7 @@ class TimeSeries:
             for shift, _operation, lane in self._shifted()
             for end in (min(lane.cells), max(lane.cells))
         ]
-        return range(min(0, *ends), max(ends) + 1)[: MAX_SECONDS + 1] if ends else range(0)
+        return range(min(0, *ends), max(ends) + 1)[: self._most_seconds + 1] if ends else range(0)
 
     def flows(self, seconds: range) -> tuple[list[float], list[float]]:
         """Successes, each by the share of its time in each of these seconds; and their bytes.
@@ -299,7 +304,11 @@ class TimeSeries:
         if not found:
             return []
         first = min(found) if from_first else min(0, *found)
-        return [found[at] for at in islice(range(first, max(found) + 1), MAX_SECONDS + 1)]
+        return [found[at] for at in islice(range(first, max(found) + 1), self._most_seconds + 1)]
+
+    @property
+    def _most_seconds(self) -> int:
+        return int(min(MAX_SECONDS, self._budget.seconds))
 
     def _shifted(self) -> Iterator[tuple[int, int, _Lane]]:
         """(what its seconds are later than those of the first run, operation type, lane)."""

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind
 from ssbench.core.operations import Body, row_of
+from ssbench.core.stats.budget import OTHERS, Budget
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.results import Ints, ResultGroup, exact_sum
 
@@ -276,6 +277,10 @@ class ErrorTally(Struct, frozen=True):
 class Errors(dict[tuple[int, int], ErrorTally]):
     """How often each error occurred, by (ErrorKind, status)."""
 
+    def __init__(self, budget: Budget | None = None) -> None:
+        super().__init__()
+        self._budget = budget or Budget()
+
     def add(self, group: ResultGroup, origin_ns: int) -> None:
         """Count a group of failures; offsets count from ``origin_ns`` of the wall clock."""
         statuses, kinds = possible_statuses(group), group.column("error")
@@ -283,6 +288,8 @@ class Errors(dict[tuple[int, int], ErrorTally]):
         changes = np.diff(kinds[order]).astype(bool) | np.diff(statuses[order]).astype(bool)
         for rows in np.split(order, np.flatnonzero(changes) + 1):
             key = int(kinds[rows[0]]), int(statuses[rows[0]])
+            if not self._budget.fits("causes of errors", key):
+                key = OTHERS, 0
             more = ErrorTally(len(rows), _earliest(group, rows, origin_ns))
             self[key] = self[key].plus(more) if key in self else more
 

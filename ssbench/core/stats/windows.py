@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.records import MarkRecord
+from ssbench.core.stats.budget import Budget
 from ssbench.core.stats.histogram import MAX_NS
 from ssbench.core.stats.results import Ints, PhaseResults, ResultGroup, exact_sum
 from ssbench.core.stats.scenario_view import NEVER_NS, ScenarioView
@@ -30,6 +31,7 @@ from ssbench.core.stats.tally import SHARE, SHARE_BITS, Throughput
 
 LEFT_OUT = -1  #: in place of a stage's index
 
+_STEPS_OF_EDGE = 10  #: that an edge takes, beside those of each row that crosses it
 _MOST_IN_FLIGHT = 1 << 16  #: operations at the last start; in a damaged file it may be all
 
 
@@ -64,8 +66,11 @@ class Windows:
     :param end_ns: of the mark of the load's end; None: nothing is excluded at the end.
     """
 
-    def __init__(self, view: ScenarioView, end_ns: int | None = None) -> None:
+    def __init__(
+        self, view: ScenarioView, end_ns: int | None = None, budget: Budget | None = None
+    ) -> None:
         self._view = view
+        self._budget = budget or Budget()
         #: When the load ends, as far as it is known yet.
         self.load_end_ns = NEVER_NS if end_ns is None else end_ns
         self._marked_ns = end_ns
@@ -131,7 +136,8 @@ class Windows:
         """(stage, [operations, bytes]) of successes in the window of its rate, in units of
         1 / SHARE; [operations, bytes, items] if results have items.
 
-        Rows that arrive before an edge is known ended before it.
+        Rows that arrive before an edge is known ended before it. Rows that cross more edges than
+        the budget has time for count where they began.
         """
         cuts = self._rates
         lows, highs = group.extents_ns
@@ -141,6 +147,9 @@ class Windows:
             weights.append(group.items)
         given = [0] * (1 + len(weights))
         for edge_ns in cuts.edges[at + 1 : last + 1]:
+            crossing = int(np.count_nonzero((lows < edge_ns) & (highs > edge_ns)))
+            if not self._budget.works(crossing + _STEPS_OF_EDGE):
+                break
             until = _before(edge_ns, lows, highs, weights)
             if cuts.stage_of(at) != LEFT_OUT:
                 yield cuts.stage_of(at), list(map(sub, until, given))
