@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -15,6 +15,7 @@ _UNITS = {
     1000: ("B", "kB", "MB", "GB", "TB", "PB", "EB"),
     1024: ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"),
 }
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  #: how a formula begins
 #: Unicode categories that may control a terminal or hide text: controls, formats, surrogates,
 #: private use, unassigned, line and paragraph separators.
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
@@ -104,6 +105,20 @@ def printable(text: str) -> str:
     return "".join(
         _escaped(char) if unicodedata.category(char) in _UNPRINTABLE else char for char in text
     )
+
+
+def for_spreadsheet(value: Any) -> Any:
+    """A cell of a CSV file: a text that is a formula in a spreadsheet gets an apostrophe before it.
+
+    Numbers stay as they are, also as text.
+    """
+    if not isinstance(value, str) or not value.startswith(_FORMULA):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
 
 
 def _escaped(char: str) -> str:

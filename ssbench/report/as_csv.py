@@ -23,7 +23,7 @@ from ssbench.core.stats.host_metrics import (
     core_name,
 )
 from ssbench.core.stats.tally import COUNTERS
-from ssbench.core.text import printable
+from ssbench.core.text import for_spreadsheet, printable
 from ssbench.report.model import (
     WALL_CLOCK,
     Column,
@@ -84,8 +84,8 @@ def _text(
 ) -> str:
     out = io.StringIO()
     writer = csv.writer(out, quoting=quoting, lineterminator="\n")  # type: ignore[arg-type]
-    writer.writerow(names)
-    writer.writerows(lines)
+    writer.writerow(map(for_spreadsheet, names))
+    writer.writerows(map(for_spreadsheet, line) for line in lines)
     return out.getvalue()
 
 

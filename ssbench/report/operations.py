@@ -32,7 +32,7 @@ from ssbench.core.stats.findings import LONGEST_RUN
 from ssbench.core.stats.results import PhaseResults
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.windows import LEFT_OUT, Windows
-from ssbench.core.text import printable
+from ssbench.core.text import for_spreadsheet, printable
 
 #: Of put, post and delete; of get and head; of mixed; of any run.
 WRITE_COLUMNS = (
@@ -302,5 +302,5 @@ def _naming(header: RunHeader, view: ScenarioView) -> Naming | None:
 
 def _lines(rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows(map(for_spreadsheet, row) for row in rows)
     return text.getvalue()

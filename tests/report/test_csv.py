@@ -16,6 +16,7 @@ from ssbench.core.operations import READ
 from ssbench.core.records import MASTER, HostRecord, PhaseRecord, Record
 from ssbench.core.stats.host_metrics import FIGURES
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.text import for_spreadsheet
 from ssbench.report import dstat_head, dstat_rows, host_columns, host_rows, hosts_of
 from tests.golden import legacy
 from tests.report import runs
@@ -49,6 +50,28 @@ def test_a_fractional_percentile_names_its_column() -> None:
     row = as_csv(runs.stats_of(runs.normal()), 99.9, 75.0)
     assert float(row["total_last_all_99.9_pctile"]) > float(row["total_last_all_75_pctile"])
     assert "total_last_tiny_99.9_pctile" in row
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1+1", "-1+1", "@a", "\t=1", "\r=1"])
+def test_no_text_of_others_is_a_formula(name: str) -> None:
+    host = HostRecord(0, 1.0, {"cpu_percent": 5.0}, host=name)
+    lines = [*host_rows([host], host_columns([host])), *dstat_rows([host], (name, ""))]
+    cells = [cell for line in lines for cell in next(csv.reader([line]))]
+    assert name.encode("unicode_escape").decode() in " ".join(cells)
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+
+
+def test_numbers_are_no_formulas() -> None:
+    assert [for_spreadsheet(each) for each in (-1.5, "-1.5", "+2", "", "a=b")] == [
+        -1.5, "-1.5", "+2", "", "a=b"
+    ]  # fmt: skip
+
+
+def test_a_column_of_a_size_class_is_no_formula() -> None:
+    sizes = [{"name": "=1+1", "size_min": 1, "size_max": 1}]
+    stats = runs.stats_of([runs.header(scenario={"name": "=1+1", "sizes": sizes})])
+    text = render("csv", stats)
+    assert not [cell for row in csv.reader(text.splitlines()) for cell in row if cell[:1] == "="]
 
 
 def test_a_name_with_a_newline_or_a_percent_sign_stays_in_its_cell() -> None:

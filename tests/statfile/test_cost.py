@@ -48,7 +48,7 @@ HEAVY: dict[str, Callable[[], list[Record]]] = {
     "a far second": lambda: _rows(2, lambda n: {"start_ns": n * 9_999_998 * SECOND_NS}),
     "causes of errors": lambda: _rows(30_000, lambda n: {"error": n % 255 + 1, "status": n // 255}),
     "latencies far apart": lambda: _rows(
-        3000, lambda n: {"operation": n // 2, "last_byte_ns": _far(n), "headers_ns": _far(n)}
+        1000, lambda n: {"operation": n // 2, "last_byte_ns": _far(n), "headers_ns": _far(n)}
     ),
     "types and size classes": lambda: _rows(
         8192, lambda n: {"operation": n % 90, "size_class": n // 90}
