@@ -124,7 +124,7 @@ def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
     else:
         ended = commands.run(*words, workers=1)
     ended.fine()
-    assert "Ended early: the rate was steady at second " in ended.out
+    assert "Ended early: the rate was steady " in ended.out  # at once, or from a later second on
     footer = ended.stats.run.footer
     assert footer is not None
     assert footer.ended == "complete"
