@@ -242,7 +242,7 @@ def test_a_run_whose_operations_were_all_lost_failed(shell: Shell) -> None:
             user_count=1,
         )  # fmt: skip
     assert said.status == 1
-    assert said.last == "ssbench-master: no operation succeeded; 1 lost (exit status 1)"
+    assert said.last == "ssbench-master: 1 of 1 operation failed or were lost (exit status 1)"
 
 
 def test_an_underfilled_run_ends_with_the_reason(shell: Shell) -> None:
