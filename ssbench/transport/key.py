@@ -124,35 +124,39 @@ def channel_key(
 
     :param path: of the key file, or ``NO_KEY_FILE``; None: not given.
     :param address: the master's, as the user gave it; None: loopback.
-    :param warn: called with why there is no key of our user.
-    :raises UsageError: the key file can't be used.
+    :param warn: called with why no key of our user can be made.
+    :raises UsageError: a file that is there can't be used, or not be trusted.
     """
     if path:
         return load_key(path)
     if not (address is None or address == "localhost" or _is_loopback(address)):
         return None  # it may be for other hosts
     try:
-        return _host_key()
+        of_user = _host_key_path()
     except (OSError, UsageError) as error:
         warn(f"no key of this user on this host: {error}; other users of it can connect")
-    return None
+        return None
+    try:
+        return HostKey.load(of_user, option="") if of_user else None
+    except UsageError as error:
+        raise UsageError(f"{error}; or go without a key: --zmq-key-file none") from error
 
 
 def is_of_host(key: CurveKey | None) -> bool:
     """Whether it is that of our user on this host, also if it came through a pipe."""
     with suppress(OSError, UsageError):
-        found = _host_key() if key else None
-        return key is not None and found is not None and astuple(found) == astuple(key)
+        path = _host_key_path() if key else None
+        return key is not None and path is not None and astuple(HostKey.load(path)) == astuple(key)
     return False
 
 
-def _host_key() -> HostKey | None:
-    """From our home, where the first of us makes it; None if we have none that is ours.
+def _host_key_path() -> str | None:
+    """In our home, where the first of us makes the key; None if we have none that is ours.
 
     Not from a folder of the session (XDG_RUNTIME_DIR): workers outlive it, and what cron or systemd
     starts has none.
 
-    :raises OSError, UsageError: it can't be made, or not be trusted.
+    :raises OSError, UsageError: it can't be made.
     """
     home = Path(os.path.expanduser("~"))
     try:
@@ -170,7 +174,7 @@ def _host_key() -> HostKey | None:
                 os.link(whole, path)
         finally:
             whole.unlink()
-    return HostKey.load(str(path), option="")
+    return str(path)
 
 
 def _is_loopback(address: str) -> bool:

@@ -160,17 +160,16 @@ def test_a_key_file_goes_before_that_of_the_host(home: Path) -> None:
     [case for name, case in NO_KEY_FILES.items() if name != "nothing"],
     ids=[name for name in NO_KEY_FILES if name != "nothing"],
 )
-def test_a_key_of_the_host_that_others_may_have_placed_is_not_used(
+def test_a_key_of_the_host_that_others_may_have_placed_is_an_error(
     home: Path, make: Callable[[Path], object], said: str
 ) -> None:
     path = home / ".local" / "state" / "ssbench" / "key"
     path.parent.mkdir(parents=True)
     make(path)
-    warnings: list[str] = []
-    assert channel_key(None, None, warnings.append) is None
-    (text,) = warnings
-    assert said.partition(";")[0] in text
-    assert "other users of it can connect" in text
+    with pytest.raises(UsageError) as caught:
+        channel_key(None, None, silent)
+    assert said.partition(";")[0] in str(caught.value)
+    assert str(caught.value).endswith("; or go without a key: --zmq-key-file none")
 
 
 @pytest.mark.parametrize("home", ["", "/nonexistent", "/proc"])
