@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +39,13 @@ def test_a_process_that_a_test_starts_has_the_environment_of_the_tests() -> None
     }  # fmt: skip
     assert (zone, umask) == (["UTC", "UTC"], 0o022)
     assert not {"config", ".aws", ".netrc"} & {*home}, "browsers of other tests write .config"
+
+
+def test_files_that_may_share_a_server_have_containers_of_their_own() -> None:
+    """Which files run in one process, and in which order, is up to pytest."""
+    files = defaultdict(set)
+    for path in (Path(__file__).parent / "e2e").rglob("*.py"):
+        for base in re.findall(r'container_base="(\w+)"', path.read_text()):
+            files[base].add(path.name)
+    assert len(files) > 50
+    assert {base: names for base, names in files.items() if len(names) > 1} == {}

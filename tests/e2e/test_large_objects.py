@@ -107,19 +107,19 @@ def test_a_killed_master_leaves_no_segment_after_resumed_clean_up(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
     path = commands.scenario(
-        **KEYS, large_object=large("dlo"), container_base="killed", operation_count=10**6
+        **KEYS, large_object=large("dlo"), container_base="dlo_killed", operation_count=10**6
     )
     account = Account(embedded_swift)
     started = commands.start_run("-f", path, "--think-time", 0.1, *login(embedded_swift))
-    until("segments", lambda: segments(account, "killed"), 90)
+    until("segments", lambda: segments(account, "dlo_killed"), 90)
     workers = started.workers()
     started.signal(signal.SIGKILL)
     started.process.wait()
     until("the workers' end", lambda: all(is_gone(worker.pid) for worker in workers))
-    assert segments(account, "killed")
+    assert segments(account, "dlo_killed")
     resume = ["cleanup-containers", "--resume-cleanup", started.stat_file]
     commands.master(*resume, *login(embedded_swift)).wait().fine()
-    assert created(account, "killed") == []
+    assert created(account, "dlo_killed") == []
 
 
 def test_what_can_not_be_is_refused(commands: Commands, embedded_swift: EmbeddedSwift) -> None:

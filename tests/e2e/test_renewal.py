@@ -59,7 +59,7 @@ def test_cleanup_and_the_next_run_work_with_tokens_of_two_seconds(
 def test_an_expired_given_token_is_reported(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
-    path = commands.scenario(crud_profile=[0, 1, 0, 0], container_base="given")
+    path = commands.scenario(crud_profile=[0, 1, 0, 0], container_base="no_login")
     account = Account(embedded_swift)
     expired = {"expired": saying(response(b"401"), then=keep)}
     with BreakingProxy(embedded_swift.port, expired, spared=30) as proxy:

@@ -164,7 +164,7 @@ def on_disk(started: Started, operation: str) -> int:
 
 
 def test_a_killed_worker_is_survived(commands: Commands, wsgidav: DavServer) -> None:
-    path = scenario(commands, container_base="killed")
+    path = scenario(commands, container_base="worker_killed")
     given = {"environment": wsgidav.environment}
     words = ["-f", path, "-o", 80, "--think-time", 0.3, *wsgidav.options]
     started = commands.start_run(*words, **given)
