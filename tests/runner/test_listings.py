@@ -60,6 +60,9 @@ class EndlessStore:
     def open_uploads(self, container: str, after: str) -> list[OpenUpload]:
         return [OpenUpload(entry.name, "x", 0) for entry in endless(after)]
 
+    def abort_upload(self, container: str, upload: OpenUpload) -> bool:
+        raise NotImplementedError
+
     def __getattr__(self, name: str) -> Any:
         return "greenlets" if name == "concurrency" else lambda *_: None
 

@@ -108,7 +108,7 @@ def until(true: Callable[[], object]) -> None:
 
 
 def is_named(process: psutil.Process) -> bool:
-    return process.cmdline()[-1:] == ["a-0"]
+    return " ".join(process.cmdline()).split()[-1:] == ["a-0"]
 
 
 def test_a_killed_worker_and_a_killed_ssh_are_reported(
