@@ -30,7 +30,6 @@ from ssbench.storage.http.verify import (
     ClaimedMd5,
     Md5Body,
     note,
-    sent_mismatch,
     verifier_of,
 )
 
@@ -229,10 +228,18 @@ class HttpStorage(HttpClient, ABC):
         :param written: of the object that was written; it has the content of the job's.
         """
 
+        mismatch = self._verifier.sent_mismatch(response.headers, self._bodies.part(job))
+        self.check_written(job, written, deadline_ns, mismatch, timing)
+
+    def check_written(
+        self, job: Job, written: Job, deadline_ns: int, mismatch: str, timing: Timing
+    ) -> None:
+        """As ``ContentVerifier.check_write``; the other arguments are those of _check_write."""
+
         def read(body: Collector) -> object:
             return self._read(written, deadline_ns, body)
 
-        self._verifier.check_write(job, response, timing, read)
+        self._verifier.check_write(job, mismatch, timing, read)
 
     def _range_read(self, job: Job, deadline_ns: int) -> Timing:
         return self._read_range(job, deadline_ns, RangeCollector(self._longest[job.size_class]))
@@ -420,13 +427,11 @@ class ObjectsInParts:
     actions: Mapping[int, Action]
 
     def __init__(
-        self,
-        bodies: ObjectBodies,
-        large: LargeObject,
-        whole: Mapping[int, Action],
+        self, driver: HttpStorage, large: LargeObject, whole: Mapping[int, Action]
     ) -> None:
-        self._bodies = bodies
-        self._settings = bodies.settings
+        self._bodies = driver._bodies
+        self._settings = self._bodies.settings
+        self._check_written = driver.check_written
         self._large = large
         self._whole = whole
 
@@ -446,21 +451,14 @@ class ObjectsInParts:
         start = index * self._large.segment
         return self._bodies.part(job, start, min(self._large.segment, job.size - start))
 
-    def _check_part(
-        self, place: str, content: Upload, headers: Mapping[str, str], timing: Timing
-    ) -> None:
-        """Under --verify, check that a part's ETag, if it is an MD5, is that of its content.
+    def _mismatch(self, part: str, content: Upload, headers: Mapping[str, str]) -> str:
+        """Under --verify, how a part's ETag differs from the MD5 of its content; "" if it doesn't.
 
-        :param place: names the part in the error.
+        :param part: its name or number.
         :param headers: of the response, names in lower case.
-        :raises StorageError: CORRUPT.
         """
-        if not self._settings.verify:
-            return
-        mismatch = sent_mismatch(claimed_md5(headers), content.first, content.rest)
-        if mismatch:
-            said = f"{place}: {mismatch}"
-            raise StorageError(ErrorKind.CORRUPT, said, status=timing.status, timing=timing)
+        found = self._settings.verify and self._bodies.verifier.sent_mismatch(headers, content)
+        return f"{part}: {found}" if found else ""
 
     def _all(self, request: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """The results of requests, ``parallel`` at once, in order.

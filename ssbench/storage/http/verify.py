@@ -7,7 +7,6 @@ store reports one. An operation's time ends with its last byte; checks after tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from hashlib import md5
 from typing import Any, Protocol
 
@@ -21,6 +20,7 @@ from ssbench.core.naming import Naming
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.directory import FileContents
+from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import Collector, HeaderCollector
 
 ClaimedMd5 = Callable[[Mapping[str, str]], str | None]
@@ -45,14 +45,19 @@ class ContentVerifier(Protocol):
         :raises StorageError: CORRUPT or STALE.
         """
 
-    def check_write(
-        self, job: Job, response: Collector, timing: Timing, read: Callable[[Collector], object]
-    ) -> None:
-        """Check the response to a PUT.
+    def sent_mismatch(self, headers: Mapping[str, str], content: Upload) -> str:
+        """How the ETag of the response to a PUT, of an object or a part of one, differs from the
+        MD5 of the content; "" if it doesn't.
+        """
 
+    def check_write(
+        self, job: Job, mismatch: str, timing: Timing, read: Callable[[Collector], object]
+    ) -> None:
+        """Decide what a mismatch of the ETags of a written object means.
+
+        :param mismatch: of ``sent_mismatch``; "": nothing is wrong.
         :param read: reads the object that was written.
-        :raises StorageError: CORRUPT: its ETag isn't the MD5 of the body that was sent, and the
-            object's content is wrong; NONE: only the ETag is.
+        :raises StorageError: CORRUPT: the object's content is wrong; NONE: only the ETag is.
         """
 
 
@@ -144,12 +149,16 @@ class Verifier:
             job, finding.kind, "; ".join(filter(None, [finding.text, etag_mismatch])), timing
         )
 
+    def sent_mismatch(self, headers: Mapping[str, str], content: Upload) -> str:
+        claimed = self._claimed_md5(headers)
+        if claimed is None:
+            return ""
+        sent = hash_of(md5(content.first, usedforsecurity=False), content.rest)
+        return f"the ETag is {claimed}, and the MD5 of what was sent {sent}" * (claimed != sent)
+
     def check_write(
-        self, job: Job, response: Collector, timing: Timing, read: Callable[[Collector], object]
+        self, job: Job, mismatch: str, timing: Timing, read: Callable[[Collector], object]
     ) -> None:
-        name = self._naming.object(job.size_class, job.object).encode()
-        pieces = partial(self._content.pieces, name, job.version, job.size)
-        mismatch = sent_mismatch(self._claimed_md5(response.headers), b"", pieces)
         if not mismatch:
             return
         body = self.read_collector(job)
@@ -202,10 +211,13 @@ class FileVerifier:
         text = f"{where}: its MD5 is {body.hash.hexdigest()}, and that of the file {known}"
         raise StorageError(ErrorKind.CORRUPT, text, status=timing.status, timing=timing)
 
+    def sent_mismatch(self, headers: Mapping[str, str], content: Upload) -> str:
+        return ""  # uploads of files compare while the file is open
+
     def check_write(
-        self, job: Job, response: Collector, timing: Timing, read: Callable[[Collector], object]
+        self, job: Job, mismatch: str, timing: Timing, read: Callable[[Collector], object]
     ) -> None:
-        """Nothing: uploads of files compare while the file is open."""
+        pass
 
 
 def verifier_of(
@@ -223,18 +235,6 @@ def verifier_of(
     if contents:
         return FileVerifier(settings, naming, contents)
     return Verifier(settings, naming, content, claimed_md5)
-
-
-def sent_mismatch(
-    claimed: str | None,
-    first: bytes | memoryview,
-    rest: Callable[[], Iterable[memoryview]] | None,
-) -> str:
-    """How the MD5 that a response claims differs from that of what was sent; "" if it doesn't."""
-    if claimed is None:
-        return ""
-    sent = hash_of(md5(first, usedforsecurity=False), rest)
-    return f"the ETag is {claimed}, and the MD5 of what was sent {sent}" if claimed != sent else ""
 
 
 def hash_of(digest: Any, pieces: Callable[[], Iterable[memoryview]] | None) -> str:

@@ -28,7 +28,6 @@ from ssbench.storage.http.pool import UnsignedRequest
 from ssbench.storage.http.response import HEAD_ONLY, Collector
 from ssbench.storage.http.store import (
     HttpStorage,
-    ObjectBodies,
     ObjectsInParts,
     is_initial,
     store_is_changed,
@@ -100,7 +99,7 @@ class S3Storage(S3Client, HttpStorage):
         whole, large = super()._actions(), self._settings.large_object
         if large is None:
             return whole
-        return {**whole, **MultipartObjects(self, self._bodies, large, whole, self._signed).actions}
+        return {**whole, **MultipartObjects(self, large, whole).actions}
 
     def _read(
         self, job: Job, deadline_ns: int, body: Collector | None = None, lines: str = ""
@@ -286,19 +285,17 @@ class MultipartObjects(ObjectsInParts):
     """Actions for objects above a size. Each passes smaller objects on.
 
     :param whole: the actions for objects that are stored as one.
-    :param signed: further signed header lines of all requests.
     """
 
     def __init__(
         self,
-        client: S3Client,
-        bodies: ObjectBodies,
+        driver: S3Storage,
         large: LargeObject,
         whole: Mapping[int, Action],
-        signed: str = "",
     ) -> None:
-        super().__init__(bodies, large, whole)
-        settings, self._client = bodies.settings, client
+        super().__init__(driver, large, whole)
+        settings, signed = self._settings, driver._signed
+        self._client: S3Client = driver
         self._object = naming_of(settings, partial(quote, safe="/")).object
         self._signed = signed
         self._signed_of_all = "".join(
@@ -366,27 +363,32 @@ class MultipartObjects(ObjectsInParts):
         if not upload_id:
             raise malformed("an upload with an id", begun)
 
-        def put_part(index: int) -> tuple[Timing, str]:
+        def put_part(index: int) -> tuple[Timing, str, str]:
             return self._put_part(job, upload_id, index, deadline_ns, source)
 
         try:
             parts = self._all(put_part, range(self._large.count(job.size)))
-            timing = self._complete(job, upload_id, [etag for _, etag in parts], deadline_ns)
+            timing = self._complete(job, upload_id, [etag for _, etag, _ in parts], deadline_ns)
         except StorageError as error:
             error.partly_done = not self._abort(job, upload_id)
             error.reconnects += begun.reconnects
             raise
         if self._open:
             self._abort(*self._open.popleft())
-        requests = begun, timing, *(part for part, _ in parts)
+        requests = begun, timing, *(part for part, _, _ in parts)
         reconnects = sum(each.reconnects for each in requests)
         moved = job.size if source is None else 0
-        return timing._replace(bytes_moved=moved, reconnects=reconnects)
+        timing = timing._replace(bytes_moved=moved, reconnects=reconnects)
+        mismatch = next((found for _, _, found in parts if found), "")
+        self._check_written(source or job, job, deadline_ns, mismatch, timing)
+        return timing
 
     def _put_part(
         self, job: Job, upload_id: str, index: int, deadline_ns: int, source: Job | None
-    ) -> tuple[Timing, str]:
-        """Upload a part, or copy it from another object; returns its ETag as well."""
+    ) -> tuple[Timing, str, str]:
+        """Upload a part, or copy it from another object; returns its ETag, and the mismatch of
+        that, as well.
+        """
         content = self._part(source or job, index)
         query = f"partNumber={index + 1}&uploadId={quote(upload_id, safe='')}"
         copied = Xml(1, self._client.signer.token)
@@ -405,10 +407,8 @@ class MultipartObjects(ObjectsInParts):
             etag = copied.check("CopyPartResult", timing).values.get("ETag", "")
         if not etag:
             raise malformed("a part with an ETag", timing)
-        container, name = self._place(job)
         headers = {**response.headers, "etag": etag}
-        self._check_part(f"{container}/{name}, part {index + 1}", content, headers, timing)
-        return timing, etag
+        return timing, etag, self._mismatch(f"part {index + 1}", content, headers)
 
     def _complete(self, job: Job, upload_id: str, etags: list[str], deadline_ns: int) -> Timing:
         """Make an object of the parts. A response with status 200 can be an error."""

@@ -35,7 +35,6 @@ from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import HEAD_ONLY, Collector
 from ssbench.storage.http.store import (
     HttpStorage,
-    ObjectBodies,
     ObjectsInParts,
     store_is_changed,
     written_after,
@@ -65,11 +64,7 @@ class SwiftStorage(SwiftClient, HttpStorage):
 
     def _actions(self) -> dict[int, Action]:
         whole, large = super()._actions(), self._settings.large_object
-        return (
-            {**whole, **SegmentedObjects(self, self._bodies, large, whole).actions}
-            if large
-            else whole
-        )
+        return {**whole, **SegmentedObjects(self, large, whole).actions} if large else whole
 
     def _read(
         self, job: Job, deadline_ns: int, body: Collector | None = None, lines: str = ""
@@ -197,13 +192,12 @@ class SegmentedObjects(ObjectsInParts):
 
     def __init__(
         self,
-        client: SwiftClient,
-        bodies: ObjectBodies,
+        driver: SwiftStorage,
         large: LargeObject,
         whole: Mapping[int, Action],
     ) -> None:
-        super().__init__(bodies, large, whole)
-        self._client = client
+        super().__init__(driver, large, whole)
+        self._client: SwiftClient = driver
         self._static = large.kind != "dlo"
         self._layout = f"{'slo' if self._static else 'dlo'} {large.segment}"
         self._write_update = self._routed(operations.UPDATE, self._write)
@@ -223,9 +217,7 @@ class SegmentedObjects(ObjectsInParts):
     # Operations
 
     def _update(self, job: Job, deadline_ns: int) -> Timing:
-        """Its time ends when the new version is there; then the earlier segments are deleted."""
-        timing = self._write_update(job, deadline_ns)
-        return self._delete_segments(job, timing, deadline_ns, self._names(job))
+        return self._replace(self._write_update, job, deadline_ns)
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         if self._settings.delete_after_s is None:
@@ -234,10 +226,8 @@ class SegmentedObjects(ObjectsInParts):
             )
             if is_initial:
                 return probe._replace(status=200, bytes_moved=0)
-            timing = written_after(probe, self._write, job, deadline_ns)
-        else:
-            timing = self._write(job, deadline_ns)
-        return self._delete_segments(job, timing, deadline_ns, self._names(job))
+            return self._replace(partial(written_after, probe, self._write), job, deadline_ns)
+        return self._replace(self._write, job, deadline_ns)
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """POST of the manifest: it replaces all metadata, so it repeats the manifest's. Segments
@@ -258,7 +248,7 @@ class SegmentedObjects(ObjectsInParts):
         if self._settings.verify:
             version = version_of_copy(self._name(job).encode(), job.version, name.encode())
         copy = job._replace(object=job.others[0], version=version)
-        return self._write(copy, deadline_ns, source=job)._replace(bytes_moved=0)
+        return self._write(copy, deadline_ns, source=job)
 
     def _delete_slo(self, job: Job, deadline_ns: int) -> Timing:
         """One request deletes manifest and segments; it tells of failures inside a 200."""
@@ -351,6 +341,21 @@ class SegmentedObjects(ObjectsInParts):
 
     # Uploads
 
+    def _replace(self, write: Action, job: Job, deadline_ns: int) -> Timing:
+        """Its time ends when the new version is there; then the earlier segments are deleted."""
+        noted = None
+        try:
+            timing = write(job, deadline_ns)
+        except StorageError as error:
+            if error.kind is not ErrorKind.NONE or error.timing is None:
+                raise
+            noted, timing = error, error.timing
+        timing = self._delete_segments(job, timing, deadline_ns, self._names(job))
+        if noted:
+            noted.timing = timing
+            raise noted
+        return timing
+
     def _write(self, job: Job, deadline_ns: int, source: Job | None = None) -> Timing:
         """Upload the job's object.
 
@@ -361,7 +366,7 @@ class SegmentedObjects(ObjectsInParts):
         paths = self._paths(job, names)
         sources = self._paths(source, self._names(source)) if source else []
 
-        def put_segment(index: int) -> tuple[Timing, str]:
+        def put_segment(index: int) -> tuple[Timing, str, str]:
             content = self._part(source or job, index)
             if sources:
                 headers = f"X-Copy-From: /{sources[index]}\r\nX-Fresh-Metadata: true\r\n"
@@ -370,8 +375,7 @@ class SegmentedObjects(ObjectsInParts):
                 )
             else:
                 timing, etag = self._client.upload("PUT", paths[index], content, deadline_ns)
-            self._check_part(f"{container}/{names[index]}", content, {"etag": etag}, timing)
-            return timing, etag
+            return timing, etag, self._mismatch(names[index], content, {"etag": etag})
 
         path, body = self._path(job), b""
         with store_is_changed():
@@ -382,14 +386,17 @@ class SegmentedObjects(ObjectsInParts):
                 sizes = [self._large.segment] * (len(names) - 1) + [last]
                 body = json.dumps([
                     {"path": f"/{container}/{name}", "etag": etag, "size_bytes": size}
-                    for name, (_, etag), size in zip(names, parts, sizes, strict=True)
+                    for name, (_, etag, _), size in zip(names, parts, sizes, strict=True)
                 ]).encode()  # fmt: skip
             headers = self._manifest_headers(job)
             timing, _ = self._client.upload(
                 "PUT", path, Upload(len(body), body), deadline_ns, headers
             )
-        reconnects = _reconnects(timing, *(part for part, _ in parts))
-        return timing._replace(bytes_moved=job.size, reconnects=reconnects)
+        reconnects = _reconnects(timing, *(part for part, _, _ in parts))
+        timing = timing._replace(bytes_moved=0 if source else job.size, reconnects=reconnects)
+        mismatch = next((found for _, _, found in parts if found), "")
+        self._check_written(source or job, job, deadline_ns, mismatch, timing)
+        return timing
 
     def _manifest_headers(self, job: Job) -> str:
         """The header lines of a manifest, beside those of all uploads."""

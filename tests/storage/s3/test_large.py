@@ -21,6 +21,7 @@ from ssbench.core.operations import COPY, CREATE, ENSURE, POST, READ, REMOVE
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload
+from ssbench.storage.http.verify import FOREIGN_ETAGS
 from ssbench.storage.registry import open_store
 from ssbench.storage.s3 import client as s3account
 from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
@@ -177,13 +178,28 @@ def test_an_upload_without_an_id_is_an_error(answer: bytes) -> None:
     assert lines(requests) == ["POST uploads="]
 
 
-def test_a_wrong_etag_of_a_part_is_found_under_verify() -> None:
-    first = b"".join(SyntheticSource(1 << 20).pieces(NAME, 2, 40))
-    right = part(f'"{md5(first).hexdigest()}"')
-    with store_of(BEGUN, right, part(f'"{"0" * 32}"'), ABORTED, verify=True) as (store, _):
-        failure = failure_of(store)
-    assert failure.kind is ErrorKind.CORRUPT
-    assert "tiny_run1_000012, part 2: the ETag is 0000" in failure.detail
+@pytest.mark.parametrize("operation", [CREATE, COPY])
+def test_a_parts_etag_that_is_no_md5_is_a_note_once_unless_the_content_is_wrong(
+    operation: int,
+) -> None:
+    content = b"".join(SyntheticSource(1 << 20).pieces(NAME, 2, 60))
+    of_part = part if operation == CREATE else copied
+    right = of_part(f'"{md5(content[:40]).hexdigest()}"')
+    upload = [BEGUN, right, of_part(f'"{"0" * 32}"'), DONE]
+    for read_back in (ok(b"?" * 60), response(404)):
+        with store_of(*upload, read_back, verify=True) as (store, _):
+            failure = failure_of(store, operation)
+        assert failure.kind is ErrorKind.CORRUPT
+        assert "tiny_run1_000012: part 2: the ETag is 0000" in failure.detail
+    with store_of(*upload, ok(content), *upload, verify=True) as (store, _):
+        noted = failure_of(store, operation)
+        again = store.actions[operation](job(operation), 0)
+    assert (noted.kind, noted.detail) == (ErrorKind.NONE, FOREIGN_ETAGS)
+    assert noted.timing is not None
+    assert noted.timing.bytes_moved == again.bytes_moved == (60 if operation == CREATE else 0)
+
+
+def test_the_etag_of_a_part_under_a_key_of_kms_is_no_md5() -> None:
     encrypted = response(200, ETag=f'"{"0" * 32}"', x_amz_server_side_encryption="aws:kms")
     with store_of(BEGUN, encrypted, encrypted, DONE, verify=True) as (store, _):
         assert store.actions[CREATE](job(CREATE), 0).status == 200
