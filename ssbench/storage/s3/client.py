@@ -154,8 +154,7 @@ class S3Client(HttpClient):
             deadline_ns = self._admin_deadline_ns()
         lines = place.headers + headers
         unsigned = UnsignedRequest(method, path, query, lines, payload_hash, others)
-        response = collector or Collector()
-        timing = self._pools[url].request_signed(unsigned, upload, deadline_ns, response)
+        timing = self._pools[url].request_signed(unsigned, upload, deadline_ns, collector)
         if timing.status // 100 == 2 or (missing_ok and timing.status == 404):
             return timing
         raise self.status_error(method, timing)

@@ -164,19 +164,14 @@ class S3Storage(S3Client, HttpStorage):
         self, method: str, job: Job, deadline_ns: int, response: Collector | None = None
     ) -> Timing:
         """A request without a body, whose response has no object data; 404 is no error."""
-        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
-        size_class, number = job.size_class, job.object
-        place = self._places[url][self._container(size_class, number)]
-        timing = self._pools[url].request_signed(
-            UnsignedRequest(
-                method, place.path + self._object(size_class, number), "", place.headers, None,
-                self._agent,
-            ),
-            None, deadline_ns, response,
+        url = self.any_url()
+        place = self._places[url][self._container(job.size_class, job.object)]
+        path = place.path + self._object(job.size_class, job.object)
+        timing = self.request(
+            method, place, path, collector=response, deadline_ns=deadline_ns, url=url,
+            missing_ok=True,
         )  # fmt: skip
-        if 200 <= timing.status < 300 or timing.status == 404:
-            return timing._replace(bytes_moved=0)
-        raise self.status_error(method, timing)
+        return timing._replace(bytes_moved=0)
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """Set new metadata: S3's way is a copy onto itself, which replaces all of it."""
@@ -187,7 +182,7 @@ class S3Storage(S3Client, HttpStorage):
     def _list(self, job: Job, deadline_ns: int) -> Timing:
         arguments: tuple[Any, ...] = job.arguments
         prefix, limit, delimiter = arguments
-        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        url = self.any_url()
         place = self._places[url][self._bodies.naming.containers[job.object]]
         begin = place.prefix + prefix.decode()
         query = listing_query(begin, limit, delimiter=delimiter.decode())
@@ -218,7 +213,7 @@ class S3Storage(S3Client, HttpStorage):
         :param more: signed header lines.
         :returns: also the headers of the response, with the ETag of the copy.
         """
-        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        url = self.any_url()
         size_class, number = job.size_class, job.object
         source = self._places[url][self._container(size_class, number)]
         place = self._places[url][self._container(size_class, target)]
@@ -237,7 +232,7 @@ class S3Storage(S3Client, HttpStorage):
 
     def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:
         """Delete many objects: a request for each of their buckets, one after another."""
-        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        url = self.any_url()
         size_class, naming = job.size_class, self._bodies.naming
         buckets: dict[str, dict[str, int]] = {}  # of a bucket one container, key -> number
         for number in (job.object, *job.others):

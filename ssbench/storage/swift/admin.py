@@ -134,6 +134,6 @@ class SwiftAdmin(SwiftClient):
     ) -> Timing:
         """As ``request``, within the time of an administrative one."""
         return self.request(
-            method, path, collector or Collector(), self._admin_deadline_ns(), headers, body,
+            method, path, collector, self._admin_deadline_ns(), headers, body,
             missing_ok=missing_ok,
         )  # fmt: skip

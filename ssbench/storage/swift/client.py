@@ -80,48 +80,41 @@ class SwiftClient(HttpClient):
         self,
         method: str,
         path: str,
-        collector: Collector,
+        collector: Collector | None,
         deadline_ns: int,
         headers: str = "",
-        body: bytes | None = None,
+        body: Upload | bytes | None = None,
         *,
+        is_upload: bool = False,
         missing_ok: bool = False,
     ) -> Timing:
         """Send a request; the collector gets the response.
 
+        :param is_upload: with the header lines of an upload.
         :param missing_ok: a status of 404 is no error.
         :raises StorageError: the status is not 2xx, or there was no response.
         """
         url = self.any_url()
-        upload = None
+        if isinstance(body, bytes):
+            body = Upload(len(body), body)
         if body is not None:
-            headers += f"Content-Length: {len(body)}\r\n"
-            upload = Upload(len(body), body)
+            headers += f"Content-Length: {body.size}\r\n"
         base = self._sites[url].base
         if path.startswith("?"):
             base = base.rstrip("/")
-        head = f"{method} {base}{path}{self._suffixes[url]}{headers}\r\n".encode()
-        timing = self._pools[url].request(head, upload, deadline_ns, collector)
-        if timing.status // 100 == 2 or (missing_ok and timing.status == 404):
+        suffix = (self._upload_suffixes if is_upload else self._suffixes)[url]
+        head = f"{method} {base}{path}{suffix}{headers}\r\n".encode()
+        timing = self._pools[url].request(head, body, deadline_ns, collector)
+        if 200 <= timing.status < 300 or (missing_ok and timing.status == 404):
             return timing
         raise self.status_error(method, timing)
 
     def upload(
         self, method: str, path: str, upload: Upload, deadline_ns: int, headers: str = ""
     ) -> tuple[Timing, str]:
-        """A request with the header lines of an upload; returns the ETag as well.
-
-        :raises StorageError: the status is not 2xx, or there was no response.
-        """
-        url = self.any_url()
-        head = (
-            f"{method} {self._sites[url].base}{path}{self._upload_suffixes[url]}"
-            f"{headers}Content-Length: {upload.size}\r\n\r\n"
-        )
+        """As ``request``, with the header lines of an upload; returns the ETag as well."""
         response = Collector()
-        timing = self._pools[url].request(head.encode(), upload, deadline_ns, response)
-        if not 200 <= timing.status < 300:
-            raise self.status_error(method, timing)
+        timing = self.request(method, path, response, deadline_ns, headers, upload, is_upload=True)
         return timing, response.headers.get("etag", "").strip('"')
 
     def probe(

@@ -104,43 +104,20 @@ class SwiftStorage(SwiftClient, HttpStorage):
         raise self.status_error("PUT", timing)
 
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
-        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
-        timing = self._pools[url].request(
-            f"DELETE {self._sites[url].base}{self._path(job)}{self._suffixes[url]}\r\n".encode(),
-            None,
-            deadline_ns,
-        )
-        timing = timing._replace(bytes_moved=0)  # an error page is no object data
-        if 200 <= timing.status < 300 or timing.status == 404:
-            return timing
-        raise self.status_error("DELETE", timing)
+        timing = self.request("DELETE", self._path(job), None, deadline_ns, missing_ok=True)
+        return timing._replace(bytes_moved=0)  # an error page is no object data
 
     def _head(self, job: Job, deadline_ns: int) -> Timing:
-        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
-        timing = self._pools[url].request(
-            f"HEAD {self._sites[url].base}{self._path(job)}{self._suffixes[url]}\r\n".encode(),
-            None,
-            deadline_ns,
-            HEAD_ONLY,
-        )
-        if 200 <= timing.status < 300:
-            return timing
-        raise self.status_error("HEAD", timing)
+        return self.request("HEAD", self._path(job), HEAD_ONLY, deadline_ns)
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """Set new metadata. POST replaces everything, expiry too: it repeats upload headers."""
-        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
-        timing = self._pools[url].request(
-            f"POST {self._sites[url].base}{self._path(job)}{self._upload_suffixes[url]}"
-            f"{version}{POST_HEADER}: {job.number}\r\nContent-Length: 0\r\n\r\n".encode(),
-            None,
-            deadline_ns,
-        )
-        timing = timing._replace(bytes_moved=0)
-        if 200 <= timing.status < 300:
-            return timing
-        raise self.status_error("POST", timing)
+        timing = self.request(
+            "POST", self._path(job), None, deadline_ns, f"{version}{POST_HEADER}: {job.number}\r\n",
+            _EMPTY, is_upload=True,
+        )  # fmt: skip
+        return timing._replace(bytes_moved=0)
 
     def _list(self, job: Job, deadline_ns: int) -> Timing:
         arguments: tuple[Any, ...] = job.arguments
@@ -157,23 +134,14 @@ class SwiftStorage(SwiftClient, HttpStorage):
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
         """Copy on the server. Metadata is that of an upload: nothing of the source's is kept."""
-        response = Collector()
-        copy = self._path(job._replace(object=job.others[0]))
-        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
-        timing = self._pools[url].request(
-            f"PUT {self._sites[url].base}{copy}{self._upload_suffixes[url]}X-Copy-From: /"
-            f"{self._path(job)}\r\nX-Fresh-Metadata: true\r\nContent-Length: 0\r\n\r\n".encode(),
-            None,
-            deadline_ns,
-            response,
-        )
-        timing = timing._replace(bytes_moved=0)
-        if not 200 <= timing.status < 300:
-            raise self.status_error("PUT", timing)
+        response, copy = Collector(), job._replace(object=job.others[0])
+        timing = self.request(
+            "PUT", self._path(copy), response, deadline_ns,
+            f"X-Copy-From: /{self._path(job)}\r\nX-Fresh-Metadata: true\r\n", _EMPTY,
+            is_upload=True,
+        )._replace(bytes_moved=0)  # fmt: skip
         if self._settings.verify:
-            self._check_write(
-                job, job._replace(object=job.others[0]), deadline_ns, response, timing
-            )
+            self._check_write(job, copy, deadline_ns, response, timing)
         return timing
 
     def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:
