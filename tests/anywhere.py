@@ -2,8 +2,8 @@
 
     python -m tests.anywhere [--commit HASH] [VARIATION ...] [-- ARGUMENTS OF PYTEST]
 
-What a test expects must not depend on any of these. A variation that can't be had here is named in
-the table at the end, and is no failure.
+What a test expects must not depend on any of these. Several at once are joined by "+". A variation
+that can't be had here is named in the table at the end, and is no failure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -62,11 +62,23 @@ class Conditions:
     """How pytest is started."""
 
     environment: dict[str, str] = field(default_factory=dict)
+    path: list[str] = field(default_factory=list)  # at the end of PATH
     prefix: list[str] = field(default_factory=list)
     options: list[str] = field(default_factory=list)
-    python: str = sys.executable
-    processes: int = 8
-    umask: int = 0o022
+    python: str | None = None  # the one that runs this
+    processes: int | None = None
+    umask: int | None = None
+
+    def __or__(self, other: Conditions) -> Conditions:
+        return Conditions(
+            self.environment | other.environment,
+            self.path + other.path,
+            self.prefix + other.prefix,
+            self.options + other.options,
+            self.python or other.python,
+            self.processes or other.processes,
+            other.umask if self.umask is None else self.umask,
+        )
 
 
 Variation = Callable[[], AbstractContextManager[Conditions]]
@@ -112,10 +124,10 @@ def other_environment() -> Iterator[Conditions]:
             if not shutil.which(word):
                 (Path(programs) / word[:200]).symlink_to("/bin/false")
         variables = {
-            **SETTINGS, "PATH": f"{os.environ['PATH']}:{programs}", "TZ": "America/St_Johns",
-            "LOCPATH": locales, "LC_ALL": name, "LANG": name, "COLUMNS": "60", "LINES": "10",
+            **SETTINGS, "TZ": "America/St_Johns", "LOCPATH": locales, "LC_ALL": name, "LANG": name,
+            "COLUMNS": "60", "LINES": "10",
         }  # fmt: skip
-        yield Conditions(variables, umask=0o077)
+        yield Conditions(variables, [programs], umask=0o077)
 
 
 @contextmanager
@@ -155,8 +167,7 @@ def python(version: str) -> Iterator[Conditions]:
     if subprocess.run(make, cwd=ROOT).returncode:
         raise NotHereError(f"its environment could not be installed: {place}")
     # The servers that `make servers` installs are beside this Python.
-    path = f"{os.environ['PATH']}:{VENV / 'bin'}"
-    yield Conditions({"PATH": path}, python=str(place / "bin" / "python"))
+    yield Conditions(path=[str(VENV / "bin")], python=str(place / "bin" / "python"))
 
 
 VARIATIONS: dict[str, Variation] = {
@@ -199,19 +210,26 @@ def _interpreter(version: str) -> str:
 
 
 def run(name: str, arguments: list[str]) -> tuple[int, str]:
-    """Run the tests under a variation. Returns the exit status and pytest's closing line.
+    """Run the tests under a variation, or several. Returns the exit status and pytest's last line.
 
-    :raises NotHereError: this machine can't provide it.
+    :raises NotHereError: this machine can't provide one of them.
     """
     print(f"\n===== {name} =====", flush=True)
-    with VARIATIONS[name]() as how:
-        command = [*how.prefix, how.python, *PYTEST, "-n", str(how.processes), *how.options]
+    chosen = sorted(name.split("+"), key=[*VARIATIONS].index)
+    with ExitStack() as stack:
+        how = Conditions()
+        for one in chosen:
+            how |= stack.enter_context(VARIATIONS[one]())
+        python = how.python or sys.executable
+        command = [*how.prefix, python, *PYTEST, "-n", str(how.processes or 8), *how.options]
         environment = {**os.environ, **how.environment}
-        if name == "no-ipv6":  # the tests that need it are left out
+        environment["PATH"] = os.pathsep.join([os.environ["PATH"], *how.path])
+        if "no-ipv6" in chosen:  # the tests that need it are left out
             environment.pop("SSBENCH_ALL_SERVERS", None)
         closing = "no closing line"
         with subprocess.Popen(
-            [*command, *arguments], cwd=ROOT, env=environment, umask=how.umask,
+            [*command, *arguments], cwd=ROOT, env=environment,
+            umask=0o022 if how.umask is None else how.umask,
             stdout=subprocess.PIPE, text=True, encoding="utf-8", errors="replace",
         ) as process:  # fmt: skip
             assert process.stdout
@@ -236,7 +254,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="VARIATION", help=f"of {' '.join(VARIATIONS)}")
     parser.add_argument("--commit", metavar="HASH", help="one, which this hash chooses")
     given = parser.parse_args(words[:at])
-    unknown = [name for name in given.names if name not in VARIATIONS]
+    joined = [name for names in given.names for name in names.split("+")]
+    unknown = [name for name in joined if name not in VARIATIONS]
     if unknown:
         parser.error(f"no such variation: {unknown[0]} (one of {', '.join(VARIATIONS)})")
     names = order_of(given.commit) if given.commit else given.names or [*VARIATIONS]

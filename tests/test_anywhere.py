@@ -19,8 +19,9 @@ def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):  #
     """Runs the script; gives its exit status and the lines of its table."""
     table = {
         "alone": fixed(prefix=["echo", "7 passed in 0.1s;"]),
-        "bad": fixed(prefix=["sh", "-c", "echo '=== 1 failed, 6 passed in 2.50s ==='; exit 1"]),
         "absent": missing,
+        "bad": fixed(prefix=["sh", "-c", "echo '=== 1 failed, 6 passed in 2.50s ==='; exit 1"]),
+        "three": fixed(prefix=["true"], processes=3),
     }
     monkeypatch.setattr(anywhere, "VARIATIONS", table)
 
@@ -37,18 +38,25 @@ def test_each_variation_has_a_line_and_one_that_fails_is_the_status(call) -> Non
     assert status == 1
     assert lines[0].startswith("ok       alone        7 passed in 0.1s; ")
     assert lines[1:] == [
-        "FAILED   bad          1 failed, 6 passed in 2.50s",
         "not run  absent       no Python 3.9",
+        "FAILED   bad          1 failed, 6 passed in 2.50s",
+        "ok       three        no closing line",
     ]
 
 
 def test_single_variations_are_run_by_name(call) -> None:  # type: ignore[no-untyped-def]
     assert call("absent") == (0, ["not run  absent       no Python 3.9"])
     with pytest.raises(SystemExit, match="2"):
-        call("unheard-of")
+        call("alone+unheard-of")
 
 
-@pytest.mark.parametrize("commit", ["0000000a", "0000000b"])
+def test_several_are_joined(call) -> None:  # type: ignore[no-untyped-def]
+    status, (line,) = call("three+alone")
+    assert (status, line[:30]) == (0, "ok       three+alone  7 passed")
+    assert " -n 3" in line
+
+
+@pytest.mark.parametrize("commit", ["00000003", "00000001"])
 def test_a_commit_chooses_one_that_can_be_had(call, commit: str) -> None:  # type: ignore[no-untyped-def]
     status, lines = call("--commit", commit)
     assert status == 1
