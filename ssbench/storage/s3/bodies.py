@@ -9,7 +9,6 @@ from functools import lru_cache
 from html import unescape
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
-from xml.parsers import expat  # nosec B406 # see XmlReader
 from xml.sax.saxutils import escape  # nosec B406 # only writes
 
 from ssbench.core.errors import StorageError, UsageError
@@ -41,9 +40,16 @@ _LEGAL_BUCKET = re.compile(
 )
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
-_DEPTH_MAX = 16
 #: Elements that hold a record, below the root.
 _RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Upload"})
+#: Elements whose text is used, in records and below the root.
+_VALUES = frozenset(
+    {
+        "Buckets", "Code", "ETag", "EncodingType", "Initiated", "IsTruncated", "Key", "KeyCount",
+        "Marker", "Message", "Name", "NextContinuationToken", "Prefix", "Size", "Status",
+        "UploadId",
+    }
+)  # fmt: skip
 #: The marker object of a container: it says that ssbench made it. No object of ours has this name.
 BUCKETS_ROOT = "ListAllMyBucketsResult"
 MARK = ".ssbench"
@@ -250,25 +256,27 @@ def _tags_of(prefix: bytes) -> _Tags:
 
 
 class Xml(XmlReader):
-    """Incremental parser of a response: the values below the root, and its records.
-
-    Buffers at most one record, and keeps at most ``limit`` of them. Only ``check`` raises.
+    """A response: the values below the root, and at most ``limit`` records. Only ``check`` raises.
 
     :param token: as of ``error_of``.
     """
 
-    _TEXT_MAX = 8192  #: a name of 1,024 bytes, quoted
-
     def __init__(self, limit: int, token: str = "") -> None:  # nosec B107 # "": no token
-        # UTF-8, whatever the document says. What has a single record is no listing.
-        super().__init__(expat.ParserCreate("UTF-8"), RESPONSE_MAX if limit == 1 else LISTING_MAX)
-        self.root = ""
-        self.values: dict[str, str] = {}
+        # What has a single record is no listing.
+        super().__init__(_RECORDS, _VALUES, RESPONSE_MAX if limit == 1 else LISTING_MAX)
         self.records: list[tuple[str, dict[str, str]]] = []
+        self._values: dict[str, str] = {}  #: of the present record
         self._limit, self._token = limit, token
-        self._path: list[str] = []
-        self._record: dict[str, str] | None = None
-        self._parser.CharacterDataHandler = self._add_text
+
+    def value(self, name: str, depth: int, text: str) -> None:
+        if depth == 1:
+            self._values.setdefault(name, text)
+
+    def take(self, name: str) -> None:
+        if len(self.records) >= self._limit:
+            raise ValueError("more than requested")
+        self.records.append((name, self._values))
+        self._values = {}
 
     def check(self, root: str, timing: Timing | None = None) -> Xml:
         """Itself, after all data was fed.
@@ -298,31 +306,6 @@ class Xml(XmlReader):
     def of(self, kind: str) -> list[dict[str, str]]:
         """The records of one kind, in order."""
         return [record for name, record in self.records if name == kind]
-
-    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
-        name = name.rpartition(":")[2]
-        if not self._path:
-            self.root = name
-        elif name in _RECORDS and self._record is None:
-            self._record = {}
-            if len(self.records) >= self._limit:
-                raise ValueError("more than requested")
-        self._path.append(name)
-        if len(self._path) > _DEPTH_MAX:
-            raise ValueError("too deep")
-        self._begin_text()
-
-    def _end(self, name: str) -> None:
-        name = self._path.pop()
-        if self._record is None:
-            if len(self._path) == 1:
-                self.values[name] = "".join(self._text)
-        elif self._path[-1] in _RECORDS:
-            self._record.setdefault(name, "".join(self._text))
-        elif name in _RECORDS:
-            self.records.append((name, self._record))
-            self._record = None
-        self._text.clear()
 
 
 def check_listing(listing: Xml) -> Xml:

@@ -34,13 +34,7 @@ from ssbench.storage.http.addresses import quoted_name
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import Collector, seconds_ahead
 from ssbench.storage.unpaged import ListingPages, delete_each
-from ssbench.storage.webdav.client import (
-    MARKER,
-    PROPFIND,
-    EntryCounter,
-    WebdavClient,
-    under_fresh_nonce,
-)
+from ssbench.storage.webdav.client import MARKER, PROPFIND, WebdavClient, under_fresh_nonce
 
 _LISTING_MAX = 1 << 34  #: bytes of a listing, of which little is kept
 _COUNTED_MAX = 1 << 20  #: bytes of a listing whose entries are counted
@@ -87,14 +81,14 @@ class WebdavAdmin(WebdavClient):
         """Its ``object_count`` counts a folder as one; None without our mark."""
         if not self.owns(container):
             return ContainerInfo(None, False, None)
-        count: int | None = None
+        names: list[str] = []
         try:
-            count = self._count(self._path(container))
+            self._each_member(f"{container}/", lambda name, _: names.append(name), _COUNTED_MAX)
         except StorageError as error:
             if error.kind is not ErrorKind.OVERLONG:
                 raise
-            # Too many to count.
-        return ContainerInfo(None, True, count)
+            return ContainerInfo(None, True, None)  # too many to count
+        return ContainerInfo(None, True, len(names))
 
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
@@ -218,20 +212,12 @@ class WebdavAdmin(WebdavClient):
         return page
 
     @under_fresh_nonce
-    def _each_member(self, path: str, take: Callable[[str, int], None]) -> None:
+    def _each_member(
+        self, path: str, take: Callable[[str, int], object], limit: int = _LISTING_MAX
+    ) -> None:
         path = self._path(path) if path else ""
-        response = self._members(path, take, _LISTING_MAX)
+        response = self._members(path, take, limit)
         response.finish(self._propfind(path, response, self._admin_deadline_ns()))
-
-    @under_fresh_nonce
-    def _count(self, path: str) -> int:
-        """The number of entries of a collection.
-
-        :raises StorageError: OVERLONG: there are too many to count.
-        """
-        response = EntryCounter(_COUNTED_MAX)
-        response.finish(self._propfind(f"{path}/", response, self._admin_deadline_ns()))
-        return response.entries
 
     def _path(self, name: str) -> str:
         """The quoted path of any name.

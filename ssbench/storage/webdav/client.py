@@ -30,13 +30,7 @@ from ssbench.storage.http.pool import ConnectionPool, UnsignedRequest
 from ssbench.storage.http.response import LISTING_MAX, Collector
 from ssbench.storage.http.store import HttpClient
 from ssbench.storage.options import HttpSettings
-from ssbench.storage.webdav.multistatus import (
-    HREF,
-    Member,
-    Multistatus,
-    ResponseCounter,
-    plain_path,
-)
+from ssbench.storage.webdav.multistatus import Multistatus, plain_path
 
 #: The object in a collection that says that ssbench made it; it holds the id of that run.
 MARKER = ".ssbench"
@@ -116,55 +110,6 @@ class Site:
         if not is_replaced:
             self.signer = DigestSigner(self.digest, challenge, secrets.token_hex(16))
         return is_replaced or used is None or challenge.stale
-
-
-class EntryCounter(ResponseCounter):
-    """Counts the entries of a collection, the collection itself and our marker left out."""
-
-    _MARKER = f"/{MARKER}<".encode()
-
-    def __init__(self, limit: int = LISTING_MAX) -> None:
-        super().__init__(limit)
-        self._has_marker = False  #: nginx, for one, lists no names with a dot in front
-        self._rest = b""
-
-    def feed(self, data: bytes | memoryview) -> None:
-        super().feed(data)
-        text = self._rest + bytes(data)
-        self._has_marker = self._has_marker or self._MARKER in text
-        self._rest = text[-len(self._MARKER) :]
-
-    @property
-    def entries(self) -> int:
-        """How many there were."""
-        return max(self.responses - 1 - self._has_marker, 0)
-
-
-class EntryNames(EntryCounter):
-    """Keeps the names as well, to find those that are there twice."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._names: list[str] = []
-        self._parser.buffer_text = True
-
-    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
-        super()._start(name, attributes)
-        if name == HREF:
-            self._begin_text()
-            self._parser.CharacterDataHandler = self._add_text
-
-    def _end(self, name: str) -> None:
-        super()._end(name)
-        if name == HREF:
-            self._parser.CharacterDataHandler = None
-            if self._depth == 2:
-                self._names.append("".join(self._text))
-
-    def finish(self, timing: Timing) -> None:
-        """:raises StorageError: PROTOCOL: no multistatus, or an entry is there twice."""
-        super().finish(timing)
-        check_names(self._names, timing)
 
 
 def check_names(names: Sequence[str], timing: Timing) -> None:
@@ -280,7 +225,7 @@ class WebdavClient(HttpClient):
         return self._pools[timing.url].status_error(method, timing, self._sites[timing.url].secret)
 
     def _members(
-        self, path: str, take: Callable[[str, int], None], limit: int = LISTING_MAX
+        self, path: str, take: Callable[[str, int], object], limit: int = LISTING_MAX
     ) -> Multistatus:
         """A parser of a collection's listing.
 
@@ -291,15 +236,20 @@ class WebdavClient(HttpClient):
         """
         bases = tuple({plain_path(site.base + path) for site in self._sites})
 
-        def take_member(member: Member) -> None:
-            base = next((each for each in bases if member.path.startswith(each)), None)
-            if base is None and f"{member.path}/" not in bases:
-                raise ValueError("a path outside of the collection")
-            name = member.path[len(base) :].rstrip("/") if base else ""
+        def take_member(path: str, size: int, is_collection: bool, _: object) -> None:
+            for base in bases:
+                if path.startswith(base):
+                    break
+            else:
+                if f"{path}/" not in bases:
+                    raise ValueError("a path outside of the collection")
+                return
+            name = path[len(base) :].rstrip("/")
             if "/" in name:
                 raise ValueError("more than one level")
             if name and name != MARKER:
-                take(self._name_of(name) + "/" * member.is_collection, member.size)
+                name = self._name_of(name)
+                take(f"{name}/" if is_collection else name, size)
 
         return Multistatus(take_member, limit)
 

@@ -15,14 +15,8 @@ from ssbench.storage.base import METHODS, Action
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.response import HEAD_ONLY, RESPONSE_MAX, Collector
 from ssbench.storage.http.store import HttpStorage
-from ssbench.storage.webdav.client import (
-    XML_TYPE,
-    EntryNames,
-    WebdavClient,
-    check_names,
-    under_fresh_nonce,
-)
-from ssbench.storage.webdav.multistatus import Member, Multistatus
+from ssbench.storage.webdav.client import XML_TYPE, WebdavClient, check_names, under_fresh_nonce
+from ssbench.storage.webdav.multistatus import Multistatus
 
 #: An object's first bytes tell its version: versions begin at different places of the content.
 _PROBE = 64
@@ -105,13 +99,14 @@ class WebdavStorage(WebdavClient, HttpStorage):
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """Set a property. The response has a status for each, inside of a 207."""
         body = (_PROPPATCH % job.number).encode()
-        members: list[Member] = []
-        response, upload = Multistatus(members.append, RESPONSE_MAX), Upload(len(body), body)
+        found: list[int] = []
+        response = Multistatus(lambda path, size, is_collection, of: found.extend(of), RESPONSE_MAX)
+        upload = Upload(len(body), body)
         timing = self._send("PROPPATCH", self._path(job), deadline_ns, upload, response, XML_TYPE)
         timing = timing._replace(bytes_moved=0)
         if timing.status == 207:
             response.finish(timing)
-            status = max((each for member in members for each in member.statuses), default=500)
+            status = max(found, default=500)
             if status >= 300:
                 raise StorageError(
                     ErrorKind.STATUS,
@@ -126,19 +121,12 @@ class WebdavStorage(WebdavClient, HttpStorage):
         slash. WebDAV knows no limit and no delimiter but the slash."""
         folder, slash, beginning = bytes(job.arguments[0]).decode().rpartition("/")
         path = f"{self._paths.containers[job.object]}/{self._path_of(folder)}{slash}"
-        found: list[str] = []
-
-        def take(name: str, size: int) -> None:
-            if name.startswith(beginning):
-                found.append(name)
-
-        # This costs two thirds of parsing.
-        counter = EntryNames()
-        response = self._members(path, take) if beginning else counter
+        names: list[str] = []
+        response = self._members(path, lambda name, size: names.append(name))
         timing = self._propfind(path, response, deadline_ns)
         response.finish(timing)
-        check_names(found, timing)
-        return timing._replace(items=len(found) if beginning else counter.entries)
+        check_names(names, timing)
+        return timing._replace(items=sum(name.startswith(beginning) for name in names))
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
         """Copy on the server; refused by it if there is something at the destination."""

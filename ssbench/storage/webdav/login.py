@@ -35,7 +35,7 @@ from ssbench.storage.http.digest import (
 from ssbench.storage.http.session import SameHostSession, check_not_redirected, reason_of
 from ssbench.storage.options import INSECURE_NOTE, StoreOptions, http_settings, option_values
 from ssbench.storage.webdav.client import PROPFIND, WebdavSettings, unused_path
-from ssbench.storage.webdav.multistatus import Member, Multistatus, plain_path
+from ssbench.storage.webdav.multistatus import Multistatus, plain_path
 from ssbench.storage.webdav.options import OPTIONS
 
 #: What workers get for one server (as Site.authenticate takes it), and the methods it allows.
@@ -178,14 +178,13 @@ def _check_path(url: str, body: bytes) -> None:
 
     :raises AuthError: it doesn't.
     """
-    members: list[Member] = []
-    response = Multistatus(members.append)
+    paths: list[str] = []
+    response = Multistatus(lambda path, *_: paths.append(path.rstrip("/")))
     response.feed(body)
     try:
         response.finish(Timing(0, 0, 0, 0, 207))
     except StorageError as error:
         raise AuthError(f"{url}: {error.detail}: is it a WebDAV collection?") from None
-    paths = [member.path.rstrip("/") for member in members]
     asked = plain_path(urlsplit(url).path).rstrip("/")
     if asked not in paths:
         named = printable(f"{paths[0]}/"[:_SHOWN]) if paths else "nothing"

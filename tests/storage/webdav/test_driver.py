@@ -350,11 +350,16 @@ def test_a_name_that_is_there_twice_is_an_error(prefix: bytes) -> None:
 
 
 def test_a_listing_of_another_place_is_refused() -> None:
+    """Data path and admin have the same verdict."""
     outside = listing("../../etc/passwd")
-    with driver_on(outside, kind=WebdavAdmin) as (admin, _):
-        with pytest.raises(StorageError) as caught:
-            admin.list_objects("c_000000", "", 10)
-        assert caught.value.kind is ErrorKind.PROTOCOL
+    with driver_on(outside, kind=WebdavAdmin) as (admin, _), driver_on(outside) as (driver, _):
+        for ask in (
+            lambda: admin.list_objects("c_000000", "", 10),
+            lambda: driver.actions[LIST](job(LIST, 0, arguments=(b"", 10, b"")), 0),
+        ):
+            with pytest.raises(StorageError) as caught:
+                ask()
+            assert caught.value.kind is ErrorKind.PROTOCOL
 
 
 @pytest.mark.parametrize("name", ["plain_000001", "a b/é_1", '%41?#:*"<>|\\', "tab\tand\x1f"])
