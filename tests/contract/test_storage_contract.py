@@ -343,23 +343,23 @@ def test_objects_carry_the_id_of_their_run(subject: Subject, storage: Any) -> No
 
 
 def test_containers_are_created_once_and_deleted_when_empty(subject: Subject, storage: Any) -> None:
-    assert storage.make_container("contract_extra") is None
+    assert storage.make_container("contract-extra") is None
     if subject.stateful:
         policy = subject.policies[0] if subject.policies else None
         facts = ContainerInfo(policy, marked=True, object_count=0)
-        found = storage.make_container("contract_extra"), storage.container_info("contract_extra")
+        found = storage.make_container("contract-extra"), storage.container_info("contract-extra")
         assert [replace(each, metadata={}) for each in found] == [facts] * 2
-        assert storage.owns("contract_extra")
+        assert storage.owns("contract-extra")
     storage.actions[CREATE](job(CREATE), 0)
     if subject.stateful:
         with pytest.raises(StorageError) as caught:
             storage.delete_container("contract_000000")
         assert caught.value.status == 409
-    assert storage.delete_container("contract_extra")
+    assert storage.delete_container("contract-extra")
     if subject.stateful:
-        assert not storage.delete_container("contract_extra")
+        assert not storage.delete_container("contract-extra")
         with pytest.raises(StorageError) as caught:
-            storage.container_info("contract_extra")
+            storage.container_info("contract-extra")
         assert caught.value.status == 404
 
 
@@ -368,9 +368,9 @@ def test_a_change_is_announced_before_it_is_sent(subject: Subject, storage: Any)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        storage.make_container("contract_new", refuse)
+        storage.make_container("contract-new", refuse)
     if subject.stateful:
-        assert storage.list_containers("contract_new", "", 10) == []
+        assert storage.list_containers("contract-new", "", 10) == []
         storage.make_container("contract_000000", refuse)  # it is there, and marked
 
 
@@ -398,12 +398,12 @@ def test_bulk_delete(subject: Subject, storage: Any) -> None:
 
 
 def test_an_object_without_a_name_is_not_its_container(subject: Subject, storage: Any) -> None:
-    storage.make_container("contract_extra")
+    storage.make_container("contract-extra")
     for call in (storage.delete_object, storage.object_run_id):
         with suppress(StorageError):
-            assert not (call("contract_extra", "") and subject.stateful)
+            assert not (call("contract-extra", "") and subject.stateful)
     if subject.stateful:
-        assert storage.container_info("contract_extra").marked
+        assert storage.container_info("contract-extra").marked
 
 
 def test_names_of_others_are_not_changed(subject: Subject, storage: Any) -> None:

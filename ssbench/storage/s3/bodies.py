@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from html import unescape
@@ -19,6 +20,7 @@ from ssbench.core.text import printable
 from ssbench.storage.base import order_fault
 from ssbench.storage.http.response import LISTING_MAX, RESPONSE_MAX, StreamingCollector, masked
 from ssbench.storage.http.xmlreader import XmlReader
+from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
 
 RUN_HEADER = "x-amz-meta-ssbench-run"
 _META, _NEUTRAL = "x-amz-meta-", "x-object-meta-"  # NEUTRAL: as in core.naming
@@ -34,10 +36,8 @@ REJECTED = frozenset(
         "TokenRefreshRequired",
     }
 )  # fmt: skip
-#: What any client may name a bucket.
-_LEGAL_BUCKET = re.compile(
-    r"(?!.*(?:\.\.|\.-|-\.))(?!(?:[0-9]+\.){3}[0-9]+\Z)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
-)
+#: A name of naming.container_name.
+_OURS = re.compile(r".*_[0-9]{6,10}(_[^/]+)?", re.DOTALL)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
 #: Elements that hold a record, below the root.
@@ -63,16 +63,16 @@ _SIGNATURE = re.compile(r"(Signature=)\w+", re.IGNORECASE)
 
 
 def bucket_of(container: str) -> str:
-    """The bucket of a container: the container's name where that is a legal bucket name, such as
-    one that the user gave; else ``ssbench-000061-gold`` of ``ssbench_000061_gold``.
+    """The bucket of a container: ``ssbench-000061-gold`` of ``ssbench_000061_gold``, a name that we
+    made. Any other is the user's and the bucket's, whether Amazon accepts it or not.
 
-    There ``_`` becomes ``-``; whatever else but letters and digits becomes ``--`` and two
+    Of our own, ``_`` becomes ``-``; whatever else but letters and digits becomes ``--`` and two
     hexadecimal digits for each byte. ``container_of`` is the inverse.
 
-    :raises UsageError: that is no legal name.
+    :raises UsageError: no store can have a bucket of this name.
     """
-    if _LEGAL_BUCKET.fullmatch(container):
-        return container
+    if not _OURS.fullmatch(container):
+        return check_bucket(container)
     parts: list[str] = []
     for character in container:
         if character in "abcdefghijklmnopqrstuvwxyz0123456789":
@@ -85,8 +85,7 @@ def bucket_of(container: str) -> str:
     if not _BUCKET.fullmatch(bucket):
         raise UsageError(
             f'container "{printable(container)}" has no legal bucket name ("{printable(bucket)}"):'
-            " those of S3 have 3 to 63 lower-case letters, digits and hyphens, and begin and end"
-            " with a letter or digit. Choose another container_base, or one bucket (--s3-bucket)"
+            f" {LEGAL_BUCKETS}. Choose another container_base, or one bucket (--s3-bucket)"
         )
     return bucket
 
@@ -99,13 +98,11 @@ def container_of(bucket: str) -> str | None:
         piece.encode() if index % 2 == 0 else bytes.fromhex(piece) if piece else b"_"
         for index, piece in enumerate(part or "" for part in pieces)
     )
-    try:
-        container = octets.decode()
-        if bucket_of(container) == bucket:
-            return container
-    except (UnicodeDecodeError, UsageError):
-        pass  # not of that form
-    return bucket if _LEGAL_BUCKET.fullmatch(bucket) else None
+    for container in (octets.decode("utf-8", "replace"), bucket):
+        with suppress(UsageError):
+            if bucket_of(container) == bucket:
+                return container
+    return None
 
 
 def listing_query(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import md5, sha256
@@ -36,8 +37,10 @@ from ssbench.storage.s3.bodies import (
     name_in,
     time_of,
 )
+from ssbench.storage.s3.options import LEGAL_BUCKETS
 from ssbench.storage.s3.sign import UNSIGNED_PAYLOAD, Signer
 
+_HOST_NAME = re.compile(r"(?!.*\.\.)[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _UPLOADS_PAGE = 1000  #: open uploads of a listing page: S3's maximum
 _UPLOADS_HELD = 100_000  #: open uploads of one object
 
@@ -73,6 +76,11 @@ def place_of(site: StorageUrl, own: S3Settings, container: str | None) -> Place:
         bucket = bucket_of(container)
     netloc, bucket_path, path = site.netloc, site.base, site.base
     if bucket and own.style == "virtual":
+        if not _HOST_NAME.fullmatch(bucket):
+            raise UsageError(
+                f'--s3-style virtual: "{bucket}" can\'t be part of a host name: {LEGAL_BUCKETS}.'
+                " Give --s3-style path"
+            )
         netloc = f"{bucket}.{netloc}"
     elif bucket:
         bucket_path = f"{site.base}{bucket}"
@@ -293,6 +301,8 @@ def explained(error: S3Error, headers: Mapping[str, str], region: str = "") -> s
         )
     if region:
         return f"{error.code or 'redirect'}: the bucket is in region {region}"
+    if error.code == "InvalidBucketName":
+        return f"{str(error).removesuffix('.')}; {LEGAL_BUCKETS}, and do not begin with xn--"
     if error.endpoint:
         return f"{error}; it is served at {error.endpoint}: give that with --s3-endpoint"
     return str(error)

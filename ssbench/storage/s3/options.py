@@ -6,16 +6,28 @@ import re
 
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
+from ssbench.core.text import printable
 from ssbench.storage.options import TLS_OPTIONS, check_http_url
 
 DEFAULT_REGION = "us-east-1"
 _GROUP = "S3"
 
 
-def _bucket(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text):
-        raise UsageError(f"{text!r} is not the name of a bucket")
-    return text
+#: What Amazon, and so most stores, accept.
+LEGAL_BUCKETS = (
+    "those of S3 have 3 to 63 lower-case letters, digits, hyphens and dots, and begin and end with"
+    " a letter or digit"
+)
+
+
+def check_bucket(name: str) -> str:
+    """The same name, if any store can have such a bucket: what botocore lets pass.
+
+    :raises UsageError: none can.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,255}", name) or name in (".", ".."):
+        raise UsageError(f'"{printable(name)}" is not the name of a bucket: {LEGAL_BUCKETS}')
+    return name
 
 
 # fmt: off
@@ -30,7 +42,7 @@ OPTIONS: tuple[Option, ...] = (
            variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
            help="region that requests are signed for; if the store names another one, that is used "
            f"[default: {DEFAULT_REGION}]"),
-    Option(("--s3-bucket",), "s3_bucket", _bucket, group=_GROUP, metavar="BUCKET",
+    Option(("--s3-bucket",), "s3_bucket", check_bucket, group=_GROUP, metavar="BUCKET",
            help="use this bucket for everything: containers are prefixes in it [default: a bucket "
            "for each container]"),
     Option(("--s3-style",), "s3_style", choices=("path", "virtual"), group=_GROUP,
