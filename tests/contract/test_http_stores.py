@@ -6,14 +6,11 @@ test_storage_contract.py has whole stores, which rarely fail.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from random import Random
 from time import perf_counter_ns
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
@@ -27,27 +24,20 @@ from ssbench.core.operations import (
     REMOVE,
     Operation,
 )
-from ssbench.core.scenario.fields import crud_profile
-from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.storage.registry import ROWS, load, open_store
+from ssbench.core.settings import Credentials
+from ssbench.storage.registry import ROWS, load
 from ssbench.storage.s3.sign import AwsKeys, issue
-from tests.fakes.scripted_server import Peer, Script, ScriptedServer, ok
+from tests.fakes.answered_store import ISSUED, SIZES, always, driver_on, response
+from tests.fakes.scripted_server import ok
 
-SIZES = (SizeClass("tiny", 1, 999, crud_profile([1, 1, 1, 1]), 10),)
-#: Store -> what the master issues for it.
-ISSUED: dict[str, dict[str, Any]] = {
-    "swift": {"token": "tk"},
-    "s3": issue(AwsKeys("AKID", "s3cret-key", ""), "us-east-1", time.time())[0],
-    "webdav": {},
-}
-#: The same after a renewal, and what only requests under it have.
-RENEWED: dict[str, tuple[dict[str, Any], bytes]] = {
-    "swift": ({"token": "newer"}, b"X-Auth-Token: newer\r\n"),
+#: What the master issues at a renewal, and what only requests under it have.
+RENEWED: dict[str, tuple[dict[str, Any], str]] = {
+    "swift": ({"token": "newer"}, "X-Auth-Token: newer"),
     "s3": (
         issue(AwsKeys("NEWER", "s3cret-key", ""), "us-east-1", time.time())[0],
-        b"Credential=NEWER/",
+        "Credential=NEWER/",
     ),
-    "webdav": ({"access": [{"basic": "bmV3"}]}, b"Authorization: Basic bmV3\r\n"),
+    "webdav": ({"access": [{"basic": "bmV3"}]}, "Authorization: Basic bmV3"),
 }
 SUPPORTED = [
     (name, OPERATIONS[number]) for name in ISSUED for number in load(ROWS[name].driver).operations
@@ -56,36 +46,6 @@ SUPPORTED = [
 
 def test_every_store_over_http_is_here() -> None:
     assert {*ISSUED} == {name for name, row in ROWS.items() if row.urls}
-
-
-@contextmanager
-def store_on(
-    name: str, script: Script, *, paths: tuple[str, ...] = ("/v1/a",), **changes: Any
-) -> Iterator[tuple[Any, StorageSettings]]:
-    """A driver on a server.
-
-    :param paths: of its addresses, all of this server.
-    """
-    with ScriptedServer(script) as server:
-        settings = StorageSettings(
-            name, "run1", "w1", SIZES, container_count=2,
-            store={"urls": [f"http://127.0.0.1:{server.port}{path}" for path in paths]},
-            credentials=(Credentials(1, None, ISSUED[name]),), **changes,
-        )  # fmt: skip
-        with closing(open_store(settings, 1)) as store:
-            yield store, settings
-
-
-def always(answer: bytes, heard: list[bytes] | None = None) -> Script:
-    """The same response to each request, whole with its body."""
-
-    def script(peer: Peer) -> None:
-        while request := peer.hear_whole():
-            if heard is not None:
-                heard.append(request)
-            peer.say(answer)
-
-    return script
 
 
 def job(operation: Operation, size: int = 50) -> Job:
@@ -97,7 +57,7 @@ def job(operation: Operation, size: int = 50) -> Job:
 
 def act(name: str, asked: Job, answer: bytes, **changes: Any) -> Any:
     """The Timing, or the StorageError."""
-    with store_on(name, always(answer), **changes) as (store, _):
+    with driver_on(name, always(answer), **changes) as (store, _):
         try:
             return store.actions[asked.operation](asked, 0)
         except StorageError as error:
@@ -109,8 +69,7 @@ def act(name: str, asked: Job, answer: bytes, **changes: Any) -> Any:
 def test_a_bad_status_is_an_error_with_its_times(
     name: str, operation: Operation, status: int
 ) -> None:
-    answer = b"HTTP/1.1 %d X\r\nContent-Length: 0\r\nX-Trans-Id: tx1\r\n\r\n" % status
-    found = act(name, job(operation), answer)
+    found = act(name, job(operation), response(status, X_Trans_Id="tx1"))
     if (operation, status) == (REMOVE, 404):
         assert isinstance(found, Timing)
         assert found.status == 404  # what should go, is gone
@@ -126,7 +85,7 @@ def test_a_bad_status_is_an_error_with_its_times(
 @pytest.mark.parametrize("name", ISSUED)
 def test_the_deadline_reaches_the_engine(name: str) -> None:
     with (
-        store_on(name, Peer.linger) as (store, _),
+        driver_on(name, always(b"")) as (store, _),
         pytest.raises(StorageError) as caught,
     ):
         store.actions[READ](job(READ), perf_counter_ns() + 30_000_000)
@@ -139,17 +98,12 @@ def test_reads_are_bounded_by_the_size_class(name: str) -> None:
     found = act(name, job(READ), large)
     assert found.kind is ErrorKind.OVERLONG
     sizes = (SizeClass("large", 1, 3_000_000, SIZES[0].profile, 10),)
-    with store_on(name, always(large)) as (_, settings):
-        store = open_store(replace(settings, sizes=sizes))
-        with closing(store):
-            assert store.actions[READ](job(READ), 0).bytes_moved == 3_000_000
+    assert act(name, job(READ), large, sizes=sizes).bytes_moved == 3_000_000
 
 
 @pytest.mark.parametrize(("name", "operation"), SUPPORTED)
 def test_an_operation_takes_an_address_at_random(name: str, operation: Operation) -> None:
-    heard: list[bytes] = []
-    refused = b"HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n"
-    with store_on(name, always(refused, heard), paths=("/a", "/b")) as (store, _):
+    with driver_on(name, always(response(403)), paths=("/a", "/b")) as (store, heard):
         urls = set()
         for _ in range(12):
             with pytest.raises(StorageError) as caught:
@@ -157,21 +111,22 @@ def test_an_operation_takes_an_address_at_random(name: str, operation: Operation
             assert caught.value.timing is not None
             urls.add(caught.value.timing.url)
     assert urls == {0, 1}
-    assert {request.split(b" ")[1][:2] for request in heard} == {b"/a", b"/b"}
+    assert {request.target[:2] for request in heard} == {"/a", "/b"}
 
 
 @pytest.mark.parametrize("name", ISSUED)
 def test_further_headers_are_those_of_their_operation_also_after_a_renewal(name: str) -> None:
-    heard: list[bytes] = []
     own = ((int(HEAD), "X-Newest: true\r\n"), (int(CREATE), "X-A: 1\r\n"))
-    with store_on(name, always(ok(), heard), headers=own) as (store, _):
+    with driver_on(name, always(ok()), headers=own) as (store, heard):
         store.actions[CREATE](job(CREATE), 0)
         renewed, sign = RENEWED[name]
         store.set_credentials(Credentials(2, None, renewed))
         assert store.credentials_serial == 2
         for operation in (HEAD, READ):
             store.actions[operation](job(operation), 0)
-    found = [(b"X-Newest: true" in each, b"X-A: 1" in each, sign in each) for each in heard]
+    found = [
+        ("x-newest" in each.headers, "x-a" in each.headers, sign in each.head) for each in heard
+    ]
     assert found == [(False, True, False), (True, False, True), (False, False, True)]
 
 

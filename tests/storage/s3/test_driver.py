@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from email.utils import formatdate
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -40,17 +40,13 @@ from ssbench.storage.http.response import LISTING_MAX
 from ssbench.storage.registry import open_admin, open_store
 from ssbench.storage.s3.bodies import bucket_of, container_of
 from ssbench.storage.s3.sign import AwsKeys, issue
-from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
+from tests.fakes import answered_store
+from tests.fakes.answered_store import ISSUED, Answer, Request, response
+from tests.fakes.scripted_server import ScriptedServer, answering, ok
 from tests.storage.s3.test_sign import recomputed
 
 KEYS = AwsKeys("AKID", "s3cret-key", "")
 SIZES = (SizeClass("tiny", 1, 999, ((int(CREATE), 1.0),), 10),)
-
-
-def response(status: int, body: str = "", **headers: str) -> bytes:
-    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, "", body]).encode()
 
 
 def error(code: str, message: str = "m", more: str = "") -> str:
@@ -77,74 +73,31 @@ SLOW_DOWN = response(503, error("SlowDown", "Please reduce your request rate."))
 
 
 def settings(*urls: str, **own: Any) -> StorageSettings:
-    keys = own.pop("keys", KEYS)
-    region = own.pop("region", "us-east-1")
-    payload = issue(keys, region, time.time())[0] if keys else {}
+    """Of a driver on a server that the test has."""
     return StorageSettings(
-        "s3", "run1", "w1", SIZES, container_count=2,
-        verify=own.pop("verify", False), headers=own.pop("headers", ()),
-        store={"urls": urls, **own},
-        credentials=(Credentials(1, None, payload),),
+        "s3", "run1", "w1", SIZES, container_count=2, store={"urls": urls, **own},
+        credentials=(Credentials(1, None, ISSUED["s3"]),),
     )  # fmt: skip
-
-
-class Request(NamedTuple):
-    """A request as a server received it."""
-
-    method: str
-    target: str  #: path and query
-    head: str
-    body: bytes
-
-    @property
-    def line(self) -> str:
-        """Method and query."""
-        return f"{self.method} {self.target.partition('?')[2]}"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Values by name in lower case."""
-        lines = (each.partition(": ") for each in self.head.split("\r\n")[1:])
-        return {name.lower(): value for name, _, value in lines}
-
-
-def requests_of(peer: Peer) -> Iterator[Request]:
-    while data := peer.hear_whole():
-        head, _, body = data.partition(b"\r\n\r\n")
-        text = head.decode("latin-1")
-        method, target, _ = text.partition("\r\n")[0].split(" ")
-        yield Request(method, target, text, body)
 
 
 @contextmanager
 def driver_on(
-    *answers: bytes | Callable[[Request], bytes],
-    kind: Callable[[StorageSettings], Any] = open_store,
+    *answers: Answer,
+    keys: AwsKeys | None = KEYS,
+    region: str = "us-east-1",
     large: LargeObject | None = None,
-    paths: Sequence[str] = ("",),
+    kind: Callable[[StorageSettings], Any] = open_store,
+    verify: bool = False,
+    headers: Sequence[tuple[int, str]] = (),
     **own: Any,
 ) -> Iterator[tuple[Any, list[Request]]]:
-    """A half of the driver on a server, and the requests that the server received.
-
-    :param answers: responses to one request after another, on whatever connection; a callable
-        gives those to all further requests.
-    :param paths: of the endpoints, all of this server.
-    """
-    left, heard = list(answers), list[Request]()
-
-    def script(peer: Peer) -> None:
-        for request in requests_of(peer):
-            heard.append(request)
-            answer = left[0] if callable(left[0]) else left.pop(0)
-            peer.say(answer(request) if callable(answer) else answer)
-
-    with ScriptedServer(script) as server:
-        urls = (f"http://127.0.0.1:{server.port}{path}" for path in paths)
-        driver = kind(replace(settings(*urls, **own), large_object=large))
-        try:
-            yield driver, heard
-        finally:
-            driver.close()
+    """As of the fake; what is not named is the store's own."""
+    issued = issue(keys, region, time.time())[0] if keys else {}
+    with answered_store.driver_on(
+        "s3", *answers, kind=kind, issued=issued, paths=own.pop("paths", ("",)), own=own,
+        sizes=SIZES, large_object=large, verify=verify, headers=headers,
+    ) as found:  # fmt: skip
+        yield found
 
 
 def job(operation: int) -> Job:

@@ -24,8 +24,9 @@ from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload
 from ssbench.storage.http.verify import FOREIGN_ETAGS
 from ssbench.storage.registry import open_store
 from ssbench.storage.s3 import client as s3account
+from tests.fakes.answered_store import Request, response
 from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
-from tests.storage.s3.test_driver import Request, asked, driver_on, error, response, settings
+from tests.storage.s3.test_driver import asked, driver_on, error, settings
 
 NAME = b"tiny_run1_000012"
 BEGUN = ok(b"<InitiateMultipartUploadResult><UploadId>id&amp;1</UploadId>"
@@ -53,7 +54,7 @@ def in_parts(server: ScriptedServer) -> StorageSettings:
 
 
 def lines(requests: Sequence[Request]) -> list[str]:
-    return [each.line for each in requests]
+    return [f"{each.method} {each.target.partition('?')[2]}" for each in requests]
 
 
 def heads(requests: Sequence[Request]) -> list[str]:

@@ -18,7 +18,8 @@ from ssbench.core.operations import HEAD
 from ssbench.storage.base import ContainerInfo, ObjectEntry
 from ssbench.storage.webdav import admin as webdavadmin
 from ssbench.storage.webdav.admin import WebdavAdmin
-from tests.storage.webdav.test_driver import answered, driver_on, job
+from tests.fakes.answered_store import Request, always, response
+from tests.storage.webdav.test_driver import driver_on, job
 
 
 class Tree:
@@ -38,23 +39,22 @@ class Tree:
             self.paths |= {f"/dav/{'/'.join(parts[:depth])}/" for depth in range(1, len(parts))}
             self.paths.add(f"/dav/{path}")
 
-    def __call__(self, line: str, headers: dict[str, str]) -> bytes:
-        method, target = line.split()
-        path = unquote(target)
+    def __call__(self, request: Request) -> bytes:
+        method, path = request.method, unquote(request.target)
         if method == "PUT" and self.failures:
             self.failures -= 1
-            return answered(503)
+            return response(503)
         if method in ("PUT", "MKCOL"):
             is_new = path not in self.paths
             self.paths.add(path)
-            return answered(201 if is_new or method == "PUT" else 405)
+            return response(201 if is_new or method == "PUT" else 405)
         if path not in self.paths:
-            return answered(404)
+            return response(404)
         if method == "DELETE":
             self.paths = {each for each in self.paths if not each.startswith(path)}
-            return answered(204)
+            return response(204)
         if method != "PROPFIND":
-            return answered(200)
+            return response(200)
         inside = (each for each in self.paths if each.startswith(path))
         found = [each for each in inside if not each[len(path) :].rstrip("/").count("/")]
         if not self.lists_dots:
@@ -66,16 +66,16 @@ class Tree:
             "<status>HTTP/1.1 200 OK</status></propstat></response>"
             for each in found
         )
-        return answered(207, body=f'<multistatus xmlns="DAV:">{responses}</multistatus>'.encode())
+        return response(207, f'<multistatus xmlns="DAV:">{responses}</multistatus>'.encode())
 
 
 def answering(
     tree: Tree, begin: str = "", status: int = 0
-) -> AbstractContextManager[tuple[Any, list[tuple[str, dict[str, str]]]]]:
+) -> AbstractContextManager[tuple[Any, list[Request]]]:
     """An admin of the tree, whose server answers request lines that begin so with a status."""
 
-    def answer(line: str, headers: dict[str, str]) -> bytes:
-        return answered(status) if status and line.startswith(begin) else tree(line, headers)
+    def answer(request: Request) -> bytes:
+        return response(status) if status and request.line.startswith(begin) else tree(request)
 
     return driver_on(answer, kind=WebdavAdmin, network_timeout_s=20.0)
 
@@ -122,14 +122,14 @@ def test_a_folder_is_listed_once_for_all_of_its_pages() -> None:
 
 
 def test_folders_without_end_and_without_objects_end() -> None:
-    def folders(line: str, headers: dict[str, str]) -> bytes:
-        folder = line.split()[1]
+    def folders(request: Request) -> bytes:
+        folder = request.target
         inside = "".join(
             f"<response><href>{folder}{name}</href><propstat><prop><resourcetype><collection/>"
             "</resourcetype></prop><status>HTTP/1.1 200 OK</status></propstat></response>"
             for name in (("", "a/", "b/") if folder.count("/") < 20 else ("",))
         )
-        return answered(207, body=f'<multistatus xmlns="DAV:">{inside}</multistatus>'.encode())
+        return response(207, f'<multistatus xmlns="DAV:">{inside}</multistatus>'.encode())
 
     with (
         driver_on(folders, kind=WebdavAdmin, network_timeout_s=20.0, listed_max=200) as (admin, _),
@@ -233,7 +233,7 @@ def test_a_delete_tells_what_was_there() -> None:
         assert admin.bulk_delete("c", ["none", "b"]) == [("b", 403)]
         with pytest.raises(StorageError, match="403"):
             admin.delete_object("c", "b")
-    with driver_on(b"", kind=WebdavAdmin, network_timeout_s=0.2) as (admin, _):
+    with driver_on(always(b""), kind=WebdavAdmin, network_timeout_s=0.2) as (admin, _):
         with pytest.raises(StorageError) as caught:
             admin.bulk_delete("c", ["a"])
         assert caught.value.status == 0
@@ -308,10 +308,10 @@ def test_a_mark_that_failed_is_set_by_the_next_attempt() -> None:
 def test_a_collection_that_somebody_makes_at_the_same_moment_gets_no_mark() -> None:
     tree = Tree()
 
-    def answer(line: str, headers: dict[str, str]) -> bytes:
-        if line.startswith("MKCOL"):
+    def answer(request: Request) -> bytes:
+        if request.method == "MKCOL":
             tree.paths.add("/dav/c/")
-        return tree(line, headers)
+        return tree(request)
 
     with driver_on(answer, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, _):
         assert admin.make_container("c") == ContainerInfo(None, marked=False, object_count=None)
@@ -328,7 +328,7 @@ def test_containers_are_the_folders_of_the_collection() -> None:
 
 
 def test_names_that_could_lead_elsewhere_are_not_sent() -> None:
-    with driver_on(answered(204), kind=WebdavAdmin) as (admin, heard):
+    with driver_on(always(response(204)), kind=WebdavAdmin) as (admin, heard):
         for call in (admin.delete_object, admin.object_run_id):
             with pytest.raises(StorageError, match="not sent") as caught:
                 call("c", "../other/x")
@@ -347,13 +347,15 @@ def test_names_of_others_are_not_changed() -> None:
     with driver_on(tree, names=changes) as (driver, heard):
         for number in range(len(names)):
             assert driver.actions[HEAD](job(HEAD, number), 0).status == 200
-        assert [line for line, _ in heard] == [f"HEAD /dav/theirs/{quote(each)}" for each in names]
+        assert [each.line for each in heard] == [
+            f"HEAD /dav/theirs/{quote(each)}" for each in names
+        ]
 
 
 def test_several_slashes_in_a_listing_are_one() -> None:
-    said = Tree("c/a", "c/b")("PROPFIND /dav/c/", {}).replace(b"/c/", b"//c//")
-    said = answered(207, body=said.partition(b"\r\n\r\n")[2])
-    with driver_on(said, kind=WebdavAdmin) as (admin, _):
+    said = Tree("c/a", "c/b")(Request("PROPFIND", "/dav/c/", "", b"")).replace(b"/c/", b"//c//")
+    said = response(207, said.partition(b"\r\n\r\n")[2])
+    with driver_on(always(said), kind=WebdavAdmin) as (admin, _):
         assert pages(admin, "c", 10) == [["a", "b"]]
 
 

@@ -25,60 +25,41 @@ from ssbench.core.operations import (
     READ,
 )
 from ssbench.core.scenario.fields import crud_profile
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import StorageSettings
 from ssbench.storage.http.digest import DigestChallenge, digest_credentials, parse_challenges
 from ssbench.storage.webdav.admin import WebdavAdmin
 from ssbench.storage.webdav.client import path_of
 from ssbench.storage.webdav.driver import WebdavStorage
+from tests.fakes import answered_store
+from tests.fakes.answered_store import Answer, Request, always, response
 from tests.fakes.drivers import pieces
-from tests.fakes.scripted_server import Peer, ScriptedServer, ok
+from tests.fakes.scripted_server import ok
 
 PLAIN = DigestChallenge("r", "", "MD5", None, has_qop=True, stale=False, userhash=False)
 SIZES = (SizeClass("tiny", 10, 200, crud_profile([1, 1, 1, 1]), 10),)
 DIGEST = asdict(digest_credentials(PLAIN, "u", "p"))
 
 
-def settings(port: int, issued: dict[str, object], **changes: object) -> StorageSettings:
-    values: dict[str, object] = {
-        "driver": "webdav", "run_id": "run1", "sizes": SIZES, "container_base": "c",
-        "container_count": 2, "network_timeout_s": 2.0,
-        "store": {"urls": [f"http://127.0.0.1:{port}/dav/"], "methods": []},
-        "credentials": (Credentials(1, None, {"access": [issued]}),), **changes,
-    }  # fmt: skip
-    return StorageSettings(**values)  # type: ignore[arg-type]
+def settings(**changes: Any) -> StorageSettings:
+    values = {"container_base": "c", "container_count": 2, "sizes": SIZES, **changes}
+    own = {"urls": ["http://127.0.0.1:1/dav/"], **values.pop("store", {})}
+    return StorageSettings("webdav", store=own, **values)
 
 
 @contextmanager
 def driver_on(
-    answer: bytes | Iterator[bytes] | Callable[[str, dict[str, str]], bytes],
+    *answers: Answer,
     issued: dict[str, object] | None = None,
     kind: Callable[[StorageSettings], Any] = WebdavStorage,
-    **changes: object,
-) -> Iterator[tuple[Any, list[tuple[str, dict[str, str]]]]]:
-    """A driver on a server; and the request lines and headers that the server received.
-
-    :param answer: the response to every request, or those to one after another; or gives it, by
-        request line and headers.
-    """
-    heard: list[tuple[str, dict[str, str]]] = []
-
-    def serve(peer: Peer) -> None:
-        while head := peer.hear():
-            lines = head.partition(b"\r\n\r\n")[0].decode().split("\r\n")
-            headers = dict(line.split(": ", 1) for line in lines[1:])
-            line = lines[0].removesuffix(" HTTP/1.1")
-            heard.append((line, headers))
-            if isinstance(answer, Iterator):
-                peer.say(next(answer))
-            else:
-                peer.say(answer(line, headers) if callable(answer) else answer)
-
-    with ScriptedServer(serve) as server:
-        driver = kind(settings(server.port, issued or {}, **changes))
-        try:
-            yield driver, heard
-        finally:
-            driver.close()
+    **changes: Any,
+) -> Iterator[tuple[Any, list[Request]]]:
+    """As of the fake, with folders of its own."""
+    values = {"network_timeout_s": 2.0, "container_base": "c", "sizes": SIZES, **changes}
+    given = {"access": [issued or {}]}
+    with answered_store.driver_on(
+        "webdav", *answers, kind=kind, issued=given, paths=("/dav/",), **values
+    ) as found:
+        yield found
 
 
 def in_folder(name: str) -> tuple[SizeClass, ...]:
@@ -89,19 +70,14 @@ def job(operation: int, number: int = 3, size: int = 100, **more: object) -> Job
     return Job(1, operation, 0, number, 0, size)._replace(**more)  # type: ignore[arg-type]
 
 
-def answered(status: int, *headers: str, body: bytes = b"") -> bytes:
-    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", *headers, "", ""]
-    return "\r\n".join(lines).encode() + body
-
-
 def challenged(nonce: str, *, stale: bool = False, realm: str = "r") -> bytes:
     more = ", stale=true" if stale else ""
     given = f'realm="{realm}", nonce="{nonce}", qop="auth", algorithm=MD5{more}'
-    return answered(401, f"WWW-Authenticate: Digest {given}")
+    return response(401, WWW_Authenticate=f"Digest {given}")
 
 
-def signed(headers: dict[str, str]) -> dict[str, str]:
-    found = parse_challenges(headers.get("Authorization", ""))
+def signed(request: Request) -> dict[str, str]:
+    found = parse_challenges(request.headers.get("authorization", ""))
     return found[0].parameters if found else {}
 
 
@@ -113,8 +89,8 @@ class Nonces:
         self.issued = 0
         self.used = times
 
-    def __call__(self, line: str, headers: dict[str, str]) -> bytes:
-        given = signed(headers)
+    def __call__(self, request: Request) -> bytes:
+        given = signed(request)
         if given and given["nonce"] == f"n{self.issued}" and self.used < self.times:
             self.used += 1
             assert int(given["nc"], 16) == self.used
@@ -126,15 +102,15 @@ class Nonces:
 
 def test_a_stale_nonce_is_replaced_and_is_no_error() -> None:
     server = Nonces(3)
-    with driver_on(server, {"digest": DIGEST}) as (driver, heard):
+    with driver_on(server, issued={"digest": DIGEST}) as (driver, heard):
         driver.connect(1)
-        assert [line.split()[0] for line, _ in heard] == ["PROPPATCH"]  # for no operation to wait
+        assert [each.method for each in heard] == ["PROPPATCH"]  # for no operation to wait
         for _ in range(7):
             assert driver.actions[READ](job(READ), 0).status == 200
     # Two more nonces when the third READ under each was done.
-    assert [line.split()[0] for line, _ in heard].count("GET") == 9
+    assert [each.method for each in heard].count("GET") == 9
     assert server.issued == 3
-    assert {signed(headers).get("uri") for line, headers in heard if "GET" in line} == {
+    assert {signed(each).get("uri") for each in heard if each.method == "GET"} == {
         "/dav/c_000001/tiny_000003"
     }
 
@@ -142,14 +118,14 @@ def test_a_stale_nonce_is_replaced_and_is_no_error() -> None:
 def test_users_share_a_nonce_and_its_count() -> None:
     seen: list[tuple[str, str]] = []
 
-    def answer(line: str, headers: dict[str, str]) -> bytes:
-        given = signed(headers)
+    def answer(request: Request) -> bytes:
+        given = signed(request)
         if not given:
             return challenged("n1")
         seen.append((given["nonce"], given["nc"]))
         return ok(b"x")
 
-    with driver_on(answer, {"digest": DIGEST}) as (driver, _):
+    with driver_on(answer, issued={"digest": DIGEST}) as (driver, _):
         users = [gevent.spawn(driver.actions[READ], job(READ, each % 10), 0) for each in range(20)]
         gevent.joinall(users, raise_error=True)
     assert sorted(seen) == [("n1", f"{each:08x}") for each in range(1, 21)]
@@ -164,7 +140,7 @@ def test_a_rejected_digest_asks_for_new_credentials(
     answer: bytes, says: str, requests: int
 ) -> None:
     with (
-        driver_on(answer, {"digest": DIGEST}) as (driver, heard),
+        driver_on(always(answer), issued={"digest": DIGEST}) as (driver, heard),
         pytest.raises(StorageError, match=f"{says}$") as caught,
     ):
         driver.actions[HEAD](job(HEAD), 0)
@@ -173,12 +149,12 @@ def test_a_rejected_digest_asks_for_new_credentials(
 
 
 def test_basic_authentication_is_a_header_that_no_error_shows() -> None:
-    def answer(line: str, headers: dict[str, str]) -> bytes:
-        assert headers["Authorization"] == "Basic dTpwYXNzd29yZA=="
-        return answered(403, body=b"you sent Basic dTpwYXNzd29yZA== to me")
+    def answer(request: Request) -> bytes:
+        assert request.headers["authorization"] == "Basic dTpwYXNzd29yZA=="
+        return response(403, b"you sent Basic dTpwYXNzd29yZA== to me")
 
     with (
-        driver_on(answer, {"basic": "dTpwYXNzd29yZA=="}) as (driver, _),
+        driver_on(answer, issued={"basic": "dTpwYXNzd29yZA=="}) as (driver, _),
         pytest.raises(StorageError, match=r"403: you sent Basic \*\*\*") as caught,
     ):
         driver.actions[DELETE](job(DELETE), 0)
@@ -186,16 +162,17 @@ def test_basic_authentication_is_a_header_that_no_error_shows() -> None:
 
 
 def test_a_copy_names_its_destination_and_overwrites_nothing() -> None:
-    with driver_on(answered(201)) as (driver, heard):
+    with driver_on(always(response(201))) as (driver, heard):
         timing = driver.actions[COPY](job(COPY, others=(12,)), 0)
         assert (timing.status, timing.bytes_moved) == (201, 0)
         driver.actions[DELETE](job(DELETE), 0)
-    ((line, headers), (_line, others)) = heard
-    assert not {"Destination", "Overwrite"} & set(others)
-    assert line == "COPY /dav/c_000001/tiny_000003"
-    host = headers["Host"]
-    assert headers["Destination"] == f"http://{host}/dav/c_000000/tiny_run1_000012"
-    assert headers["Overwrite"] == "F"
+    (copied, other) = heard
+    headers = copied.headers
+    assert not {"destination", "overwrite"} & set(other.headers)
+    assert copied.line == "COPY /dav/c_000001/tiny_000003"
+    host = headers["host"]
+    assert headers["destination"] == f"http://{host}/dav/c_000000/tiny_run1_000012"
+    assert headers["overwrite"] == "F"
 
 
 PROPERTY = (
@@ -206,12 +183,12 @@ PROPERTY = (
 
 def test_an_error_inside_of_a_proppatch_is_an_error() -> None:
     answers = [
-        answered(207, body=PROPERTY % b"HTTP/1.1 200 OK"),
-        answered(207, body=PROPERTY % b"HTTP/1.1 507 Full"),
-        answered(207, body=b'<multistatus xmlns="DAV:"/>'),
-        answered(207, body=b"<html/>"),
+        response(207, PROPERTY % b"HTTP/1.1 200 OK"),
+        response(207, PROPERTY % b"HTTP/1.1 507 Full"),
+        response(207, b'<multistatus xmlns="DAV:"/>'),
+        response(207, b"<html/>"),
     ]
-    with driver_on(iter(answers)) as (driver, heard):
+    with driver_on(*answers) as (driver, heard):
         post = driver.actions[POST]
         assert post(job(POST), 0).status == 207
         for kind, status in (
@@ -222,7 +199,7 @@ def test_an_error_inside_of_a_proppatch_is_an_error() -> None:
             with pytest.raises(StorageError) as caught:
                 post(job(POST), 0)
             assert (caught.value.kind, caught.value.status) == (kind, status)
-    assert [line for line, _ in heard] == ["PROPPATCH /dav/c_000001/tiny_000003"] * 4
+    assert [each.line for each in heard] == ["PROPPATCH /dav/c_000001/tiny_000003"] * 4
 
 
 @pytest.mark.parametrize(("status", "fails"), [(200, False), (299, False), (300, True)])
@@ -230,7 +207,7 @@ def test_the_worst_status_of_a_property_counts(status: int, fails: bool) -> None
     both = (PROPERTY % b"HTTP/1.1 200 OK").replace(
         b"</response>", b"<status>HTTP/1.1 %d X</status></response>" % status
     )
-    with driver_on(answered(207, body=both)) as (driver, _):
+    with driver_on(always(response(207, both))) as (driver, _):
         if fails:
             with pytest.raises(StorageError, match="300 for the property") as caught:
                 driver.actions[POST](job(POST), 0)
@@ -241,14 +218,14 @@ def test_the_worst_status_of_a_property_counts(status: int, fails: bool) -> None
 
 @pytest.mark.parametrize("prefix", [b"", b"ti"])
 def test_a_list_needs_a_multistatus(prefix: bytes) -> None:
-    answers = [answered(403, body=b"of an earlier request"), answered(200, body=b"x" * 50)]
-    with driver_on(iter(answers)) as (driver, _):
+    answers = [response(403, b"of an earlier request"), response(200, b"x" * 50)]
+    with driver_on(*answers) as (driver, _):
         with pytest.raises(StorageError, match="403: of an earlier request"):
             driver.actions[READ](job(READ), 0)
         with pytest.raises(StorageError, match=r"PROPFIND returned 200, not 207$") as caught:
             driver.actions[LIST](job(LIST, 0, arguments=(prefix, 9, b"")), 0)
         assert caught.value.timing.bytes_moved == 0
-    with driver_on(answered(207, body=b"<html/>")) as (driver, _):
+    with driver_on(always(response(207, b"<html/>"))) as (driver, _):
         with pytest.raises(StorageError) as caught:
             driver.actions[LIST](job(LIST, 0, arguments=(prefix, 9, b"")), 0)
         assert caught.value.kind is ErrorKind.PROTOCOL
@@ -258,7 +235,7 @@ def test_a_list_needs_a_multistatus(prefix: bytes) -> None:
 def test_a_copy_into_a_folder_makes_the_folder_first() -> None:
     statuses = [201, 201, 404, 409, 201, 201]
     deep = in_folder("a/tiny")
-    with driver_on(map(answered, statuses), sizes=deep) as (driver, heard):
+    with driver_on(*map(response, statuses), sizes=deep) as (driver, heard):
         copy = driver.actions[COPY]
         copy(job(COPY, others=(14,)), 0)
         for status in ("404", "409"):  # the source is missing, or the folder
@@ -266,7 +243,7 @@ def test_a_copy_into_a_folder_makes_the_folder_first() -> None:
                 copy(job(COPY, others=(16,)), 0)
         copy(job(COPY, others=(18,)), 0)  # the folder was gone: makes it again
     make, made = "MKCOL /dav/c_000000/a/", "COPY /dav/c_000001/a/tiny_000003"
-    assert [line for line, _ in heard] == [make, made, made, made, make, made]
+    assert [each.line for each in heard] == [make, made, made, made, make, made]
 
 
 BODY = b"".join(pieces(b"tiny_000003", 0, 100, 65536))
@@ -275,48 +252,48 @@ BODY = b"".join(pieces(b"tiny_000003", 0, 100, 65536))
 @pytest.mark.parametrize(
     ("answer", "uploads"),
     [
-        (answered(206, "Content-Range: bytes 0-63/100", body=BODY[:64]), False),
-        (answered(206, "Content-Range: bytes 0-63/101", body=BODY[:64]), True),
-        (answered(206, "Content-Range: bytes 0-63/100", body=BODY[1:65]), True),
-        (answered(206, "Content-Range: nonsense", body=BODY[:64]), True),
-        (answered(200, body=BODY), False),
-        (answered(200, body=BODY[:99]), True),
-        (answered(404), True),
-        (answered(416, "Content-Range: bytes */0"), True),
+        (response(206, Content_Range="bytes 0-63/100", body=BODY[:64]), False),
+        (response(206, Content_Range="bytes 0-63/101", body=BODY[:64]), True),
+        (response(206, Content_Range="bytes 0-63/100", body=BODY[1:65]), True),
+        (response(206, Content_Range="nonsense", body=BODY[:64]), True),
+        (response(200, BODY), False),
+        (response(200, BODY[:99]), True),
+        (response(404), True),
+        (response(416, Content_Range="bytes */0"), True),
     ],
 )
 def test_an_initial_object_is_known_by_length_and_first_bytes(answer: bytes, uploads: bool) -> None:
-    def serve(line: str, headers: dict[str, str]) -> bytes:
-        if line.startswith("GET"):
-            assert headers["Range"] == "bytes=0-63"
+    def serve(request: Request) -> bytes:
+        if request.method == "GET":
+            assert request.headers["range"] == "bytes=0-63"
             return answer
-        return answered(201)
+        return response(201)
 
     with driver_on(serve) as (driver, heard):
         timing = driver.actions[ENSURE](job(ENSURE), 0)
         assert (timing.status, timing.bytes_moved) == ((201, 100) if uploads else (200, 0))
-    assert [line.split()[0] for line, _ in heard] == ["GET", "PUT"] if uploads else ["GET"]
+    assert [each.method for each in heard] == ["GET", "PUT"] if uploads else ["GET"]
 
 
 def test_folders_are_made_before_the_first_upload_into_them() -> None:
     statuses = [201, 405, 409, 201, 201, 201, 201]
     deep = in_folder("a/b/tiny")
-    with driver_on(map(answered, statuses), sizes=deep) as (driver, heard):
+    with driver_on(*map(response, statuses), sizes=deep) as (driver, heard):
         with pytest.raises(StorageError, match="409"):
             driver.actions[CREATE](job(CREATE), 0)
         driver.actions[CREATE](job(CREATE), 0)  # the folder was gone: makes it again
         driver.actions[CREATE](job(CREATE, 5), 0)  # it is known now
     made = ["MKCOL /dav/c_000001/a/", "MKCOL /dav/c_000001/a/b/"]
     puts = [f"PUT /dav/c_000001/a/b/tiny_00000{number}" for number in (3, 3, 5)]
-    assert [line for line, _ in heard] == [*made, puts[0], *made, puts[1], puts[2]]
+    assert [each.line for each in heard] == [*made, puts[0], *made, puts[1], puts[2]]
 
 
 def test_a_folder_that_another_client_makes_at_this_moment_is_no_failure() -> None:
     statuses = [500, 405, 201]  # as wsgidav answers
     deep = in_folder("a/tiny")
-    with driver_on(map(answered, statuses), sizes=deep) as (driver, heard):
+    with driver_on(*map(response, statuses), sizes=deep) as (driver, heard):
         assert driver.actions[CREATE](job(CREATE), 0).status == 201
-    assert [line.split()[0] for line, _ in heard] == ["MKCOL", "MKCOL", "PUT"]
+    assert [each.method for each in heard] == ["MKCOL", "MKCOL", "PUT"]
 
 
 def listing(*names: str) -> bytes:
@@ -326,23 +303,23 @@ def listing(*names: str) -> bytes:
         "<status>HTTP/1.1 200 OK</status></propstat></response>"
         for name in ("", *names)
     )
-    return answered(207, body=f'<multistatus xmlns="DAV:">{responses}</multistatus>'.encode())
+    return response(207, f'<multistatus xmlns="DAV:">{responses}</multistatus>'.encode())
 
 
 @pytest.mark.parametrize(("prefix", "count"), [(b"", 4), (b"ti", 2), (b"tiny_b", 1), (b"x", 0)])
 def test_a_list_counts_entries_but_not_the_mark(prefix: bytes, count: int) -> None:
     names = ("tiny_a", ".ssbench", "tiny_b", "small_c", "folder/")
-    with driver_on(listing(*names)) as (driver, heard):
+    with driver_on(always(listing(*names))) as (driver, heard):
         timing = driver.actions[LIST](job(LIST, 0, arguments=(prefix, 1000, b"")), 0)
         assert (timing.items, timing.bytes_moved) == (count, 0)
-    assert (heard[0][0], heard[0][1]["Depth"]) == ("PROPFIND /dav/c_000000/", "1")
+    assert (heard[0].line, heard[0].headers["depth"]) == ("PROPFIND /dav/c_000000/", "1")
 
 
 @pytest.mark.parametrize("prefix", [b"", b"ti"])
 def test_a_name_that_is_there_twice_is_an_error(prefix: bytes) -> None:
     asked = job(LIST, 0, arguments=(prefix, 1000, b""))
     with (
-        driver_on(listing("tiny_b", "tiny_a", "tiny_b")) as (driver, _),
+        driver_on(always(listing("tiny_b", "tiny_a", "tiny_b"))) as (driver, _),
         pytest.raises(StorageError, match="1 name more than once") as caught,
     ):
         driver.actions[LIST](asked, 0)
@@ -352,7 +329,10 @@ def test_a_name_that_is_there_twice_is_an_error(prefix: bytes) -> None:
 def test_a_listing_of_another_place_is_refused() -> None:
     """Data path and admin have the same verdict."""
     outside = listing("../../etc/passwd")
-    with driver_on(outside, kind=WebdavAdmin) as (admin, _), driver_on(outside) as (driver, _):
+    with (
+        driver_on(always(outside), kind=WebdavAdmin) as (admin, _),
+        driver_on(always(outside)) as (driver, _),
+    ):
         for ask in (
             lambda: admin.list_objects("c_000000", "", 10),
             lambda: driver.actions[LIST](job(LIST, 0, arguments=(b"", 10, b"")), 0),
@@ -389,4 +369,4 @@ def test_names_become_legal_paths_and_names_again(name: str) -> None:
 )
 def test_what_webdav_lacks_is_refused(changes: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
-        WebdavStorage(settings(1, {}, **changes))
+        WebdavStorage(settings(**changes))
