@@ -1,89 +1,34 @@
-"""Recorded and small runs, series and comparisons in each format: what users see stays so.
+"""What reports say stays as it was, and each fact of the model is in each of its formats.
 
-The files of format 1 were written by the last commit before format 2: runs without a store and
-against the embedded Swift, and copies of them that are damaged or cut off. Text, CSV and JSON of
-these are held by tests/statfile/test_golden.py.
+Text, CSV and JSON of the files of format 1 are held by tests/statfile/test_golden.py, what 0.3.9
+itself printed of its files by test_text.py and test_csv.py.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
+from difflib import unified_diff
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
+from jsonschema.validators import validator_for
 from msgspec.structs import replace
 
-from ssbench.core.stats.compare import comparison
-from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.steps import Search, Step
-from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import Report, of_run, render, render_html
-from ssbench.report.comparison import of_comparison
+from ssbench.report import Report, render, render_html
 from ssbench.report.model import Section
-from ssbench.report.series import SeriesSettings, of_series
-from ssbench.runner.results import read_stats
 from tests.golden import compare
-from tests.report import runs
-from tests.report.test_html import REPORTS as OTHERS
-from tests.report.test_text import around
+from tests.report import cases
+from tests.report.reports import MORE, REPORTS
 
-FILES = {
-    path.relative_to(compare.FOLDER).as_posix().removesuffix(".stat.gz"): path
-    for folder in ("format-1", "ssbench-0.3.9")
-    for path in sorted((compare.FOLDER / folder).glob("*.stat.gz"))
-}
-#: What 0.3.9 itself printed of its files is held by tests/report/test_text.py and test_csv.py.
 FORMATS = {
     "text": "txt", "wide": "wide.txt", "classic": "classic.txt", "csv": "csv", "json": "json",
     "markdown": "md", "html": "html.txt", "junit": "xml",
 }  # fmt: skip
-SLO = (Threshold.parse("p99 < 50ms"), Threshold.parse("errors < 1%"))
-PERCENTILES = (50.0, 95.0, 99.0, 99.9, 100.0)
-
-
-@cache
-def stats_of(path: Path) -> RunStats:
-    return read_stats(str(path), warn=lambda _line: None, in_detail=True)
-
-
-def run(name: str) -> Report:
-    file = FILES[name]
-    return of_run(stats_of(file), (95.0, 99.0), SLO, stats_file=file.name)
-
-
-def series() -> Report:
-    """A search with a step that was cut off, and one without a store."""
-    search = Search(1, 100)
-    loads = {1: "small", 2: "gold", 4: "cut", 3: "healthy"}
-    for load in loads:
-        search.record(load, kept=load < 4)
-    steps = [
-        Step.of(stats_of(FILES[f"format-1/{name}"]), load, f"{name}.gz", PERCENTILES, SLO)
-        for load, name in loads.items()
-    ]
-    return of_series(SeriesSettings("recorded", "users", PERCENTILES, SLO, search), steps)
-
-
-def compared() -> Report:
-    names = ("gold", "silver", "open_loop", "damaged")
-    named = [(f"{name}.gz", stats_of(FILES[f"format-1/{name}"])) for name in names]
-    return of_comparison(comparison(named, seed=1))
-
-
-REPORTS: dict[str, Callable[[], Report]] = {
-    **{
-        f"small/{name}": cache(lambda make=make: of_run(runs.stats_of(make())))
-        for name, make in runs.RUNS.items()
-    },
-    "small/around": cache(lambda: of_run(around(), (99.99,))),
-    **{f"small/{name}": OTHERS[name] for name in ("run", "series", "comparison")},
-    **{name: cache(lambda name=name: run(name)) for name in FILES},
-    "series": cache(series),
-    "comparison": cache(compared),
-}
 
 
 def rendered(report: Report, form: str) -> str:
@@ -96,7 +41,7 @@ def rendered(report: Report, form: str) -> str:
     return "\n".join(" ".join(line.split()) for line in lines if line.strip()) + "\n"
 
 
-def cases() -> list[tuple[str, str]]:
+def pairs() -> list[tuple[str, str]]:
     held = {("format-1", form) for form in ("text", "csv", "json")} | {
         ("comparison", "junit"),
         ("small/comparison", "junit"),
@@ -109,9 +54,35 @@ def cases() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("name", "form"), cases())
+@pytest.mark.parametrize(("name", "form"), pairs())
 def test_a_report_stays_as_it_was(name: str, form: str) -> None:
     compare.check(f"formats/{name}.{FORMATS[form]}", rendered(REPORTS[name](), form))
+
+
+def lines_of(report: Report) -> list[str]:
+    """What a report says beside the figures of operations."""
+    if report.kind != "run":
+        return render(report, "text").splitlines()
+    blocks = render(report, "text").split("\n\n")
+    if report["thresholds"].tables[0].rows:
+        blocks = [block for block in blocks if block.startswith(("THRESHOLDS", "Throughput"))]
+    figures = tuple(f"{row['operation']}\n" for row in report.operations)
+    return [
+        line
+        for block in blocks
+        for line in ([] if block.startswith(figures) else block.splitlines())
+    ]
+
+
+@pytest.mark.parametrize("group", cases.GROUPS)
+def test_a_report_says_what_it_said(group: str) -> None:
+    (first, plain), *others = cases.GROUPS[group].items()
+    before = lines_of(plain())
+    said = [f"# {first}", *before]
+    for name, make in others:
+        changes = unified_diff(before, lines_of(make()), lineterm="", n=0)
+        said += ["", f"# {name}", *(each for each in list(changes)[2:] if each[:2] != "@@")]
+    compare.check(f"said/{group.replace(' ', '_').replace(',', '')}.txt", "\n".join(said) + "\n")
 
 
 #: Facts that say how others are shown, or that stand in a note as well.
@@ -182,3 +153,86 @@ def test_each_fact_of_the_model_appears_in_each_of_its_formats(name: str) -> Non
         if key not in NOT_SHOWN and rendered(other, form) == before[form]
     ]
     assert missing == []
+
+
+# The JSON schema
+
+DOCS = Path(__file__).parents[2] / "docs"
+SCHEMA = json.loads((DOCS / "report-1.schema.json").read_text())
+#: Parts that others extend, or whose further keys depend on the sentence.
+OPEN = ("counts", "figures", "function", "note")
+_JSON = sorted(compare.FOLDER.rglob("*.json"))
+
+
+def strict(schema: Any) -> Any:
+    """The schema, which then allows no key that it does not name."""
+    if isinstance(schema, list):
+        return [strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {
+        key: {name: strict(each) for name, each in value.items()}
+        if key in ("properties", "patternProperties")
+        else strict(value)
+        for key, value in schema.items()
+    }
+    closed = {"properties", "$ref"} & found.keys() and found.get("$ref") != "#/$defs/note"
+    return {**found, "unevaluatedProperties": False} if closed else found
+
+
+def validator(kind: str) -> Draft202012Validator:
+    """Of reports of that kind, without any unknown key."""
+    parts = {name: part if name in OPEN else strict(part) for name, part in SCHEMA["$defs"].items()}
+    return Draft202012Validator({"$defs": parts, "$ref": f"#/$defs/{kind}"})
+
+
+def faults(kind: str, report: Any) -> Iterator[str]:
+    for error in validator(kind).iter_errors(report):
+        yield f"{error.json_path}: {error.message[:300]}"
+
+
+@pytest.mark.parametrize("path", _JSON, ids=lambda path: path.name)
+def test_golden_reports_are_valid(path: Path) -> None:
+    kind = path.stem if path.stem in ("series", "comparison") else "run"
+    assert list(faults(kind, json.loads(path.read_text()))) == []
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_reports_of_each_kind_are_valid(name: str) -> None:
+    report = MORE[name]()
+    assert list(faults(report.kind, json.loads(render(report, "json")))) == []
+
+
+def test_each_report_is_of_one_kind() -> None:
+    whole = Draft202012Validator(SCHEMA)
+    for name in ("small/run", "small/series", "small/comparison"):
+        report = json.loads(render(REPORTS[name](), "json"))
+        whole.validate(report)
+        kinds = [each["$ref"].removeprefix("#/$defs/") for each in SCHEMA["anyOf"]]
+        assert [kind for kind in kinds if not list(faults(kind, report))] == [REPORTS[name]().kind]
+
+
+def test_a_key_that_goes_or_changes_its_type_is_a_fault() -> None:
+    report = json.loads(render(REPORTS["small/normal"](), "json"))
+    del report["total"]["requests_per_s"]
+    report["run"]["users"] = "4"
+    report["total"]["more"] = 1
+    assert len(list(faults("run", report))) == 3
+
+
+def test_every_key_has_a_meaning() -> None:
+    def without(schema: Any, path: str) -> Iterator[str]:
+        for name, each in schema.get("properties", {}).items():
+            if not {"description", "const"} & each.keys():
+                yield f"{path}.{name}"
+            yield from without(each, f"{path}.{name}")
+        for key in ("items", "additionalProperties"):
+            if isinstance(schema.get(key), dict):
+                yield from without(schema[key], f"{path}[]")
+
+    missing = [each for name, part in SCHEMA["$defs"].items() for each in without(part, name)]
+    assert missing == []
+
+
+def test_it_is_a_schema() -> None:
+    validator_for(SCHEMA).check_schema(SCHEMA)

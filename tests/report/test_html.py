@@ -9,100 +9,26 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from html.parser import HTMLParser
 from itertools import combinations
-from math import log10
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from ssbench.core.operations import READ, UPDATE
-from ssbench.core.records import MASTER, Record
-from ssbench.core.stats.compare import comparison
-from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.steps import Search, Step
-from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import Report, of_run, plotly_script, render, render_html
-from ssbench.report.comparison import of_comparison
-from ssbench.report.series import SeriesSettings, of_series
+from ssbench.report import of_run, plotly_script, render, render_html
 from tests.report import runs
-from tests.report.test_charts import exact
-from tests.report.test_series import step
+from tests.report.reports import HOSTILE, REPORTS, named
 from tests.servers.browser import Browser, browser
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}{%raw%}"
 WIDTHS = (400, 1000, 2000)
-
-
-def lasting(seconds: int = 40, rate: int = 50) -> list[Record]:
-    """Three stages with a warm-up, errors, and metrics of a host."""
-    keys = {"stages": [{}, {"warmup": 3}, {}], "run_seconds": seconds, "operation_count": None}
-    records = runs.lasting(seconds, rate, due=True, begins=(0, 10, 20), **keys)
-    failures = [
-        runs.failure(9000 + n, READ, start_ns=n * runs.SECOND, status=503 if n % 2 else 500)
-        for n in range(5, seconds - 5)
-    ]
-    hosts = [runs.host(index, n) for n in range(seconds) for index in (MASTER, 0)]
-    return [*records[:-2], runs.batch(failures), *hosts, *records[-2:]]
-
-
-def of_records(records: Sequence[Record], *thresholds: str) -> Report:
-    judged = [Threshold.parse(text) for text in thresholds]
-    stats = RunStats.of(records, in_detail=True)
-    return of_run(stats, thresholds=judged, stats_file="x.stat.gz")
-
-
-def parts() -> Report:
-    """Two size classes, two storage URLs, and more workers than bars can have names."""
-    sizes = [{"name": HOSTILE}, {"name": "small"}]
-    rows = [row._replace(url=n % 2) for n, row in enumerate(runs.some_rows(300, 7))]
-    workers = [runs.worker(index, f"bench-{index:02}-of-many") for index in range(20)]
-    batches = [runs.batch(rows[at::20], worker_index=at) for at in range(20)]
-    header = runs.header(scenario={**runs.SCENARIO, "sizes": sizes})
-    return of_records([header, *workers, *runs.normal()[5:7], *batches, runs.footer()])
-
-
-def brief() -> Report:
-    """One whole second, and a part of the next."""
-    rows = runs.batch(runs.some_rows(120, 7))
-    return of_records([runs.header(), runs.worker(0, "alpha"), rows, runs.footer()])
-
-
-def series() -> Report:
-    stats = runs.stats_of(runs.lasting(12, 50))
-    search = Search(1, 100)
-    for load, kept in ((1, True), (2, True), (4, False), (3, True)):
-        search.record(load, kept=kept)
-    slo = (Threshold.parse("p99 < 50ms"),)
-    percentiles = (50.0, 95.0, 99.0, 99.9, 100.0)
-    settings = SeriesSettings("own", "users", percentiles, slo, search)
-    steps = [Step.of(stats, n, f"{n}.stat.gz", percentiles, slo) for n in (1, 2, 4, 3)]
-    return of_series(settings, steps)
-
-
-def compared() -> Report:
-    named = [(f"{n}.gz", runs.stats_of(runs.lasting(14, 40 * n, seed=n))) for n in (1, 2, 3)]
-    return of_comparison(comparison(named, seed=1))
-
-
-#: Each is made once.
-REPORTS = {
-    "run": cache(lambda: of_records(lasting(), "p99(READ) < 50ms")),
-    "parts": cache(parts),
-    "brief run": cache(brief),
-    "plain run": cache(lambda: of_run(runs.stats_of(runs.normal()))),
-    "no results": cache(lambda: of_records(runs.no_results())),
-    "series": cache(series),
-    "comparison": cache(compared),
-}
+NAMES = ("run", "parts", "series", "comparison")
 
 
 @cache
 def page_of(name: str) -> str:
     """A report's page, with plotly."""
-    return render_html(REPORTS[name]())
+    return render_html(REPORTS[f"small/{name}"]())
 
 
 class Page(HTMLParser):
@@ -135,32 +61,6 @@ def no_plotly(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "plotly"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "plotly", None)
-
-
-@pytest.mark.parametrize("name", REPORTS)
-def test_the_summary_stands_first_in_every_page(name: str) -> None:
-    report = REPORTS[name]()
-    shown = text_of(page_of(name))
-    rows = report["summary"].tables[0].rows
-    first = " ".join(f"{row['topic']} {row['text']}" for row in rows)
-    assert 0 < shown.index(" ".join(first.split())) < 400
-
-
-def test_a_run_has_its_charts_and_tables() -> None:
-    shown = text_of(page_of("run"))
-    for title in (
-        "Throughput (operations/s)", "Data moved (MB/s)", "Latency (ms)",
-        "Latency distribution by operation", "Errors by cause (errors/s)",
-        "CPU of the hosts, all cores (%)", "Operations ", "Operations by size class", "Stages",
-        "Workers", "Storage URLs", "Errors", "Thresholds", "Size classes of the scenario",
-        "Scenario and environment", "Each line ends at the highest percentile",
-    ):  # fmt: skip
-        assert title in shown, title
-    of_classes = text_of(render_html(of_records(runs.normal())))
-    assert "Latency distribution by size class" in of_classes
-    assert "stage 2: 4 users (at 10.2 s)" in shown
-    assert "warm-up, not counted (10.2 to 13.2 s)" in shown
-    assert "alpha (bench-01)" in shown
 
 
 def test_severity_is_one_order_in_every_format() -> None:
@@ -201,9 +101,9 @@ def test_a_page_asks_for_nothing_from_a_network() -> None:
 
 
 @pytest.mark.usefixtures("no_plotly")
-@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_without_plotly_each_line_of_a_chart_is_a_small_drawing(name: str) -> None:
-    html = render_html(REPORTS[name]())
+    html = render_html(REPORTS[f"small/{name}"]())
     page = Page(html)
     assert page.count("script") == 0
     assert "With plotly (the extra html of ssbench) this page has charts." in html
@@ -211,107 +111,8 @@ def test_without_plotly_each_line_of_a_chart_is_a_small_drawing(name: str) -> No
     assert len(html) < 300_000
 
 
-@pytest.mark.usefixtures("no_plotly")
-def test_without_plotly_bars_are_outlines_from_zero() -> None:
-    page = Page(render_html(REPORTS["parts"]()))
-    lines = [(given["points"] or "").split() for tag, given in page.elements if tag == "polyline"]
-    [rates] = (line for line in lines if len(line) == 4 * 20)  # four corners of each worker's
-    x, y = zip(*(map(float, point.split(",")) for point in rates), strict=True)
-    assert (x[0], x[-1], list(x)) == (0, 320, sorted(x))
-    assert {*y[::4], *y[3::4]} == {38}
-    assert y[1::4] == y[2::4]
-    assert min(y) == 2
-
-
-TITLE = re.compile("<figcaption>(.*?) <span>")
-
-
-def drawings(html: str, title: str) -> list[tuple[str, str]]:
-    """Of a chart the name and range, and the points, of each small drawing."""
-    figures = {found[1]: each for each in html.split("<figure>") if (found := TITLE.search(each))}
-    return re.findall(r'<div>([^<]+)<svg .*? points="(.*?)"', figures[title])
-
-
-@pytest.mark.usefixtures("no_plotly")
-def test_small_drawings_have_the_range_of_their_line() -> None:
-    assert drawings(render_html(of_records(exact())), "Data moved") == [
-        ("MB/s: 10 to 30", "0.0,38.0 160.0,20.0 320.0,2.0")
-    ]
-
-
-@pytest.mark.usefixtures("no_plotly")
-def test_a_line_of_too_few_operations_is_not_drawn() -> None:
-    records = [*exact()[:-1], runs.batch([runs.result(995, UPDATE)]), runs.footer()]
-    lines = drawings(render_html(of_records(records)), "Latency distribution by operation")
-    assert [name.partition(":")[0] for name, _points in lines] == ["CREATE", "READ"]
-
-
-def axes_of(html: str) -> dict[str, dict[str, Any]]:
-    """Title of a chart -> the vertical axis that plotly gets."""
-    data = re.search(r'(?s)id="figures">(.*?)</script>', html)
-    assert data
-    axes = [each["yaxis"] for each in json.loads(data[1])]
-    return dict(zip(TITLE.findall(html), axes, strict=True))
-
-
-def test_only_axes_of_latencies_are_logarithmic() -> None:
-    axes = axes_of(render_html(of_records(exact()), "plotly.js"))
-    log = {title for title, axis in axes.items() if axis["type"] == "log"}
-    assert log == {"Latency", "Latency distribution by operation"}
-    assert axes["Throughput"] == {
-        "title": {"text": "operations/s"}, "type": "linear", "rangemode": "tozero",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("least_ms", "most_ms", "ticks"),
-    [
-        (12, 80, [10, 20, 50, 100]),
-        (12, 130, [10, 20, 50, 100, 200]),
-        (12, 18, [12, 14, 16, 18]),
-        (5, 5, [5, 6, 7]),
-        (0.5, 130, [0.1, 1, 10, 100, 1000]),
-        (0.001, 10**6, [0.001, 0.1, 10, 1000, 10**5, 10**7]),
-    ],
-)
-def test_ticks_of_a_logarithmic_axis(least_ms: float, most_ms: float, ticks: list[float]) -> None:
-    latencies = {50.0: least_ms * runs.MS, 99.0: most_ms * runs.MS, 100.0: most_ms * runs.MS}
-    steps = [replace(step(), service=latencies, response=dict.fromkeys(latencies))]
-    report = of_series(SeriesSettings("own", "users", tuple(latencies)), steps)
-    axis = axes_of(render_html(report, "plotly.js"))["Latency by load"]
-    assert axis["tickvals"] == pytest.approx(ticks)
-    assert axis["ticktext"] == [f"{at:,.10g}" for at in ticks]
-    assert axis["range"][0] < log10(least_ms) <= log10(most_ms) < axis["range"][1]
-
-
-def hostile(name: str) -> list[Record]:
-    scenario = {**runs.SCENARIO, "name": name, "policy": name, "sizes": [{"name": name}],
-                name: name}  # fmt: skip
-    row = runs.failure(1, READ, detail=name, transaction_id=name.encode("utf-8", "replace"))
-    return [
-        runs.header(
-            scenario=scenario, overrides={name: name}, driver=name, hosts={name: name},
-            versions={name: name}, run_id=name,
-        ),
-        runs.worker(0, name),
-        runs.batch([row, runs.result(2, READ, start_ns=3 * runs.SECOND)]),
-        runs.footer(ended="failed", reason=name, warnings=[name], workers_lost=[name]),
-    ]  # fmt: skip
-
-
-def reports_of(name: str) -> list[Report]:
-    stats = RunStats.of(hostile(name), in_detail=True)
-    settings = SeriesSettings(name, "users", (50.0, 99.0, 100.0))
-    steps = [Step.of(stats, load, name, settings.percentiles) for load in (1, 2)]
-    return [
-        of_run(stats, stats_file=name),
-        of_comparison(comparison([(name, stats), (name, stats)], seed=1)),
-        of_series(settings, steps),
-    ]
-
-
 def pages_of(name: str) -> list[str]:
-    return [render_html(report) for report in reports_of(name)]
+    return [render_html(report) for report in named(name)]
 
 
 @cache
@@ -409,9 +210,9 @@ def check_looks(chromium: Browser, charts: int) -> None:
 
 @pytest.mark.program("chromium")
 @pytest.mark.program("chromedriver")
-@pytest.mark.parametrize("name", ["run", "brief run", "series", "comparison"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_browser_draws_every_chart(name: str, chromium: Browser, pages: Path) -> None:
-    html = page_of(name) if name == "run" else render_html(REPORTS[name](), BESIDE)
+    html = page_of(name) if name == "run" else render_html(REPORTS[f"small/{name}"](), BESIDE)
     page = pages / "page.html"
     page.write_text(html, encoding="utf-8")
     for width in WIDTHS:
@@ -435,7 +236,7 @@ def test_a_browser_draws_every_chart(name: str, chromium: Browser, pages: Path) 
 @pytest.mark.program("chromedriver")
 def test_a_browser_runs_no_script_of_a_name(chromium: Browser, pages: Path) -> None:
     page = pages / "page.html"
-    for report in reports_of(HOSTILE):
+    for report in named(HOSTILE):
         html = render_html(report, BESIDE)
         page.write_text(html, encoding="utf-8")
         chromium.open(page, 400)
@@ -447,7 +248,7 @@ def test_a_browser_runs_no_script_of_a_name(chromium: Browser, pages: Path) -> N
 @pytest.mark.usefixtures("no_plotly")
 def test_a_browser_shows_the_page_without_plotly(chromium: Browser, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    page.write_text(render_html(REPORTS["run"]()), encoding="utf-8")
+    page.write_text(render_html(REPORTS["small/run"]()), encoding="utf-8")
     for width in WIDTHS:
         chromium.open(page, width)
         check_looks(chromium, 0)

@@ -7,10 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from ssbench.core.stats.compare import comparison
-from ssbench.core.stats.steps import Step
-from ssbench.report import FORMATS, all_percentiles, of_run, render
-from ssbench.report.comparison import of_comparison
+from ssbench.report import all_percentiles, of_run, render
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -21,17 +18,10 @@ from ssbench.report.model import (
     Section,
     Series,
     Table,
-    change_text,
     fact,
 )
-from ssbench.report.series import SeriesSettings, of_series
 from tests.report import runs
-
-
-@pytest.mark.parametrize("form", sorted(FORMATS))
-@pytest.mark.parametrize("run", sorted(runs.RUNS))
-def test_every_format_renders_every_run(form: str, run: str) -> None:
-    assert runs.render(form, runs.stats_of(runs.RUNS[run]())).endswith("\n")
+from tests.report.reports import REPORTS
 
 
 def test_a_new_block_of_figures_is_in_every_format() -> None:
@@ -54,7 +44,7 @@ def test_a_new_block_of_figures_is_in_every_format() -> None:
         series=[times],
         notes=[Note(Level.WARNING, "it is slow", {"note": "slow"})],
     )
-    report = of_run(runs.stats_of(runs.normal()))
+    report = REPORTS["small/normal"]()
     report = replace(report, sections=[*report.sections, section])
     text = render(report, "text")
     for line in (
@@ -75,33 +65,22 @@ def test_a_new_block_of_figures_is_in_every_format() -> None:
 
 
 def test_series_and_comparisons_show_a_new_block() -> None:
-    stats = runs.stats_of(runs.lasting(3, 9))
-    settings = SeriesSettings("own", "users", (50.0, 100.0))
-    series = of_series(settings, [Step.of(stats, 4, "own.gz", settings.percentiles)])
-    compared = of_comparison(comparison([("a", stats), ("b", stats)], seed=1))
     section = Section("network", "NETWORK", facts=[fact("hops", 3, COUNT, "hosts between")])
-    for report in (series, compared):
+    for name in ("small/series", "small/comparison"):
+        report = REPORTS[name]()
         report = replace(report, sections=[*report.sections, section])
         assert "\n\nNETWORK\nhops: 3\n" in render(report, "text")
         assert json.loads(render(report, "json"))["network"] == {"hops": 3}
 
 
 def test_every_column_says_what_it_means() -> None:
-    report = of_run(runs.stats_of(runs.normal()))
+    report = REPORTS["small/normal"]()
     columns = [fact.column for section in report.sections for fact in section.facts]
     tables = [table for section in report.sections for table in section.tables]
     columns += [column for table in tables for column in table.columns]
     columns += [y for section in report.sections for series in section.series for y in series.y]
     assert len(columns) > 100
     assert all(column.meaning and column.unit for column in columns)
-
-
-@pytest.mark.parametrize(
-    ("ratio", "text"),
-    [(None, "N/A"), (0.99996, "+0.0%"), (0.9994, "-0.1%"), (4.999, "+399.9%"), (5, "x 5.0")],
-)
-def test_a_change_is_a_per_cent_or_a_factor(ratio: float | None, text: str) -> None:
-    assert change_text(ratio) == text
 
 
 def test_the_usual_percentiles_are_always_there() -> None:
