@@ -20,11 +20,11 @@ sys.path.insert(0, str(HERE.parent))
 
 import ssbench  # noqa: E402
 from ssbench import report  # noqa: E402
-from ssbench.core.live import Observer, RunProgress  # noqa: E402
+from ssbench.core.live import RunProgress  # noqa: E402
 from ssbench.core.model import Phase  # noqa: E402
 from ssbench.live.dashboard import Dashboard  # noqa: E402
 from ssbench.live.page import LivePage  # noqa: E402
-from ssbench.live.progress import TITLES  # noqa: E402
+from ssbench.live.watch import TITLES, LiveState, Sink, Watch  # noqa: E402
 from ssbench.runner.results import read_stats  # noqa: E402
 from ssbench.runner.stop import Stop  # noqa: E402
 from tests.servers.browser import Browser, browser  # noqa: E402
@@ -46,22 +46,17 @@ SCENARIO = {
 }
 
 
-class Camera(Observer):
+class Camera(Sink):
     """Keeps the state of the run at TAKEN_S."""
-
-    wants_counts = True
 
     def __init__(self) -> None:
         self.progress: RunProgress | None = None
         self.taken = threading.Event()
-        self._phase = Phase.IDLE
 
-    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        self._phase = phase
-
-    def update(self, progress: RunProgress) -> None:
-        if self._phase is Phase.RUN and progress.elapsed_s >= TAKEN_S and not self.progress:
-            self.progress = progress
+    def show(self, state: LiveState) -> None:
+        progress = state.progress
+        if state.phase is Phase.RUN and progress and progress.elapsed_s >= TAKEN_S:
+            self.progress = self.progress or progress
             self.taken.set()
 
 
@@ -71,14 +66,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         stop, camera = Stop(), Camera()
-        page = LivePage(("127.0.0.1", 0), stop)
+        page, watch = LivePage(("127.0.0.1", 0), stop), Watch()
+        watch.add(page)
+        watch.add(camera)
         results: list[ssbench.RunResult] = []
 
         def run() -> None:
             results.append(
                 ssbench.run(
                     SCENARIO, storage="embedded-swift", workers=2, stats_file="run.stat.gz",
-                    observers=[page, camera], stop=stop,
+                    observers=[watch], stop=stop,
                 )
             )  # fmt: skip
             camera.taken.set()
@@ -110,7 +107,7 @@ def main() -> None:
         finally:
             stop()
             thread.join()
-            page.close()
+            page.stop_serving()
 
 
 def _terminal(progress: RunProgress, columns: int, lines: int) -> str:

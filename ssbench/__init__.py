@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ssbench.core.live import Observer
     from ssbench.core.stats.compare import Comparison
     from ssbench.core.stats.run_stats import RunStats
-    from ssbench.live.progress import make_progress
+    from ssbench.live.terminal import make_progress
     from ssbench.runner.api import compare, find_limit, read, run, sweep
     from ssbench.runner.series import LimitSearch, SearchConfig, Sweep
     from ssbench.runner.single_run import Aborted, RunResult
@@ -45,7 +45,7 @@ __all__ = [
 
 #: Module -> the public names that it defines.
 _PUBLIC = {
-    "ssbench.live.progress": ("make_progress",),
+    "ssbench.live.terminal": ("make_progress",),
     "ssbench.core.errors": ("ExitStatus", "SsbenchError"),
     "ssbench.core.live": ("Observer",),
     "ssbench.core.stats.compare": ("Comparison",),

@@ -14,9 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from ssbench.cli.commands import COMMANDS, master_parser
-from ssbench.cli.worker_options import WORKER
-from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.live.console import (
+from ssbench.cli.console import (
     check_files,
     check_output,
     log_to_stderr,
@@ -24,6 +22,8 @@ from ssbench.live.console import (
     say,
     tell,
 )
+from ssbench.cli.worker_options import WORKER
+from ssbench.core.errors import ExitStatus, SsbenchError
 
 _FREE_SPACE = "free space where results and temporary files are put (-s, TMPDIR)"
 #: System errors that are neither a user's mistake nor a defect (too few descriptors or processes,

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from ssbench.cli.console import check_output, tell, write_output
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option
 from ssbench.core.text import close_matches, printable
-from ssbench.live.console import check_output, tell, write_output
 
 SHOW_CONFIG = "--show-config"
 #: Letters that are other options in other commands, for historical reasons; a test compares them

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 
+from ssbench.cli.console import MASK
 from ssbench.cli.worker_options import WORKER
-from ssbench.live.console import MASK
 
 _NECTAR = "P"  #: a password in a command line of nectar
 _NECTAR_LONG = ("--P", "--K")  #: there one dash and several are the same

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ssbench.cli.console import tell
 from ssbench.core.cpu_profile import CpuProfile, collapsed, hot_functions
 from ssbench.core.text import plural
 from ssbench.host.private_files import new_file
 from ssbench.host.sampler import StackSampler
-from ssbench.live.console import tell
 
 HOTTEST = 10
 

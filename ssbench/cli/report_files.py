@@ -6,8 +6,8 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
+from ssbench.cli.console import tell, write_result
 from ssbench.core.errors import SsbenchError, UsageError
-from ssbench.live.console import tell, write_result
 
 if TYPE_CHECKING:
     from ssbench.report.model import Report

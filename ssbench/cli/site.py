@@ -20,11 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time
 from typing import Any
 
+from ssbench.cli.console import MASK
 from ssbench.cli.parser import SiteValue
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import VARIABLE_PREFIX, Option
-from ssbench.live.console import MASK
 from ssbench.storage.options import variables_of
 
 CONFIG_VARIABLE = "SSBENCH_CONFIG"

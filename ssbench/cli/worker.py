@@ -16,6 +16,7 @@ import gevent
 from gevent import get_hub
 from msgspec.structs import replace
 
+from ssbench.cli.console import check_output, log_to_stderr, prepare_streams, say, tell
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import handle_signals, wanted_signals
 from ssbench.cli.site import WORKER_TABLE, SiteDefaults, describe, located
@@ -33,7 +34,6 @@ from ssbench.host.process import (
     tune_garbage_collector,
 )
 from ssbench.host.sampler import StackSampler
-from ssbench.live.console import check_output, log_to_stderr, prepare_streams, say, tell
 from ssbench.storage.registry import Permissions, open_store
 from ssbench.transport.key import channel_key, load_key
 from ssbench.transport.parent_pipe import MasterAddress, read_address

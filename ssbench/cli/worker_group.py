@@ -15,12 +15,12 @@ import time
 from types import FrameType
 
 from ssbench import __version__
+from ssbench.cli.console import tell, write_output
 from ssbench.cli.signals import handle_signals
 from ssbench.cli.worker_options import worker_id
 from ssbench.core.errors import ExitStatus, UsageError, gravest
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import plural
-from ssbench.live.console import tell, write_output
 from ssbench.runner.config import WORKER_COMMAND
 from ssbench.runner.local_workers import LocalWorkers
 from ssbench.transport.parent_pipe import GroupStarted, MasterAddress, read_address, to_line

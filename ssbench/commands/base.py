@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ssbench.cli.console import tell, tell_results, write_report
 from ssbench.cli.report_files import junit_file, write_report_files
 from ssbench.cli.signals import Signals
-from ssbench.live.console import tell, tell_results, write_report
-from ssbench.live.progress import NoProgress, make_progress
+from ssbench.live.terminal import make_progress
+from ssbench.live.watch import Watch
 from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
-    from ssbench.core.live import Observer
     from ssbench.live.page import LivePage
     from ssbench.report.model import Report
     from ssbench.runner.single_run import RunResult
@@ -38,18 +38,20 @@ def watched(
     mode: str | None = None,
     *,
     hold: bool = True,
-    display: NoProgress | None = None,
+    display: Watch | None = None,
+    watch: Watch | None = None,
     aborted: Callable[[RunResult], None] | None = None,
-) -> Iterator[NoProgress]:
-    """Signals that call ``stop``, and a display, which it gives.
+) -> Iterator[Watch]:
+    """Signals that call ``stop``, and an observer with a display, which it gives.
 
     :param mode: of the display; None: that of --progress.
     :param hold: as of Signals.
-    :param display: in place of one of the mode.
+    :param display: an observer with one, in place of one of the mode.
+    :param watch: an observer that has other sinks already.
     :param aborted: called with the results of a run in the block that is aborted; None: prints
         where they are.
     """
-    shown = display or make_progress(mode or ns.progress, quiet=ns.quiet)
+    shown = display or make_progress(mode or ns.progress, quiet=ns.quiet, watch=watch)
     try:
         with Signals(stop, hold=hold), shown:
             yield shown
@@ -63,7 +65,7 @@ def watched(
 @contextmanager
 def open_client(
     ns: argparse.Namespace, *, exact_names: bool = False
-) -> Iterator[tuple[RetryingClient, NoProgress]]:
+) -> Iterator[tuple[RetryingClient, Watch]]:
     """Log in and open the store, for a command that runs no operations.
 
     :param exact_names: what it lists is of other clients: see ``StorageSettings.exact_names``.
@@ -97,20 +99,23 @@ def open_client(
 @contextmanager
 def serving(
     ns: argparse.Namespace, stop: Stop, config: RunConfig
-) -> Iterator[tuple[LivePage | None, list[Observer]]]:
-    """The page of --web, if any, and all observers that serve something until the process ends."""
+) -> Iterator[tuple[LivePage | None, Watch]]:
+    """The page of --web, if any, and an observer with all sinks that serve something until the
+    process ends."""
+    watch = Watch()
     with ExitStack() as stack:
-        servers: list[Observer] = []
         if ns.metrics_address:
             from ssbench.live.metrics import RunMetrics, metrics_server  # few runs need it
 
-            metrics = RunMetrics(Path(config.scenario.source).stem)
+            metrics = RunMetrics(watch, Path(config.scenario.source).stem)
             url = stack.enter_context(metrics_server(ns.metrics_address, metrics))
             if not ns.quiet:
                 tell(f"INFO:Metrics for Prometheus: {url}")
-            servers.append(metrics)
+            watch.add(metrics)
         page = stack.enter_context(_live_page(ns, stop))
-        yield page, [page, *servers] if page else servers
+        if page:
+            watch.add(page)
+        yield page, watch
 
 
 @contextmanager
@@ -132,14 +137,12 @@ def _live_page(ns: argparse.Namespace, stop: Stop) -> Iterator[LivePage | None]:
                 while not ended.requested:
                     sleep(0.1)
     finally:
-        page.close()
+        page.stop_serving()
 
 
 @contextmanager
-def running(
-    ns: argparse.Namespace, stop: Stop, config: RunConfig, servers: Sequence[Observer]
-) -> Iterator[tuple[NoProgress, Sequence[Observer]]]:
-    """Signals, the progress display, and all observers.
+def running(ns: argparse.Namespace, stop: Stop, config: RunConfig, watch: Watch) -> Iterator[Watch]:
+    """Signals, and the observer of ``serving`` with the display and all other sinks.
 
     If the run in the block is aborted, prints where its results are, and how to delete its objects.
     """
@@ -155,19 +158,17 @@ def running(
                 f"  {sys.argv[0]} cleanup-containers --resume-cleanup {result.path}"
             )
 
-    with watched(ns, stop, aborted=aborted) as progress, ExitStack() as stack:
-        observers: list[Observer] = [progress, *servers]
+    with watched(ns, stop, watch=watch, aborted=aborted):
         if ns.live_json:
             from ssbench.live.json_lines import LiveJson  # few runs need it
 
-            observers.append(stack.enter_context(LiveJson(ns.live_json)))
+            watch.add(LiveJson(ns.live_json, tell))
         if ns.influx:
             from ssbench.live.influx import Influx
 
             token = os.environ.pop("INFLUX_TOKEN", None)  # which no worker must see
-            name = Path(config.scenario.source).stem
-            observers.append(stack.enter_context(Influx(ns.influx, name, token, tell)))
-        yield progress, observers
+            watch.add(Influx(ns.influx, Path(config.scenario.source).stem, token, tell))
+        yield watch
 
 
 def tell_report(

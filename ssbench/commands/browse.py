@@ -17,11 +17,11 @@ from urllib.parse import quote, unquote_to_bytes
 from jinja2 import Environment, StrictUndefined
 
 from ssbench import report, statfile
+from ssbench.cli.console import tell
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.stats.compare import comparison
 from ssbench.core.text import latency_text, printable
-from ssbench.live.console import tell
 from ssbench.live.web_server import Page, Query, WebServer
 from ssbench.report import Report
 from ssbench.report.comparison import of_comparison

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ssbench.cli.console import say, tell
 from ssbench.cli.store_options import store_options
 from ssbench.commands.base import open_client
 from ssbench.core.errors import ExitStatus, SsbenchError, StorageError, UsageError, gravest
@@ -25,7 +26,6 @@ from ssbench.core.naming import (
     why_not_ours,
 )
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.live.console import say, tell
 from ssbench.runner import resume
 from ssbench.runner.deletions import PAUSES_S, CleanupResult, Deletions, KeptContainers
 from ssbench.runner.listings import PAGE, for_each, list_containers, list_objects, page_size

@@ -28,6 +28,7 @@ from msgspec.structs import replace
 
 from ssbench import statfile
 from ssbench.cli.config import base_config, run_config
+from ssbench.cli.console import printable_lines, say, tell
 from ssbench.commands.base import watched
 from ssbench.core.columns import Schema, packed_count
 from ssbench.core.dispatch.worker_registry import WorkerState
@@ -42,7 +43,6 @@ from ssbench.core.settings import StorageSettings
 from ssbench.core.text import bytes_text, latency_text, plural, printable
 from ssbench.core.workload.workload import EnsureWorkload
 from ssbench.host.process import allow_many_connections, host_limits, most_users, usable_cores
-from ssbench.live.console import printable_lines, say, tell
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits, PhasePlan
 from ssbench.runner import resolve

@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from ssbench.cli.console import say, tell
 from ssbench.commands.base import watched
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
@@ -29,8 +30,7 @@ from ssbench.core.operations import CREATE, READ
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, in_unit, plural, printable
 from ssbench.core.workload.numbered import NumberedWorkload
-from ssbench.live.console import say, tell
-from ssbench.live.progress import make_progress
+from ssbench.live.terminal import make_progress
 from ssbench.runner import execute, open_session
 from ssbench.runner.config import RunConfig, RunPlan, TransportConfig
 from ssbench.runner.scenarios import ScenarioText

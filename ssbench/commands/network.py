@@ -16,6 +16,7 @@ from statistics import fmean
 from msgspec import Struct
 
 from ssbench.cli.config import transport_config
+from ssbench.cli.console import say, tell
 from ssbench.commands.base import watched
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
@@ -23,7 +24,6 @@ from ssbench.core.live import Observer
 from ssbench.core.messages import NetworkCheck, NetworkInterval, NetworkResult
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import latency_text, plural, printable
-from ssbench.live.console import say, tell
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits
 from ssbench.runner.config import TransportConfig

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from ssbench import report, statfile
 from ssbench.cli.config import percentiles
+from ssbench.cli.console import result_file, tell, tell_status, write_report, write_result
 from ssbench.cli.profile import profiled
 from ssbench.cli.report_files import check_report_files, write_report_files
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.records import Record
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.live.console import result_file, tell, tell_status, write_report, write_result
 from ssbench.runner.results import (
     check_thresholds,
     ends_of_load,

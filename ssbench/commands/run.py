@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from ssbench import runner
 from ssbench.cli.config import run_config, search_config
+from ssbench.cli.console import columns_of, say, tell, tell_status, write_report
 from ssbench.cli.report_files import check_run_files, write_report_files
 from ssbench.commands.base import running, serving, summary_rows, tell_report
 from ssbench.core.errors import ExitStatus
-from ssbench.live.console import columns_of, say, tell, tell_status, write_report
-from ssbench.live.progress import NoProgress
+from ssbench.live.watch import Watch
 from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
 
@@ -30,15 +30,15 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
     """
     config = _config(ns)
     stop = Stop()
-    with serving(ns, stop, config) as (page, servers):
+    with serving(ns, stop, config) as (page, watch):
         if ns.sweep is not None:
             from ssbench.runner.series import Sweep
 
-            with running(ns, stop, config, servers) as (progress, observers):
-                sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, observers, stop)
-                return _run_series(ns, sweep, progress, page)
-        with running(ns, stop, config, servers) as (progress, observers):
-            result = runner.run(config, observers, stop)
+            with running(ns, stop, config, watch):
+                sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, [watch], stop)
+                return _run_series(ns, sweep, watch, page)
+        with running(ns, stop, config, watch):
+            result = runner.run(config, [watch], stop)
         tell_report(ns, config, result, page)
         return tell_status(result.reasons)
 
@@ -54,10 +54,10 @@ def find_limit(ns: argparse.Namespace) -> ExitStatus:
     config = _config(ns)
     stop = Stop()
     with (
-        serving(ns, stop, config) as (page, servers),
-        running(ns, stop, config, servers) as (progress, observers),
+        serving(ns, stop, config) as (page, watch),
+        running(ns, stop, config, watch),
     ):
-        return _run_series(ns, LimitSearch(config, how, observers, stop), progress, page)
+        return _run_series(ns, LimitSearch(config, how, [watch], stop), watch, page)
 
 
 def _config(ns: argparse.Namespace) -> RunConfig:
@@ -69,7 +69,7 @@ def _config(ns: argparse.Namespace) -> RunConfig:
 
 
 def _run_series(
-    ns: argparse.Namespace, series: StepRunner, progress: NoProgress, page: LivePage | None
+    ns: argparse.Namespace, series: StepRunner, watch: Watch, page: LivePage | None
 ) -> ExitStatus:
     """Run a series; prints a row for each step, and the table at the end, unless -R."""
     from ssbench import report  # loads slowly
@@ -82,8 +82,8 @@ def _run_series(
                 made = of_series(settings, [step])
                 most = min(columns_of(sys.stderr) or 100, 100)
                 head = report.series_head(made, most) if len(series.steps) == 1 else ""
-                progress.message(f"{head}{report.series_row(made, most)}")
-            progress.info(f"Scenario run results saved to {step.path}")
+                watch.message(f"{head}{report.series_row(made, most)}")
+            watch.info(f"Scenario run results saved to {step.path}")
     if series.steps:
         made = of_series(settings, series.steps, complete=series.complete)
         if not ns.no_default_report:

@@ -6,10 +6,10 @@ import argparse
 import os
 
 from ssbench.cli.config import transport_config
+from ssbench.cli.console import say, tell, tell_status
 from ssbench.commands.base import watched
 from ssbench.core.errors import ExitStatus
 from ssbench.core.text import printable
-from ssbench.live.console import say, tell, tell_status
 from ssbench.runner.stop import Stop
 
 

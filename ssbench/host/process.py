@@ -13,6 +13,7 @@ import resource
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from msgspec import Struct
 
@@ -213,3 +214,11 @@ def memory_warning(limits: HostLimits, users: int, workers: int) -> str:
         f"{plural(users, 'user')} in {plural(workers, 'worker')} take about {needed / 1e6:,.0f} MB"
         f" of memory, and {limits.memory_bytes / 1e6:,.0f} MB can be had on this host"
     )
+
+
+def discard(stream: TextIO) -> None:
+    """Drop what is buffered for a stream, which would fail again, and spoil the status, at exit."""
+    with suppress(OSError, ValueError):  # no descriptor is left, or the stream has none
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)

@@ -19,7 +19,7 @@ from rich.segment import Segment
 from ssbench.core.live import ATTENTION, RunProgress, WorkerProgress, by_attention
 from ssbench.core.operations import OPERATIONS
 from ssbench.core.text import clock_text, latency_text, plural, printable
-from ssbench.live.text import error_causes, latencies, rate_text
+from ssbench.live.watch import error_causes, latencies, rate_text
 
 _LEVELS = "▁▂▃▄▅▆▇█"  #: of a spark line
 _LABEL_WIDTH, _FIGURE_WIDTH = 12, 40  #: columns before a spark line

@@ -17,7 +17,7 @@ import requests
 from ssbench import __version__
 from ssbench.core.errors import AuthError, SsbenchError, UsageError
 from ssbench.core.text import plural, printable
-from ssbench.live.json_lines import StateObserver
+from ssbench.live.watch import LiveState, Sink, state_map
 from ssbench.storage.http.response import masked
 from ssbench.storage.http.session import BoundedSession, reason_of
 from ssbench.storage.options import HttpSettings
@@ -37,7 +37,7 @@ _COUNTS = (
 )
 
 
-class Influx(StateObserver):
+class Influx(Sink):
     """Writes states in a thread. A state is dropped where a minute's are waiting already.
 
     The first write is that of the start; the run begins after it.
@@ -56,10 +56,7 @@ class Influx(StateObserver):
         scenario: str,
         token: str | None,
         tell: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(clock, wall_clock)
         self._url = url
         self._shown = urlsplit(url)._replace(query="", fragment="").geturl()
         self._tags = f",scenario={_tag(scenario)}" if _tag(scenario) else ""
@@ -86,10 +83,7 @@ class Influx(StateObserver):
         self._thread = Thread(target=self._write_all, name="ssbench-influx", daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> Influx:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
+    def close(self) -> None:
         """Write what is waiting, for at most 5 s, and tell what was not written."""
         self._give(self._mark("end"))
         self._waiting.put(None)
@@ -101,11 +95,12 @@ class Influx(StateObserver):
                 f" written: {self._fault}"
             )
 
-    def write(self, state: Mapping[str, Any]) -> None:
-        self._give("\n".join(_lines(state, self._tags)).encode())
+    def show(self, state: LiveState) -> None:
+        if state.progress is not None:
+            self._give("\n".join(_lines(state_map(state), self._tags)).encode())
 
     def _mark(self, event: str) -> bytes:
-        time_ns = round(self._wall_clock() * 1e3) * 1_000_000
+        time_ns = round(time.time() * 1e3) * 1_000_000
         return f'ssbench_run{self._tags} event="{event}",version="{__version__}" {time_ns}'.encode()
 
     def _give(self, lines: bytes) -> None:

@@ -7,54 +7,46 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from importlib import resources
 from threading import Condition
 from typing import Any
 
-from ssbench.core.live import Observer, RunProgress, by_attention
+from msgspec.structs import replace
+
+from ssbench.core.live import by_attention
 from ssbench.core.model import Phase
-from ssbench.core.operations import OPERATIONS
 from ssbench.core.text import printable
-from ssbench.live.progress import TITLES
-from ssbench.live.text import error_causes, phase_title
+from ssbench.live.watch import LiveState, Sink, error_causes, state_map
 from ssbench.live.web_server import Page, Query, WebServer
 from ssbench.runner.stop import Stop
 
-_REFRESH_S = 1.0
 _MESSAGES_KEPT = 100
 _PING_S = 5.0  #: an idle stream says something, so that a closed one is noticed
 _MAX_WORKERS_SENT = 200
 STOPPED = "stopped on the web page"  #: a reason of Stop
-#: Of RunProgress: what the page does not show, or in another form.
-_NOT_SENT = ("moving", "errors_by_cause", "errors_by_status")
 
 
-class LivePage(Observer):
-    """An observer that serves what it is told.
+class LivePage(Sink):
+    """Serves what it is told.
 
     :param address: IP address and port; 0 for any that is free.
     :param stop: called with a reason when the button is pressed, if nothing stops the run already.
     :raises SsbenchError: the address can't be listened on.
     """
 
-    wants_counts = True
+    at_once = True
 
     def __init__(self, address: tuple[str, int], stop: Stop) -> None:
         self._stop = stop
-        self._run: tuple[int, str] | None = None
-        self._title = self._wait = ""
-        self._is_run = False
-        self._latest: RunProgress | None = None
-        self._of_run: RunProgress | None = None  # the newest of a run phase
+        self._live = LiveState()
+        self._of_run: LiveState | None = None  # the newest of a run phase
         self._summary: list[tuple[str, str]] = []
         self._messages: deque[str] = deque(maxlen=_MESSAGES_KEPT)
         self.report = ""  #: the page of ``finish``
         self._ended = self._closed = False
         self._serial = 0
-        self._due_s = 0.0
         self._changed = Condition()
         self._server = WebServer(address, self)
         self.url = self._server.url
@@ -62,39 +54,24 @@ class LivePage(Observer):
     def __repr__(self) -> str:
         return f"<LivePage {self._server!r}>"
 
-    # An observer: called by the master's loop ----------------------------------------------------
+    # A sink: called by the master's loop ---------------------------------------------------------
 
-    def start_run(self, number: int, name: str) -> None:
-        self._run = number, name
-
-    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        self._title, self._latest = phase_title(title or TITLES[phase], self._run), None
-        self._is_run = phase is Phase.RUN
-
-    def update(self, progress: RunProgress) -> None:
-        self._latest = progress
-        if self._is_run:
-            self._of_run = progress
+    def show(self, state: LiveState) -> None:
+        if state.title:
+            self._live = state
+        else:  # between two phases the figures of the last one stay
+            self._live = replace(self._live, waiting=state.waiting)
+        if state.phase is Phase.RUN and state.progress is not None:
+            self._of_run = state
         self._publish()
 
-    def wait_for(self, text: str) -> None:
-        if text != self._wait:
-            self._wait = text
-            self._publish()
-
-    def info(self, text: str) -> None:
-        self.message(text)
-
-    def message(self, text: str) -> None:
+    def message(self, text: str, *, info: bool = False) -> None:
         self._messages.extend(printable(line) for line in text.splitlines())
 
-    def _publish(self, *, at_once: bool = False) -> None:
-        now_s = time.monotonic()
-        if at_once or now_s >= self._due_s:
-            self._due_s = now_s + _REFRESH_S
-            with self._changed:
-                self._serial += 1
-                self._changed.notify_all()
+    def _publish(self) -> None:
+        with self._changed:
+            self._serial += 1
+            self._changed.notify_all()
 
     def finish(self, report: str, summary: Iterable[tuple[str, str]] = ()) -> None:
         """The run is over: serve its report, a page, from now on; "" if there is none.
@@ -105,11 +82,11 @@ class LivePage(Observer):
         """
         self.report, self._ended = report, True
         self._summary = [(printable(topic), printable(text)) for topic, text in summary]
-        self._latest = self._of_run or self._latest
-        self._publish(at_once=True)
+        self._live = self._of_run or self._live
+        self._publish()
 
-    def close(self) -> None:
-        """Stop serving, and end the event streams."""
+    def stop_serving(self) -> None:
+        """And end the event streams. Not ``close``: the report is shown after the run."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -133,7 +110,7 @@ class LivePage(Observer):
         with self._changed:
             if not self._stop.requested:
                 self._stop(STOPPED)
-        self._publish(at_once=True)
+        self._publish()
         return True
 
     def states(self) -> Iterator[str]:
@@ -147,30 +124,24 @@ class LivePage(Observer):
             yield json.dumps(self._state()) if is_new else ""
 
     def _state(self) -> dict[str, Any]:
+        live, progress = self._live, self._live.progress
         state: dict[str, Any] = {
-            "title": printable(self._title),
-            "waiting": printable(self._wait),
+            "title": printable(live.title),
+            "waiting": printable(live.waiting),
             "messages": list(self._messages),
             "stopping": self._stop.requested,
             "ended": self._ended,
             "report": bool(self.report),
             "summary": self._summary,
         }
-        latest = self._latest
-        if latest is not None:
-            found = {
-                name: getattr(latest, name)
-                for name in latest.__struct_fields__
-                if name not in _NOT_SENT
+        if progress is not None:
+            workers = by_attention(progress.workers_seen)[:_MAX_WORKERS_SENT]
+            state["progress"] = {
+                **state_map(live),
+                "causes": error_causes(progress),
+                "history": progress.history,
+                "workers_seen": [
+                    {**worker._asdict(), "name": printable(worker.name)} for worker in workers
+                ],
             }
-            found["operations"] = [
-                {"name": OPERATIONS[n].name if n in OPERATIONS else str(n), **row._asdict()}
-                for n, row in sorted(latest.operations.items())
-            ]
-            workers = by_attention(latest.workers_seen)
-            found["workers_seen"] = [
-                {**worker._asdict(), "name": printable(worker.name)}
-                for worker in workers[:_MAX_WORKERS_SENT]
-            ]
-            state["progress"] = {**found, "causes": error_causes(latest)}
         return state

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.commands import master_parser
+from ssbench.cli.console import MASK
 from ssbench.cli.proctitle import mask
 from ssbench.core.option import Option
-from ssbench.live.console import MASK
 from ssbench.storage.swift.options import OPTIONS, LoginOptions
 
 ROOT = Path(__file__).resolve().parents[2]

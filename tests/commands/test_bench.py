@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ssbench.cli.console import check_writable
 from ssbench.cli.options import BENCH_PREFIX
 from ssbench.commands.bench import command as bench_commands
 from ssbench.commands.bench.plan import (
@@ -30,7 +31,6 @@ from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
-from ssbench.live.console import check_writable
 from ssbench.master.phases import PhaseOutcome
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner.methods import METHODS

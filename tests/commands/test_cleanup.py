@@ -17,7 +17,7 @@ from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.model import Result
 from ssbench.core.naming import RUN_HEADER, container_name
 from ssbench.core.operations import CREATE
-from ssbench.live.progress import make_progress
+from ssbench.live.terminal import make_progress
 from ssbench.runner.resume import OrphanedObjects
 from ssbench.storage.base import ContainerEntry, OpenUpload
 from ssbench.storage.retrying_client import RetryingClient

@@ -10,7 +10,7 @@ import pytest
 from ssbench.commands import files as files_commands
 from ssbench.commands.files import FilesConfig, FilesStep
 from ssbench.core.live import Observer
-from ssbench.live.progress import LiveProgress
+from ssbench.live.watch import Watch
 from tests.cli.shell import Shell
 
 GOOD = FilesStep(4, 20, 1_000_000, 1_638_400, 0.25, 3, 0)
@@ -26,7 +26,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[FilesConfig]:
         config: FilesConfig, observers: Sequence[Observer], *others: object
     ) -> Iterator[FilesStep]:
         found.append(config)
-        assert [type(each) for each in observers] == [LiveProgress]
+        assert [type(each) for each in observers] == [Watch]
         if config.folder != "none":
             yield GOOD
         if config.folder == "bad":

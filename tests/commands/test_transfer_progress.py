@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from ssbench.commands.transfer.plan import TransferWorkload
-from ssbench.commands.transfer.progress import TransferProgress
+from ssbench.commands.transfer.progress import TransferView
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Job, Phase
 from ssbench.core.operations import CREATE
-from ssbench.live.screen import Screen
+from ssbench.live.terminal import make_progress
+from ssbench.live.watch import TITLES
 from tests.fakes.terminal import FakeTerminal
-from tests.live.test_progress import Clock, screen_after
+from tests.live.test_terminal import Clock, screen_after
 
 SIZES = [100_000_000, 300_000_000, 5]
 
@@ -42,8 +43,10 @@ def shown(
         names=names, sizes=sizes, total_bytes=sum(sizes),
         workload=workload, config=SimpleNamespace(checksums=checksums),
     )  # fmt: skip
-    with TransferProgress(Screen(stream, environ), clock) as progress:
-        progress.transfer = transfer
+    view = TransferView()
+    view.transfer = transfer
+    with make_progress("live", stream, environ, view=view, clock=clock) as progress:
+        progress.titles = {**TITLES, Phase.RUN: "Uploading" if checksums else "Downloading"}
         progress.start_phase(Phase.IDLE, 1)
         progress.update(RunProgress(1.0, 1, 1))
         progress.start_phase(Phase.RUN, len(sizes))

@@ -15,6 +15,7 @@ from ssbench.core.model import Phase
 from ssbench.core.option import influx_url
 from ssbench.live import influx as live_influx
 from ssbench.live.influx import Influx
+from ssbench.live.watch import Watch
 from tests.cli.shell import Shell
 from tests.fakes.scripted_server import Script, ScriptedServer
 from tests.fakes.served_pool import dripping, silent_after
@@ -74,7 +75,13 @@ def server() -> Iterator[Server]:
         made.shutdown()
 
 
-def run_of(influx: Influx, clock: Clock, states: int) -> None:
+def watched(*options: Any, clock: Clock) -> Watch:
+    watch = Watch(clock, lambda: 1_700_000_000.5)
+    watch.add(Influx(*options))
+    return watch
+
+
+def run_of(influx: Watch, clock: Clock, states: int) -> None:
     influx.start_phase(Phase.RUN)
     for _ in range(states):
         clock.now_s += 1
@@ -85,7 +92,7 @@ def run_of(influx: Influx, clock: Clock, states: int) -> None:
 def test_each_second_is_written_as_points_with_tags(server: Server) -> None:
     told: list[str] = []
     clock = Clock()
-    with Influx(server.url, "a b,c=d\\", TOKEN, told.append, clock, lambda: 1_700_000_000.5) as one:
+    with watched(server.url, "a b,c=d\\", TOKEN, told.append, clock=clock) as one:
         run_of(one, clock, 1)
     assert {path for path, _token, _lines in server.requests} == {"/api/v2/write?org=o&bucket=b"}
     assert {token for _path, token, _lines in server.requests} == {f"Token {TOKEN}"}
@@ -107,7 +114,7 @@ def test_each_second_is_written_as_points_with_tags(server: Server) -> None:
 
 def test_a_scenario_without_a_name_has_no_tag(server: Server) -> None:
     clock = Clock()
-    with Influx(server.url, "", None, pytest.fail, clock) as influx:
+    with watched(server.url, "", None, pytest.fail, clock=clock) as influx:
         run_of(influx, clock, 1)
     assert server.lines[0].startswith('ssbench_run event="begin"')
     assert server.lines[1].startswith("ssbench,phase=run elapsed_s=")
@@ -122,7 +129,7 @@ def test_https_is_not_spoken_in_the_clear(server: Server) -> None:
 
 def test_points_of_a_series_are_tagged_with_its_run(server: Server) -> None:
     clock = Clock()
-    with Influx(server.url, "x", None, pytest.fail, clock) as influx:
+    with watched(server.url, "x", None, pytest.fail, clock=clock) as influx:
         influx.start_run(3, "users 8")
         run_of(influx, clock, 1)
     tags = "scenario=x,run=3,run_name=users\\ 8,phase=run"
@@ -134,7 +141,7 @@ def test_a_server_that_closes_idle_connections_gets_all_states(server: Server) -
     server.closes = True
     told: list[str] = []
     clock = Clock()
-    with Influx(server.url, "x", None, told.append, clock) as influx:
+    with watched(server.url, "x", None, told.append, clock=clock) as influx:
         run_of(influx, clock, 5)
     assert sum(line.startswith("ssbench,") for line in server.lines) == 6
     assert (told, server.requests[0][1]) == ([], None)
@@ -143,7 +150,7 @@ def test_a_server_that_closes_idle_connections_gets_all_states(server: Server) -
 def test_states_that_a_slow_server_does_not_take_are_dropped_and_counted(server: Server) -> None:
     told: list[str] = []
     clock = Clock()
-    with Influx(server.url, "x", None, told.append, clock) as influx:
+    with watched(server.url, "x", None, told.append, clock=clock) as influx:
         server.go.clear()
         run_of(influx, clock, 500)  # returns, although nobody reads
         server.go.set()
@@ -156,7 +163,7 @@ def test_states_that_a_slow_server_does_not_take_are_dropped_and_counted(server:
 def test_refused_states_are_told_without_the_token(server: Server) -> None:
     told: list[str] = []
     clock = Clock()
-    with Influx(server.url, "x", TOKEN, told.append, clock) as influx:
+    with watched(server.url, "x", TOKEN, told.append, clock=clock) as influx:
         server.status = 503
         run_of(influx, clock, 1)
     assert told == [

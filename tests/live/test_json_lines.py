@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import READ
-from ssbench.live.json_lines import LiveJson, state_of
+from ssbench.live.json_lines import LiveJson
+from ssbench.live.watch import LiveState, Watch, state_map
 from tests.cli.shell import Shell
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -33,9 +35,16 @@ class Clock:
         return self.now_s
 
 
+def watched(path: object, clock: Clock, tell: Callable[[str], None] = pytest.fail) -> Watch:
+    """An observer that writes to a file."""
+    watch = Watch(clock, lambda: 1_700_000_000.5)
+    watch.add(LiveJson(str(path), tell))
+    return watch
+
+
 def test_a_line_a_second_and_one_at_the_end_of_a_phase(tmp_path: Path) -> None:
     clock = Clock()
-    with LiveJson(str(tmp_path / "a"), clock, lambda: 1_700_000_000.5) as live:
+    with watched(tmp_path / "a", clock) as live:
         live.start_phase(Phase.RUN, 100)
         for _ in range(10):
             clock.now_s += 0.25
@@ -67,10 +76,11 @@ def test_a_state_has_rounded_figures_and_no_rest_at_the_end(over: bool) -> None:
         bytes_rate=1e6 + 0.12345, response_p50_s=0.2345678914, response_p99_s=2.0,
         workers_seen=[WorkerProgress(name, name, 4, 1, None) for name in ("running", "gone")],
     )  # fmt: skip
-    found = state_of(1.23456, Phase.IDLE, progress, over=over)
+    found = state_map(LiveState(progress=progress, over=over, time_s=1.23456))
     assert found.pop("remaining_s") == (None if over else 3.123450)
     assert found == {
-        "time_s": 1.235, "phase": "containers", "over": over, "elapsed_s": 2.123, "done": 40,
+        "run": None, "run_name": None, "time_s": 1.235, "phase": "containers", "over": over,
+        "elapsed_s": 2.123, "done": 40,
         "total": None, "errors": 3, "operations_per_s": 16.123, "due_per_s": 120.5,
         "bytes_per_s": 1_000_000.123, "p50_s": 0.123456789, "p99_s": 1.5,
         "response_p50_s": 0.234567891, "response_p99_s": 2.0, "workers": 2, "users": 8, "late": 17,
@@ -85,7 +95,7 @@ def test_a_state_has_rounded_figures_and_no_rest_at_the_end(over: bool) -> None:
 
 
 def test_the_run_of_a_series_is_named(tmp_path: Path) -> None:
-    with LiveJson(str(tmp_path / "a"), Clock()) as live:
+    with watched(tmp_path / "a", Clock()) as live:
         for number, name in ((1, "users 4"), (2, "users 8")):
             live.start_run(number, name)
             live.start_phase(Phase.RUN)
@@ -100,7 +110,7 @@ def test_a_reader_that_stops_reading_delays_nothing_and_is_told(tmp_path: Path) 
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     clock, data = Clock(), b""
-    with LiveJson(str(pipe), clock) as live:
+    with watched(pipe, clock) as live:
         live.start_phase(Phase.RUN)
         for _ in range(2000):  # 64 kB are in the pipe long before
             clock.now_s += 1
@@ -124,37 +134,34 @@ def _read(reader: int) -> bytes:
         return b""
 
 
-def test_a_full_disk_does_not_end_the_run_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with LiveJson("/dev/full", Clock()) as live:
+def test_a_full_disk_does_not_end_the_run_and_is_told() -> None:
+    told: list[str] = []
+    with watched("/dev/full", Clock(), told.append) as live:
         for _ in range(3):
             live.start_phase(Phase.RUN)
             live.update(STATE)
             live.end_phase()
-        assert capsys.readouterr().err == ""
-    told = "--live-json /dev/full: is incomplete: No space left on device\n"
-    assert capsys.readouterr().err == told
+        assert told == []
+    assert told == ["--live-json /dev/full: is incomplete: No space left on device"]
 
 
-def test_a_reader_that_leaves_does_not_end_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reader_that_leaves_does_not_end_the_run(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     clock = Clock()
-    with LiveJson(str(pipe), clock) as live:
+    with watched(pipe, clock) as live:
         os.close(reader)
         live.start_phase(Phase.RUN)
         for _ in range(3):
             clock.now_s += 1
             live.update(STATE)
-    assert capsys.readouterr().err == ""
 
 
 def test_a_pipe_without_a_reader_is_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SsbenchError, match=r"--live-json .*can't be written"):
-        LiveJson(str(tmp_path / "pipe"))
+        LiveJson(str(tmp_path / "pipe"), pytest.fail)
 
 
 def test_a_run_writes_its_phases(shell: Shell) -> None:

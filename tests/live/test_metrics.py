@@ -20,6 +20,7 @@ from ssbench.core.live import OperationProgress
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ
 from ssbench.live.metrics import RunMetrics, WorkerMetrics, metrics_server
+from ssbench.live.watch import Watch
 from ssbench.worker.worker import WorkerLoad
 from tests.cli.shell import Shell
 from tests.live.test_json_lines import STATE
@@ -31,14 +32,14 @@ READS = "ssbench_operations_total", ("READ", "run", "success")
 
 
 @pytest.fixture
-def metrics() -> RunMetrics:
-    return RunMetrics("small")
+def metrics() -> Watch:
+    return Watch()
 
 
 @pytest.fixture
-def scrape(metrics: RunMetrics) -> Iterator[Callable[[], dict[Any, float]]]:
+def scrape(metrics: Watch) -> Iterator[Callable[[], dict[Any, float]]]:
     """(name, values of the labels by their names) -> value."""
-    with metrics_server(("", held_port()), metrics) as url:
+    with metrics_server(("", held_port()), RunMetrics(metrics, "small")) as url:
         yield lambda: scraped(url)
 
 
@@ -53,7 +54,7 @@ def scraped(url: str) -> dict[Any, float]:
 
 
 def test_the_state_of_a_phase_is_served(
-    metrics: RunMetrics, scrape: Callable[[], dict[Any, float]]
+    metrics: Watch, scrape: Callable[[], dict[Any, float]]
 ) -> None:
     metrics.start_phase(Phase.RUN)
     metrics.update(STATE)
@@ -81,7 +82,7 @@ def test_the_state_of_a_phase_is_served(
 
 
 def test_counts_go_on_over_the_phases_and_runs_of_a_series(
-    metrics: RunMetrics, scrape: Callable[[], dict[Any, float]]
+    metrics: Watch, scrape: Callable[[], dict[Any, float]]
 ) -> None:
     populate = replace(STATE, operations={int(ENSURE): OperationProgress(5, 0)}, errors_by_cause={})
     for number, name in ((1, "users 4"), (2, "users 8")):
@@ -109,7 +110,7 @@ def test_counts_go_on_over_the_phases_and_runs_of_a_series(
 
 
 def test_counts_never_fall_while_a_run_goes_on(
-    metrics: RunMetrics, scrape: Callable[[], dict[Any, float]]
+    metrics: Watch, scrape: Callable[[], dict[Any, float]]
 ) -> None:
     ended = threading.Event()
 
@@ -150,23 +151,23 @@ def test_a_run_serves_its_metrics_and_frees_the_port(shell: Shell) -> None:
     done.set()
     thread.join()
     assert found[-1]["ssbench_info", ("", "", "own", __version__)] == 1
-    with metrics_server(("", port), RunMetrics("next")):
+    with metrics_server(("", port), RunMetrics(Watch(), "next")):
         pass
 
 
 def test_a_port_that_is_taken_is_an_error() -> None:
     port = held_port()
     with (
-        metrics_server(("", port), RunMetrics("one")),
+        metrics_server(("", port), RunMetrics(Watch(), "one")),
         pytest.raises(SsbenchError, match=rf"--metrics-port 127.0.0.1:{port}: can't listen there"),
-        metrics_server(("", port), RunMetrics("other")),
+        metrics_server(("", port), RunMetrics(Watch(), "other")),
     ):
         pass
 
 
 def test_connections_are_bounded_and_those_that_end_make_room() -> None:
     port = held_port()
-    with metrics_server(("", port), RunMetrics("one")) as url:
+    with metrics_server(("", port), RunMetrics(Watch(), "one")) as url:
         with ExitStack() as opened:
             address = "127.0.0.1", port
             idle = [opened.enter_context(socket.create_connection(address, 20)) for _ in range(70)]
@@ -179,7 +180,7 @@ def test_connections_are_bounded_and_those_that_end_make_room() -> None:
 
 @pytest.mark.program("ipv6")
 def test_ipv6_is_served() -> None:
-    with metrics_server(("::1", held_port("::1")), RunMetrics("one")) as url:
+    with metrics_server(("::1", held_port("::1")), RunMetrics(Watch(), "one")) as url:
         assert url.startswith("http://[::1]:")
         assert scraped(url)["ssbench_phase", ("containers",)] == 1
 
@@ -190,7 +191,7 @@ def test_without_its_extra_it_is_a_usage_error_that_names_it(
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with (
         pytest.raises(UsageError, match=r"pip install '\.\[prometheus\]'"),
-        metrics_server(("", 1), RunMetrics("one")),
+        metrics_server(("", 1), RunMetrics(Watch(), "one")),
     ):
         pass
 

@@ -20,9 +20,10 @@ from ssbench.core.live import WorkerProgress
 from ssbench.core.model import Phase
 from ssbench.live import page as live_page
 from ssbench.live.page import LivePage
+from ssbench.live.watch import Watch
 from ssbench.runner.stop import Stop
 from tests.e2e.commands import until
-from tests.live.test_progress import BUSY
+from tests.live.test_terminal import BUSY
 from tests.servers.browser import browser
 
 HOSTILE = "<script>document.title = 'stolen'</script>"
@@ -34,6 +35,9 @@ class Served:
     def __init__(self, host: str = "127.0.0.1") -> None:
         self.stop = Stop()
         self.page = LivePage((host, 0), self.stop)
+        self.watch = Watch()
+        self.watch.add(self.page)
+        self.watch.start_phase(Phase.RUN)
         self.url = urlsplit(self.page.url)
         self.host = f"{host}:{self.url.port}"
 
@@ -61,7 +65,7 @@ class Served:
 def served() -> Iterator[Served]:
     found = Served()
     yield found
-    found.page.close()
+    found.page.stop_serving()
 
 
 @pytest.mark.parametrize(
@@ -96,19 +100,20 @@ def test_a_taken_port_is_an_error() -> None:
 
 
 def test_a_page_is_told_the_state_of_the_run(served: Served) -> None:
-    served.page.start_phase(Phase.RUN)
-    served.page.message("worker 4 is \x1blost")
-    served.page.update(BUSY)
+    served.watch.start_phase(Phase.RUN)
+    served.watch.message("worker 4 is \x1blost")
+    served.watch.update(BUSY)
     states = served.states()
     state = next(states)
     assert state["title"] == "Benchmark run"
     assert state["messages"] == ["worker 4 is \\x1blost"]
     progress = state["progress"]
     assert (progress["done"], progress["late"], progress["errors"]) == (1000, 1920, 12)
-    assert [row["name"] for row in progress["operations"]] == ["CREATE", "READ"]
+    assert [*progress["operations"]] == ["CREATE", "READ"]
     assert [row["state"] for row in progress["workers_seen"]] == ["gone", "running", "running"]
     assert progress["causes"] == ["10 network timeout", "2 status 503"]
-    served.page.wait_for("Waiting for 3 operations")
+    served.watch.wait_for("Waiting for 3 operations")
+    served.watch.end_phase()
     served.page.finish("<p>report</p>")
     state = next(each for each in states if each["ended"])
     assert (state["waiting"], state["report"]) == ("Waiting for 3 operations", True)
@@ -177,7 +182,7 @@ def test_the_token_of_the_printed_url_is_needed_and_then_its_cookie(address: str
         assert {*attributes} == {"Path=/", "HttpOnly", "SameSite=Strict"}
     assert served.status("/", Cookie=cookie) == 200
     assert served.status("/stop", "POST", Origin=origin, Cookie=cookie) == 204
-    served.page.close()
+    served.page.stop_serving()
 
 
 def test_a_page_for_other_hosts_has_any_name_of_this_host() -> None:
@@ -185,7 +190,7 @@ def test_a_page_for_other_hosts_has_any_name_of_this_host() -> None:
     short = socket.gethostname().partition(".")[0]
     for name in (short, f"{short}.example.com:80", "192.0.2.1", "[2001:db8::1]:8080"):
         assert served.status("/", Host=name) == 200
-    served.page.close()
+    served.page.stop_serving()
 
 
 @pytest.mark.program("ipv6")
@@ -201,7 +206,7 @@ def test_loopback_of_ipv6_has_only_its_own_name() -> None:
             with connection.getresponse() as response:
                 found[host] = response.status
     finally:
-        page.close()
+        page.stop_serving()
     assert [*found.values()] == [200, 200, 403, 403, 403]
 
 
@@ -243,9 +248,9 @@ def answers(served: Served) -> bool:
 def test_a_page_that_is_closed_ends_its_streams() -> None:
     served = Served()
     states = served.states()
-    served.page.update(BUSY)
+    served.watch.update(BUSY)
     next(states)
-    served.page.close()
+    served.page.stop_serving()
     assert len(list(states)) < 3
 
 
@@ -262,7 +267,7 @@ def test_a_page_that_is_opened_is_told_the_state_at_once(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_page, "_PING_S", 3600.0)
-    served.page.update(BUSY)
+    served.watch.update(BUSY)
     assert next(served.states())["progress"]["done"] == 1000
 
 
@@ -293,7 +298,8 @@ def test_a_page_is_told_nothing_while_nothing_changes(served: Served) -> None:
 def test_many_updates_are_one_state(served: Served) -> None:
     states = served.states()
     for done in range(2000):
-        served.page.update(replace(BUSY, done=done))
+        served.watch.update(replace(BUSY, done=done))
+    served.watch.end_phase()
     served.page.finish("")
     seen = []
     for state in states:
@@ -307,11 +313,11 @@ def test_many_updates_are_one_state(served: Served) -> None:
 def test_a_browser_shows_hostile_texts_as_text_and_stops_the_run(
     served: Served, tmp_path: Path
 ) -> None:
-    page = served.page
-    page.start_run(3, "users 8")
-    page.start_phase(Phase.RUN, title=f"Run {HOSTILE}")
-    page.message(HOSTILE)
-    page.update(replace(BUSY, workers_seen=[WorkerProgress(HOSTILE, "running", 1, 0, None)]))
+    page, watch = served.page, served.watch
+    watch.start_run(3, "users 8")
+    watch.start_phase(Phase.RUN, title=f"Run {HOSTILE}")
+    watch.message(HOSTILE)
+    watch.update(replace(BUSY, workers_seen=[WorkerProgress(HOSTILE, "running", 1, 0, None)]))
     with browser(tmp_path) as chromium:
         chromium.driver.get(page.url)
         until("a table", lambda: chromium.run("return document.querySelectorAll('tr').length") == 5)
@@ -331,8 +337,9 @@ def test_a_browser_shows_hostile_texts_as_text_and_stops_the_run(
         assert not served.stop.requested
         assert chromium.run(f"{ask % 'true'} {click}") == 2
         until("a stop", lambda: served.stop.requested)
-        page.start_phase(Phase.CLEANUP)
-        page.update(replace(BUSY, done=77_777, history=()))
+        watch.start_phase(Phase.CLEANUP)
+        watch.update(replace(BUSY, done=77_777, history=()))
+        watch.end_phase()
         page.finish("<title>A report</title>", [("Throughput", "119.0 operations/s")])
         until("a link", lambda: not chromium.run("return document.getElementById('report').hidden"))
         text = chromium.run("return document.body.innerText")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.model import NONE_NS
 from ssbench.core.operations import CREATE, CRUD, OPERATIONS, READ
-from ssbench.live.progress import progress_chars
+from ssbench.live.terminal import progress_chars
 
 S = 1_000_000_000
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from ssbench.live.screen import Screen
+from ssbench.live.terminal import Screen
 from tests.fakes.terminal import FakeTerminal
 
 XTERM = {"TERM": "xterm"}

@@ -8,7 +8,7 @@ import pytest
 
 from ssbench.core.live import RunProgress
 from ssbench.core.model import ErrorKind
-from ssbench.live.text import error_causes, latencies, phase_title, rate_text
+from ssbench.live.watch import error_causes, latencies, rate_text
 
 CONNECT, RESET, STATUS, TLS = (
     int(kind) for kind in (ErrorKind.CONNECT, ErrorKind.RESET, ErrorKind.STATUS, ErrorKind.TLS)
@@ -60,7 +60,5 @@ def test_a_rate_is_beside_the_one_that_is_due(changes: dict[str, Any], text: str
     assert rate_text(RunProgress(1.0, 9, **changes)) == text
 
 
-def test_titles_and_latencies() -> None:
-    assert phase_title("Benchmark run", None) == "Benchmark run"
-    assert phase_title("Benchmark run", (3, "users 8")) == "Benchmark run (3: users 8)"
+def test_latencies() -> None:
     assert latencies(0.0123, 1.25) == ["p50 12.3 ms", "p99 1.25 s"]

@@ -396,7 +396,7 @@ try:
 except SystemExit:
     show()
 """
-    assert loaded(code) == {"cli", "core", "host", "live", "storage", "transport", "worker"}
+    assert loaded(code) == {"cli", "core", "host", "storage", "transport", "worker"}
 
 
 def test_a_master_has_loaded_no_report_before_its_first_job() -> None:

@@ -10,6 +10,7 @@ from functools import partial
 
 from ssbench import report, statfile
 from ssbench.cli.config import command_config
+from ssbench.cli.console import check_writable, say, tell, tell_results, tell_status, write_result
 from ssbench.cli.options import BENCH_PREFIX
 from ssbench.cli.report_files import check_run_files, write_report_files
 from ssbench.commands.base import watched
@@ -27,7 +28,6 @@ from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.text import plural, printable
-from ssbench.live.console import check_writable, say, tell, tell_results, tell_status, write_result
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner import open_session
 from ssbench.runner.methods import METHODS

@@ -7,12 +7,12 @@ import os
 from typing import TYPE_CHECKING
 
 from ssbench.cli.config import command_config
+from ssbench.cli.console import tell, tell_status, write_result
 from ssbench.cli.report_files import check_run_files
 from ssbench.cli.store_options import given_on_command_line
 from ssbench.commands.base import open_client, running, serving, tell_report, watched
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import bytes_text, plural
-from ssbench.live.console import tell, tell_status, write_result
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     )
     requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
     stop = Stop()
-    with serving(ns, stop, config.run) as (page, servers):
-        with running(ns, stop, config.run, servers) as (progress, observers):
-            found = read_logs(ns.logs, requests, ns.log_format or "", progress.wait_for, stop)
+    with serving(ns, stop, config.run) as (page, watch):
+        with running(ns, stop, config.run, watch):
+            found = read_logs(ns.logs, requests, ns.log_format or "", watch.wait_for, stop)
             made = Replay(config, requests)
             if not ns.quiet:
                 _tell_log(found)
@@ -53,7 +53,7 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
                     f" ({bytes_text(made.prepared_bytes)})"
                 )
 
-            result = made.run(observers, stop, show)
+            result = made.run([watch], stop, show)
         tell_report(ns, config.run, result, page)
         counts = result.outcome.counts
         never = len(made.plan) - (counts.sent - counts.withdrawn)

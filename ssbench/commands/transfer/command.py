@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 from ssbench.cli.config import command_config
+from ssbench.cli.console import say, tell, tell_results, tell_status
 from ssbench.cli.store_options import DEFAULT_STORE
 from ssbench.commands.base import watched
 from ssbench.commands.transfer.plan import (
@@ -24,12 +24,12 @@ from ssbench.commands.transfer.plan import (
     TransferConfig,
     TransferStep,
 )
-from ssbench.commands.transfer.progress import TransferProgress
+from ssbench.commands.transfer.progress import TransferView
 from ssbench.core.errors import ExitStatus
+from ssbench.core.model import Phase
 from ssbench.core.text import in_unit, plural, printable
-from ssbench.live.console import say, tell, tell_results, tell_status
-from ssbench.live.progress import NoProgress
-from ssbench.live.screen import Screen
+from ssbench.live.terminal import make_progress
+from ssbench.live.watch import TITLES
 from ssbench.report.profile import profile_section
 from ssbench.report.text_layout import section_lines
 from ssbench.runner.stop import Stop
@@ -64,7 +64,7 @@ def upload(ns: argparse.Namespace) -> ExitStatus:
     )
     stop = Stop()
     with _Runs(ns, stop, _say_as_profiler if ns.as_profiler else say) as runs, ExitStack() as stack:
-        upload = FolderUpload(config, stack, [runs.progress], stop)
+        upload = FolderUpload(config, stack, [runs.watch], stop)
         runs.show(upload)
         for line in _container_lines(upload, driver):
             runs.say(line)
@@ -89,7 +89,7 @@ def download(ns: argparse.Namespace) -> ExitStatus:
     config = TransferConfig(**_common(ns))
     stop = Stop()
     with _Runs(ns, stop) as runs, ExitStack() as stack:
-        download = ContainerDownload(config, stack, [runs.progress], stop)
+        download = ContainerDownload(config, stack, [runs.watch], stop)
         runs.show(download)
         used = len(download.names)
         more = f", of which {used:,} are read" if used < download.listed else ""
@@ -121,10 +121,10 @@ class _Runs:
         self, ns: argparse.Namespace, stop: Stop, say: Callable[[str], None] = say
     ) -> None:
         self.say = say
-        shows = not ns.quiet and ns.progress != "none"
-        kind = TransferProgress if shows else NoProgress
-        self.progress = kind(Screen(sys.stderr), quiet=ns.quiet)
-        self._watched = watched(ns, stop, display=self.progress)
+        self._view = TransferView()
+        mode = "none" if ns.progress == "none" else "live"
+        self.watch = make_progress(mode, quiet=ns.quiet, view=self._view)
+        self._watched = watched(ns, stop, display=self.watch)
         self.reasons: dict[ExitStatus, str] = {}
         self._quiet, self._profile = ns.quiet, ns.profile
         self._steps: list[TransferStep] = []
@@ -137,8 +137,9 @@ class _Runs:
         return self._watched.__exit__(*error)
 
     def show(self, transfer: Transfer) -> None:
-        if isinstance(self.progress, TransferProgress):
-            self.progress.transfer = transfer
+        self._view.transfer = transfer
+        title = "Uploading" if transfer.config.checksums else "Downloading"
+        self.watch.titles = {**TITLES, Phase.RUN: title}
 
     def add(self, step: TransferStep) -> bool:
         """A run has ended; returns whether another may follow."""

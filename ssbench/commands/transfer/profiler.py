@@ -10,10 +10,10 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ssbench.cli.console import tell
 from ssbench.cli.options import UPLOAD
 from ssbench.commands.go_flags import TRUE, check_values, own_words, parse_flags
 from ssbench.core.errors import UsageError
-from ssbench.live.console import tell
 
 COMMAND = "profiler"
 _ENV_FILE = ".env"

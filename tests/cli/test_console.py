@@ -13,8 +13,7 @@ from typing import TextIO
 
 import pytest
 
-from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
-from ssbench.live.console import (
+from ssbench.cli.console import (
     PlainFormatter,
     check_output,
     discard,
@@ -26,6 +25,7 @@ from ssbench.live.console import (
     write_report,
     write_result,
 )
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.report import of_run, render
 from tests.fakes.terminal import NASTY, FakeTerminal, steering
 from tests.report import runs

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.option import Option
 from ssbench.core.text import printable
+from ssbench.host.process import discard
 
 if TYPE_CHECKING:
     from ssbench.report.model import Report
@@ -259,14 +260,6 @@ def _spare_stat_file(path: str) -> None:
             with open(path, "rb") as old:
                 if old.read(len(_GZIP)) == _GZIP:
                     raise UsageError(f"{path}: is a stat file and is not overwritten")
-
-
-def discard(stream: TextIO) -> None:
-    """Drop what is buffered for a stream, which would fail again, and spoil the status, at exit."""
-    with suppress(OSError, ValueError):  # no descriptor is left, or the stream has none
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)
 
 
 def prepare_streams() -> None:

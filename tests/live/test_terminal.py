@@ -10,11 +10,12 @@ import sys
 import pytest
 from msgspec.structs import replace
 
+from ssbench.cli.console import log_to_stderr, tell
 from ssbench.core.live import OperationProgress, RunProgress, WorkerProgress
 from ssbench.core.model import NONE_NS, ErrorKind, Phase
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, Operation
-from ssbench.live.console import log_to_stderr, tell
-from ssbench.live.progress import LEGEND, PROGRESS, TITLE, NoProgress, make_progress
+from ssbench.live.terminal import LEGEND, MODES, TITLE, make_progress
+from ssbench.live.watch import Watch
 from tests.fakes.terminal import FakeTerminal
 
 XTERM = {"TERM": "xterm-256color"}
@@ -51,7 +52,7 @@ def columns(count: int, operation: Operation = READ) -> list[list[int]]:
     return [[operation] * count, [0] * count, [5] * count, [5] * count]
 
 
-def run_through(progress: NoProgress, clock: Clock) -> None:
+def run_through(progress: Watch, clock: Clock) -> None:
     """All that the commands do with a display, a second between any two."""
     steps = [
         lambda: progress.start_phase(Phase.IDLE, 80),
@@ -134,7 +135,7 @@ def screen_after(output: str, width: int = 200) -> list[str]:
     return terminal.shown
 
 
-@pytest.mark.parametrize("mode", PROGRESS)
+@pytest.mark.parametrize("mode", MODES)
 def test_no_control_characters_without_a_terminal(mode: str) -> None:
     stream, clock = io.StringIO(), Clock()
     run_through(make_progress(mode, stream, XTERM, clock=clock), clock)
@@ -452,8 +453,8 @@ def test_live_mode_without_colours() -> None:
 )  # fmt: skip
 def test_quiet_overrides_the_mode(mode: str, quiet: bool, chosen: str) -> None:
     progress = make_progress(mode, FakeTerminal(), XTERM, quiet=quiet)
-    assert type(progress) is PROGRESS[chosen]
     assert progress.wants_results is (chosen == "chars")
+    assert progress.wants_counts is (chosen == "live")
 
 
 def test_a_dumb_terminal_gets_lines() -> None:
@@ -484,7 +485,7 @@ def test_quiet_prints_no_progress() -> None:
     assert stream.getvalue() == ""
 
 
-@pytest.mark.parametrize("mode", PROGRESS)
+@pytest.mark.parametrize("mode", MODES)
 def test_an_unread_stderr_does_not_block_the_run(mode: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -525,7 +526,7 @@ def test_a_missing_first_byte_latency_is_accepted() -> None:
 
 
 def test_rich_is_imported_for_live_only() -> None:
-    code = "import sys, ssbench.live.progress; sys.exit('rich' in sys.modules)"
+    code = "import sys, ssbench.live.terminal; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
