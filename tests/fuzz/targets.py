@@ -80,7 +80,7 @@ TARGETS: dict[str, Target] = {
         "storage.s3.test_bodies:parsed_or_refused", "storage.s3.test_bodies:RESPONSES"
     ),
     "multistatus": Target(
-        "storage.webdav.test_multistatus:parsed", "storage.webdav.test_multistatus:RESPONSES"
+        "storage.webdav.test_bodies:parsed", "storage.webdav.test_multistatus:RESPONSES"
     ),
     "challenges": Target(
         "storage.http.test_digest:answered", "storage.http.test_digest:CHALLENGES"

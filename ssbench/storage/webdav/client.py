@@ -30,7 +30,7 @@ from ssbench.storage.http.pool import ConnectionPool, UnsignedRequest
 from ssbench.storage.http.response import LISTING_MAX, Collector
 from ssbench.storage.http.store import HttpClient
 from ssbench.storage.options import HttpSettings
-from ssbench.storage.webdav.multistatus import Multistatus, plain_path
+from ssbench.storage.webdav.bodies import Multistatus, plain_path
 
 #: The object in a collection that says that ssbench made it; it holds the id of that run.
 MARKER = ".ssbench"

@@ -34,8 +34,8 @@ from ssbench.storage.http.digest import (
 )
 from ssbench.storage.http.session import SameHostSession, check_not_redirected, reason_of
 from ssbench.storage.options import INSECURE_NOTE, StoreOptions, http_settings, option_values
+from ssbench.storage.webdav.bodies import Multistatus, plain_path
 from ssbench.storage.webdav.client import PROPFIND, WebdavSettings, unused_path
-from ssbench.storage.webdav.multistatus import Multistatus, plain_path
 from ssbench.storage.webdav.options import OPTIONS
 
 #: What workers get for one server (as Site.authenticate takes it), and the methods it allows.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.webdav.multistatus import Multistatus
+from ssbench.storage.webdav.bodies import Multistatus
 
 TIMING = Timing(1, 1, 1, 0, 207)
 APACHE = b"""<?xml version="1.0" encoding="utf-8"?>
