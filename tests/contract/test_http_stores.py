@@ -5,7 +5,9 @@ test_storage_contract.py has whole stores, which rarely fail.
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
 from random import Random
 from time import perf_counter_ns
 from typing import Any
@@ -14,20 +16,23 @@ import pytest
 
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, SizeClass, Timing
+from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass, Timing
+from ssbench.core.naming import pack_names
 from ssbench.core.operations import (
     CREATE,
+    ENSURE,
     HEAD,
+    LIST,
     OPERATIONS,
     RANGE_READ,
     READ,
     REMOVE,
     Operation,
 )
-from ssbench.core.settings import Credentials
-from ssbench.storage.registry import ROWS, load
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage.registry import ROWS, load, open_admin, open_store
 from ssbench.storage.s3.sign import AwsKeys, issue
-from tests.fakes.answered_store import ISSUED, SIZES, always, driver_on, response
+from tests.fakes.answered_store import ISSUED, SIZES, Request, always, driver_on, response
 from tests.fakes.scripted_server import ok
 
 #: What the master issues at a renewal, and what only requests under it have.
@@ -175,3 +180,131 @@ def test_a_corrupt_or_stale_part_is_found_under_verify(name: str) -> None:
     for body, kind in ((bytes(wrong), ErrorKind.CORRUPT), (older, ErrorKind.STALE)):
         assert act(name, RANGE, partial(body), verify=True).kind is kind
         assert act(name, RANGE, partial(body)).status == 206
+
+
+# Initial objects --------------------------------------------------------------------------------
+
+#: Store whose responses to HEAD tell an initial object -> how names of metadata begin, and ways to
+#: store large objects.
+META = {
+    "swift": ("X_Object_Meta_Ssbench_", ["slo", "dlo"]),
+    "s3": ("x_amz_meta_ssbench_", ["multipart"]),
+}
+
+
+def ensured(
+    name: str, size: int, length: int, meta: dict[str, str], status: int = 200, **changes: Any
+) -> bool:
+    """Whether ENSURE keeps an object of which HEAD shows this; else it must upload it."""
+    shown = {f"{META[name][0]}{each}": text for each, text in meta.items()}
+    lines = "".join(f"{each.replace('_', '-')}: {text}\r\n" for each, text in shown.items())
+    head = f"HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n{lines}\r\n".encode()
+
+    def answer(request: Request) -> bytes:
+        if request.method == "HEAD":
+            return head
+        if request.method == "POST":  # begins or completes an upload to S3
+            body = b"<UploadId>id</UploadId>"
+            kind = b"Initiate" if "uploads=" in request.target else b"Complete"
+            return ok(b"<%bMultipartUploadResult>%b</%bMultipartUploadResult>" % (kind, body, kind))
+        return response(200, ETag="0" * 32, Content_Type="text/plain")
+
+    with driver_on(name, answer, **changes) as (store, heard):
+        timing = store.actions[ENSURE](job(ENSURE, size), 0)
+    is_kept = [each.method for each in heard] == ["HEAD"]
+    assert (timing.status, timing.bytes_moved) == (200, 0 if is_kept else size)
+    return is_kept
+
+
+@pytest.mark.parametrize(("length", "meta", "changes", "kept"), [
+    (50, {}, {}, True),
+    (51, {}, {}, False),
+    (50, {"Version": "1"}, {}, False),
+    (50, {"Segments": "slo 40"}, {}, False),
+    (50, {"Letters": "yes"}, {}, False),
+    (50, {"Letters": "yes"}, {"compressible": True}, True),
+    (50, {}, {"compressible": True}, False),
+    (50, {}, {"status": 404}, False),
+])  # fmt: skip
+@pytest.mark.parametrize("name", META)
+def test_an_initial_object_is_kept_only_as_the_run_would_upload_it(
+    name: str, length: int, meta: dict[str, str], changes: dict[str, Any], kept: bool
+) -> None:
+    assert ensured(name, 50, length, meta, **changes) is kept
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name in META for kind in META[name][1]]
+)
+def test_an_initial_object_is_kept_only_in_such_parts(name: str, kind: str) -> None:
+    large = LargeObject(above=100, segment=40, kind=kind, parallel=1)
+    for length, meta, kept in (
+        (110, {"Segments": f"{kind} 40"}, True),
+        (111, {"Segments": f"{kind} 40"}, False),
+        (110, {"Segments": f"{kind} 50"}, False),
+        (110, {"Segments": "other 40"}, False),
+        (110, {"Segments": f"{kind} 40", "Letters": "yes"}, False),
+        (110, {}, False),
+    ):
+        assert ensured(name, 110, length, meta, large_object=large) is kept
+    assert not ensured(name, 110, 110, {"Segments": f"{kind} 40"}, 404, large_object=large)
+
+
+# Listings ---------------------------------------------------------------------------------------
+
+
+def dav_page(*names: str) -> str:
+    responses = (f"<response><href>/v1/a/c/{name}</href></response>" for name in names)
+    return f'<multistatus xmlns="DAV:">{"".join(responses)}</multistatus>'
+
+
+def s3_page(*names: str) -> str:
+    entries = (f"<Contents><Key>c/{name}</Key></Contents>" for name in names)
+    return f"<ListBucketResult>{''.join(entries)}</ListBucketResult>"
+
+
+#: Store -> a page for LIST, the same one for the admin, and one of another place.
+PAGES: dict[str, tuple[Callable[..., str], Callable[..., str], str]] = {
+    "swift": (
+        lambda *names: "".join(f"{name}\n" for name in names),
+        lambda *names: json.dumps([{"name": name} for name in names]),
+        "",  # the names of a container have nothing in front
+    ),
+    "s3": (s3_page, s3_page, s3_page("a").replace("c/", "d/")),
+    "webdav": (dav_page, dav_page, dav_page("a").replace("/c/", "/d/")),
+}
+
+
+REFUSED = "PROTOCOL, 0 bytes"
+
+
+def listed(name: str, body: str, kind: Callable[[StorageSettings], Any]) -> str | int:
+    """How many entries LIST, or the admin, finds in a page of at most three; or its error."""
+    page = response(207 if name == "webdav" else 200, body, Content_Type="text/plain")
+    own = {"bucket": "b"} if name == "s3" else {}
+    names = {"kind": "listed", "containers": ["c"], "packed_names": pack_names(["x"])}
+    with driver_on(name, page, kind=kind, own=own, names=names) as (driver, _):
+        try:
+            if kind is open_admin:
+                return len(driver.list_objects("c", "", 3))
+            timing = driver.actions[LIST](Job(1, LIST, 0, 0, 0, 0, arguments=(b"", 3, b"")), 0)
+            assert timing.bytes_moved == 0
+            return int(timing.items)
+        except StorageError as error:
+            moved = 0 if error.timing is None else error.timing.bytes_moved
+            return f"{error.kind.name}, {moved} bytes"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_listing_has_the_same_verdict_by_the_operation_and_by_the_admin(name: str) -> None:
+    for page, kind in zip(PAGES[name], (open_store, open_admin), strict=False):
+        own = () if name == "swift" else (".ssbench",)  # the mark is no object
+        assert listed(name, page(*own, "a", "b"), kind) == 2
+        assert listed(name, page(), kind) == 0
+        for wrong in (page("a", "b")[:-1], "<html>no</html>", PAGES[name][2] or "<html/>"):
+            assert listed(name, wrong, kind) == REFUSED
+        if name != "webdav":  # it has no pages
+            assert listed(name, page("a", "b", "c", "d"), kind) == REFUSED
+    for names in (("a", "a"), ("b", "a")):
+        hot = listed(name, PAGES[name][0](*names), open_store)
+        assert hot == (REFUSED if name != "webdav" or names == ("a", "a") else 2)

@@ -26,7 +26,6 @@ from ssbench.core.operations import (
     COPY,
     CREATE,
     DELETE,
-    ENSURE,
     HEAD,
     LIST,
     POST,
@@ -142,26 +141,6 @@ def test_a_bucket_at_another_endpoint_in_our_region_says_which() -> None:
         )
 
 
-INITIAL = "HTTP/1.1 200 X\r\nContent-Length: {0}\r\n{1}\r\n"
-
-
-@pytest.mark.parametrize(("answer", "uploads"), [
-    (INITIAL.format(50, ""), False),
-    (INITIAL.format(51, ""), True),
-    (INITIAL.format(50, "x-amz-meta-ssbench-version: 1\r\n"), True),
-    (INITIAL.format(50, "x-amz-meta-ssbench-letters: 1\r\n"), True),
-    ("HTTP/1.1 404 X\r\nContent-Length: 50\r\n\r\n", True),
-])  # fmt: skip
-def test_an_initial_object_is_uploaded_unless_it_is_there(answer: str, uploads: bool) -> None:
-    def serve(request: Request) -> bytes:
-        return answer.encode() if request.method == "HEAD" else ok()
-
-    with driver_on(serve) as (store, heard):
-        timing = store.actions[ENSURE](Job(1, ENSURE, 0, 3, 0, 50), 0)
-    assert [each.method for each in heard] == ["HEAD", *["PUT"] * uploads]
-    assert (timing.status, timing.bytes_moved) == (200, 50 if uploads else 0)
-
-
 def test_a_request_signed_before_the_key_of_our_region_came_begins_anew() -> None:
     with outcome_of(READ, OTHER_REGION.replace(b"eu-west-1", b"us-east-1")) as failure:
         assert failure.kind is ErrorKind.UNAUTHORIZED
@@ -231,22 +210,7 @@ def test_a_copy_is_verified_by_its_etag() -> None:
         assert timing.status == 200
 
 
-@pytest.mark.parametrize("body", [b"", b"<html/>", b"<ListBucketResult><Contents>"])
-def test_what_is_no_listing_is_refused(body: bytes) -> None:
-    with outcome_of(LIST, ok(body)) as failure:
-        assert failure.kind is ErrorKind.PROTOCOL
-
-
-def test_names_and_errors_are_no_object_data() -> None:
-    keys = b"".join(
-        b"<Contents><Key>%b</Key><Size>9</Size></Contents>" % key for key in (b"a", b"b")
-    )
-    with outcome_of(LIST, ok(b"<ListBucketResult>%s</ListBucketResult>" % keys)) as timing:
-        assert (timing.status, timing.items, timing.bytes_moved) == (200, 2, 0)
-    many = b"<Contents><Key>k</Key><Size>9</Size></Contents>" * 11
-    with outcome_of(LIST, ok(b"<ListBucketResult>%s</ListBucketResult>" % many)) as failure:
-        assert failure.kind is ErrorKind.PROTOCOL
-        assert (failure.timing.status, failure.timing.bytes_moved) == (200, 0)
+def test_what_a_store_says_is_no_object_data() -> None:
     for operation in (COPY, POST, BULK_DELETE, DELETE):
         with outcome_of(operation, *[ok(b"<CopyObjectResult/>")] * 2) as found:
             timing = found.timing if isinstance(found, StorageError) else found

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject
-from ssbench.core.operations import COPY, CREATE, ENSURE, POST, READ, REMOVE
+from ssbench.core.operations import COPY, CREATE, POST, READ, REMOVE
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ContainerInfo, ObjectStore, OpenUpload
@@ -204,27 +204,6 @@ def test_the_etag_of_a_part_under_a_key_of_kms_is_no_md5() -> None:
     encrypted = response(200, ETag=f'"{"0" * 32}"', x_amz_server_side_encryption="aws:kms")
     with store_of(BEGUN, encrypted, encrypted, DONE, verify=True) as (store, _):
         assert store.actions[CREATE](job(CREATE), 0).status == 200
-
-
-def head_of(length: int, segments: str) -> bytes:
-    of_parts = f"x-amz-meta-ssbench-segments: {segments}\r\n" if segments else ""
-    return f"HTTP/1.1 200 X\r\nContent-Length: {length}\r\n{of_parts}\r\n".encode()
-
-
-@pytest.mark.parametrize(("found", "uploads"), [
-    (head_of(60, "multipart 40"), False),
-    (head_of(61, "multipart 40"), True),
-    (head_of(60, "multipart 30"), True),
-    (head_of(60, ""), True),
-    (b"HTTP/1.1 404 X\r\nContent-Length: 60\r\n\r\n", True),
-])  # fmt: skip
-def test_an_initial_object_is_uploaded_unless_it_is_there_in_such_parts(
-    found: bytes, uploads: bool
-) -> None:
-    with store_of(found, BEGUN, part(), part(), DONE) as (store, requests):
-        timing = store.actions[ENSURE](job(ENSURE), 0)
-    assert lines(requests) == ["HEAD ", *["POST uploads=", *PARTS, COMPLETE] * uploads]
-    assert (timing.status, timing.bytes_moved) == (200, 60 if uploads else 0)
 
 
 @pytest.mark.parametrize(("size", "ranges"), [(60, ["0-39", "40-59"]), (40, [""]), (35, [""])])

@@ -231,16 +231,6 @@ def test_ensure_replaces_an_object_that_will_expire(swift: FakeSwift, opened: Op
     assert swift.methods() == ["PUT", "HEAD", "PUT"]
 
 
-def test_ensure_replaces_an_object_that_was_updated(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened()
-    driver.actions[ENSURE](job(ENSURE), 0)
-    driver.actions[UPDATE](job(UPDATE, version=2), 0)
-    assert swift.seen[-1].headers["X-Object-Meta-Ssbench-Version"] == "2"
-    assert driver.actions[ENSURE](job(ENSURE), 0).status == 201
-    initial = b"".join(pieces(b"tiny_000000", 0, 50, 65536))
-    assert swift.containers["ssbench_000000"].objects["tiny_000000"].body == initial
-
-
 def test_connections_are_opened_to_each_storage_url(swift: FakeSwift, opened: Opener) -> None:
     driver = opened(swift.url, swift.url)
     driver.connect(3)
@@ -399,14 +389,6 @@ def test_a_listing_of_63_mib_takes_the_memory_of_a_page(row: bytes) -> None:
             finally:
                 tracemalloc.stop()
             assert peak < 16 << 20
-
-
-def test_a_failed_listing_has_its_status() -> None:
-    page = b"<html>not found</html>"
-    answer = b"HTTP/1.1 404 X\r\nContent-Length: %d\r\n\r\n%b" % (len(page), page)
-    with against(answer) as driver, pytest.raises(StorageError) as caught:
-        driver.list_objects("ssbench_000000", "", 5)
-    assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, 404)
 
 
 def test_info_is_requested_without_the_token(swift: FakeSwift, opened: Opener) -> None:

@@ -13,7 +13,7 @@ import pytest
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, SizeClass, Timing
-from ssbench.core.operations import BULK_DELETE, COPY, LIST, RANGE_READ
+from ssbench.core.operations import BULK_DELETE, COPY, RANGE_READ
 from ssbench.storage.registry import open_store
 from tests.fakes.drivers import driver_settings
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
@@ -89,13 +89,3 @@ def test_the_etag_of_a_copy_is_checked_under_verify() -> None:
     assert error.kind is ErrorKind.CORRUPT
     timing = timing_of(copy, answer)
     assert timing.status == 201
-
-
-def test_entries_of_a_listing_are_items() -> None:
-    listing = Job(1, LIST, 0, 1, 0, 0, arguments=(b"tiny_", 10, b""))
-    timing = timing_of(listing, ok(b"tiny_000001\ntiny_000003\n"))
-    assert (timing.items, timing.bytes_moved) == (2, 0)
-    timing = timing_of(listing, b"HTTP/1.1 204 X\r\n\r\n")
-    assert timing.items == 0
-    error = error_of(listing, ok(b"tiny_000001\nti"))
-    assert error.kind is ErrorKind.PROTOCOL
