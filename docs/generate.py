@@ -40,6 +40,7 @@ from ssbench.core.scenario.load_keys import GROUP_KEYS, STAGE_KEYS  # noqa: E402
 from ssbench.core.scenario.scenario import Scenario  # noqa: E402
 from ssbench.core.scenario.size_keys import LARGE_KEYS, SIZE_KEYS  # noqa: E402
 from ssbench.core.text import bytes_text  # noqa: E402
+from ssbench.runner.api import settings_shown  # noqa: E402
 from ssbench.runner.scenarios import list_canned  # noqa: E402
 from ssbench.storage.registry import ROWS, load, options_of  # noqa: E402
 from ssbench.storage.swift.options import OPTIONS as SWIFT_OPTIONS  # noqa: E402
@@ -451,6 +452,18 @@ def _type_of(schema: dict[str, Any]) -> str:
     return text
 
 
+def settings() -> str:
+    """The settings of the Python API."""
+    rows = []
+    for name, (_, default, meaning) in settings_shown().items():
+        shown = "" if default is None or default == () else literal(json.dumps(default))
+        text, _, rest = meaning.partition(" [default: ")
+        if rest:
+            shown = shown if "(" in rest or " " not in rest else sentence(rest.rstrip("]"))
+        rows.append((literal(name), shown, sentence(text)))
+    return table(("Setting", "Default", "Meaning"), rows)
+
+
 PAGES: dict[str, Callable[..., str]] = {
     "options": options,
     "scenario-keys": scenario_keys,
@@ -462,6 +475,7 @@ PAGES: dict[str, Callable[..., str]] = {
     "json": json_keys,
     "commands": commands,
     "store-options": store_options,
+    "settings": settings,
 }
 
 

@@ -12,18 +12,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ssbench.cli.store_options import STORE_OPTIONS
-from ssbench.cli.worker_options import (
-    METRICS,
-    NETWORK_SERVER_PORT,
-    RETRIES,
-    TRANSPORT,
-    VERBOSE,
-)
+from ssbench.cli.worker_options import METRICS, NETWORK_SERVER_PORT, VERBOSE
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import Option, OptionType, options_of_fields, row
-from ssbench.runner.config import EXECUTION, RESULTS, WORKERS, RunConfig
+from ssbench.core.option import Option, options_of_fields, row
+from ssbench.core.peers import EXECUTION, WORKERS, TransportConfig
+from ssbench.runner.config import LOAD, RESULTS, WHAT, RunConfig, threshold
 from ssbench.runner.methods import METHODS, Method
 from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 
@@ -38,7 +33,7 @@ PROGRESS = ("chars", "live", "none")
 #: Fast errors would pass as low latencies, so this SLO is added unless one limits errors.
 FEW_ERRORS = "errors < 1%"
 
-_WHAT, _LOAD, _SEARCH = "what to run", "load and measurement", "search"
+_SEARCH = "search"
 
 _OF_RUN = options_of_fields(RunConfig)
 
@@ -93,13 +88,6 @@ def _of_run(name: str, **changes: Any) -> Option:
     return replace(next(each for each in _OF_RUN if each.name == name), **changes)
 
 
-def _override(
-    flags: str, key: str, type_: OptionType, group: str, text: str, **more: Any
-) -> Option:
-    """A row that overrides a key of the scenario; its name is the key."""
-    return row(flags, key, type_, group, text, scenario_key=key, **more)
-
-
 def _only(rows: Sequence[Option], *names: str) -> tuple[Option, ...]:
     return tuple(row for row in rows if row.name in names)
 
@@ -114,85 +102,28 @@ LOUDNESS = (
     row("-q --quiet", "quiet", bool, "", "print only the report, warnings and errors",
         default=False, command_line_only=True),
 )
-_RETRIES_OF_RUN = replace(RETRIES, group=EXECUTION)
-_MASTER_SOCKETS = (
-    row("--zmq-bind-ip", "address", str, WORKERS,
-        "address to listen on for workers; 0.0.0.0 or :: for all interfaces [default: all with a "
-        "key file, 127.0.0.1 without]", metavar="BIND_IP"),
-    *(replace(option, group=WORKERS, brief="") for option in TRANSPORT),
-)
 _FILE = (
-    row("-f --filename --scenario", "scenario", str, _WHAT,
+    row("-f --filename --scenario", "scenario", str, WHAT,
         "scenario to run: a file, - for stdin, or the name of a canned scenario (see "
         "list-scenarios)", metavar="SCENARIO_FILE", aliases=("--scenario-file",),
         exclusive="scenario", required=True, brief="a file, or a name from list-scenarios",
         file="r"),
 )
 _RESUME = "delete the orphaned objects of this stat file's run"
-_RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, _WHAT,
+_RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, WHAT,
         f"run nothing: {_RESUME}, as cleanup-containers --resume-cleanup does",
         metavar="STATS_FILE", exclusive="scenario", required=True, command_line_only=True, file="r")
-_USERS = (
-    _override("-u --user-count --users", "user_count", units.count, _WHAT,
-              "concurrent users; overrides the scenario's user_count", brief="concurrent users"),
-)
-_LENGTH = (
-    _override("-o --op-count", "operation_count", units.count, _WHAT,
-              "number of operations; overrides the scenario's run length",
-              rivals="length", brief="number of operations"),
-    _override("-r --run-seconds --duration", "run_seconds", units.seconds, _WHAT,
-              "duration of the run; overrides the scenario's run length, and -o",
-              rivals="length", brief="length of the run, as in 90 or 15m"),
-)
-_OBJECTS = (
-    _override("-c --container-count", "container_count", units.count, _WHAT,
-              "number of containers; overrides the scenario's container_count"),
-    _override("--container-base", "container_base", str, _WHAT,
-              "start of the containers' names; overrides the scenario's container_base",
-              metavar="BASE"),
-    _override("-b --block-size", "block_size", units.size, _WHAT,
-              "bytes to send at a time (no effect below 1 MiB); overrides the scenario's "
-              "block_size [default: 65536]"),
-    _override("--delete-after", "delete_after", units.expiry, _WHAT,
-              "let the store expire objects after this time, 0 for never; overrides the scenario's "
-              "delete_after", metavar="SECONDS"),
-    _override("-p --policy", "policy", str, _WHAT,
-              "storage policy of the containers; overrides the scenario's policy",
-              metavar="POLICY"),
-    _override("--seed", "seed", units.seed, _WHAT,
-              "seed of an earlier run, to repeat its random choices", metavar="NUMBER"),
-)
-_RATE = (
-    _override("--rate", "rate", units.rate, _LOAD,
-              "target arrival rate in operations/s (open loop); overrides the scenario's rate"),
-)
-_ARRIVALS = (
-    _override("--arrivals", "arrivals", str, _LOAD,
-              "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
-              choices=("uniform", "poisson")),
-    _override("--bandwidth", "bandwidth", units.size, _LOAD,
-              "limit on the bytes per second that all users together send and receive, such as "
-              "100MB; overrides the scenario's bandwidth [default: no limit]"),
-    _override("--think-time", "think_time", types.think_time, _LOAD,
-              "closed loop: pause of a user after each operation; MIN,MAX for a random pause",
-              metavar="SECONDS"),
-)
+_MASTER_SOCKETS = options_of_fields(TransportConfig)
+_USERS, _LENGTH = _only(_OF_RUN, "users"), _only(_OF_RUN, "operations", "seconds")
+_OBJECTS = _only(_OF_RUN, "container_count", "container_base", "block_size", "delete_after",
+                 "policy", "seed")
+_ARRIVALS = _only(_OF_RUN, "arrivals", "bandwidth", "think_time")
 _WINDOW = (
-    _override("--warmup", "warmup", units.seconds_or_none, _LOAD,
-              "warm-up: time at the start of the run that statistics exclude"),
-    _override("--cooldown", "cooldown", units.seconds_or_none, _LOAD,
-              "cool-down: time at the end of the run that statistics exclude"),
-    row("--sweep", "sweep", sweep, _LOAD,
+    *_only(_OF_RUN, "warmup", "cooldown"),
+    row("--sweep", "sweep", sweep, LOAD,
         "run the scenario once for each load (users=1,20,40 or rate=100,200), with the same "
         "workers and initial objects, and print a table", metavar="LOADS"),
-    row("--auto-stop", "auto_stop", bool, _LOAD,
-        "end the run early, once the rate of operations is steady", default=False),
-    row("--auto-stop-window", "auto_stop_window", units.whole_seconds(1), _LOAD,
-        "with --auto-stop: whole seconds in each half of the run, at least", default=15,
-        metavar="SECONDS", needs="auto_stop"),
-    row("--auto-stop-tolerance", "auto_stop_tolerance", units.tolerance, _LOAD,
-        "with --auto-stop: difference between the halves' rates, in percent, that counts as steady",
-        default=7.5, needs="auto_stop"),
+    *_only(_OF_RUN, "auto_stop", "auto_stop_window_s", "auto_stop_percent"),
 )
 _HOW = tuple(
     each for each in _OF_RUN
@@ -227,13 +158,7 @@ _PAGE = (
         "with --html: write the script of the charts to this folder, once for all pages [default: "
         "into each page, 4.8 MB]", metavar="DIR", file="d"),
 )
-_PERCENTILE = row("--pctile", "percentiles", units.percentile, RESULTS,
-        "latency percentile to report, such as 99.9; may be repeated [default: 95]",
-        metavar="PERCENTILE", repeat=True)
-_THRESHOLD = row("--threshold", "thresholds", str, RESULTS,
-        "condition that the run must meet, such as 'p99(READ) < 50ms', 'errors < 0.1%' or 'rate > "
-        "1000/s'; exit status 3 if one is missed; may be repeated", metavar="CONDITION",
-        repeat=True, brief="fail unless this holds, as in 'p99 < 50ms'")
+_PERCENTILE, _THRESHOLD = _of_run("percentiles"), _of_run("thresholds")
 _JUNIT = row("--junit", "junit", str, RESULTS,
         "also write the thresholds to this file as test cases, in the XML of JUnit, which CI "
         "systems read", metavar="FILE", file="w")
@@ -266,13 +191,14 @@ _RESULT_FILES = (
 _OWN_FILE = _only(_RESULT_FILES, "stats_file", "results_dir", "force")
 _WORKER_COUNTS = (*(each for each in _OF_RUN if each.group == WORKERS), *_MASTER_SOCKETS)
 RUN_SCENARIO = (
-    *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, *_RATE, *_ARRIVALS, *_WINDOW, *_HOW,
-    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, _of_run("abort_window_s"),
+    *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, _of_run("rate"), *_ARRIVALS, *_WINDOW,
+    *_HOW,
+    *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, _of_run("abort_window_s"),
     *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 FIND_LIMIT = (
     *_FILE, *(replace(option, brief="") for option in _USERS), *_OBJECTS,
-    row("--slo", "slos", str, _SEARCH,
+    row("--slo", "slos", threshold, _SEARCH,
         "condition that a load must meet, such as 'p99 < 50ms' or 'errors < 0.1%'; may be "
         f"repeated; '{FEW_ERRORS}' is added unless one limits errors",
         metavar="SLO", repeat=True, required=True, brief="must be met, as in 'p99 < 50ms'"),
@@ -287,15 +213,15 @@ FIND_LIMIT = (
     row("--step-seconds", "step_seconds", units.seconds, _SEARCH,
         "how long to measure each load, after its warm-up", default=10.0,
         brief="how long to measure each load, 10"),
-    _override("--warmup", "warmup", units.seconds_or_none, _SEARCH,
-              "warm-up of each step, excluded from its statistics", default=3.0),
+    _of_run("warmup", group=_SEARCH, default=3.0,
+            help="warm-up of each step, excluded from its statistics"),
     row("--precision", "precision", units.tolerance, _SEARCH,
         "stop when the highest load that met the SLO and the lowest that missed it differ by at "
         "most this", default=5.0),
     row("--confirm", "confirm", units.whole(0, 10), _SEARCH,
         "how often to run these two loads again; if runs disagree, the majority counts, and the "
         "search continues", default=1, metavar="TIMES"),
-    *_ARRIVALS, *_HOW, _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, *_WORKER_COUNTS, *STORE_OPTIONS,
+    *_ARRIVALS, *_HOW, *_ERRORS, *_RESULT_FILES, *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 REPORT_SCENARIO = (
     row("", "stats_files", str, "",
@@ -309,7 +235,7 @@ REPORT_SCENARIO = (
         "write the report to this file [default: standard output]", metavar="REPORT_FILE",
         brief="write the report to this file", file="w"),
     replace(_PERCENTILE, group="", brief="latency percentile to report; may be repeated"),
-    replace(_THRESHOLD, group=""),
+    replace(_THRESHOLD, group="", type=str),
     replace(_JUNIT, group=""),
     row("--csv", "format", bool, "", "two lines of CSV", const="csv", exclusive="format"),
     row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format",
@@ -408,9 +334,9 @@ _BENCH_ALL = (
         metavar="CONTAINER[/PREFIX]", required=True, brief="the container, and a folder in it"),
     row("", "prefix", str, "", "start of the objects' names, which a number follows [default: "
         f"{BENCH_PREFIX}]", metavar="PREFIX"),
-    row("--containers", "containers", units.count, _WHAT, "number of containers", default=1,
+    row("--containers", "containers", units.count, WHAT, "number of containers", default=1,
         brief="number of containers, 1"),
-    row("-u --user-count --users", "users", units.count, _WHAT,
+    row("-u --user-count --users", "users", units.count, WHAT,
         "concurrent users; of mixed, of each operation", default=1, brief="concurrent users, 1"),
     row("--csv", "csv", str, RESULTS, "write each operation to this file, as nectar does",
         metavar="FILE", brief="each operation, as CSV", file="w"),
@@ -419,32 +345,32 @@ _BENCH_ALL = (
         file="w"),
     *_PAGE,
 )
-_BENCH_COUNT = row("--count", "count", units.count, _WHAT, "number of objects", default=1000,
+_BENCH_COUNT = row("--count", "count", units.count, WHAT, "number of objects", default=1000,
         brief="number of objects, 1000")
-_BENCH_ITERATIONS = row("--iterations", "iterations", units.count, _WHAT,
+_BENCH_ITERATIONS = row("--iterations", "iterations", units.count, WHAT,
         "how often each object has its turn", default=1)
-_BENCH_TIME = row("--time", "seconds", units.seconds, _WHAT,
+_BENCH_TIME = row("--time", "seconds", units.seconds, WHAT,
         "end after this time, even if some objects were not used")
 _BENCH_SIZES = (
-    row("--size", "size", units.size, _WHAT, "size of the objects", default=4096,
+    row("--size", "size", units.size, WHAT, "size of the objects", default=4096,
         brief="size of the objects, as in 4096 or 1M"),
-    row("--max-size", "max_size", units.size, _WHAT,
+    row("--max-size", "max_size", units.size, WHAT,
         "sizes are random from --size up to, but not including, this; each object's size follows "
         "from its number [default: all objects have --size]"),
 )
-_BENCH_HEADER = row("--header", "headers", types.header, _WHAT,
+_BENCH_HEADER = row("--header", "headers", types.header, WHAT,
         "send this header with each request; may be repeated", metavar="'NAME: VALUE'", repeat=True)
 _BENCH_RUN = (
     *_without(_HOW, "keep_objects", "existing", "verify"),
-    _RETRIES_OF_RUN, *_ERRORS, _BENCH_HEADER,
+    *_ERRORS, _BENCH_HEADER,
     *_OWN_FILE,
     row("--progress", "progress", str, RESULTS, "the progress on standard error, beside the lines "
         "of nectar", default="live", choices=PROGRESS),
     replace(_THRESHOLD, brief=""), *_WORKER_COUNTS, *STORE_OPTIONS,
 )
-_POLICY_OF_BENCH = row("-p --policy", "policy", str, _WHAT, "storage policy of the containers",
+_POLICY_OF_BENCH = row("-p --policy", "policy", str, WHAT, "storage policy of the containers",
         metavar="POLICY")
-_DELETE_BEHIND = row("--delete-behind", "delete_behind", units.count_or_none, _WHAT,
+_DELETE_BEHIND = row("--delete-behind", "delete_behind", units.count_or_none, WHAT,
         "number of objects that exist before the first is deleted, and from then on",
         default=10_000, metavar="COUNT")
 _VERIFY_OF_BENCH = (
@@ -476,23 +402,23 @@ BENCH = {
     "suite": (
         row("", "container", str, "", "start of the containers' names", default="bench-ec-",
             metavar="PREFIX", brief="start of the containers' names, bench-ec-"),
-        row("--containers", "containers", units.count, _WHAT, "number of containers of each step",
+        row("--containers", "containers", units.count, WHAT, "number of containers of each step",
             default=100),
-        row("-u --user-count --users", "users", units.count, _WHAT, "concurrent users", default=250,
+        row("-u --user-count --users", "users", units.count, WHAT, "concurrent users", default=250,
             brief="concurrent users, 250"),
-        row("--mixed-users", "mixed_users", units.count, _WHAT,
+        row("--mixed-users", "mixed_users", units.count, WHAT,
             "concurrent users of each operation of mixed", default=50),
-        row("--count", "count", units.count, _WHAT, "number of objects of 4 KiB",
+        row("--count", "count", units.count, WHAT, "number of objects of 4 KiB",
             default=10_000_000, brief="number of objects of 4 KiB, 10000000"),
-        row("--large-count", "large_count", units.count, _WHAT, "number of objects of 1 MiB",
+        row("--large-count", "large_count", units.count, WHAT, "number of objects of 1 MiB",
             default=1_000_000, brief="number of objects of 1 MiB, 1000000"),
-        row("--iterations", "iterations", units.count, _WHAT, "how often each object is read",
+        row("--iterations", "iterations", units.count, WHAT, "how often each object is read",
             default=3),
-        row("--time", "seconds", units.seconds, _WHAT, "length of each mixed step", default=7200.0),
+        row("--time", "seconds", units.seconds, WHAT, "length of each mixed step", default=7200.0),
         _DELETE_BEHIND,
-        row("--pause", "pause_s", units.seconds_or_none, _WHAT,
+        row("--pause", "pause_s", units.seconds_or_none, WHAT,
             "pause before a step that repeats the one before", default=300.0),
-        row("--long-pause", "long_pause_s", units.seconds_or_none, _WHAT, "pause before others",
+        row("--long-pause", "long_pause_s", units.seconds_or_none, WHAT, "pause before others",
             default=900.0),
         row("--csv-dir", "csv_dir", str, RESULTS,
             "folder of the CSV files, one for each step, which must exist", default=".",
@@ -572,21 +498,21 @@ def transfer_place(text: str) -> tuple[str, str]:
 
 
 _TRANSFER = (
-    row("--container", "place", transfer_place, _WHAT,
+    row("--container", "place", transfer_place, WHAT,
         "the container, and a folder in it that the objects' names begin with",
         metavar="CONTAINER[/FOLDER]", required=True, brief="the container"),
-    row("-u --user-count --users", "users", units.count, _WHAT,
+    row("-u --user-count --users", "users", units.count, WHAT,
         "concurrent users, each with one file", default=16, brief="concurrent users, 16"),
-    row("--sweep", "sweep", users_sweep, _WHAT, "run once for each number of users, and print a "
+    row("--sweep", "sweep", users_sweep, WHAT, "run once for each number of users, and print a "
         "table", metavar="users=N,N", brief="run once for each number of users"),
-    row("--num-files", "limit", units.count, _WHAT, "only so many, the first by name",
+    row("--num-files", "limit", units.count, WHAT, "only so many, the first by name",
         brief="only so many files"),
     *(replace(each, scenario_key=None, help="limit on the bytes per second of all users together, "
               "such as 100MB; a user pauses after a file, so few large files exceed it [default: "
               "no limit]") for each in _only(_ARRIVALS, "bandwidth")),
 )
 _TRANSFER_RUN = (
-    *_only(_HOW, "operation_timeout_s", "drain_timeout_s"), _RETRIES_OF_RUN,
+    *_only(_HOW, "operation_timeout_s", "drain_timeout_s"),
     *_ERRORS, *_OWN_FILE,
     row("--progress", "progress", str, RESULTS,
         "live: a bar for all files, and one for each that takes long; without a terminal a line "
@@ -597,18 +523,18 @@ UPLOAD = (
     row("", "folder", types.path, "", "the folder of the files", required=True, metavar="DIR",
         brief="the folder of the files"),
     *_TRANSFER,
-    row("--checksum", "checksum", str, _WHAT,
+    row("--checksum", "checksum", str, WHAT,
         "store: compute the MD5 while sending, and compare it with that of the response; "
         "precompute: compute it before the clock starts, and have the store refuse any other; none "
         "[default: store; none if the store has no checksums]",
         choices=("store", "precompute", "none"), exclusive="checksum", metavar="WHEN",
         brief="store, precompute or none"),
-    row("--compare", "compare", bool, _WHAT,
+    row("--compare", "compare", bool, WHAT,
         "run with each kind of checksum, and print them side by side", default=False,
         exclusive="checksum"),
-    row("--worker-dir", "worker_folder", types.path, _WHAT,
+    row("--worker-dir", "worker_folder", types.path, WHAT,
         "where workers find the folder, if not at the same path", metavar="DIR"),
-    row("--overwrite", "overwrite", bool, _WHAT, "also replace objects in a container that ssbench "
+    row("--overwrite", "overwrite", bool, WHAT, "also replace objects in a container that ssbench "
         "did not make", default=False, command_line_only=True),
     _POLICY_OF_BENCH,
     # The output of the seed's profiler.
@@ -617,7 +543,7 @@ UPLOAD = (
 )
 DOWNLOAD = (
     *_TRANSFER,
-    row("--verify", "folder", str, _WHAT, "compare the MD5 of each object with that of the file of "
+    row("--verify", "folder", str, WHAT, "compare the MD5 of each object with that of the file of "
         "its name in this folder", metavar="DIR", brief="compare with the files of this folder",
         file="d"),
     *_TRANSFER_RUN,
@@ -650,29 +576,29 @@ MAKE_SCENARIO = (
 REPLAY = (
     row("", "logs", str, "", "access logs: files, also compressed, or - for stdin",
         metavar="FILE", repeat=True, required=True, brief="access logs", file="r"),
-    replace(_LOG_FORMAT, group=_WHAT),
-    row("--speed", "speed", units.factor, _WHAT,
+    replace(_LOG_FORMAT, group=WHAT),
+    row("--speed", "speed", units.factor, WHAT,
         "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
         default=1.0, metavar="FACTOR", brief="how much faster than in the log, as in 2"),
-    row("--start", "start_ns", types.instant, _WHAT,
+    row("--start", "start_ns", types.instant, WHAT,
         "leave out requests before this time, such as 2026-11-20T08:00 (UTC) or with a zone, as in "
         "2026-11-20T08:00+01:00", metavar="TIME", brief="leave out requests before this time"),
-    row("--end", "end_ns", types.instant, _WHAT, "leave out requests from this time on",
+    row("--end", "end_ns", types.instant, WHAT, "leave out requests from this time on",
         metavar="TIME", brief="leave out requests from this time on"),
-    row("--max-requests", "most", units.count, _WHAT,
+    row("--max-requests", "most", units.count, WHAT,
         "leave out requests beyond this number, in the order of the lines"),
-    row("-u --user-count --users", "users", units.count, _WHAT, "most operations in flight",
+    row("-u --user-count --users", "users", units.count, WHAT, "most operations in flight",
         default=64, brief="most operations in flight, 64"),
-    row("-c --container-count", "container_count", units.whole(1, 128), _WHAT,
+    row("-c --container-count", "container_count", units.whole(1, 128), WHAT,
         "number of containers [default: as many as the log has, at most 128]", metavar="COUNT"),
-    row("--container-base", "container_base", str, _WHAT,
+    row("--container-base", "container_base", str, WHAT,
         "start of the containers' names", default=REPLAY_BASE, metavar="BASE"),
-    replace(_POLICY_OF_BENCH, group=_WHAT),
-    row("--seed", "seed", units.seed, _WHAT,
+    replace(_POLICY_OF_BENCH, group=WHAT),
+    row("--seed", "seed", units.seed, WHAT,
         "seed of what a log does not say, such as the place of a part that was read", default=0,
         metavar="NUMBER"),
     *_without(_HOW, "existing", "verify"),
-    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, *_WORKER_COUNTS,
+    *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, *_WORKER_COUNTS,
     *STORE_OPTIONS,
 )
 CHECK_NETWORK = (

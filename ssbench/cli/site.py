@@ -17,7 +17,6 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, time
 from typing import Any
 
 from ssbench.cli.console import MASK
@@ -29,8 +28,6 @@ from ssbench.storage.options import variables_of
 
 CONFIG_VARIABLE = "SSBENCH_CONFIG"
 WORKER_TABLE = "ssbench-worker"
-_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
-_OFF = object()
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _MAX_BYTES = 1 << 20
 
@@ -124,8 +121,8 @@ class SiteDefaults(Hiding, frozen=True):
             for row, raw, place in level:
                 if row.name in found or (row.rivals or row.exclusive) in taken:
                     continue
-                value = _converted(row, raw, place)
-                if value is _OFF:
+                value = row.read(raw, place)
+                if value == row.default and (row.type is bool or isinstance(raw, bool)):
                     new.setdefault(row.name, SiteValue(row.default, place, number > 0, "false"))
                     continue
                 if row.exclusive and places.setdefault(row.exclusive, place) != place:
@@ -258,33 +255,3 @@ def _near(word: str, known: Sequence[str], least: float = 0.6) -> str:
 
     near = get_close_matches(word[:64], list(dict.fromkeys(known)), 2, least)
     return f"; did you mean {' or '.join(near)}?" if near else ""
-
-
-def _converted(row: Option, raw: Any, place: str) -> Any:
-    """The value as the command line would have it; _OFF for an option without text.
-
-    :raises UsageError: it is not valid; a secret is not shown.
-    """
-    if row.type is bool or (isinstance(raw, bool) and row.const is not True):
-        text = str(raw).strip().lower()
-        if text not in _TRUE + _FALSE:
-            raise UsageError(f"{place}: give true or false")
-        return row.const if text in _TRUE else _OFF
-    if isinstance(raw, list) and not row.repeat:
-        raise UsageError(f"{place}: give one value, not a list")
-    items = raw if isinstance(raw, list) else [raw]
-    if row.repeat and isinstance(raw, str):
-        items = [line.strip() for line in raw.splitlines() if line.strip()]
-    values = []
-    for item in items:
-        if isinstance(item, bool | list | dict):
-            raise UsageError(f"{place}: give a text or a number")
-        try:
-            value = row.convert(item.isoformat() if isinstance(item, date | time) else str(item))
-        except (UsageError, ValueError) as error:  # of a secret, its text may be shown
-            reason = "is not valid" if row.secret else str(error)
-            raise UsageError(f"{place}: {reason}") from (None if row.secret else error)
-        if row.choices and value not in row.choices:
-            raise UsageError(f"{place}: choose from {', '.join(row.choices)}")
-        values.append(value)
-    return values if row.repeat else values[0]

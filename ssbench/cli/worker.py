@@ -20,8 +20,9 @@ from ssbench.cli.console import check_output, log_to_stderr, prepare_streams, sa
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.signals import handle_signals, wanted_signals
 from ssbench.cli.site import WORKER_TABLE, SiteDefaults, describe, located
-from ssbench.cli.worker_options import WORKER, key_path, ports_of, worker_parser
+from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
+from ssbench.core.peers import TransportConfig
 from ssbench.core.text import plural
 from ssbench.host.live import HostLive
 from ssbench.host.process import (
@@ -90,8 +91,8 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
     worker_id = ns.worker_id or f"{socket.gethostname()}-{os.urandom(4).hex()}"
     address = None
     if ns.parent_pipe is None:
-        key = channel_key(key_path(ns, os.environ), ns.address, partial(log.warning, "%s"))
-        address = MasterAddress(ns.address, Ports(*ports_of(ns)), key)
+        key = channel_key(ns.key_file, ns.address, partial(log.warning, "%s"))
+        address = MasterAddress(ns.address, Ports(*_ports(ns)), key)
         if key is None and not ns.allowed_hosts:
             log.warning(
                 "Without a key, whoever listens at ports %d, %d and %d of %s can make this worker"
@@ -152,11 +153,17 @@ def _run_worker(
     return status
 
 
+def _ports(ns: argparse.Namespace) -> tuple[int, int, int]:
+    """:raises UsageError: equal ports."""
+    master = TransportConfig(None, ns.work_port, ns.results_port, ns.control_port)
+    return master.work_port, master.results_port, master.control_port
+
+
 def _serve_network(ns: argparse.Namespace) -> ExitStatus:
     """Listen for check-network until it ends, or a signal comes."""
     from ssbench.transport.network import NetworkListener  # few workers need it
 
-    key = load_key(key_path(ns, os.environ))
+    key = load_key(ns.key_file)
     ip, port = ns.network_server
     with NetworkListener(ip or None, port, key, "--network-server") as listener:
         handle_signals(lambda *_: listener.close())

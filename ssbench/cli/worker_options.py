@@ -16,10 +16,10 @@ from ssbench.cli.parser import SHOW_CONFIG, Parser, SiteValue, add_options
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import row
+from ssbench.core.option import options_of_fields, row
+from ssbench.core.peers import TransportConfig
 
 MAX_WORKER_ID = 64  #: characters
-KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"
 NETWORK_SERVER_PORT = 13583
 METRICS_PORT = 13584
 DESCRIPTION = """\
@@ -59,23 +59,14 @@ VERBOSE = row("-v --verbose", "verbose", bool, "", "print more messages", defaul
 SHOW = row(SHOW_CONFIG, "show_config", bool, "",
            "print where the value of each option is from, and do nothing else", default=False,
            command_line_only=True)
-RETRIES = row("--retries", "retries", units.count_or_none, "",
-              "number of times to repeat a failed operation", default=10, metavar="COUNT")
 SOURCE_ADDRESS = row("--source-address", "source_addresses", types.ip_address, "",
         "IP address of this host to connect to the store from; several are used in turn, as each "
         "has its own local ports; may be repeated", metavar="ADDRESS", repeat=True)
-TRANSPORT = (
-    row("--zmq-work-port", "work_port", units.port, _MASTER, "port for jobs", default=13579),
-    row("--zmq-results-port", "results_port", units.port, _MASTER, "port for results",
-        default=13580, aliases=("--zmq-results_port",)),  # the spelling of ssbench 0.3.9's master
-    row("--zmq-control-port", "control_port", units.port, _MASTER,
-        "port for the master's broadcasts to all workers", default=13581),
-    row("--zmq-key-file", "key_file", str, _MASTER,
-        "encrypt all traffic, and reject peers without this key; use the same file on all hosts "
-        "(make-key writes one). Without it, masters and workers of one user on 127.0.0.1 share a "
-        "key; none: no key", metavar="FILE", variables=(KEY_FILE_VARIABLE,),
-        brief="encrypt; the same file on all hosts", file="r"),
-)
+_TRANSPORT = [
+    replace(each, group=_MASTER,
+            brief="encrypt; the same file on all hosts" if each.name == "key_file" else "")
+    for each in options_of_fields(TransportConfig) if each.name != "address"
+]
 METRICS = row("--metrics-port", "metrics_address",
         types.address(METRICS_PORT, needs_host=False), "",
         "serve metrics for Prometheus at this port of 127.0.0.1, or of this address; requires "
@@ -101,7 +92,8 @@ WORKER = (
         "after 10 minutes without a connection", metavar="ADDRESS:PORT",
         const=("", NETWORK_SERVER_PORT),
         exclusive="purpose", brief="serve ssbench-master check-network"),
-    RETRIES,
+    row("--retries", "retries", units.count_or_none, "",
+        "number of times to repeat a failed operation", default=10, metavar="COUNT"),
     SOURCE_ADDRESS,
     row("--batch-size", "batch_size", types.batch_size, "",
         "ignored: accepted for compatibility; the master's value counts", default="auto",
@@ -126,7 +118,7 @@ WORKER = (
     row("--zmq-host --master", "address", str, _MASTER,
         "host where ssbench-master runs; if a name has IPv4 and IPv6 addresses, IPv4 is used",
         default="127.0.0.1", metavar="HOST", brief="host where ssbench-master runs, 127.0.0.1"),
-    *TRANSPORT,
+    *_TRANSPORT,
     row("--exit-with-master", "exit_with_master", bool, _MASTER,
         "exit when the master is gone or its run is over, instead of waiting for the next run; "
         "the status is 1 if work was cut short, else 0", default=False,
@@ -144,20 +136,3 @@ def worker_parser(site: Mapping[str, SiteValue] = {}) -> argparse.ArgumentParser
     parser.add_argument("--version", action="version", version=f"ssbench {__version__}")
     add_options(parser, WORKER, site=site)
     return parser
-
-
-def key_path(ns: argparse.Namespace, environ: Mapping[str, str]) -> str | None:
-    """The key file that the command line or the environment names; None for no encryption."""
-    return ns.key_file or environ.get(KEY_FILE_VARIABLE) or None
-
-
-def ports_of(ns: argparse.Namespace) -> tuple[int, int, int]:
-    """The ports for jobs, results and broadcasts.
-
-    :raises UsageError: they are not different.
-    """
-    ports = (ns.work_port, ns.results_port, ns.control_port)
-    if len(set(ports)) < len(ports):
-        named = "--zmq-work-port {}, --zmq-results-port {}, --zmq-control-port {}"
-        raise UsageError(f"{named.format(*ports)}: give three different ports")
-    return ports

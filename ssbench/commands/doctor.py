@@ -43,8 +43,8 @@ from ssbench.core.settings import StorageSettings
 from ssbench.core.text import bytes_text, latency_text, plural, printable
 from ssbench.core.workload.workload import EnsureWorkload
 from ssbench.host.process import allow_many_connections, host_limits, most_users, usable_cores
-from ssbench.master.master import Master, MasterOptions
-from ssbench.master.phases import Limits, PhasePlan
+from ssbench.master.master import Master
+from ssbench.master.phases import PhasePlan
 from ssbench.runner import resolve
 from ssbench.runner.config import RunConfig
 from ssbench.runner.connections import (
@@ -490,15 +490,11 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
     if of_others <= 0 and ssh:
         yield _skipped("not checked: no host started any")
         return
-    limits = Limits(
-        worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s,
-        drain_timeout_s=_UPLOADS_S,
-    )  # fmt: skip
     times = _UploadTimes()
-    options = MasterOptions(
-        limits=limits, recorder=times, warn=doctor.warnings.append, children=[ssh] if ssh else []
-    )
-    master = Master(transport, doctor.observers, doctor.settings, options)
+    master = Master(
+        transport, doctor.observers, doctor.settings, replace(config, drain_timeout_s=_UPLOADS_S),
+        recorder=times, warn=doctor.warnings.append, children=[ssh] if ssh else [],
+    )  # fmt: skip
     for observer in doctor.observers:
         observer.info("Waiting for workers")
     doctor.stop.listen(master.interrupt)
@@ -680,7 +676,7 @@ def doctor(ns: argparse.Namespace) -> ExitStatus:
     :raises UsageError: options that exclude each other, or a scenario with faults.
     """
     if ns.scenario is None:
-        if ns.user_count is not None or ns.policy is not None:
+        if ns.users is not None or ns.policy is not None:
             raise UsageError("-u and -p change a scenario: give that with -f")
         config, scenario = RunConfig(**base_config(ns, os.environ)), None
     else:

@@ -32,7 +32,7 @@ from ssbench.core.text import bytes_text, in_unit, plural, printable
 from ssbench.core.workload.numbered import NumberedWorkload
 from ssbench.live.terminal import make_progress
 from ssbench.runner import execute, open_session
-from ssbench.runner.config import RunConfig, RunPlan, TransportConfig
+from ssbench.runner.config import FREE_PORTS, RunConfig, RunPlan
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import RunResult
@@ -314,7 +314,7 @@ class _Measurement:
             run = RunConfig(
                 scenario=ScenarioText(b"", "bench files"),
                 store=StoreOptions("file", {**config.store, "path": str(self.target.parent)}),
-                transport=TransportConfig(None, 0, 0, 0),
+                transport=FREE_PORTS,
                 workers=min(os.cpu_count() or 1, most),
                 worker_paths=(str(self.source),),
                 batch_size=config.queue,

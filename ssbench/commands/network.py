@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,18 +14,17 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from ssbench.cli.config import transport_config
+from ssbench.cli.config import values_of
 from ssbench.cli.console import say, tell
 from ssbench.commands.base import watched
 from ssbench.core.dispatch.worker_registry import WorkerState
 from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.messages import NetworkCheck, NetworkInterval, NetworkResult
+from ssbench.core.peers import Limits, TransportConfig
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import latency_text, plural, printable
-from ssbench.master.master import Master, MasterOptions
-from ssbench.master.phases import Limits
-from ssbench.runner.config import TransportConfig
+from ssbench.master.master import Master
 from ssbench.runner.connections import bind, own_hub, warn_all
 from ssbench.runner.stop import Stop
 from ssbench.transport.key import CurveKey, load_key
@@ -47,15 +45,14 @@ _BITS = ("bits/sec", "Kbits/sec", "Mbits/sec", "Gbits/sec", "Tbits/sec")  #: pow
 def check(ns: argparse.Namespace) -> ExitStatus:
     """Measure each connection, and print its tables; FAILED if one could not be measured."""
     config = NetworkConfig(
-        transport_config(ns, os.environ),
-        ns.servers or (),
-        ns.seconds,
-        ns.size_bytes or 0,
-        ns.network_port,
-        ns.expect_workers,
-        ns.worker_wait_s,
-        ns.connect_timeout,
-        ns.worker_timeout_s,
+        **values_of(NetworkConfig, ns),
+        transport=TransportConfig(**values_of(TransportConfig, ns)),
+        servers=ns.servers or (),
+        seconds=ns.seconds,
+        size_bytes=ns.size_bytes or 0,
+        port=ns.network_port,
+        expect_workers=ns.expect_workers,
+        connect_timeout_s=ns.connect_timeout,
     )
     stop = Stop()
     links: list[Link] = []
@@ -145,7 +142,7 @@ def _scaled(value: float, base: int, units: Sequence[str]) -> str:
     return f"{value:.{digits}f} {units[power]}"
 
 
-class NetworkConfig(Struct, frozen=True):
+class NetworkConfig(Limits, frozen=True, kw_only=True):
     """What check-network measures.
 
     :param servers: host and port of each listening side (ssbench-worker --network-server).
@@ -161,9 +158,7 @@ class NetworkConfig(Struct, frozen=True):
     size_bytes: int
     port: int
     expect_workers: int | None
-    worker_wait_s: float
     connect_timeout_s: float
-    worker_timeout_s: float
 
     @property
     def longest_s(self) -> float:
@@ -205,10 +200,7 @@ def check_network(
         stack.enter_context(own_hub())
         stack.callback(_end_servers, config, key)
         transport = stack.enter_context(bind(config.transport, warn))
-        limits = Limits(
-            worker_wait_s=config.worker_wait_s, worker_timeout_s=config.worker_timeout_s
-        )
-        master = Master(transport, observers, StorageSettings(), MasterOptions(limits=limits))
+        master = Master(transport, observers, StorageSettings(), config)
         stack.callback(master.release_workers)
         info("Waiting for workers")
         master.gather_workers(config.expect_workers)

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from ssbench import report, statfile
-from ssbench.cli.config import percentiles
 from ssbench.cli.console import result_file, tell, tell_status, write_report, write_result
 from ssbench.cli.profile import profiled
 from ssbench.cli.report_files import check_report_files, write_report_files
@@ -60,7 +59,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
             raise UsageError(f"--profile-file: {paths[0]} has no profile: run with --profile")
         made = report.of_run(
             stats,
-            percentiles(ns),
+            tuple(dict.fromkeys(ns.percentiles)),
             wanted,
             stats_file=None if paths == ["-"] else ", ".join(paths),
             parts=parts,

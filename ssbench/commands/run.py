@@ -5,22 +5,24 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ssbench import runner
-from ssbench.cli.config import run_config, search_config
+from ssbench.cli.config import run_config
 from ssbench.cli.console import columns_of, say, tell, tell_status, write_report
+from ssbench.cli.options import FEW_ERRORS
 from ssbench.cli.report_files import check_run_files, write_report_files
 from ssbench.commands.base import running, serving, summary_rows, tell_report
-from ssbench.core.errors import ExitStatus
+from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.live.watch import Watch
-from ssbench.runner.config import RunConfig
+from ssbench.runner.config import RunConfig, threshold
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
     from ssbench.live.page import LivePage
-    from ssbench.runner.series import StepRunner
+    from ssbench.runner.series import SearchConfig, StepRunner
 
 
 def run_scenario(ns: argparse.Namespace) -> ExitStatus:
@@ -28,7 +30,8 @@ def run_scenario(ns: argparse.Namespace) -> ExitStatus:
 
     :raises SsbenchError: what ended it before there were results.
     """
-    config = _config(ns)
+    config = sweep_config(ns, os.environ)
+    _tell_note(config)
     stop = Stop()
     with serving(ns, stop, config) as (page, watch):
         if ns.sweep is not None:
@@ -50,8 +53,8 @@ def find_limit(ns: argparse.Namespace) -> ExitStatus:
     """
     from ssbench.runner.series import LimitSearch
 
-    how = search_config(ns)
-    config = _config(ns)
+    config, how = search_config(ns, os.environ)
+    _tell_note(config)
     stop = Stop()
     with (
         serving(ns, stop, config) as (page, watch),
@@ -60,12 +63,64 @@ def find_limit(ns: argparse.Namespace) -> ExitStatus:
         return _run_series(ns, LimitSearch(config, how, [watch], stop), watch, page)
 
 
-def _config(ns: argparse.Namespace) -> RunConfig:
-    check_run_files(ns)
-    config = run_config(ns, os.environ)
+def _tell_note(config: RunConfig) -> None:
     if config.scenario.note:
         tell(config.scenario.note)
-    return config
+
+
+def sweep_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfig:
+    """The run of run-scenario, or each run of its sweep, which sets the load.
+
+    :raises UsageError: options that exclude each other.
+    """
+    check_run_files(ns)
+    if ns.sweep is None:
+        return run_config(ns, environ)
+    from ssbench.core.stats.steps import OVER  # loaded, as --sweep was read
+
+    name, option = ("users", "-u") if ns.sweep.over == "users" else ("rate", "--rate")
+    if name in ns.given:
+        raise UsageError(f"--sweep sets the {ns.sweep.over}: leave out {option}")
+    places = {OVER[ns.sweep.over]: f"--sweep {ns.sweep.over}"}
+    return run_config(ns, environ, places=places, **{name: None})
+
+
+def search_config(
+    ns: argparse.Namespace, environ: Mapping[str, str]
+) -> tuple[RunConfig, SearchConfig]:
+    """Each run of find-limit, and its search.
+
+    :raises UsageError: options that exclude each other.
+    """
+    from ssbench.core.stats.steps import OVER
+    from ssbench.runner.series import SearchConfig
+
+    by_users = ns.over == "users"
+    if by_users:
+        if "users" in ns.given:
+            raise UsageError(
+                "-u: find-limit searches for the number of users; bound it by --start and "
+                "--max-users"
+            )
+        if "max_rate" in ns.given:
+            raise UsageError("--max-rate requires --over rate")
+        if ns.first is not None and ns.first != int(ns.first):
+            raise UsageError(f"--start {ns.first:g}: give a whole number of users")
+    elif "max_users" in ns.given:
+        raise UsageError("--max-users requires --over users; with a rate, -u limits concurrency")
+    check_run_files(ns)
+    most = ns.max_users if by_users else ns.max_rate
+    slos = ns.slos
+    if not any(each.metric == "errors" for each in slos):
+        slos = [*slos, threshold(FEW_ERRORS)]
+    config = run_config(
+        ns, environ,
+        thresholds=tuple(dict.fromkeys(slos)),
+        seconds=ns.step_seconds + ns.warmup,
+        users=None if by_users else ns.users,  # those of the site
+        places={"run_seconds": "--step-seconds", OVER[ns.over]: f"--over {ns.over}"},
+    )  # fmt: skip
+    return config, SearchConfig(ns.over, ns.first, most, ns.precision / 100, ns.confirm)
 
 
 def _run_series(

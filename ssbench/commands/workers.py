@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 
-from ssbench.cli.config import transport_config
+from ssbench.cli.config import values_of
 from ssbench.cli.console import say, tell, tell_status
 from ssbench.commands.base import watched
 from ssbench.core.errors import ExitStatus
+from ssbench.core.peers import TransportConfig
 from ssbench.core.text import printable
 from ssbench.runner.stop import Stop
 
@@ -19,7 +19,8 @@ def kill_workers(ns: argparse.Namespace) -> ExitStatus:
 
     stop = Stop()
     with watched(ns, stop, "none", hold=False) as progress:
-        ended, left = kill(transport_config(ns, os.environ), ns.worker_wait_s, [progress], stop)
+        transport = TransportConfig(**values_of(TransportConfig, ns))
+        ended, left = kill(transport, ns.worker_wait_s, [progress], stop)
     for name in ended:
         say(f"Ended worker {printable(name)}")
     for name in left:

@@ -9,9 +9,11 @@ never shows a value that may be secret.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import date, datetime, time, timezone
+from functools import cache
+from inspect import get_annotations
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -22,6 +24,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.units import Unit, count, port, seconds_or_none
 
 VARIABLE_PREFIX = "SSBENCH_"
+TRUE, FALSE = ("true", "1", "yes", "on", "t", "y"), ("false", "0", "no", "off", "f", "n")
 
 _OF_FIELD = object()
 
@@ -109,6 +112,43 @@ class Option(Struct, frozen=True):
                 raise UsageError("is not UTF-8, as names are in stores and messages") from None
         return self.value(text)
 
+    def read(self, raw: object, place: str) -> Any:
+        """The value of what a site's file, a variable or a program gives.
+
+        :raises UsageError: it is not valid; a secret is not shown.
+        """
+        if self.type is bool or (isinstance(raw, bool) and self.const is not True):
+            text = str(raw).strip().lower()
+            if text not in TRUE + FALSE:
+                raise UsageError(f"{place}: give true or false")
+            return self.const if text in TRUE else self.default
+        if isinstance(raw, list | tuple) and not self.repeat:
+            raise UsageError(f"{place}: give one value, not a list")
+        items = raw if isinstance(raw, list | tuple) else [raw]
+        if self.repeat and isinstance(raw, str):
+            items = [line.strip() for line in raw.splitlines() if line.strip()]
+        values = []
+        for item in items:
+            if isinstance(item, bool | list | dict):
+                raise UsageError(f"{place}: give a text or a number")
+            try:
+                value = self.convert(
+                    item.isoformat() if isinstance(item, date | time) else str(item)
+                )
+            except (UsageError, ValueError) as error:  # of a secret, its text may be shown
+                reason = "is not valid" if self.secret else str(error)
+                raise UsageError(f"{place}: {reason}") from (None if self.secret else error)
+            if self.choices and value not in self.choices:
+                raise UsageError(f"{place}: choose from {', '.join(self.choices)}")
+            values.append(value)
+        return values if self.repeat else values[0]
+
+    @property
+    def python_type(self) -> Any:
+        """What a program gives: a number, a truth value, or text; a sequence of these."""
+        kind = self.type.kind if isinstance(self.type, Unit) else bool if self.type is bool else str
+        return Sequence[kind] if self.repeat else kind  # type: ignore[valid-type]
+
     def value(self, text: str) -> Any:
         """The value of a text.
 
@@ -129,6 +169,7 @@ def of_field(flags: str, type_: OptionType, group: str, text: str, **more: Any) 
     return row(flags, "", type_, group, text, **{"default": _OF_FIELD, **more})
 
 
+@cache
 def options_of_fields(kind: type[Struct]) -> tuple[Option, ...]:
     """The options in the annotations of a struct's fields, in their order."""
     names, values = kind.__struct_fields__[::-1], kind.__struct_defaults__[::-1]
@@ -137,7 +178,8 @@ def options_of_fields(kind: type[Struct]) -> tuple[Option, ...]:
         replace(each, name=name, default=defaults[name])
         if each.default is _OF_FIELD
         else replace(each, name=name)
-        for name, hint in kind.__annotations__.items()
+        for base in reversed(kind.__mro__)
+        for name, hint in get_annotations(base).items()
         for each in getattr(hint, "__metadata__", ())
     )
 

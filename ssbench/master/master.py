@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ssbench import __version__
@@ -36,13 +35,14 @@ from ssbench.core.messages import (
     Returned,
 )
 from ssbench.core.model import SECOND_NS, Phase, Result
+from ssbench.core.peers import Limits
 from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.text import plural, printable
 from ssbench.host.live import HostLive
 from ssbench.host.sampler import StackSampler
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseState
-from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
+from ssbench.master.phases import PhaseOutcome, PhasePlan
 from ssbench.master.recorder import HostMetricsRecorder, Recorder, SafeRecorder
 from ssbench.master.renewal import Renewal
 from ssbench.master.worker_manager import (
@@ -69,9 +69,10 @@ _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
           ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
 
 
-class MasterOptions(Struct, frozen=True):
-    """Options of a master.
+class Master:
+    """Runs phases with the workers that join.
 
+    :param observers: those that watch the run; they are called in this order.
     :param recorder: of the first run; ``begin_run`` gives that of each later one.
     :param renew: gives new credentials; called in a thread of its own before the present ones
         expire, or when the store rejects them. May raise AuthError.
@@ -82,54 +83,42 @@ class MasterOptions(Struct, frozen=True):
         record it; this process only if it runs the phase in its main thread.
     """
 
-    limits: Limits = field(default_factory=Limits)
-    recorder: Recorder | None = None
-    renew: Callable[[], Credentials] | None = None
-    warn: Callable[[str], None] | None = None
-    host: HostLive | None = None
-    children: Sequence[Children] = ()
-    profile: bool = False
-
-
-class Master:
-    """Runs phases with the workers that join.
-
-    :param observers: those that watch the run; they are called in this order.
-    """
-
     def __init__(
         self,
         transport: MasterTransport,
         observers: Sequence[Observer],
         settings: StorageSettings,
-        options: MasterOptions | None = None,
+        limits: Limits,
         *,
+        recorder: Recorder | None = None,
+        renew: Callable[[], Credentials] | None = None,
+        warn: Callable[[str], None] | None = None,
+        host: HostLive | None = None,
+        children: Sequence[Children] = (),
+        profile: bool = False,
         clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        options = options or MasterOptions()
-        self.limits = options.limits
+        self.limits = limits
         self.workers_lost: list[str] = []
         self._transport = transport
         self._observers = observers
         self._displays = [observer for observer in observers if observer.wants_results]
-        self._warn = options.warn or self._message
-        self.recorder = SafeRecorder(options.recorder, self._warn)
+        self._warn = warn or self._message
+        self.recorder = SafeRecorder(recorder, self._warn)
         self._clock = clock
-        self._children = options.children
-        self._renewal = (
-            Renewal(options.renew, settings.newest, time.time()) if options.renew else None
-        )
+        self._children = children
+        self._renewal = Renewal(renew, settings.newest, time.time()) if renew else None
         self._manager = WorkerManager(
             settings,
-            self.limits,
+            limits,
             master_id=random.SystemRandom().getrandbits(63),
             pipe=transport.pipe,
             control_port=transport.ports.control,
         )
         self.registry = self._manager.registry
-        self._hosts = HostMetricsRecorder(options.host, self.recorder.write, self._warn_of_worker)
+        self._hosts = HostMetricsRecorder(host, self.recorder.write, self._warn_of_worker)
         self._phase: PhaseMachine | None = None
-        self._profile = options.profile
+        self._profile = profile
         self._profiled: set[int] = set()  # indexes of workers, in this run
         self._needs_workers = False  # from when all have joined until they are released
         self._lost_between_runs: list[str] = []  # workers, since the last run's end
@@ -248,7 +237,7 @@ class Master:
     def run_phase(self, plan: PhasePlan) -> PhaseOutcome:
         """Run a phase; returns when its last result has arrived, or it was stopped."""
         profile = plan.phase is Phase.RUN and self._profile
-        self._manager.enter(plan.phase, profile=profile)
+        self._manager.enter(plan.phase, plan.think_s, profile=profile)
         counts = any(observer.wants_counts for observer in self._observers)
         machine = PhaseMachine(plan, self._manager, self.limits, self._numbers, counts=counts)
         self._phase = machine

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from ssbench.core.columns import pack_jobs
 from ssbench.core.dispatch.dispatcher import (
     CLOSED_NS,
+    MAX_BATCH,
     Dispatcher,
     abort_reason,
     error_limit_reason,
@@ -35,11 +36,12 @@ from ssbench.core.dispatch.worker_registry import MAX_NAMES, SILENT_NS
 from ssbench.core.live import RunProgress, WorkerProgress
 from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode
 from ssbench.core.model import SECOND_NS, Phase, Stage
+from ssbench.core.peers import Limits
 from ssbench.core.progress_tracker import ProgressTracker
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.text import first_of, plural
 from ssbench.core.workload.pacing import LOOKAHEAD_NS, START_DELAY_NS, Backlog, StageSchedule
-from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
+from ssbench.master.phases import PhaseOutcome, PhasePlan
 from ssbench.master.worker_manager import WorkerManager
 
 WAIT_S = 0.05  #: between two steps, at most
@@ -80,7 +82,7 @@ class PhaseMachine:
         self.warnings: list[str] = []
         settings = manager.settings
         self.dispatcher = Dispatcher(
-            plan.workload, manager.registry, limits.max_batch,
+            plan.workload, manager.registry, limits.batch_size or MAX_BATCH,
             ResultBounds(settings.sizes, settings.url_count),
             next_number=numbers[0], next_batch=numbers[1],
         )  # fmt: skip
@@ -135,7 +137,7 @@ class PhaseMachine:
         manager.allocate_users(users)
         manager.start_ns = now_ns
         self.records.append(PhaseRecord(self._plan.phase, wall_s, users))
-        ready_s = self._limits.connect_timeout_s + _READY_MARGIN_S
+        ready_s = self._manager.settings.connect_timeout_s + _READY_MARGIN_S
         self._connect_until_ns = now_ns + int(ready_s * SECOND_NS)
 
     def abort(self, ended: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""A phase: its limits, what it is to do, and how it went."""
+"""A phase: what it is to do, and how it went."""
 
 from __future__ import annotations
 
@@ -7,26 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ssbench.core.dispatch.dispatcher import MAX_BATCH, JobCounts
+from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.model import Phase, Stage
 from ssbench.core.workload.workload import Workload
 
 if TYPE_CHECKING:
     from ssbench.core.stats.auto_stop import SteadyStateDetector, ThresholdWatch
-
-
-class Limits(Struct, frozen=True):
-    """Time limits, and amounts."""
-
-    worker_timeout_s: float = 10.0
-    worker_wait_s: float = 30.0
-    fewer_workers_ok: bool = False  #: start with fewer workers than expected
-    operation_timeout_s: float = 0.0  #: 0: none
-    drain_timeout_s: float = 30.0
-    connect_timeout_s: float = 10.0
-    max_consecutive_errors: int | None = None  #: in the run; None: as many as there are
-    max_batch: int = MAX_BATCH
-    think_s: tuple[float, float] = (0.0, 0.0)  #: pause of a user after each operation of the run
 
 
 class PhasePlan(Struct, frozen=True):
@@ -36,6 +22,7 @@ class PhasePlan(Struct, frozen=True):
     :param stages: parts with users and rates of their own; () for one part.
     :param steady_state: ends the phase when its rate has been steady for long enough.
     :param watch: ends the phase when it misses a threshold.
+    :param think_s: pause of a user after each operation: the shortest and the longest.
     """
 
     phase: Phase
@@ -45,6 +32,7 @@ class PhasePlan(Struct, frozen=True):
     stages: Sequence[Stage] = ()
     steady_state: SteadyStateDetector | None = None
     watch: ThresholdWatch | None = None
+    think_s: tuple[float, float] = (0.0, 0.0)
 
 
 class PhaseOutcome(Struct, frozen=True):

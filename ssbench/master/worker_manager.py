@@ -16,9 +16,9 @@ from ssbench.core.dispatch.worker_registry import MAX_NAMES, WorkerRegistry, Wor
 from ssbench.core.errors import NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Hello, Leaving, NetworkCheck
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
+from ssbench.core.peers import Limits
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.text import first_of
-from ssbench.master.phases import Limits
 
 if TYPE_CHECKING:
     from ssbench.transport.master_transport import MasterTransport
@@ -88,6 +88,7 @@ class WorkerManager:
         self.settings = settings
         self.phase = Phase.IDLE
         self.start_ns = 0  #: of the phase
+        self.think_s = (0.0, 0.0)  #: as of PhasePlan
         self.profile = False  #: workers are to sample where they spend CPU time
         #: As in ControlState.
         self.ending = self.stopping = self.closing = self.quit = False
@@ -114,9 +115,11 @@ class WorkerManager:
 
     # Phases and users --------------------------------------------------------------------------
 
-    def enter(self, phase: Phase, *, profile: bool = False) -> None:
+    def enter(
+        self, phase: Phase, think_s: tuple[float, float] = (0.0, 0.0), *, profile: bool = False
+    ) -> None:
         """Another phase, or IDLE, from the next control state on."""
-        self.phase, self.profile = phase, profile
+        self.phase, self.think_s, self.profile = phase, think_s, profile
         self.ending = self.stopping = self.closing = False
         self.state_changed = True
 
@@ -246,12 +249,12 @@ class WorkerManager:
             self.settings.to_map() if running else {},
             float(self._limits.worker_timeout_s),
             # For the run's own operations: initial objects may be of any size.
-            float(self._limits.operation_timeout_s) if in_run else 0.0,
+            float(self._limits.operation_timeout_s or 0) if in_run else 0.0,
             self._pipe,
             self.ending,
             self.stopping,
             self.quit,
-            *(self._limits.think_s if in_run else (0.0, 0.0)),
+            *self.think_s,
             self.registry.group_assignments(),
             closing=self.closing,
             profile=self.profile,

@@ -125,7 +125,7 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
     from ssbench.core.scenario.scenario import Scenario
 
     text, source, _ = config.scenario
-    overrides = {**config.overrides, **changes}
+    overrides = {**config.keys, **changes}
     scenario = Scenario.resolve(text, source, places=config.places, **overrides)
     if config.auto_stop and len(scenario.load) > 1:
         raise UsageError(f"{source}: with stages there is no steady rate: leave out --auto-stop")

@@ -11,7 +11,8 @@ from msgspec import Struct, field
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import of_field
+from ssbench.core.option import of_field, options_of_fields
+from ssbench.core.peers import EXECUTION, WORKERS, Limits, TransportConfig
 from ssbench.host.process import usable_cores
 
 if TYPE_CHECKING:
@@ -34,7 +35,22 @@ WORKER_COMMAND = (
 _LONGEST_HOST_FILE = 1_000_000  #: characters
 
 #: Sections of the help.
-EXECUTION, RESULTS, WORKERS = "execution", "results", "workers"
+WHAT, LOAD, RESULTS = "what to run", "load and measurement", "results"
+
+
+def of_key(
+    flags: str, key: str, type_: types.OptionType, group: str, text: str, **more: Any
+) -> Any:
+    """The option that overrides a key of the scenario."""
+    return of_field(flags, type_, group, text, scenario_key=key, **more)
+
+
+def threshold(text: str) -> "Threshold":
+    """A condition, such as ``p99 < 50ms``."""
+    from ssbench.core.operations import OPERATIONS  # loads slowly, as few runs need it
+    from ssbench.core.stats.thresholds import Threshold
+
+    return Threshold.parse(text, "", OPERATIONS)
 
 
 def new_stats_file(text: str) -> str:
@@ -88,32 +104,10 @@ def command_words(text: str) -> tuple[str, ...]:
     return words
 
 
-class TransportConfig(Struct, frozen=True):
-    """Address, ports and key of a master's transport.
-
-    :param address: the interface to bind; None: all interfaces with a key, loopback without one.
-    :param work_port, results_port, control_port: 0: any free port.
-    :param key_file: path; None: no encryption.
-    """
-
-    address: str | None = None
-    work_port: int = 13579
-    results_port: int = 13580
-    control_port: int = 13581
-    key_file: str | None = None
-
-
 FREE_PORTS = TransportConfig(None, 0, 0, 0)
 
 
-class AutoStop(Struct, frozen=True):
-    """When the rate of operations is steady enough to end a run early."""
-
-    window_s: int = 15
-    tolerance: float = 0.075  #: as a fraction
-
-
-class RunConfig(Struct, frozen=True, kw_only=True):
+class RunConfig(Limits, frozen=True, kw_only=True):
     """A run, or each run of a series. None means "not given" unless stated otherwise.
 
     A field with an option in its annotation is set by it; commands take these options from here.
@@ -123,8 +117,65 @@ class RunConfig(Struct, frozen=True, kw_only=True):
 
     # fmt: off
     scenario: "ScenarioText"
-    overrides: Mapping[str, object] = {}  #: keys of the scenario
-    places: Mapping[str, str] = {}  #: as of Scenario.resolve
+    users: Annotated[int | None,
+        of_key("-u --user-count --users", "user_count", units.count, WHAT,
+            "concurrent users; overrides the scenario's user_count",
+            brief="concurrent users")] = None
+    operations: Annotated[int | None,
+        of_key("-o --op-count", "operation_count", units.count, WHAT,
+            "number of operations; overrides the scenario's run length",
+            rivals="length", brief="number of operations")] = None
+    seconds: Annotated[float | None,
+        of_key("-r --run-seconds --duration", "run_seconds", units.seconds, WHAT,
+            "duration of the run; overrides the scenario's run length, and -o",
+            rivals="length", brief="length of the run, as in 90 or 15m")] = None
+    container_count: Annotated[int | None,
+        of_key("-c --container-count", "container_count", units.count, WHAT,
+            "number of containers; overrides the scenario's container_count")] = None
+    container_base: Annotated[str | None,
+        of_key("--container-base", "container_base", str, WHAT,
+            "start of the containers' names; overrides the scenario's container_base",
+            metavar="BASE")] = None
+    block_size: Annotated[int | None,
+        of_key("-b --block-size", "block_size", units.size, WHAT,
+            "bytes to send at a time (no effect below 1 MiB); overrides the scenario's block_size "
+            "[default: 65536]")] = None
+    delete_after: Annotated[int | None,
+        of_key("--delete-after", "delete_after", units.expiry, WHAT,
+            "let the store expire objects after this time, 0 for never; overrides the scenario's "
+            "delete_after", metavar="SECONDS")] = None
+    policy: Annotated[str | None,
+        of_key("-p --policy", "policy", str, WHAT,
+            "storage policy of the containers; overrides the scenario's policy",
+            metavar="POLICY")] = None
+    seed: Annotated[int | None,
+        of_key("--seed", "seed", units.seed, WHAT,
+            "seed of an earlier run, to repeat its random choices", metavar="NUMBER")] = None
+    rate: Annotated[float | None,
+        of_key("--rate", "rate", units.rate, LOAD,
+            "target arrival rate in operations/s (open loop); overrides the scenario's "
+            "rate")] = None
+    arrivals: Annotated[str | None,
+        of_key("--arrivals", "arrivals", str, LOAD,
+            "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
+            choices=("uniform", "poisson"))] = None
+    bandwidth: Annotated[int | None,
+        of_key("--bandwidth", "bandwidth", units.size, LOAD,
+            "limit on the bytes per second that all users together send and receive, such as "
+            "100MB; overrides the scenario's bandwidth [default: no limit]")] = None
+    think_time: Annotated[Sequence[float] | None,
+        of_key("--think-time", "think_time", types.think_time, LOAD,
+            "closed loop: pause of a user after each operation; MIN,MAX for a random pause",
+            metavar="SECONDS")] = None
+    warmup: Annotated[float | None,
+        of_key("--warmup", "warmup", units.seconds_or_none, LOAD,
+            "warm-up: time at the start of the run that statistics exclude")] = None
+    cooldown: Annotated[float | None,
+        of_key("--cooldown", "cooldown", units.seconds_or_none, LOAD,
+            "cool-down: time at the end of the run that statistics exclude")] = None
+    overrides: Mapping[str, object] = {}  #: further keys of the scenario
+    #: Key of the scenario -> where it was given, if not by the key's own option.
+    places: Mapping[str, str] = {}
     store: "StoreOptions | None"  #: None: a temporary Swift on this host
     is_noop: bool = False  #: the store moves no data
     keep_objects: Annotated[bool,
@@ -148,24 +199,13 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         of_field("--verify", bool, EXECUTION,
             "verify content and length of every READ and RANGE_READ, and compare ETags with "
             "MD5")] = False
-    operation_timeout_s: Annotated[float | None,
-        of_field("--operation-timeout", units.seconds, EXECUTION,
-            "time limit of an operation, including retries [default: no limit]")] = None
-    drain_timeout_s: Annotated[float,
-        of_field("--drain-timeout", units.seconds_or_none, EXECUTION,
-            "longest wait for operations in flight at the end, or after Ctrl-C")] = 30.0
-    max_consecutive_errors: Annotated[int | None,
-        of_field("--max-consecutive-errors", units.count, EXECUTION,
-            "end the run when this many operations failed in a row; never by default",
-            exclusive="errors"),
-        of_field("--stop-on-error", bool, EXECUTION,
-            "end the run at the first failed operation",
-            const=1, exclusive="errors")] = None
     #: The master's CPU time only in the main thread.
     profile: Annotated[bool,
         of_field("--profile", bool, EXECUTION,
             "sample where master and workers spend CPU time in the run, and report it")] = False
-    retries: int = 10
+    retries: Annotated[int,
+        of_field("--retries", units.count_or_none, EXECUTION,
+            "number of times to repeat a failed operation", metavar="COUNT")] = 10
     transport: TransportConfig = field(default_factory=TransportConfig)
     worker_command: tuple[str, ...] = WORKER_COMMAND
     workers: Annotated[int | None,
@@ -195,25 +235,11 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         of_field("--expect-workers", units.count, WORKERS,
             "number of workers to wait for, including those of --workers and --ssh-workers",
             brief="workers to wait for, of all hosts")] = None
-    worker_wait_s: Annotated[float,
-        of_field("--worker-wait", units.seconds_or_none, WORKERS,
-            "longest wait for workers")] = 30.0
-    fewer_workers_ok: Annotated[bool,
-        of_field("--fewer-workers-ok", bool, WORKERS,
-            "run even if fewer workers connect than --expect-workers, --workers or "
-            "--ssh-workers says [default: do not start, and exit with status 6]")] = False
-    worker_timeout_s: Annotated[float,
-        of_field("--worker-timeout", units.seconds, WORKERS,
-            "time without a heartbeat after which a worker is declared lost")] = 10.0
     source_addresses: Annotated[Sequence[str] | None,
         of_field("--source-address", types.ip_address, WORKERS,
             "IP address of this host from which the workers of --workers connect to the store; "
             "several are used in turn; may be repeated",
             metavar="ADDRESS", repeat=True)] = None
-    batch_size: Annotated[int | None,
-        of_field("--batch-size", types.batch_size, WORKERS,
-            "most jobs in one message; auto sends what is due, at most 256; 1 is what ssbench "
-            "0.3.9 did", default="auto", metavar="COUNT")] = None
     worker_paths: Sequence[str] = ()  #: of real files that workers read, absolute
     #: If no number of workers is given, and none is there: start ``default_workers`` here.
     starts_if_none: bool = True
@@ -229,14 +255,32 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     force: Annotated[bool,
         of_field("--force", bool, RESULTS,
             "overwrite the stat file of -s, if it exists", command_line_only=True)] = False
-    percentiles: tuple[float, ...] = (95.0,)
-    thresholds: "tuple[Threshold, ...]" = ()
+    percentiles: Annotated[Sequence[float],
+        of_field("--pctile", units.percentile, RESULTS,
+            "latency percentile to report, such as 99.9; may be repeated [default: 95]",
+            metavar="PERCENTILE", repeat=True)] = (95.0,)
+    thresholds: Annotated["tuple[Threshold, ...]",
+        of_field("--threshold", threshold, RESULTS,
+            "condition that the run must meet, such as 'p99(READ) < 50ms', 'errors < 0.1%' or "
+            "'rate > 1000/s'; exit status 3 if one is missed; may be repeated",
+            metavar="CONDITION", repeat=True, brief="fail unless this holds, as in 'p99 < 50ms'")
+        ] = ()
     abort_window_s: Annotated[int | None,
         of_field("--abort-on-threshold", units.whole_seconds(1), RESULTS,
             "end the run, with exit status 3, when a --threshold on errors, rate or a "
             "percentile is missed over this many whole seconds, or can no longer be met "
             "[default: thresholds are judged at the end]", metavar="SECONDS")] = None
-    auto_stop: AutoStop | None = None  #: None: run as long as the scenario says
+    auto_stop: Annotated[bool,
+        of_field("--auto-stop", bool, LOAD,
+            "end the run early, once the rate of operations is steady")] = False
+    auto_stop_window_s: Annotated[int,
+        of_field("--auto-stop-window", units.whole_seconds(1), LOAD,
+            "with --auto-stop: whole seconds in each half of the run, at least",
+            metavar="SECONDS", needs="auto_stop")] = 15
+    auto_stop_percent: Annotated[float,
+        of_field("--auto-stop-tolerance", units.tolerance, LOAD,
+            "with --auto-stop: difference between the halves' rates, in percent, that counts as "
+            "steady", needs="auto_stop")] = 7.5
     in_detail: bool = False  #: read statistics with their breakdown, which a page shows
     # fmt: on
 
@@ -256,6 +300,7 @@ class RunConfig(Struct, frozen=True, kw_only=True):
                     f"--abort-on-threshold needs a --threshold that it can watch: {WATCHED}"
                 )
         for excluded, why in (
+            (not self.percentiles, "percentiles: the list is empty; give at least one"),
             (self.ssh_workers and self.store is None,
              "--ssh-workers: other hosts can't reach the store of --embedded-swift"),
             (self.ssh_master and not self.ssh_workers,
@@ -274,6 +319,13 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         ):  # fmt: skip
             if excluded:
                 raise UsageError(why)
+
+    @property
+    def keys(self) -> dict[str, object]:
+        """Keys of the scenario -> values that override them."""
+        found = {row.scenario_key: getattr(self, row.name) for row in options_of_fields(RunConfig)
+                 if row.scenario_key}  # fmt: skip
+        return {**self.overrides, **{key: v for key, v in found.items() if v is not None}}
 
     @property
     def has_remote_workers(self) -> bool:

@@ -14,11 +14,10 @@ from msgspec.structs import replace
 
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
+from ssbench.core.peers import Limits, TransportConfig
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.host.process import allow_many_connections
-from ssbench.master.master import Master, MasterOptions
-from ssbench.master.phases import Limits
-from ssbench.runner.config import TransportConfig
+from ssbench.master.master import Master
 from ssbench.runner.stop import Stop
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_provider
@@ -204,6 +203,6 @@ def kill_workers(
     warn = partial(warn_all, observers)
     with own_hub(), bind(config, warn) as transport:
         limits = Limits(worker_timeout_s=3600.0)  # workers themselves say that they end
-        master = Master(transport, observers, StorageSettings(), MasterOptions(limits=limits))
+        master = Master(transport, observers, StorageSettings(), limits)
         stop.listen(master.interrupt)
         return master.kill_workers(wait_s)

@@ -23,8 +23,7 @@ from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import HostLive
 from ssbench.host.process import tune_garbage_collector
-from ssbench.master.master import Master, MasterOptions
-from ssbench.master.phases import Limits
+from ssbench.master.master import Master
 from ssbench.master.recorder import Recorder
 from ssbench.runner.config import RunConfig, SessionSettings, default_workers
 from ssbench.runner.connections import (
@@ -154,7 +153,7 @@ class Session:
         finally:
             storage.close()
 
-    def master(self, settings: StorageSettings, limits: Limits, recorder: Recorder) -> Master:
+    def master(self, settings: StorageSettings, recorder: Recorder) -> Master:
         """The master, ready for a run with these settings."""
         if self._master is None:
             store = self.store()
@@ -162,14 +161,12 @@ class Session:
                 self._transport,
                 self.observers,
                 settings,
-                MasterOptions(
-                    limits=limits,
-                    renew=store.renew,
-                    warn=self.warn,
-                    host=self.stack.enter_context(HostLive(store_pids=store.pids)),
-                    children=[each for each in (self._local, self._ssh) if each],
-                    profile=self.config.profile,
-                ),
+                self.config,
+                renew=store.renew,
+                warn=self.warn,
+                host=self.stack.enter_context(HostLive(store_pids=store.pids)),
+                children=[each for each in (self._local, self._ssh) if each],
+                profile=self.config.profile,
             )
             if self.is_series:
                 self.stack.callback(self._master.release_workers)

@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ssbench import __version__, statfile
-from ssbench.core.dispatch.dispatcher import MAX_BATCH
 from ssbench.core.errors import (
     ExitStatus,
     NoWorkersError,
@@ -33,7 +32,7 @@ from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs, why_not_held
 from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, initial_jobs
 from ssbench.host import info
-from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
+from ssbench.master.phases import PhaseOutcome, PhasePlan
 from ssbench.runner.config import RunPlan
 from ssbench.runner.prepare import (
     check_marks,
@@ -170,7 +169,7 @@ class Run:
         settings = self._settings(store)
         self.stop.check()
         writer.write(self._header(settings))
-        master = session.master(settings, self._limits(settings), writer)
+        master = session.master(settings, writer)
         session.info(f'Starting scenario run for "{scenario.name}"')
         space = check_results_space(self.path, scenario) if writer.readable else ""
         if space:
@@ -248,20 +247,6 @@ class Run:
                 **destination_of(settings),
                 **({"existing": self.config.existing} if self.config.existing else {}),
             },
-        )
-
-    def _limits(self, settings: StorageSettings) -> Limits:
-        config = self.config
-        return Limits(
-            worker_timeout_s=config.worker_timeout_s,
-            worker_wait_s=config.worker_wait_s,
-            fewer_workers_ok=config.fewer_workers_ok,
-            operation_timeout_s=config.operation_timeout_s or 0.0,
-            drain_timeout_s=config.drain_timeout_s,
-            connect_timeout_s=settings.connect_timeout_s,
-            max_consecutive_errors=config.max_consecutive_errors,
-            max_batch=config.batch_size or MAX_BATCH,
-            think_s=self.scenario.think_time or (0.0, 0.0),
         )
 
     def _check_store(self, settings: StorageSettings) -> None:
@@ -374,7 +359,7 @@ class Run:
         self._judge(master)
 
     def _populate_and_run(self, master: Master) -> PhaseOutcome:
-        scenario, auto_stop = self.scenario, self.config.auto_stop
+        scenario = self.scenario
         initial = self.plan.prepared or self._workload
         if self.stop.requested:
             return PhaseOutcome.nothing("interrupted", self.stop.reason)
@@ -387,12 +372,12 @@ class Run:
                 scenario, self.session.seed, initial.population, self.config.verify, self.run_id
             )
         detector = None
-        if auto_stop is not None:
+        if self.config.auto_stop:
             from ssbench.core.stats.auto_stop import SteadyStateDetector
 
             detector = SteadyStateDetector(
-                window_s=auto_stop.window_s,
-                tolerance=auto_stop.tolerance,
+                window_s=self.config.auto_stop_window_s,
+                tolerance=self.config.auto_stop_percent / 100,
                 warmup_s=scenario.warmup,
             )
         if self.config.abort_window_s:
@@ -406,7 +391,7 @@ class Run:
             )
         plan = PhasePlan(
             Phase.RUN, self._workload, scenario.most_users, scenario.run_seconds, scenario.load,
-            detector, self._watch,
+            detector, self._watch, scenario.think_time or (0.0, 0.0),
         )  # fmt: skip
         return master.run_phase(plan)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 _FILE = "_file"  #: ``key_file=PATH`` names a file with the value of the secret option ``key``
 _SHOWN = 200  #: characters of a URL
-_TRUE = ("true", "1", "yes", "on", "t", "y")  #: as in swiftclient
 
 
 class StoreOptions(Hiding, frozen=True):
@@ -88,7 +86,7 @@ def parse_storage_options(texts: Iterable[str], rows: Sequence[Option]) -> dict[
                 f" {variables_of(option)[0]} in the environment, or name a file that holds it with"
                 f" {place}{_FILE}=PATH"
             )
-        converted = _converted(option, value, place)
+        converted = option.read(value, place)
         values[name] = [*values.get(name, ()), *converted] if option.repeat else converted
     return values
 
@@ -106,19 +104,8 @@ def given_values(given: Mapping[str, object], rows: Sequence[Option]) -> dict[st
             raise UsageError(f"storage_options: no such key {name!r}; {_keys(rows, secrets=True)}")
         if value is None:  # not given
             continue
-        items = value if option.repeat and isinstance(value, list | tuple) else [value]
-        found = [_from_object(option, item, f"storage_options: {name}") for item in items]
-        values[name] = [each for part in found for each in part] if option.repeat else found[0]
+        values[name] = option.read(value, f"storage_options: {name}")
     return values
-
-
-def _from_object(option: Option, value: object, place: str) -> Any:
-    """As ``_converted``."""
-    if isinstance(value, str | int | float | PathLike) and not isinstance(value, bool):
-        return _converted(option, str(value), place)
-    if option.type is str or (option.type is bool and not isinstance(value, bool)):
-        raise UsageError(f"{place}: expected {'text' if option.type is str else 'true or false'}")
-    return [value] if option.repeat else value
 
 
 def _by_key(rows: Sequence[Option]) -> dict[str, Option]:
@@ -154,7 +141,7 @@ def option_values(
         if value is None and name not in ignored:
             variable = next(filter(options.environ.get, variables_of(option)), None)
             if variable is not None:
-                value = _converted(option, options.environ[variable], variable)
+                value = option.read(options.environ[variable], variable)
         if value is None and name not in ignored:
             value = options.site.get(name)
         if value is None:
@@ -162,24 +149,6 @@ def option_values(
         if value is not None:
             values[name] = value
     return values
-
-
-def _converted(option: Option, text: str, place: str) -> Any:
-    """The value of an option's text; a list of one if the option may be repeated.
-
-    :raises UsageError: which names the place.
-    """
-    if option.type is bool:
-        return option.const if text.strip().lower() in _TRUE else False
-    try:
-        value = option.value(text)
-    except UsageError as error:
-        raise UsageError(f"{place}: {error}") from error
-    except ValueError as error:  # its text may show a secret
-        raise UsageError(f"{place}: not valid; {option.help}") from error
-    if option.choices and value not in option.choices:
-        raise UsageError(f"{place}: give {' or '.join(option.choices)}")
-    return [value] if option.repeat else value
 
 
 def check_http_url(url: str, what: str) -> str:

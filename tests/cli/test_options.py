@@ -32,7 +32,7 @@ def master(text: str) -> argparse.Namespace:
             "--workers 2",
             {
                 "command": "run-scenario", "scenario": "scenarios/very_small.scenario",
-                "user_count": 4, "container_count": 80, "operation_count": 613,
+                "users": 4, "container_count": 80, "operations": 613,
                 "percentiles": [50.0], "workers": 2,
             },
         ),
@@ -44,7 +44,7 @@ def master(text: str) -> argparse.Namespace:
             "run-scenario -f - -r 60 -b 4096 -k -R -s out.gz --csv --profile -S http://h/v1/A "
             "-S http://i/v1/A -T tok --delete-after 60 --policy gold",
             {
-                "scenario": "-", "run_seconds": 60.0, "block_size": 4096, "keep_objects": True,
+                "scenario": "-", "seconds": 60.0, "block_size": 4096, "keep_objects": True,
                 "no_default_report": True, "stats_file": "out.gz", "format": "csv", "profile": True,
                 "storage_urls": ["http://h/v1/A", "http://i/v1/A"], "os_auth_token": "tok",
                 "delete_after": 60, "policy": "gold",
@@ -88,7 +88,7 @@ def master(text: str) -> argparse.Namespace:
             "run-scenario -f s --storage-u http://h/v1/A --token t -U 20 --user-c 20 --stats a.gz",
             {
                 "storage_urls": ["http://h/v1/A"], "os_auth_token": "t", "user": "20",
-                "user_count": 20, "stats_file": "a.gz",
+                "users": 20, "stats_file": "a.gz",
             },
         ),
         ("cleanup-containers --user 20", {"user": "20"}),
@@ -122,7 +122,7 @@ def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> No
                 "address": None, "key_file": None, "batch_size": None,
                 "connect_timeout": 10.0, "network_timeout": 20.0, "retries": 10,
                 "worker_wait_s": 30.0, "worker_timeout_s": 10.0, "drain_timeout_s": 30.0,
-                "operation_timeout_s": None, "percentiles": None, "workers": None,
+                "operation_timeout_s": None, "percentiles": (95.0,), "workers": None,
                 "expect_workers": None, "progress": "live", "keep_objects": False, "noop": False,
                 "embedded_swift": False, "verbose": False, "quiet": False, "block_size": None,
             },
@@ -133,10 +133,10 @@ def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> No
         ),
         (
             "run-scenario -f s --auto-stop",
-            {"auto_stop_window": 15, "auto_stop_tolerance": 7.5},
+            {"auto_stop_window_s": 15, "auto_stop_percent": 7.5},
         ),
         (
-            "find-limit -f s --slo p",
+            "find-limit -f s --slo p99<1s",
             {
                 "over": "users", "step_seconds": 10.0, "warmup": 3.0, "precision": 5.0,
                 "confirm": 1, "first": None, "max_users": None, "max_rate": None,
@@ -185,12 +185,11 @@ def test_defaults_of_the_master(line: str, values: dict[str, object]) -> None:
     ("line", "name", "values"),
     [
         ("run-scenario -f s --pctile 50 --pctile 99.9", "percentiles", [50.0, 99.9]),
-        ("run-scenario -f s --threshold a --threshold b", "thresholds", ["a", "b"]),
+        ("report-scenario f --threshold a --threshold b", "thresholds", ["a", "b"]),
         (
             "run-scenario -f s --source-address 192.0.2.1 --source-address ::1",
             "source_addresses", ["192.0.2.1", "::1"],
         ),
-        ("find-limit -f s --slo a --slo b", "slos", ["a", "b"]),
         ("compare f g h --operation read --operation head", "operations", ["read", "head"]),
         ("compare f g --pctile 50 --pctile 75", "percentiles", [50.0, 75.0]),
         ("report-scenario f g", "stats_files", ["f", "g"]),
@@ -215,7 +214,7 @@ def test_options_that_may_be_repeated_keep_all_values(
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> None:
     needed = {
-        "run-scenario": "-f s", "find-limit": "-f s --slo p", "report-scenario": "-s f",
+        "run-scenario": "-f s", "find-limit": "-f s --slo p99<1s", "report-scenario": "-s f",
         "compare": "f g", "browse": "d", "make-key": "f", "nectar": "bench-put",
         **{name: "c" for name in COMMANDS if name.startswith("bench ")},
         "bench files": "read d", "gen-files": "d 1 1", "diff-dirs": "a b",
@@ -411,8 +410,8 @@ def test_find_limit_has_the_run_options_that_it_does_not_set_itself() -> None:
     run = {row.name for row in COMMANDS["run-scenario"].rows}
     find = {row.name for row in COMMANDS["find-limit"].rows}
     assert run - find == {
-        "operation_count", "run_seconds", "rate", "cooldown", "sweep", "auto_stop",
-        "auto_stop_window", "abort_window_s", "auto_stop_tolerance", "thresholds", "junit",
+        "operations", "seconds", "rate", "cooldown", "sweep", "auto_stop",
+        "auto_stop_window_s", "abort_window_s", "auto_stop_percent", "thresholds", "junit",
         "resume_cleanup",
     }  # fmt: skip
 

@@ -13,12 +13,11 @@ from ssbench.cli.config import run_config
 from ssbench.cli.site import SiteDefaults
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option, options_of_fields
+from ssbench.core.stats.thresholds import Threshold
 from ssbench.runner.config import RunConfig
 
-_OF_RUN = {row.flags[-1]: row for row in options_of_fields(RunConfig)}
-_OF_KEYS = {row.flags[-1]: row for row in COMMANDS["run-scenario"].rows if row.scenario_key}
-ROWS = {**_OF_RUN, **_OF_KEYS}
-#: Option -> a text, and the value in RunConfig or among the scenario's overrides.
+ROWS = {row.flags[-1]: row for row in options_of_fields(RunConfig)}
+#: Option -> a text, and the value in RunConfig.
 RIGHT: dict[str, tuple[str, Any]] = {
     "--keep-objects": ("", True), "--use-existing": ("", True), "--existing": ("c/p", "c/p"),
     "--compressible": ("", True), "--verify": ("", True), "--operation-timeout": ("1m", 60.0),
@@ -37,6 +36,9 @@ RIGHT: dict[str, tuple[str, Any]] = {
     "--rate": ("2.5", 2.5), "--arrivals": ("poisson", "poisson"),
     "--bandwidth": ("1MB", 1_000_000),
     "--think-time": ("0.1,2", [0.1, 2.0]), "--warmup": ("0", 0.0), "--cooldown": ("0s", 0.0),
+    "--retries": ("0", 0), "--pctile": ("99.9", (99.9,)),
+    "--threshold": ("'p99 < 1s'", (Threshold.parse("p99 < 1s"),)), "--auto-stop": ("", True),
+    "--auto-stop-window": ("4s", 4), "--auto-stop-tolerance": ("20", 20.0),
 }  # fmt: skip
 #: Option -> a wrong text, and the start of its error behind the place.
 WRONG = {
@@ -60,8 +62,14 @@ WRONG = {
     "--rate": ("0", "0 is not above 0; a number of operations a second"),
     "--bandwidth": ("0", "0 is below 1"), "--think-time": ("2,1", "'2,1': give seconds"),
     "--warmup": ("-1", "-1 is below 0"), "--cooldown": ("1week", '"1week" can\'t be read'),
-    "--arrivals": ("often", ""),
+    "--arrivals": ("often", ""), "--retries": ("-1", "-1 is below 0"),
+    "--pctile": ("101", "101 is above 100; a percentile above 0"),
+    "--threshold": ("'p99 < 1'", '"p99 < 1": character 8: p99 needs a unit'),
+    "--auto-stop-window": ("0", "0 is below 1"),
+    "--auto-stop-tolerance": ("100", "100 is not below"),
 }  # fmt: skip
+#: Option -> another that it needs.
+NEEDED = {"--auto-stop-window": "--auto-stop", "--auto-stop-tolerance": "--auto-stop"}
 #: They need what other options give, and only parse here.
 _ALONE = {"--ssh-workers", "--ssh-master", "--source-address", "--abort-on-threshold"}
 
@@ -99,13 +107,13 @@ def places(row: Option, text: str) -> dict[str, tuple[str, dict[str, str], str]]
 def test_a_value_is_the_same_from_each_place(tmp_path: Path, flag: str) -> None:
     row, (text, value) = ROWS[flag], RIGHT[flag]
     seen = []
-    for given in places(row, text).values():
-        ns = settings(tmp_path, *given)
+    for line, environ, file in places(row, text).values():
+        ns = settings(tmp_path, f"{NEEDED.get(flag, '')} {line}", environ, file)
         seen.append(getattr(ns, row.name))
         if flag not in _ALONE and (flag not in ("--existing", "--verify")):
             run = run_config(ns, {})
-            where = run.overrides if row.scenario_key else {row.name: getattr(run, row.name)}
-            assert where == {row.name: value}
+            assert getattr(run, row.name) == value
+            assert run.keys == ({row.scenario_key: value} if row.scenario_key else {})
     assert seen[1:] == seen[:-1]
 
 

@@ -59,7 +59,7 @@ RUN = "run-scenario -f s"
 def test_precedence(
     parse: Parse, line: str, environ: dict[str, str], file: str, users: int | None
 ) -> None:
-    assert parse(line, file, environ).user_count == users
+    assert parse(line, file, environ).users == users
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_precedence(
         ("csv = false", "format", None),
         ("csv = false\njson = true", "format", "json"),
         ("stop-on-error = true", "max_consecutive_errors", 1),
-        ("duration = '15m'", "run_seconds", 900.0),
+        ("duration = '15m'", "seconds", 900.0),
         ("think-time = '0.1,2'", "think_time", [0.1, 2.0]),
         ("stats-file = 'x'", "stats_file", "x.gz"),
         ("storage = 's3'", "storage", "s3"),
@@ -90,25 +90,26 @@ def test_values_are_those_of_the_command_line(
 def test_a_table_of_bench_is_for_each_of_its_commands(parse: Parse) -> None:
     file = "users = 2\n[bench]\nusers = 3\n['bench put']\nusers = 4"
     assert [parse(f"bench {name} c", file).users for name in ("put", "get")] == [4, 3]
-    assert parse(RUN, file).user_count == 2
+    assert parse(RUN, file).users == 2
 
 
 def test_a_list_is_replaced_not_extended(parse: Parse) -> None:
     assert parse(f"{RUN} --pctile 50", "pctile = [99, 99.9]").percentiles == [50.0]
     several = {"SSBENCH_THRESHOLD": "p99 < 50ms\nerrors < 1%"}
-    assert parse(RUN, "", several).thresholds == ["p99 < 50ms", "errors < 1%"]
+    found = parse(RUN, "", several).thresholds
+    assert list(map(str, found)) == ["p99 < 50ms", "errors < 1%"]
 
 
 def test_required_options_may_be_in_the_file(parse: Parse) -> None:
     assert parse("run-scenario", "scenario = 's'").scenario == "s"
-    assert parse("find-limit -f s", "slo = 'p99 < 1s'").slos == ["p99 < 1s"]
+    assert list(map(str, parse("find-limit -f s", "slo = 'p99 < 1s'").slos)) == ["p99 < 1s"]
 
 
 def test_an_option_voids_the_defaults_that_it_excludes(parse: Parse) -> None:
-    assert parse(f"{RUN} -o 5", "duration = 9").run_seconds is None
-    assert parse(RUN, "duration = 9", {"SSBENCH_OP_COUNT": "5"}).run_seconds is None
+    assert parse(f"{RUN} -o 5", "duration = 9").seconds is None
+    assert parse(RUN, "duration = 9", {"SSBENCH_OP_COUNT": "5"}).seconds is None
     both = parse(RUN, "duration = 9\nop-count = 5")
-    assert (both.run_seconds, both.operation_count) == (9.0, 5)
+    assert (both.seconds, both.operations) == (9.0, 5)
     assert parse("report-scenario f --csv", "json = true").format == "csv"
 
 

@@ -14,7 +14,7 @@ from ssbench.storage.swift.options import login_options
 
 NEEDED = {
     "run-scenario": "-f s",
-    "find-limit": "-f s --slo p",
+    "find-limit": "-f s --slo p99<1s",
     "cleanup-containers": "",
     "make-scenario": "--from-container c",
 }

@@ -186,8 +186,8 @@ def test_options_reach_the_master_and_the_workers(
     said = shell.run(*words.split())
     assert said.status is ExitStatus.OK
     limits = masters[0].limits
-    assert (limits.drain_timeout_s, limits.max_consecutive_errors, limits.max_batch) == (5, 3, 8)
-    assert (limits.worker_timeout_s, limits.connect_timeout_s) == (8, 4)
+    assert (limits.drain_timeout_s, limits.max_consecutive_errors, limits.batch_size) == (5, 3, 8)
+    assert (limits.worker_timeout_s, masters[0].settings.connect_timeout_s) == (8, 4)
     assert "--concurrency 4 --retries 7 local-0-" in said.err
     state = next(state for state in states if state.phase == Phase.RUN)
     assert (state.operation_timeout_s, state.think_min_s, state.timeout_s) == (9, 0.001, 8)

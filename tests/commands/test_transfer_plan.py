@@ -21,9 +21,10 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import Failure, Phase
 from ssbench.core.operations import CREATE
+from ssbench.core.peers import TransportConfig
 from ssbench.master.phases import PhaseOutcome
 from ssbench.runner import existing
-from ssbench.runner.config import RunConfig, TransportConfig
+from ssbench.runner.config import RunConfig
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.single_run import RunResult
 from ssbench.storage.options import StoreOptions

@@ -75,7 +75,6 @@ def test_verdicts_are_printed_without_a_report(commands: Commands) -> None:
 @pytest.mark.parametrize(
     ("promise", "said"),
     [
-        ("p99(READ) < 50", "p99 needs a unit"),
         ("p99(tny) < 50ms", 'no size class "tny"; did you mean "tiny"?'),
         ("response_p99 < 50ms", "a closed loop has no due times"),
     ],

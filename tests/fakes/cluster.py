@@ -18,9 +18,10 @@ from ssbench import __version__
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import ControlState, Heartbeat, Message
 from ssbench.core.model import Job, Phase, Stage, Timing, WorkerExit
+from ssbench.core.peers import Limits
 from ssbench.core.settings import StorageSettings
-from ssbench.master.master import Master, MasterOptions
-from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
+from ssbench.master.master import Master
+from ssbench.master.phases import PhaseOutcome, PhasePlan
 from ssbench.transport.sockets import Ports
 from ssbench.worker.machine import (
     CloseJobs,
@@ -235,13 +236,14 @@ class Cluster:
             SimWorker(self, f"w{n}", 4, (n - 1) * 3600 * SECOND) for n in range(workers)
         ]
         limits = Limits(
-            **{"worker_timeout_s": 4.0, "worker_wait_s": 10.0, "max_batch": 4, **options}
+            **{"worker_timeout_s": 4.0, "worker_wait_s": 10.0, "batch_size": 4, **options}
         )
         self.master = Master(
             self,  # type: ignore[arg-type]
             [observer],
             StorageSettings(driver="noop", run_id="run"),
-            MasterOptions(limits=limits, children=[self]),
+            limits,
+            children=[self],
             clock=lambda: self.now_ns,
         )
 

@@ -44,6 +44,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import SECOND_NS, ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
+from ssbench.core.peers import Limits
 from ssbench.core.records import (
     MASTER,
     MarkRecord,
@@ -56,8 +57,8 @@ from ssbench.core.records import (
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.workload.pacing import DueTimes
 from ssbench.master import renewal as renewal_module
-from ssbench.master.master import Master, MasterOptions
-from ssbench.master.phases import Limits, PhaseOutcome, PhasePlan
+from ssbench.master.master import Master
+from ssbench.master.phases import PhaseOutcome, PhasePlan
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.registry import Permissions, open_store
 from ssbench.transport.master_transport import MasterTransport
@@ -147,7 +148,9 @@ class Scene:
             self.transport,
             [self.observer],
             StorageSettings(driver=driver, run_id=RUN),
-            MasterOptions(limits=limits, recorder=self.recorder, **options),
+            limits,
+            recorder=self.recorder,
+            **options,
         )
         self.stack = ExitStack()
         self._threads: list[threading.Thread] = []

@@ -42,7 +42,7 @@ class Scene(test_worker_manager.Scene):
         counts: bool = False,
         **limits: Any,
     ) -> None:
-        limits = {"max_batch": 2, **limits}
+        limits = {"batch_size": 2, **limits}
         super().__init__(**limits)
         self.deliver(hello(1))
         self.ledger = ledger or Ledger(total)
@@ -155,7 +155,7 @@ def test_it_begins_when_all_workers_with_users_are_ready() -> None:
 
 
 def test_the_wait_for_an_unready_worker_is_bounded() -> None:
-    here = Scene(connect_timeout_s=10)
+    here = Scene()  # the store's connect_timeout_s is 10
     here.machine.announce(here.now_ns, 0.0)
     started_ns = here.now_ns
     while here.machine.state is PhaseState.CONNECTING:

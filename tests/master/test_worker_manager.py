@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from ssbench.core.errors import ExitStatus, NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Leaving
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
+from ssbench.core.peers import Limits
 from ssbench.core.settings import StorageSettings
-from ssbench.master.phases import Limits
 from ssbench.master.worker_manager import (
     ALL_JOINED_NS,
     Event,
@@ -269,10 +269,10 @@ def test_changes_make_a_control_state_due_at_once() -> None:
 
 
 def test_a_control_state_has_what_was_set() -> None:
-    here = Scene(operation_timeout_s=7.0, think_s=(1.0, 2.0))
+    here = Scene(operation_timeout_s=7.0)
     here.deliver(hello(7))
     here.manager.allocate_users(3)
-    here.manager.enter(Phase.RUN)
+    here.manager.enter(Phase.RUN, (1.0, 2.0))
     here.manager.start_ns = 5
     here.manager.ending = here.manager.stopping = True
     state = here.state()

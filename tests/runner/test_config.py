@@ -9,7 +9,8 @@ import pytest
 from ssbench.core.errors import UsageError
 from ssbench.core.hostlist import parse_hosts
 from ssbench.core.model import Group
-from ssbench.runner.config import RunConfig, TransportConfig
+from ssbench.core.peers import TransportConfig
+from ssbench.runner.config import RunConfig
 from ssbench.runner.results import parse_thresholds
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.storage.options import StoreOptions

@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from ssbench.core.errors import UsageError
+from ssbench.core.peers import Limits
 from ssbench.core.settings import StorageSettings
 from ssbench.host.process import HostLimits
-from ssbench.master.master import Master, MasterOptions
-from ssbench.master.phases import Limits
+from ssbench.master.master import Master
 from ssbench.runner.config import WORKER_COMMAND, RunConfig
 from ssbench.runner.local_workers import LocalWorkers, start_local_workers
 from ssbench.runner.scenarios import find_scenario
@@ -95,7 +95,7 @@ def test_local_workers_end_with_the_block(with_key: bool) -> None:
             wire,
             [Observer()],
             StorageSettings(driver="noop"),
-            MasterOptions(limits=Limits(worker_wait_s=10)),
+            Limits(worker_wait_s=10),
         )
         with local() as workers:
             workers.send_address(address_line(wire))

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from ssbench.commands.doctor import Doctor, Verdict
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase
+from ssbench.core.peers import TransportConfig
 from ssbench.runner import start_session
-from ssbench.runner.config import RunConfig, SessionSettings, TransportConfig
+from ssbench.runner.config import RunConfig, SessionSettings
 from ssbench.runner.connections import own_hub
 from ssbench.runner.scenarios import ScenarioText
 from ssbench.runner.session import counted_phase

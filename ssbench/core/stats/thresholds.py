@@ -459,7 +459,7 @@ class _Reader:
 
     def _fail(self, at: int, wrong: str, right: str) -> NoReturn:
         raise UsageError(
-            f"{self._option} {preview(self._text)}: character {at + 1}: {wrong}; {right}"
+            f"{self._option} {preview(self._text)}: character {at + 1}: {wrong}; {right}".lstrip()
         )
 
 
