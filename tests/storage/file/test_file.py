@@ -610,24 +610,6 @@ def test_containers_are_listed_in_pages_with_their_sizes(opened: Opener, tmp_pat
     assert driver.list_containers("ssbench_", "ssbench_000001", 1) == []
 
 
-@pytest.mark.parametrize(
-    ("there", "changed"),
-    [(None, True), ((), True), ((".ssbench",), False), (("theirs",), False)],
-)
-def test_the_caller_hears_before_a_container_becomes_ours(
-    opened: Opener, tmp_path: Path, there: tuple[str, ...] | None, changed: bool
-) -> None:
-    driver, place = opened(), tmp_path / "c"
-    if there is not None:
-        place.mkdir()
-        for name in there:
-            (place / name).touch()
-    before: list[list[Path]] = []
-    driver.make_container("c", lambda: before.append([*place.rglob("*")]))
-    assert before == ([[]] if changed else [])
-    assert driver.owns("c") == (there != ("theirs",))
-
-
 @pytest.mark.parametrize("name", [".ssbench", "theirs"])
 def test_a_container_that_another_client_makes_meanwhile_is_found(
     opened: Opener, tmp_path: Path, name: str

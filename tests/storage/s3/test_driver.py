@@ -42,6 +42,7 @@ from ssbench.storage.s3.sign import AwsKeys, issue
 from tests.fakes import answered_store
 from tests.fakes.answered_store import ISSUED, Answer, Request, response
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
+from tests.fakes.small_stores import Buckets
 from tests.storage.s3.test_sign import recomputed
 
 KEYS = AwsKeys("AKID", "s3cret-key", "")
@@ -537,40 +538,6 @@ def test_a_listing_of_prefixes_that_advances_without_end_ends() -> None:
 # --- Buckets
 
 
-class Buckets:
-    """A server of buckets and objects by path, without their content.
-
-    :param faults: method and path -> the status of the response, once.
-    """
-
-    def __init__(self, *paths: str, **faults: int) -> None:
-        self.paths = {*paths}
-        self.faults = {name.replace("_", " /", 1): status for name, status in faults.items()}
-        self.uploads = 501  #: the status of a listing of uploads
-
-    def __call__(self, request: Request) -> bytes:
-        method, (path, _, query) = request.method, request.target.partition("?")
-        fault = self.faults.pop(f"{method} {path}", 0)
-        if fault:
-            return response(fault, error("Fault") if method != "HEAD" else "")
-        if "uploads" in query:
-            return response(self.uploads, error("Refused"))
-        if method == "PUT":
-            self.paths.add(path)
-        elif method == "GET" and path in self.paths:
-            names = [each.removeprefix(f"{path}/") for each in self.paths if f"{path}/" in each]
-            keys = "".join(
-                f"<Contents><Key>{name}</Key><Size>1</Size></Contents>" for name in names
-            )
-            return ok(f"<ListBucketResult>{keys}</ListBucketResult>".encode())
-        elif path not in self.paths:
-            return response(404, error("NoSuchKey") if method != "HEAD" else "")
-        elif method == "DELETE":
-            self.paths.discard(path)
-            return b"HTTP/1.1 204 X\r\n\r\n"
-        return ok()
-
-
 @contextmanager
 def admin_of(server: Buckets) -> Iterator[StoreAdmin]:
     with driver_on(server, kind=open_admin) as (admin, _):
@@ -610,29 +577,10 @@ def test_a_bucket_that_can_not_be_deleted_keeps_its_mark(marked: bool) -> None:
         assert not admin.delete_container("b_000001")
 
 
-@pytest.mark.parametrize(("there", "changed"), [
-    ((), True), (("/b-000001",), True), (("/b-000001", "/b-000001/.ssbench"), False),
-    (("/b-000001", "/b-000001/theirs"), False),
-])  # fmt: skip
-def test_the_caller_hears_before_a_bucket_becomes_ours(
-    there: tuple[str, ...], changed: bool
-) -> None:
-    server, before = Buckets(*there), list[set[str]]()
-    with admin_of(server) as admin:
-        found = admin.make_container("b_000001", lambda: before.append({*server.paths}))
-        assert before == [{*there}] * changed
-        assert (found is None) == (there == ())
-        assert admin.owns("b_000001") == ("/b-000001/theirs" not in there)
-        if "/b-000001/theirs" in there:
-            with pytest.raises(StorageError, match="not empty") as caught:
-                admin.delete_container("b_000001")
-            assert caught.value.status == 409
-
-
 @pytest.mark.parametrize(("status", "deleted"), [(403, True), (501, True), (500, False)])
 def test_a_store_may_have_no_listing_of_uploads(status: int, deleted: bool) -> None:
     server = Buckets("/b-000001", "/b-000001/.ssbench")
-    server.uploads = status
+    server.said["uploads="] = response(status)
     with admin_of(server) as admin:
         if deleted:
             assert admin.delete_container("b_000001")
@@ -640,3 +588,37 @@ def test_a_store_may_have_no_listing_of_uploads(status: int, deleted: bool) -> N
             with pytest.raises(StorageError, match="500"):
                 admin.delete_container("b_000001")
     assert ("/b-000001" in server.paths) != deleted
+
+
+def test_versions_that_keep_a_bucket_are_named() -> None:
+    server = Buckets("/b-000001", "/b-000001/.ssbench", **{"DELETE_b-000001": 409})
+    versioning = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+    server.said["versioning="] = response(200, versioning)
+    with (
+        admin_of(server) as admin,
+        pytest.raises(StorageError, match=r"keeps versions of deleted .*Fault"),
+    ):
+        admin.delete_container("b_000001")
+
+
+def test_a_store_without_version_2_of_listings_keeps_nothing() -> None:
+    server = Buckets()
+
+    def version_1(request: Request) -> bytes:
+        said = server(request)
+        return ok(b"<ListBucketResult><Marker/></ListBucketResult>") if b"<List" in said else said
+
+    with (
+        driver_on(version_1, kind=open_admin) as (admin, _),
+        pytest.raises(StorageError, match="no ListObjectsV2"),
+    ):
+        admin.make_container("b_000001")
+    assert server.paths == set()
+
+
+def test_a_list_of_buckets_may_have_another_root() -> None:
+    buckets = b"<All><Buckets><Bucket><Name>ssbench-000000</Name></Bucket></Buckets></All>"
+    with driver_on(ok(buckets), ok(b"<html></html>"), kind=open_admin) as (admin, _):
+        assert [each.name for each in admin.list_containers("", "", 9)] == ["ssbench_000000"]
+        with pytest.raises(StorageError, match="expected ListAllMyBucketsResult in XML, and this"):
+            admin.list_containers("", "", 9)

@@ -284,27 +284,6 @@ def test_administrative_requests_carry_length_token_run_and_their_headers(
     assert get.headers == common
 
 
-def test_a_container_that_holds_objects_gets_no_marker(swift: FakeSwift, opened: Opener) -> None:
-    there = swift.containers["ssbench_000000"]
-    there.objects["precious"] = FakeObject(b"", {})
-    facts = ContainerInfo("gold", marked=False, object_count=1)
-    assert opened().make_container("ssbench_000000") == facts
-    assert swift.methods() == ["HEAD"]
-    assert not there.headers
-
-
-def test_an_empty_container_gets_the_mark_once(swift: FakeSwift, opened: Opener) -> None:
-    storage = opened()
-    found = storage.make_container("ssbench_000000")
-    assert found is not None
-    assert not found.marked
-    assert swift.containers["ssbench_000000"].headers["X-Container-Meta-Ssbench"] == "run1"
-    found = storage.make_container("ssbench_000000")
-    assert found is not None
-    assert found.marked
-    assert swift.methods() == ["HEAD", "PUT", "HEAD"]
-
-
 def test_a_container_that_another_client_makes_meanwhile_is_found() -> None:
     missing, accepted = (b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % n for n in (404, 202))
     theirs = b"HTTP/1.1 204 X\r\nX-Container-Object-Count: 3\r\n\r\n"
@@ -328,27 +307,6 @@ def test_bulk_delete_returns_the_failures(swift: FakeSwift, opened: Opener) -> N
     assert list(container.objects) == ["stubborn \u00fc"]
     assert swift.seen[0].path == "/v1/AUTH_test?bulk-delete"
     assert swift.seen[0].headers["Accept"] == "application/json"
-
-
-@pytest.mark.parametrize("name", [".", "..", "../../AUTH_b/c/o", "a/../b", "a/."])
-def test_ambiguous_names_are_never_sent(swift: FakeSwift, opened: Opener, name: str) -> None:
-    driver = opened()
-    calls: list[Callable[[], object]] = [
-        lambda: driver.delete_object("c", name),
-        lambda: driver.bulk_delete("c", ["a", name]),
-        lambda: driver.object_run_id("c", name),
-        lambda: driver.container_info(name),
-        lambda: driver.make_container(name),
-        lambda: driver.list_objects(name, "", 1),
-        lambda: driver.delete_container(name),
-        lambda: driver.delete_object(name, "a"),
-        lambda: driver.bulk_delete(name, ["a"]),
-    ]
-    for call in calls:
-        with pytest.raises(StorageError, match="not sent") as caught:
-            call()
-        assert not caught.value.sent
-    assert swift.seen == []
 
 
 def test_an_object_carries_the_id_of_its_run(swift: FakeSwift, opened: Opener) -> None:

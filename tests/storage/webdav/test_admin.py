@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -19,54 +19,8 @@ from ssbench.storage.base import ContainerInfo, ObjectEntry
 from ssbench.storage.webdav import admin as webdavadmin
 from ssbench.storage.webdav.admin import WebdavAdmin
 from tests.fakes.answered_store import Request, always, response
+from tests.fakes.small_stores import Tree
 from tests.storage.webdav.test_driver import driver_on, job
-
-
-class Tree:
-    """A WebDAV server on a set of paths; those of folders end with a slash.
-
-    :param lists_dots: whether listings have names that begin with a dot.
-    :param quota: what collections report as available; "": nothing.
-    """
-
-    def __init__(self, *paths: str, lists_dots: bool = True, quota: str = "") -> None:
-        self.lists_dots = lists_dots
-        self.quota = f"<D:quota-available-bytes xmlns:D='DAV:'>{quota}</D:quota-available-bytes>"
-        self.failures = 0  #: how many of the next PUTs fail
-        self.paths = {"/dav/"}
-        for path in paths:
-            parts = path.split("/")
-            self.paths |= {f"/dav/{'/'.join(parts[:depth])}/" for depth in range(1, len(parts))}
-            self.paths.add(f"/dav/{path}")
-
-    def __call__(self, request: Request) -> bytes:
-        method, path = request.method, unquote(request.target)
-        if method == "PUT" and self.failures:
-            self.failures -= 1
-            return response(503)
-        if method in ("PUT", "MKCOL"):
-            is_new = path not in self.paths
-            self.paths.add(path)
-            return response(201 if is_new or method == "PUT" else 405)
-        if path not in self.paths:
-            return response(404)
-        if method == "DELETE":
-            self.paths = {each for each in self.paths if not each.startswith(path)}
-            return response(204)
-        if method != "PROPFIND":
-            return response(200)
-        inside = (each for each in self.paths if each.startswith(path))
-        found = [each for each in inside if not each[len(path) :].rstrip("/").count("/")]
-        if not self.lists_dots:
-            found = [each for each in found if not each[len(path) :].startswith(".")]
-        responses = "".join(
-            f"<response><href>{quote(each)}</href><propstat><prop><resourcetype>"
-            f"{'<collection/>' * each.endswith('/')}</resourcetype>"
-            f"<getcontentlength>7</getcontentlength>{self.quota}</prop>"
-            "<status>HTTP/1.1 200 OK</status></propstat></response>"
-            for each in found
-        )
-        return response(207, f'<multistatus xmlns="DAV:">{responses}</multistatus>'.encode())
 
 
 def answering(
@@ -256,15 +210,6 @@ def test_space_and_time_are_those_of_a_multistatus() -> None:
         admin.state()
 
 
-def test_the_caller_hears_before_a_collection_is_made() -> None:
-    tree, before = Tree("d/x"), list[set[str]]()
-    with admin_of(tree) as admin:
-        admin.make_container("c", lambda: before.append({*tree.paths}))
-        assert before == [{"/dav/", "/dav/d/", "/dav/d/x"}]
-        assert admin.make_container("d", lambda: before.append(set())) is not None
-    assert len(before) == 1
-
-
 def test_a_container_is_deleted_with_its_mark_and_empty_folders_only() -> None:
     tree = Tree("c/.ssbench", "c/a/b/", "d/x", "e/.ssbench", "e/a/b/precious")
     with admin_of(tree) as admin:
@@ -325,17 +270,6 @@ def test_containers_are_the_folders_of_the_collection() -> None:
         assert [entry.name for entry in found] == ["ssbench_000001", "ssbench_000002"]
         assert admin.list_containers("ssbench_", "ssbench_000001", 10) == found[1:]
         assert admin.list_containers("", "", 1)[0].name == "other"
-
-
-def test_names_that_could_lead_elsewhere_are_not_sent() -> None:
-    with driver_on(always(response(204)), kind=WebdavAdmin) as (admin, heard):
-        for call in (admin.delete_object, admin.object_run_id):
-            with pytest.raises(StorageError, match="not sent") as caught:
-                call("c", "../other/x")
-            assert caught.value.kind is ErrorKind.PROTOCOL
-        with pytest.raises(StorageError, match="not sent"):
-            admin.delete_container("..")
-    assert heard == []
 
 
 def test_names_of_others_are_not_changed() -> None:
