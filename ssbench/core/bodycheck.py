@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ssbench.core.content import SyntheticSource, initial_size
+from ssbench.core.content import SyntheticSource, initial_size, key
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.naming import VERSION_HEADER
 from ssbench.core.operations import Effect, moved_bytes, row_of
@@ -25,7 +25,7 @@ _OTHER_ETAGS = (
 _MD5 = re.compile(r'("?)([0-9a-f]{32})\1')
 _NUMBER = re.compile(r"[0-9]{1,9}")
 #: A wrong body is compared with so many earlier versions, the latest; an older one counts as
-#: corrupt. The first version of a server-side copy can be any below PERIOD
+#: corrupt. The first version of a server-side copy can be any below KEYS
 #: (content.version_of_copy).
 _OLDER_VERSIONS = 10_000
 
@@ -76,7 +76,7 @@ class BodyCheck:
         self._content = content
         self._expected = expected
         self._start = expected.offset or 0
-        self._begin = content.offset(expected.name, expected.version) + self._start
+        self._key = key(expected.name, expected.version)
         self._wrong_at = -1
         self._older: list[int] = []  # after a wrong byte: versions that the body may be of
 
@@ -88,7 +88,7 @@ class BodyCheck:
     def add(self, part: memoryview) -> None:
         """The next bytes, of any number."""
         if self._wrong_at < 0:
-            right = self._content.agreement(self._begin + self.received, part)
+            right = self._content.agreement(self._key, self._start + self.received, part)
             if right < len(part):
                 self._wrong_at = self.received + right
                 newest = self._expected.version
@@ -126,16 +126,16 @@ class BodyCheck:
         name, expected = self._expected.name, self._expected.version
         if version >= expected:
             return False
-        at = self._content.offset(name, version) + self._start
+        older, at = key(name, version), self._start
         for piece in self._content.pieces(name, expected, self.received, self._start):
-            if self._content.agreement(at, piece) < len(piece):
+            if self._content.agreement(older, at, piece) < len(piece):
                 return False
             at += len(piece)
         return True
 
     def _fits(self, version: int, part: memoryview) -> bool:
-        at = self._content.offset(self._expected.name, version) + self._start + self.received
-        return self._content.agreement(at, part) == len(part)
+        older, at = key(self._expected.name, version), self._start + self.received
+        return self._content.agreement(older, at, part) == len(part)
 
     def _had_length(self, version: int) -> bool:
         """Whether an earlier version can have been as long as what was received."""

@@ -99,6 +99,19 @@ class SizeClass(Struct, frozen=True):
     pick: Pick = UNIFORM
 
 
+class ContentMix(Struct, frozen=True):
+    """How much of the content of objects a store can save.
+
+    In blocks of fixed sizes, powers of two: those in which a store compresses, and those in which
+    it looks for duplicates. Both count from the start of an object.
+    """
+
+    compressible: float = 0.0  #: of each ``compressible_block``, the share that is zeros
+    compressible_block: int = 4096  #: bytes
+    duplicate: float = 0.0  #: the share of blocks that are the same as one of another object
+    duplicate_block: int = 4096  #: bytes
+
+
 class LargeObject(Struct, frozen=True):
     """How objects above a size are stored: in parts, which the store joins."""
 

@@ -31,8 +31,9 @@ POST_HEADER = "X-Object-Meta-Ssbench-Post"
 SEGMENTS_HEADER = "X-Object-Meta-Ssbench-Segments"
 #: What follows an object's name in those of its segments: its version and an index.
 SEGMENT_SUFFIX = "_[0-9]{1,9}_[0-9]{6}"
-#: On objects of one repeated letter (--compressible): a run of random ones uploads its own.
-LETTERS_HEADER = "X-Object-Meta-Ssbench-Letters"
+#: On objects whose bytes are not all random (core.content.content_mark): a run of other content
+#: uploads its own. The name is that of the first kind, one repeated letter.
+CONTENT_HEADER = "X-Object-Meta-Ssbench-Letters"
 #: ``-p`` of cleanup-containers: containers of every storage policy, and those that name none.
 ANY_POLICY = "*"
 #: What ssbench 0.3.9 put behind the number where a scenario named no policy.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ssbench.core.distributions import distribution_of
 from ssbench.core.hiding import Hiding
-from ssbench.core.model import LargeObject, SizeClass
+from ssbench.core.model import ContentMix, LargeObject, SizeClass
 
 T = TypeVar("T")
 
@@ -50,6 +50,7 @@ class StorageSettings(Hiding, frozen=True):
     connect_timeout_s: float = 10.0
     network_timeout_s: float = 20.0
     compressible: bool = False  #: bodies of one repeated letter, as in ssbench 0.3.9
+    mix: ContentMix | None = None  #: bodies that compress in part; None: random bytes
     verify: bool = False  #: check the content of reads
     #: Further request headers: an operation's number, and lines, each with its CRLF.
     headers: tuple[tuple[int, str], ...] = ()
@@ -109,8 +110,9 @@ class StorageSettings(Hiding, frozen=True):
             for size in values.get("sizes", ())
         )
         given = {**values, "sizes": sizes, "credentials": credentials_of(values)}
-        large = values.get("large_object")
-        return typed(cls, {**given, "large_object": typed(LargeObject, large) if large else None})
+        for name, kind in (("large_object", LargeObject), ("mix", ContentMix)):
+            given[name] = typed(kind, values[name]) if values.get(name) else None
+        return typed(cls, given)
 
 
 def credentials_of(values: Mapping[str, Any]) -> tuple[Credentials, ...]:

@@ -2,20 +2,28 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from hashlib import sha256
 from zlib import compress
 
+import lz4.frame
+import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.content import (
     PERIOD,
+    MixedSource,
     SyntheticSource,
     block,
+    content_mark,
     initial_size,
+    key,
     repeated_block,
     source_of,
 )
+from ssbench.core.model import ContentMix
 from ssbench.core.settings import StorageSettings
 from tests.core.test_naming import size_class
 from tests.fakes.drivers import pieces
@@ -62,9 +70,8 @@ def test_pieces_are_whole_blocks_and_a_remainder(size: int, block_size: int, nam
 
 
 def test_a_body_wraps_around_the_block() -> None:
-    content = SyntheticSource(65536)
     whole = body(b"x", 0, 2 * PERIOD)
-    at = content.offset(b"x", 0)
+    at = key(b"x", 0) % PERIOD
     assert whole[: PERIOD - at] == block()[at:]
     assert whole[:PERIOD] == whole[PERIOD:]
 
@@ -112,15 +119,92 @@ def test_agreement_ends_at_the_first_byte_that_differs(
     content = SyntheticSource(300, compressible=compressible)
     whole = b"A" * 5000 if compressible else TWICE[at % PERIOD :][:size]
     part = bytearray(whole[:size])
-    assert content.agreement(at, memoryview(part)) == size
+    assert content.agreement(at, 0, memoryview(part)) == size
     part[wrong % size] ^= 1
-    assert content.agreement(at, memoryview(part)) == wrong % size
+    assert content.agreement(at, 0, memoryview(part)) == wrong % size
 
 
 def test_settings_name_the_letter_and_the_longest_piece() -> None:
     settings = StorageSettings(block_size=100, compressible=True)
     assert bytes(source_of(settings).piece(b"x", 0, 5)) == b"AAAAA"
+    assert content_mark(settings) == "yes"
     assert (source_of(settings).block_size, source_of(settings, 500).block_size) == (100, 500)
+
+
+MIXES = [
+    ContentMix(0.6, 4096, 0.3, 4096),
+    ContentMix(compressible=0.25),
+    ContentMix(compressible=1.0, duplicate=1.0),
+    ContentMix(0.5, 65536, 0.2, 131072),
+    ContentMix(compressible_block=512, duplicate=0.75, duplicate_block=8192),
+]
+
+
+def mixed(mix: ContentMix, name: bytes, size: int, version: int = 0) -> bytes:
+    return b"".join(MixedSource(65536, mix).pieces(name, version, size))
+
+
+@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize(
+    "compressed",
+    [
+        lambda data: len(compress(data)),
+        lambda data: len(zstandard.compress(data)),
+        lambda data: len(lz4.frame.compress(data)),
+    ],
+    ids=["gzip", "zstd", "lz4"],
+)
+def test_a_mix_compresses_by_its_share(mix: ContentMix, compressed: Callable[[bytes], int]) -> None:
+    data = mixed(mix, b"tiny_000000", 2_000_000)
+    assert 1 - compressed(data) / len(data) == pytest.approx(mix.compressible, abs=0.02)
+
+
+@pytest.mark.parametrize("mix", MIXES[:4])
+def test_a_mix_has_its_share_of_duplicate_blocks(mix: ContentMix) -> None:
+    for unit in {mix.duplicate_block, 4096}:  # a store may look for duplicates in smaller blocks
+        content = MixedSource(unit, mix)
+        found = Counter(
+            hash(bytes(block))
+            for number in range(8)
+            for block in content.pieces(b"tiny_%06d" % number, 0, 32 << 20)
+        )
+        assert 1 - len(found) / found.total() == pytest.approx(mix.duplicate, abs=0.02)
+
+
+def test_a_mix_has_its_share_of_duplicate_small_objects() -> None:
+    content = MixedSource(4096, MIXES[0])
+    seen = {bytes(content.piece(b"tiny_%06d" % number, 0, 3000)) for number in range(30_000)}
+    assert 1 - len(seen) / 30_000 == pytest.approx(0.3, abs=0.02)
+
+
+@pytest.mark.parametrize("mix", [MIXES[0], MIXES[3]])
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 200_000), st.integers(0, 200_000), st.integers(100, 70_000))
+def test_each_part_of_a_mix_is_that_of_the_whole(
+    mix: ContentMix, start: int, size: int, block_size: int
+) -> None:
+    whole = memoryview(mixed(mix, b"x", start + size, 3))
+    content = MixedSource(block_size, mix)
+    assert b"".join(content.pieces(b"x", 3, size, start)) == whole[start:]
+    assert content.piece(b"x", 3, min(size, block_size)) == whole[: min(size, block_size)]
+    assert content.agreement(key(b"x", 3), start, whole[start:]) == size
+    if size:
+        wrong = bytearray(whole[start:])
+        wrong[size // 3] ^= 1
+        assert content.agreement(key(b"x", 3), start, memoryview(wrong)) == size // 3
+
+
+def test_a_mix_is_the_same_in_every_release() -> None:
+    assert sha256(mixed(MIXES[0], b"tiny_000000", 100_000)).hexdigest() == (
+        "1c1a0774c84c0d3f8b5ae70f9d0e04f12b0693aebfdbfdeab8f702e1f4d8c9ae"
+    )
+
+
+def test_settings_name_a_mix() -> None:
+    settings = StorageSettings(mix=ContentMix(0.5, duplicate=0.25))
+    assert isinstance(source_of(settings), MixedSource)
+    assert content_mark(settings) == "compressible 0.5/4096 duplicate 0.25/4096"
+    assert StorageSettings.from_map(settings.to_map()).mix == settings.mix
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**33), st.integers(0, 10**7))

@@ -24,7 +24,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from ssbench.core import operations as ops
-from ssbench.core.content import source_of
+from ssbench.core.content import content_mark, source_of
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
@@ -289,8 +289,8 @@ class FileStorage(FileClient):
         _write_all(fd, piece)
 
     def _mark(self, version: int) -> bytes:
-        letters = " letters" if self._settings.compressible else ""
-        return f"{self._settings.run_id or '-'} {version}{letters}".encode()
+        mark = content_mark(self._settings).replace("yes", "letters")
+        return f"{self._settings.run_id or '-'} {version}{mark and ' '}{mark}".encode()
 
     # Without content
 

@@ -18,7 +18,7 @@ from ssbench.core.bodycheck import claimed_md5
 from ssbench.core.content import source_of
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
-from ssbench.core.naming import LETTERS_HEADER, SEGMENTS_HEADER, VERSION_HEADER, naming_of
+from ssbench.core.naming import CONTENT_HEADER, SEGMENTS_HEADER, VERSION_HEADER, naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import METHODS, Action
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
@@ -281,16 +281,15 @@ def written_after(probe: Timing, write: Action, job: Job, deadline_ns: int) -> T
     return timing._replace(reconnects=timing.reconnects + probe.reconnects)
 
 
-def is_initial(
-    headers: Mapping[str, str], size: int, compressible: bool, segments: str = ""
-) -> bool:
+def is_initial(headers: Mapping[str, str], size: int, content: str, segments: str = "") -> bool:
     """Whether a response to HEAD shows an unmodified initial object of this size.
 
     :param headers: names in lower case, those of metadata as in ``core.naming``.
+    :param content: the value of its CONTENT_HEADER; "": it must have none.
     :param segments: the value of its SEGMENTS_HEADER; "": it must have none.
     """
     changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
-    other = (LETTERS_HEADER.lower() in headers) is not compressible
+    other = headers.get(CONTENT_HEADER.lower(), "") != content
     other = other or headers.get(SEGMENTS_HEADER.lower(), "") != segments
     return headers.get("content-length") == str(size) and not (changed or other)
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
 from xml.sax.saxutils import escape  # nosec B406 # only writes
 
+from ssbench.core.content import content_mark
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, SEGMENTS_HEADER, VERSION_HEADER
+from ssbench.core.naming import CONTENT_HEADER, POST_HEADER, SEGMENTS_HEADER, VERSION_HEADER
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import order_fault
@@ -25,9 +26,9 @@ from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
 RUN_HEADER = "x-amz-meta-ssbench-run"
 _META, _NEUTRAL = "x-amz-meta-", "x-object-meta-"  # NEUTRAL: as in core.naming
 #: Metadata of an object (see core.naming), as S3 names them.
-VERSION, POST, LETTERS, SEGMENTS = (
+VERSION, POST, CONTENT, SEGMENTS = (
     name.lower().replace(_NEUTRAL, _META)
-    for name in (VERSION_HEADER, POST_HEADER, LETTERS_HEADER, SEGMENTS_HEADER)
+    for name in (VERSION_HEADER, POST_HEADER, CONTENT_HEADER, SEGMENTS_HEADER)
 )
 #: Codes that new credentials may cure.
 REJECTED = frozenset(
@@ -119,7 +120,8 @@ def listing_query(
 def upload_metadata(settings: StorageSettings) -> str:
     """The signed header lines with the metadata of all uploads."""
     lines = f"{RUN_HEADER}: {quote(settings.run_id)}\r\n" if settings.run_id else ""
-    return f"{lines}{LETTERS}: yes\r\n" if settings.compressible else lines
+    mark = content_mark(settings)
+    return f"{lines}{CONTENT}: {mark}\r\n" if mark else lines
 
 
 def neutral(headers: Mapping[str, str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ssbench.core import operations
+from ssbench.core.content import content_mark
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
 from ssbench.core.naming import naming_of
@@ -272,7 +273,7 @@ class S3Storage(S3Client, HttpStorage):
         found = Collector(bodiless=True)
         timing = self._bodiless("HEAD", job, deadline_ns, found)
         return timing, timing.status != 404 and is_initial(
-            neutral(found.headers), job.size, self._settings.compressible
+            neutral(found.headers), job.size, content_mark(self._settings)
         )
 
 
@@ -315,8 +316,8 @@ class MultipartObjects(ObjectsInParts):
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         found = Collector(bodiless=True)
         probe = self._request("HEAD", job, "", deadline_ns, found, missing_ok=True)
-        headers, compressible = neutral(found.headers), self._settings.compressible
-        if probe.status != 404 and is_initial(headers, job.size, compressible, self._layout):
+        headers, content = neutral(found.headers), content_mark(self._settings)
+        if probe.status != 404 and is_initial(headers, job.size, content, self._layout):
             return probe._replace(status=200, bytes_moved=0)
         return written_after(probe, self._write, job, deadline_ns)
 

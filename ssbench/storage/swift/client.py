@@ -7,9 +7,10 @@ from copy import copy
 from typing import TypeVar
 from urllib.parse import quote, unquote
 
+from ssbench.core.content import content_mark
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import Timing
-from ssbench.core.naming import LETTERS_HEADER, RUN_HEADER
+from ssbench.core.naming import CONTENT_HEADER, RUN_HEADER
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.storage.http.addresses import open_pools, parse_storage_url
 from ssbench.storage.http.connection import Upload
@@ -126,10 +127,8 @@ class SwiftClient(HttpClient):
         """
         found = Collector(bodiless=True)
         timing = self.request("HEAD", path, found, deadline_ns, missing_ok=True)
-        compressible = self._settings.compressible
-        return timing, timing.status != 404 and is_initial(
-            found.headers, size, compressible, segments
-        )
+        content = content_mark(self._settings)
+        return timing, timing.status != 404 and is_initial(found.headers, size, content, segments)
 
     def bulk(self, paths: Sequence[str], deadline_ns: int) -> tuple[Timing, BulkResult]:
         """Delete many objects by one request.
@@ -166,6 +165,6 @@ def _upload_headers(settings: StorageSettings) -> str:
         headers += f"{RUN_HEADER}: {quote(settings.run_id, safe='')}\r\n"
     if settings.delete_after_s is not None:
         headers += f"X-Delete-After: {settings.delete_after_s}\r\n"
-    if settings.compressible:
-        headers += f"{LETTERS_HEADER}: yes\r\n"
+    if mark := content_mark(settings):
+        headers += f"{CONTENT_HEADER}: {mark}\r\n"
     return headers
