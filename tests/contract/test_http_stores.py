@@ -16,7 +16,7 @@ import pytest
 
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass, Timing
+from ssbench.core.model import ContentMix, ErrorKind, Job, LargeObject, SizeClass, Timing
 from ssbench.core.naming import pack_names
 from ssbench.core.operations import (
     CREATE,
@@ -224,6 +224,8 @@ def ensured(
     (50, {"Letters": "yes"}, {}, False),
     (50, {"Letters": "yes"}, {"compressible": True}, True),
     (50, {}, {"compressible": True}, False),
+    (50, {"Letters": "compressible 0.5/4096 duplicate 0/4096"}, {"mix": ContentMix(0.5)}, True),
+    (50, {"Letters": "compressible 0.4/4096 duplicate 0/4096"}, {"mix": ContentMix(0.5)}, False),
     (50, {}, {"status": 404}, False),
 ])  # fmt: skip
 @pytest.mark.parametrize("name", META)
