@@ -78,7 +78,7 @@ def driver_on(
     """A half of a store's driver on a server, and the requests that the server received.
 
     :param answers: responses to one request after another, on whatever connection; a callable
-        gives those to all further requests.
+        gives those to all further requests. Then the connection ends.
     :param issued: the credentials.
     :param paths: of its addresses, all of this server.
     :param own: the store's own settings.
@@ -90,6 +90,8 @@ def driver_on(
         while data := peer.hear_whole():
             request = Request.of(data)
             heard.append(request)
+            if not left:
+                return
             answer = left[0] if callable(left[0]) else left.pop(0)
             peer.say(answer(request) if callable(answer) else answer)
 

@@ -30,26 +30,25 @@ from ssbench.storage.base import ObjectStore
 from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.verify import FOREIGN_ETAGS
 from ssbench.storage.registry import open_store
+from tests.fakes.answered_store import Request, driver_on, response
 from tests.fakes.drivers import driver_settings
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift, etag_of
-from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
+from tests.fakes.scripted_server import ok
 
 SIZES = (SizeClass("tiny", 1, 999, ((int(READ), 1.0),), 10),)
-LARGE = LargeObject(above=100, segment=40, parallel=1)
 SEGMENTS = [f"tiny_run1_000012_0_{index:06d}" for index in range(9)]
 
 
-def store_at(
-    url: str, verify: bool = False, kind: str = "slo", delete_after_s: int | None = None,
-    sizes: tuple[SizeClass, ...] = SIZES,
-) -> ObjectStore:  # fmt: skip
+def in_parts(kind: str = "slo", **changes: Any) -> dict[str, Any]:
+    """Settings: objects of more than 100 bytes are in parts of 40."""
+    large = LargeObject(above=100, segment=40, kind=kind, parallel=1)
+    return {"sizes": SIZES, "container_count": 1, "large_object": large, **changes}
+
+
+def store_at(url: str, kind: str = "slo", **changes: Any) -> ObjectStore:
     return open_store(
-        driver_settings(
-            token="tk", urls=(url,), sizes=sizes, container_count=1, run_id="run1", verify=verify,
-            delete_after_s=delete_after_s,
-            large_object=LargeObject(LARGE.above, LARGE.segment, kind, LARGE.parallel),
-        )
-    )  # fmt: skip
+        driver_settings("tk", urls=(url,), run_id="run1", **in_parts(kind, **changes))
+    )
 
 
 def job(operation: int, size: int = 110, version: int = 0) -> Job:
@@ -60,23 +59,17 @@ def failed(
     operation: int, *answers: bytes, verify: bool = False, asked: Job | None = None
 ) -> StorageError:
     """The error that these responses, one after the other, lead to."""
-    with ScriptedServer(answering(*answers)) as server:
-        store = store_at(f"http://127.0.0.1:{server.port}/v1/a", verify)
-        try:
-            with pytest.raises(StorageError) as caught:
-                store.actions[operation](asked or job(operation), 0)
-        finally:
-            store.close()
+    with (
+        driver_on("swift", *answers, **in_parts(verify=verify)) as (store, _),
+        pytest.raises(StorageError) as caught,
+    ):
+        store.actions[operation](asked or job(operation), 0)
     return caught.value
 
 
 def created(etag: str = "") -> bytes:
     etag_line = f"Etag: {etag or '0' * 32}\r\n"
     return f"HTTP/1.1 201 X\r\nContent-Length: 0\r\n{etag_line}\r\n".encode()
-
-
-def status(number: int) -> bytes:
-    return f"HTTP/1.1 {number} X\r\nContent-Length: 0\r\n\r\n".encode()
 
 
 @pytest.fixture
@@ -135,8 +128,8 @@ def test_an_update_and_the_clean_up_delete_other_segments(swift: FakeSwift) -> N
 
 
 @pytest.mark.parametrize("answers", [
-    [created(), status(413)],
-    [created(), created(), created(), status(400)],
+    [created(), response(413)],
+    [created(), created(), created(), response(400)],
 ])  # fmt: skip
 def test_a_failed_upload_leaves_an_object_that_must_be_cleaned_up(answers: list[bytes]) -> None:
     error = failed(CREATE, *answers)
@@ -157,7 +150,7 @@ def test_a_segments_etag_that_is_no_md5_is_a_note_once_unless_the_content_is_wro
     asked = job(operation)._replace(others=(13,) if operation == COPY else ())
     written = [created()] * 4  # the ETags that the server makes up
     after = [page()] if operation == UPDATE else []
-    for read_back in (ok(b"?" * asked.size), status(404)):
+    for read_back in (ok(b"?" * asked.size), response(404)):
         error = failed(operation, *written, read_back, *after, verify=True, asked=asked)
         assert (error.kind, error.status) == (ErrorKind.CORRUPT, 201)
         assert re.match(
@@ -165,20 +158,21 @@ def test_a_segments_etag_that_is_no_md5_is_a_note_once_unless_the_content_is_wro
             error.detail,
         )
     answers = [*written, ok(content_of(asked)), *after, *written, *after]
-    with ScriptedServer(answering(*answers)) as server:
-        store = store_at(f"http://127.0.0.1:{server.port}/v1/a", verify=True)
+    with driver_on("swift", *answers, **in_parts(verify=True)) as (store, _):
         with pytest.raises(StorageError) as noted:
             store.actions[operation](asked, 0)
         again = store.actions[operation](asked, 0)
-        store.close()
     assert (noted.value.kind, noted.value.detail) == (ErrorKind.NONE, FOREIGN_ETAGS)
     assert noted.value.timing is not None
     moved = 0 if operation == COPY else asked.size
     assert noted.value.timing.bytes_moved == again.bytes_moved == moved
 
 
-def deleted(count: int, errors: list[list[str]], whole: str = "200 OK") -> bytes:
-    said = {"Number Deleted": count, "Number Not Found": 0 if count else 1, "Errors": errors}
+def deleted(
+    count: int, errors: list[list[str]], whole: str = "200 OK", missing: int | None = None
+) -> bytes:
+    missing = int(not count) if missing is None else missing
+    said = {"Number Deleted": count, "Number Not Found": missing, "Errors": errors}
     return ok(json.dumps({**said, "Response Status": whole}).encode())
 
 
@@ -189,20 +183,16 @@ def test_a_missing_object_is_a_404_inside_a_200() -> None:
 
 @pytest.mark.parametrize("missing", [0, 2])
 def test_a_static_object_is_deleted_by_one_request(missing: int) -> None:
-    answer = json.dumps({"Number Deleted": 2, "Number Not Found": missing, "Errors": [],
-                         "Response Status": "200 OK"}).encode()  # fmt: skip
-    with ScriptedServer(answering(ok(answer))) as server:
-        store = store_at(f"http://127.0.0.1:{server.port}/v1/a")
+    with driver_on("swift", deleted(2, [], missing=missing), **in_parts()) as (store, _):
         timing = store.actions[DELETE](job(DELETE), 0)
-        store.close()
     assert (timing.status, timing.bytes_moved) == (200, 0)
 
 
 def test_without_an_expiry_a_post_is_one_of_the_manifest() -> None:
     _, sent, whole = requests(job(POST)._replace(object=3))
     assert sent == ["POST tiny_000003"]
-    assert b"X-Object-Meta-Ssbench-Segments: slo 40\r\n" in whole[0]
-    assert b"X-Delete-After" not in whole[0]
+    assert whole[0].headers["x-object-meta-ssbench-segments"] == "slo 40"
+    assert "x-delete-after" not in whole[0].headers
 
 
 def test_a_segment_that_was_not_deleted_is_an_error() -> None:
@@ -244,33 +234,25 @@ def test_post_repeats_the_manifest_and_renews_all_segments(
     assert last.headers.get("X-Object-Manifest") == manifest
 
 
-def requests(asked: Job, found: str = "", **own: Any) -> tuple[Timing, list[str], list[bytes]]:
-    """What an operation gives, and is sent for it: method and name, and headers.
+def requests(asked: Job, found: str = "", **own: Any) -> tuple[Timing, list[str], list[Request]]:
+    """What an operation gives, and is sent for it: method and name, and the whole.
 
     :param found: the headers of the response to HEAD; "": it is 404.
     """
-    sent: list[str] = []
-    whole: list[bytes] = []
 
-    def script(peer: Peer) -> None:
-        while data := peer.hear_whole():
-            method, target = data.split(b"\r\n")[0].decode().split(" ")[:2]
-            sent.append(f"{method} {target.rpartition('/')[2].partition('&')[0]}")
-            whole.append(data)
-            if method == "HEAD":
-                peer.say(f"HTTP/1.1 200 X\r\n{found}\r\n".encode() if found else status(404))
-            elif method == "GET" and "marker=&" not in f"{target}&":
-                peer.say(page())
-            elif method == "GET":
-                peer.say(page("tiny_000003_0_000000", "tiny_000003_0_000007", "tiny_000003_x"))
-            else:
-                peer.say(created())
+    def answer(request: Request) -> bytes:
+        if request.method == "HEAD":
+            return f"HTTP/1.1 200 X\r\n{found}\r\n".encode() if found else response(404)
+        if request.method != "GET":
+            return created()
+        if "marker=&" not in f"{request.target}&":
+            return page()
+        return page("tiny_000003_0_000000", "tiny_000003_0_000007", "tiny_000003_x")
 
-    with ScriptedServer(script) as server:
-        store = store_at(f"http://127.0.0.1:{server.port}/v1/a", **own)
+    with driver_on("swift", answer, **in_parts(**own)) as (store, heard):
         timing = store.actions[asked.operation](asked, 0)
-        store.close()
-    return timing, sent, whole
+    names = (each.target.rpartition("/")[2].partition("&")[0] for each in heard)
+    return timing, [f"{each.method} {name}" for each, name in zip(heard, names, strict=True)], heard
 
 
 UPLOAD = [
@@ -295,10 +277,9 @@ def test_a_copy_is_of_each_segment() -> None:
     assert (timing.status, timing.bytes_moved) == (201, 0)
     copies = [f"PUT tiny_run1_000013_0_00000{index}" for index in range(3)]
     assert sent == [*copies, "PUT tiny_run1_000013?multipart-manifest=put"]
-    for data, name in zip(whole, SEGMENTS, strict=False):
-        if b"manifest=put" not in data:
-            assert f"X-Copy-From: /ssbench_000000/{name}\r\n".encode() in data
-            assert b"Content-Length: 0\r\n" in data
+    for each, name in zip(whole[:-1], SEGMENTS, strict=False):
+        assert each.headers["x-copy-from"] == f"/ssbench_000000/{name}"
+        assert each.headers["content-length"] == "0"
 
 
 @pytest.mark.parametrize("operation", [CREATE, UPDATE, DELETE, POST, COPY, ENSURE, REMOVE])
@@ -316,7 +297,7 @@ def test_reconnects_of_all_requests_are_counted(
 
 @pytest.mark.parametrize("operation", [READ, HEAD, POST, DELETE])
 def test_small_objects_of_a_run_with_large_ones_are_as_others(operation: int) -> None:
-    error = failed(operation, status(507), asked=job(operation, 100))
+    error = failed(operation, response(507), asked=job(operation, 100))
     assert (error.status, error.partly_done) == (507, False)
 
 
@@ -356,19 +337,10 @@ def test_a_bulk_delete_looks_for_segments_where_there_may_be_some(
     largest: int, answers: list[bytes]
 ) -> None:
     sizes = (SizeClass("tiny", 1, largest, ((int(READ), 1.0),), 10),)
-    heard: list[bytes] = []
-
-    def script(peer: Peer) -> None:
-        for answer in answers:
-            heard.append(peer.hear_whole())
-            peer.say(answer)
-
-    with ScriptedServer(script) as server:
-        store = store_at(f"http://127.0.0.1:{server.port}/v1/a", sizes=sizes)
+    with driver_on("swift", *answers, **in_parts(sizes=sizes)) as (store, heard):
         timing = store.actions[BULK_DELETE](bulk(), 0)
-        store.close()
     assert (timing.items, timing.statuses, timing.reconnects) == (3, (), 0)
-    bodies = [data.partition(b"\r\n\r\n")[2].split() for data in heard if data[:4] == b"POST"]
+    bodies = [each.body.split() for each in heard if each.method == "POST"]
     objects = [f"ssbench_000000/tiny_run1_0000{number}".encode() for number in (12, 13, 14)]
     assert bodies[-1] == objects
     listed = [f"ssbench_000000/tiny_run1_0000{number}_0_000000".encode() for number in (12, 13)]
@@ -386,9 +358,9 @@ def test_an_object_of_which_a_segment_is_left_is_of_unknown_state() -> None:
 
 
 def test_a_bulk_delete_that_fails_after_its_first_request_is_partly_done() -> None:
-    error = failed(BULK_DELETE, *BULK_ANSWERS, deleted(2, []), status(500), asked=bulk())
+    error = failed(BULK_DELETE, *BULK_ANSWERS, deleted(2, []), response(500), asked=bulk())
     assert (error.status, error.partly_done) == (500, True)
-    error = failed(BULK_DELETE, status(500), asked=bulk())
+    error = failed(BULK_DELETE, response(500), asked=bulk())
     assert (error.status, error.partly_done) == (500, False)
 
 
@@ -403,14 +375,14 @@ def page(*names: str) -> bytes:
     [page(SEGMENTS[0], "", SEGMENTS[1])],
 ])  # fmt: skip
 def test_a_listing_of_segments_that_might_never_end_is_refused(pages: list[bytes]) -> None:
-    error = failed(REMOVE, status(204), *pages)
+    error = failed(REMOVE, response(204), *pages)
     assert (error.kind, error.partly_done) == (ErrorKind.PROTOCOL, True)
     assert "a listing that is not in order" in error.detail
 
 
 def test_a_listing_has_no_more_segments_than_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ssbench.storage.swift.driver._LISTED_MAX", 5)
-    error = failed(REMOVE, status(204), page(*SEGMENTS[:3]), page(*SEGMENTS[3:6]))
+    error = failed(REMOVE, response(204), page(*SEGMENTS[:3]), page(*SEGMENTS[3:6]))
     assert (error.kind, error.partly_done) == (ErrorKind.PROTOCOL, True)
     assert error.detail == "a listing of more than 5 segments"
 

@@ -6,33 +6,23 @@ tests/e2e/test_operations.py runs them against the real Swift.
 from __future__ import annotations
 
 import json
-from contextlib import closing
 
 import pytest
 
-from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, SizeClass, Timing
-from ssbench.core.operations import BULK_DELETE, COPY, RANGE_READ
-from ssbench.storage.registry import open_store
-from tests.fakes.drivers import driver_settings
-from tests.fakes.scripted_server import ScriptedServer, answering, ok
+from ssbench.core.model import ErrorKind, Job, Timing
+from ssbench.core.operations import BULK_DELETE, COPY
+from tests.fakes.answered_store import driver_on
+from tests.fakes.scripted_server import ok
 
-SIZES = (SizeClass("tiny", 1, 999, ((int(RANGE_READ), 1.0),), 10),)
-CONTENT = b"".join(SyntheticSource(64).pieces(b"tiny_000003", 2, 500))
-RANGE = Job(1, RANGE_READ, 0, 3, 2, 500, arguments=(100, 50))
 BULK = Job(1, BULK_DELETE, 0, 3, 0, 0, others=(4, 5))
 
 
 def timing_of(job: Job, *answers: bytes, verify: bool = False) -> Timing:
     """What the driver makes of these responses."""
-    with ScriptedServer(answering(*answers)) as server:
-        settings = driver_settings(
-            token="tk", urls=(f"http://127.0.0.1:{server.port}/v1/a",), sizes=SIZES,
-            container_count=2, run_id="run1", verify=verify,
-        )  # fmt: skip
-        with closing(open_store(settings)) as store:
-            return store.actions[job.operation](job, 0)
+    with driver_on("swift", *answers, verify=verify) as (store, _):
+        timing: Timing = store.actions[job.operation](job, 0)
+        return timing
 
 
 def error_of(job: Job, *answers: bytes, verify: bool = False) -> StorageError:
