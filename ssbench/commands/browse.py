@@ -110,6 +110,7 @@ def _row(file: StatFile) -> dict[str, Any]:
         "shown": printable(file.name),
         "date": time_text(figures.get("started_at_s") or file.modified_s),
         "scenario": printable(figures.get("scenario", "")),
+        "store": printable(figures.get("store") or ""),
         "users": "" if figures.get("users_ran") is None else figures["users_ran"],
         "operations": figures.get("operations"),
         "errors": figures.get("errors"),
@@ -132,6 +133,7 @@ def _sort_values(file: StatFile) -> list[str | float | None]:
     return [
         started_s,
         printable(figures.get("scenario", "")),
+        printable(figures.get("store") or ""),
         *(figures.get(name) for name in numbers),
         printable(file.name),
     ]
@@ -267,6 +269,7 @@ def _figures(entry: StatFile, path: str) -> StatFile:
     figures = {
         "started_at_s": made["run"]["started_at_s"],
         "scenario": made["settings"]["scenario_name"] or "",
+        "store": made["store"]["line"],
         **made["summary"].row,
     }
     return entry._replace(figures=figures, fault="; ".join([*stats.run.damage, *unusual(stats)]))

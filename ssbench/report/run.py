@@ -17,6 +17,7 @@ from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
 from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult, is_sparse, metric_of
+from ssbench.core.text import printable
 from ssbench.report import notes, summary
 from ssbench.report.as_classic import as_0_3_9
 from ssbench.report.details import AT_A_TIME, detail_sections, seconds
@@ -213,6 +214,7 @@ def store_section(header: RunHeader | None) -> Section:
     urls, given = place.get("urls"), header.scenario if header and place else {}
     existing = place.get("existing")
     base = None if existing else given.get("container_base")
+    is_base = not header or header.names.get("kind") != "listed"  # else the container's own name
     facts = [
         fact("kind", header.driver if header and place else None, WORD, "storage driver", "json"),
         fact(
@@ -237,17 +239,25 @@ def store_section(header: RunHeader | None) -> Section:
         ),
         fact("policy", given.get("policy"), WORD, "storage policy of its containers", "json"),
     ]
-    return Section("store", facts=[*facts, _store_line(facts)], formats="text csv json")
+    facts.append(_store_line(facts, is_base=is_base))
+    return Section("store", facts=facts, formats="text csv json")
 
 
-def _store_line(facts: Sequence[Fact]) -> Fact:
+def store_lines(header: RunHeader | None) -> list[str]:
+    """Which store was measured, for a command that prints figures of its own."""
+    line = store_section(header).row["line"]
+    return [f"Store: {printable(line)}"] if line else []
+
+
+def _store_line(facts: Sequence[Fact], *, is_base: bool) -> Fact:
     """``s3 at http://h:9000, region r, bucket b, container base ssbench``."""
     values = {each.column.key: each.value for each in facts}
     urls = [str(url) for url in values.pop("urls") or ()]
     more = f" and {len(urls) - _MOST_URLS} more" if len(urls) > _MOST_URLS else ""
     where = f" at {', '.join(urls[:_MOST_URLS])}{more}" if urls else ""
     kind = values.pop("kind")
-    parts = [f"{key.replace('_', ' ')} {value}" for key, value in values.items() if value]
+    words = {"container_base": "container base" if is_base else "container"}
+    parts = [f"{words.get(key, key)} {value}" for key, value in values.items() if value]
     line = ", ".join([f"{kind}{where}", *parts]) if kind else None
     return fact("line", line, WORD, "the same in words", csv="store")
 

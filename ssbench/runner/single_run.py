@@ -66,6 +66,7 @@ class RunResult(Struct):
     in_part: bool  #: writing failed (the disk was full, say): the file is cut off
     outcome: PhaseOutcome  #: of the run phase
     in_detail: bool = False  #: whether ``stats`` have a breakdown
+    header: RunHeader | None = None  #: of the stat file, once it is written
     _stats: StoredStats | None = None
 
     def __repr__(self) -> str:
@@ -123,6 +124,7 @@ class Run:
         self.outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
         self.reasons: dict[ExitStatus, str] = {}
         self._started_at = time.time()
+        self._header: RunHeader | None = None
         self._watch: ThresholdWatch | None = None
         self.path = path or str(
             statfile.default_path(
@@ -157,7 +159,7 @@ class Run:
         has_results = writer.readable and writer.blocks > 0
         return RunResult(
             self.run_id, self.path, self.reasons, writer.readable, has_results, writer.failed,
-            self.outcome, self.config.in_detail,
+            self.outcome, self.config.in_detail, self._header,
         )  # fmt: skip
 
     def _execute(self, writer: StatFileWriter) -> None:
@@ -168,7 +170,8 @@ class Run:
             self._use_existing(self.config.existing)
         settings = self._settings(store)
         self.stop.check()
-        writer.write(self._header(settings))
+        self._header = header = self._make_header(settings)
+        writer.write(header)
         master = session.master(settings, writer)
         session.info(f'Starting scenario run for "{scenario.name}"')
         space = check_results_space(self.path, scenario) if writer.readable else ""
@@ -227,7 +230,7 @@ class Run:
             contents=self.plan.contents,
         )
 
-    def _header(self, settings: StorageSettings) -> RunHeader:
+    def _make_header(self, settings: StorageSettings) -> RunHeader:
         scenario = self.scenario
         return RunHeader(
             run_id=self.run_id,

@@ -318,9 +318,11 @@ def test_an_interrupted_step_of_the_suite_is_marked_and_what_is_left_is_told(
     status, out, err = shell("bench", "suite", *words)
     assert status == 5
     table = out.split("Successes per second")[1].splitlines()
-    assert table[2].split()[0] == "4KBput1"
-    assert table[2].endswith("  *")
-    assert not table[3].endswith("*")
+    assert table[1].startswith(f"Store: file, directory {tmp_path}")
+    table = table[3:]
+    assert table[0].split()[0] == "4KBput1"
+    assert table[0].endswith("  *")
+    assert not table[1].endswith("*")
     assert re.search(r"\* 4KBput1 was interrupted after [\d.]+ s: its rate is that of a part", out)
     left = re.search(r"Left: 2 containers (\S+)\.\.\., with objects\. To delete them: (.*)", err)
     assert left

@@ -70,6 +70,9 @@ def test_each_command_finds_the_objects_of_another(
     found = re.search(RATE, ended.out, re.MULTILINE)
     assert found, ended.out
     assert found[3] == "PUT"
+    assert re.search(
+        r"^Store: swift at http://\S+/AUTH_test, .*base turns-$", ended.out, re.MULTILINE
+    )
     # Both have five digits, of few hundredths of a second on a quick host.
     assert float(found[1]) * float(found[2]) == pytest.approx(COUNT, rel=1e-3)
     there = {c: sorted(listed) for c, listed in account.contents("turns-").items()}
@@ -184,6 +187,8 @@ def test_the_suite_runs_all_steps_in_their_order(
     rows = [line.split() for line in ended.out.split("step ")[1].splitlines()[1:15]]
     assert [row[0] for row in rows] == names
     assert all(len(row) == 4 for row in rows), rows
+    table_of_rates = ended.out.split("Successes per second\n")[1]
+    assert re.match(r"Store: swift at http://\S+/AUTH_test, .*base suite-\n", table_of_rates)
     assert rows[0][2:] == ["4970", "594"]
     assert rows[-1][2:] == ["4044", "2897"]
     lines = {name: len(table(tmp_path / f"bench{name}.csv")) - 1 for name in names}

@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from ssbench import report, statfile
 from ssbench.cli.config import command_config
 from ssbench.cli.console import check_writable, say, tell, tell_results, tell_status, write_result
@@ -29,6 +31,7 @@ from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.text import plural, printable
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
+from ssbench.report.run import store_lines
 from ssbench.runner import open_session
 from ssbench.runner.methods import METHODS
 from ssbench.runner.single_run import RunResult
@@ -135,6 +138,7 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
     begun: list[BenchConfig] = []
     partial_s: dict[str, float] = {}  # of a step that was interrupted, how long it ran
     reasons: dict[ExitStatus, str] = {}
+    store: list[str] = []
     try:
         lines = MinuteLines()
         scenarios = [step.config.scenario for step in steps]
@@ -160,6 +164,9 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
                     reasons.setdefault(error.exit_status, f"{step.name}: {error}")
                     break
                 rates[step.name] = rate_of(result)
+                if header := result.header:
+                    all_of_them = {**header.scenario, "container_base": ns.container}
+                    store = store_lines(replace(header, scenario=all_of_them))
                 if stop.requested:
                     partial_s[step.name] = result.outcome.seconds
                 tell_outcome(step.config, result, emptied)
@@ -169,7 +176,7 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
                     reasons.setdefault(status, f"{step.name}: {why}")
     finally:
         if rates:
-            write_result(suite_table(steps, rates, partial_s))
+            write_result(suite_table(steps, rates, partial_s, store))
         removed = {
             step.config.container
             for step in steps
@@ -192,13 +199,18 @@ def _suite_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> SuiteCo
 
 
 def suite_table(
-    steps: Sequence[SuiteStep], rates: Mapping[str, float], partial_s: Mapping[str, float] = {}
+    steps: Sequence[SuiteStep],
+    rates: Mapping[str, float],
+    partial_s: Mapping[str, float] = {},
+    store: Sequence[str] = (),
 ) -> Iterator[str]:
     """The rates per second beside those of Hummingbird and Swift; empty for steps not run.
 
     :param partial_s: name of each interrupted step -> seconds that it ran.
+    :param store: lines on where the load went.
     """
     yield "\nSuccesses per second\n"
+    yield from (f"{line}\n" for line in store)
     yield f"{'step':<12}{'this run':>12}{'Hummingbird':>13}{'Swift':>8}\n"
     for step in steps:
         rate = f"{rates[step.name]:.0f}" if step.name in rates else ""
@@ -234,6 +246,8 @@ def _unit(config: BenchConfig) -> str:
 def tell_outcome(config: BenchConfig, result: RunResult, emptied: EmptiedContainers | None) -> None:
     """Print the rate, failures, and what became of the containers."""
     say(last_line(config, result))
+    for line in store_lines(result.header):
+        say(line)
     counts = result.outcome.counts
     if counts.failed or counts.lost:
         sent = counts.done + counts.failed + counts.lost

@@ -31,6 +31,7 @@ from ssbench.core.text import in_unit, plural, printable
 from ssbench.live.terminal import make_progress
 from ssbench.live.watch import TITLES
 from ssbench.report.profile import profile_section
+from ssbench.report.run import store_lines
 from ssbench.report.text_layout import section_lines
 from ssbench.runner.stop import Stop
 from ssbench.storage.registry import CHECKSUMS as STORE_CHECKSUMS
@@ -143,6 +144,9 @@ class _Runs:
 
     def add(self, step: TransferStep) -> bool:
         """A run has ended; returns whether another may follow."""
+        if not self._steps:
+            for line in store_lines(step.result.header):
+                self.say(line)
         self._steps.append(step)
         for line in step_lines(step):
             self.say(line)
