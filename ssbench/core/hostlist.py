@@ -2,6 +2,7 @@
 
 Braces expand as in a shell: ``{01..20}`` and ``{1..9..2}`` are ranges of numbers, with as many
 digits as the longer end if one begins with 0; ``{a,b}`` is a list, whose parts may have braces.
+``[01-20,22]``, as elbencho and Slurm have it, and ``{1...20}``, as warp does, mean the same.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ MAX_HOSTS = 1024
 MAX_PROCESSES = 1024  #: of one host
 MAX_BRACES = 16  #: pairs in one word
 _WANTED = "give HOST or HOST:PROCESSES, as in bench-{01..20}:4 or admin@[2001:db8::7]"
-_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?", re.ASCII)
+_RANGE = re.compile(r"(-?\d+)\.{2,3}(-?\d+)(?:\.{2,3}(-?\d+))?", re.ASCII)
+#: Numbers and ranges in brackets; an IPv6 address has colons.
+_BRACKETS = re.compile(r"\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]", re.ASCII)
 #: ``user@``, then a name or an address in brackets, then ``:processes``. No character that means
 #: something to a shell: ssh passes both to those of ``ProxyCommand`` and ``Match exec``.
 _HOST = re.compile(
@@ -50,7 +53,7 @@ def parse_hosts(text: str) -> tuple[SshHost, ...]:
         word
         for line in text.splitlines()
         for part in line.partition("#")[0].split()
-        for word in _split(part)
+        for word in _split(_BRACKETS.sub(_in_braces, part))
         if word
     ]
     hosts: dict[str, SshHost] = {}
@@ -69,6 +72,14 @@ def parse_hosts(text: str) -> tuple[SshHost, ...]:
     if not hosts:
         raise UsageError(f"there is no host: {_WANTED}")
     return tuple(hosts.values())
+
+
+def _in_braces(found: re.Match[str]) -> str:
+    """The same as numbers in brackets: ``{01..20}``, ``22``, ``{{01..20},22}``."""
+    parts = [
+        f"{{{part.replace('-', '..')}}}" if "-" in part else part for part in found[1].split(",")
+    ]
+    return parts[0] if len(parts) == 1 else f"{{{','.join(parts)}}}"
 
 
 def _host(text: str) -> SshHost:

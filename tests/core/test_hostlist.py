@@ -30,6 +30,9 @@ from ssbench.core.hostlist import MAX_HOSTS, SshHost, parse_hosts
         ("{a,b}{1..2}:3", [("a1", 3), ("a2", 3), ("b1", 3), ("b2", 3)]),
         ("h{1,{3..4}}:{2}".replace("{2}", "2"), [("h1", 2), ("h3", 2), ("h4", 2)]),
         ("h:{1..1}", [("h", 1)]),
+        ("n[08-10]:2,m[3]", [("n08", 2), ("n09", 2), ("n10", 2), ("m3", None)]),
+        ("n[1-2,07]-[0-1]", [(f"n{n}-{m}", None) for n in ("1", "2", "07") for m in "01"]),
+        ("h{1...3}:4", [("h1", 4), ("h2", 4), ("h3", 4)]),
     ],
 )
 def test_hosts(text: str, hosts: list[tuple[str, int | None]]) -> None:
@@ -65,6 +68,7 @@ def test_braces_mean_what_they_mean_to_a_shell(text: str) -> None:
         ("a:0", "give 1 to 1,024 processes, or auto"),
         ("a:" + "9" * 5000, "give 1 to 1,024 processes, or auto"),
         ("a{1..3", "a brace is not closed"),
+        ("n[1-2", "'n[1-2': give HOST"),
         ("a{1}", "give a range {01..20} or a list {a,b}"),
         ("a1..3}", "'a1..3}': give HOST"),
         ("a{1..1000000000}", "at most 9 digits"),
