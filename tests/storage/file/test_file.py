@@ -217,31 +217,6 @@ def test_a_write_that_is_cut_short_leaves_the_old_content(opened: Opener, tmp_pa
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {".ssbench", "o_000000"}
 
 
-def test_initial_objects_are_kept_only_as_they_were_uploaded(
-    opened: Opener, tmp_path: Path
-) -> None:
-    driver = opened()
-
-    def uploaded(**changes: Any) -> bool:
-        return run(opened(**changes), ENSURE).status == 201
-
-    assert uploaded()
-    assert not uploaded()
-    assert uploaded(compressible=True)
-    assert uploaded()
-    run(driver, POST)
-    assert not uploaded()
-    run(driver, UPDATE, version=1)
-    assert uploaded()
-    path = tmp_path / OBJECT
-    path.write_bytes(path.read_bytes()[:50])
-    assert uploaded()
-    path.unlink()
-    path.write_bytes(b"x" * 100)  # somebody else's
-    assert uploaded()
-    assert path.read_bytes() == content("o_000000", 100)
-
-
 @pytest.mark.parametrize("fsync", [True, False])
 def test_fsync_reaches_each_file_and_folder_that_changes(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
@@ -824,15 +799,6 @@ def test_direct_blocks_are_those_of_the_disk(tmp_path: Path) -> None:
     block = FileTree(str(tmp_path)).direct_alignment()
     assert 512 <= block <= 65536
     assert block & (block - 1) == 0
-
-
-def test_limits_are_those_of_the_file_system(opened: Opener, tmp_path: Path) -> None:
-    limits = opened().limits()
-    (tmp_path / ("x" * limits.max_object_name_length)).touch()
-    with pytest.raises(OSError, match="too long"):
-        (tmp_path / ("x" * (limits.max_object_name_length + 1))).touch()
-    assert limits.max_container_name_length == limits.max_object_name_length
-    assert (limits.policies, limits.bulk_delete_max) == ((), 1000)
 
 
 def test_free_space_is_that_of_the_directory(opened: Opener, tmp_path: Path) -> None:
