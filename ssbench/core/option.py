@@ -175,7 +175,7 @@ def options_of_fields(kind: type[Struct]) -> tuple[Option, ...]:
     names, values = kind.__struct_fields__[::-1], kind.__struct_defaults__[::-1]
     defaults = dict(zip(names, values, strict=False))
     return tuple(
-        replace(each, name=name, default=defaults[name])
+        replace(each, name=name, default=defaults.get(name))
         if each.default is _OF_FIELD
         else replace(each, name=name)
         for base in reversed(kind.__mro__)

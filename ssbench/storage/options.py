@@ -194,13 +194,14 @@ def read_text(path: str, option: str, errors: str = "strict") -> str:
 
 
 def openstack_option(
-    name: str, metavar: str, text: str, *, group: str, secret: bool = False
+    flags: str, metavar: str, text: str, *, group: str, secret: bool = False
 ) -> Option:
-    """An option whose flag and variable are derived from its name: --os-x, --os_x and OS_X."""
-    field = f"os_{name}"
+    """An option --os-x, which is also --os_x and OS_X."""
+    words = tuple(flags.split())
+    name = words[-1][2:].replace("-", "_")
     return Option(
-        (f"--os-{name.replace('_', '-')}",), field, group=group, help=text, metavar=metavar,
-        aliases=(f"--{field}",), variables=(field.upper(),), secret=secret,
+        words, name, group=group, help=text, metavar=metavar,
+        aliases=(f"--{name}",), variables=(name.upper(),), secret=secret,
     )  # fmt: skip
 
 
@@ -211,12 +212,12 @@ INSECURE_NOTE = (
 _TLS = "TLS"
 # fmt: off
 #: Options of every store that speaks HTTP.
-TLS_OPTIONS = (
-    openstack_option("cacert", "FILE", "CA certificates to trust [default: the system's]",
+TLS_OPTIONS = CACERT, CERT, KEY, INSECURE = (
+    openstack_option("--os-cacert", "FILE", "CA certificates to trust [default: the system's]",
                      group=_TLS),
-    openstack_option("cert", "FILE", "client certificate (PEM)", group=_TLS),
-    openstack_option("key", "FILE", "key of the client certificate, if it is in a file of its own",
-                     group=_TLS),
+    openstack_option("--os-cert", "FILE", "client certificate (PEM)", group=_TLS),
+    openstack_option("--os-key", "FILE",
+                     "key of the client certificate, if it is in a file of its own", group=_TLS),
     Option(("--insecure",), "insecure", bool, group=_TLS,
            help="do not verify certificates; for tests only", variables=("SWIFTCLIENT_INSECURE",)),
 )

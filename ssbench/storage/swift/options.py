@@ -4,21 +4,22 @@ The options and their rules are those of python-swiftclient's ``swift`` command.
 ``ssbench.storage.swift.login`` logs in.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from msgspec import structs
 
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.option import Option
+from ssbench.core.option import Option, options_of_fields
 from ssbench.storage.options import (
-    TLS_OPTIONS,
+    CACERT,
+    CERT,
+    INSECURE,
+    KEY,
     StoreOptions,
     check_http_url,
     openstack_option,
@@ -47,6 +48,34 @@ no credentials: give them in one of these ways, or try --embedded-swift
   OS_CLOUD; -T and -S (OS_AUTH_TOKEN, OS_STORAGE_URL); or another --storage"""
 
 
+_V1_GROUP = "authentication, version 1 (tempauth, swauth)"
+_KEYSTONE_GROUP = "authentication, Keystone"
+_TOKEN_GROUP = "authentication with a token"  # nosec B105 # a title
+
+
+def parse_version(text: str) -> str:
+    """``1``, ``2.0``, ``v3`` -> ``1.0``, ``2.0``, ``3``.
+
+    :raises UsageError: for any other.
+    """
+    try:
+        return VERSIONS[text.strip().lower().removeprefix("v")]
+    except KeyError:
+        known = ", ".join(VERSIONS)
+        raise UsageError(f"auth version {text!r} is unknown: give one of {known}") from None
+
+
+def _v1(flags: str, metavar: str, variables: str, text: str, **more: Any) -> Option:
+    """An option of the ``swift`` command's version 1."""
+    return Option(
+        tuple(flags.split()), "", group=_V1_GROUP, help=text, metavar=metavar,
+        variables=tuple(variables.split()), **more,
+    )  # fmt: skip
+
+
+_keystone = partial(openstack_option, group=_KEYSTONE_GROUP)
+
+
 class LoginOptions(Hiding, frozen=True):
     """The options of a login, from command line, environment and site; "": not given.
 
@@ -55,40 +84,100 @@ class LoginOptions(Hiding, frozen=True):
 
     HIDDEN = ("key", "os_password", "os_application_credential_secret", "os_auth_token")
 
-    auth: str = ""
-    user: str = ""
-    key: str = ""
-    auth_version: str = ""  #: a key of VERSIONS
-    os_auth_url: str = ""
-    os_auth_type: str = ""  #: a key of AUTH_TYPES
-    os_username: str = ""
-    os_user_id: str = ""
-    os_password: str = ""
-    os_user_domain_id: str = ""
-    os_user_domain_name: str = ""
-    os_project_id: str = ""
-    os_project_name: str = ""
-    os_project_domain_id: str = ""
-    os_project_domain_name: str = ""
-    os_tenant_id: str = ""
-    os_tenant_name: str = ""
-    os_application_credential_id: str = ""
-    os_application_credential_name: str = ""
-    os_application_credential_secret: str = ""
-    os_auth_token: str = ""
-    os_storage_url: str = ""  #: of clouds.yaml: %(project_id)s stands for the project
-    storage_urls: tuple[str, ...] = ()  #: those of -S; empty: the one that the login returns
-    os_region_name: str = ""
-    os_service_type: str = "object-store"
+    # fmt: off
+    #: Empty: the one that the login returns.
+    storage_urls: Annotated[tuple[str, ...],
+        Option(("-S", "--storage-url"), "", lambda text: check_http_url(text, "the URL"),
+            group="store", metavar="STORAGE_URL", repeat=True,
+            help="use this storage URL instead of the one that the login returns; may be repeated: "
+            "each request uses one at random")] = ()
+    auth: Annotated[str,
+        _v1("-A --auth --auth-url", "AUTH_URL", "ST_AUTH",
+            "authentication URL: http://host:8080/auth/v1.0")] = ""
+    user: Annotated[str,
+        _v1("-U --user", "USER", "ST_USER", "user name: account:user")] = ""
+    key: Annotated[str,
+        _v1("-K --key", "KEY", "ST_KEY",
+            "the user's key; safer in the environment, where ps does not show it",
+            secret=True)] = ""
+    auth_version: Annotated[str,
+        _v1("-V --auth-version --os-identity-api-version", "VERSION",
+            "ST_AUTH_VERSION OS_AUTH_VERSION OS_IDENTITY_API_VERSION",
+            "version of the login: 1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; "
+            "otherwise 3 if a domain is given, else 2.0]",
+            type=parse_version, aliases=("--os_identity_api_version",))] = ""
+    #: Its values are in the other fields.
+    os_cloud: Annotated[str, structs.replace(
+        _keystone("--os-cloud", "NAME",
+            "log in to this cloud of clouds.yaml; requires ssbench[clouds]"),
+        brief="log in to this cloud of clouds.yaml")] = ""
+    os_auth_url: Annotated[str,
+        _keystone("--os-auth-url", "URL", "Keystone URL: http://host:5000/v3")] = ""
+    os_auth_type: Annotated[str,
+        _keystone("--os-auth-type", "TYPE",
+            "kind of login: password, token, v1password, v2password, v3password or "
+            "v3applicationcredential")] = ""
+    os_username: Annotated[str, _keystone("--os-username", "NAME", "user name")] = ""
+    os_user_id: Annotated[str, _keystone("--os-user-id", "ID", "user ID")] = ""
+    os_password: Annotated[str,
+        _keystone("--os-password", "PASSWORD", "the user's password; safer in the environment",
+            secret=True)] = ""
+    os_user_domain_id: Annotated[str,
+        _keystone("--os-user-domain-id", "ID", "domain ID of the user (v3)")] = ""
+    os_user_domain_name: Annotated[str,
+        _keystone("--os-user-domain-name", "NAME", "domain name of the user (v3)")] = ""
+    os_project_id: Annotated[str, _keystone("--os-project-id", "ID", "project ID")] = ""
+    os_project_name: Annotated[str,
+        _keystone("--os-project-name", "NAME", "project name")] = ""
+    os_project_domain_id: Annotated[str,
+        _keystone("--os-project-domain-id", "ID", "domain ID of the project (v3)")] = ""
+    os_project_domain_name: Annotated[str,
+        _keystone("--os-project-domain-name", "NAME", "domain name of the project (v3)")] = ""
+    os_tenant_id: Annotated[str,
+        _keystone("--os-tenant-id", "ID", "project ID (the v2 name of --os-project-id)")] = ""
+    os_tenant_name: Annotated[str,
+        _keystone("--os-tenant-name", "NAME",
+            "project name (the v2 name of --os-project-name)")] = ""
+    os_application_credential_id: Annotated[str,
+        _keystone("--os-application-credential-id", "ID",
+            "application credential ID, instead of a user (v3)")] = ""
+    os_application_credential_name: Annotated[str,
+        _keystone("--os-application-credential-name", "NAME",
+            "application credential by its name, with its user (v3)")] = ""
+    os_application_credential_secret: Annotated[str,
+        _keystone("--os-application-credential-secret", "SECRET", "application credential secret",
+            secret=True)] = ""
+    os_region_name: Annotated[str,
+        _keystone("--os-region-name", "REGION",
+            "region of the object store [default: any]")] = ""
+    os_service_type: Annotated[str,
+        _keystone("--os-service-type", "TYPE",
+            "service type in the catalog [default: object-store]")] = "object-store"
     os_service_name: str = ""  #: only of clouds.yaml; "": any
-    os_endpoint_type: str = "public"  #: or several, separated by commas: the first that exists
-    os_cacert: str = ""
-    os_cert: str = ""
-    os_key: str = ""  #: path of the client certificate's key
-    insecure: bool = False
+    #: Of several, separated by commas, the first that exists.
+    os_endpoint_type: Annotated[str,
+        _keystone("--os-endpoint-type", "TYPE",
+            "public, internal or admin endpoint, or several with commas in order of preference "
+            "[default: public]")] = "public"
+    os_auth_token: Annotated[str,
+        Option(("-T", "--token", "--auth-token", "--os-auth-token"), "", group=_TOKEN_GROUP,
+            help="use this token with a storage URL, without logging in", metavar="TOKEN",
+            aliases=("--os_auth_token",), variables=("OS_AUTH_TOKEN",), secret=True)] = ""
+    #: Of clouds.yaml: %(project_id)s stands for the project.
+    os_storage_url: Annotated[str,
+        openstack_option("--os-storage-url", "URL",
+            "the account's URL: http://host:8080/v1/AUTH_account", group=_TOKEN_GROUP)] = ""
+    os_cacert: Annotated[str, CACERT] = ""
+    os_cert: Annotated[str, CERT] = ""
+    os_key: Annotated[str, KEY] = ""
+    insecure: Annotated[bool, INSECURE] = False
     connect_timeout_s: float = 10.0
     network_timeout_s: float = 20.0
     notes: tuple[str, ...] = ()  #: what to tell the user of the file that they are from
+    # fmt: on
+
+
+OPTIONS = options_of_fields(LoginOptions)
 
 
 class Login(Hiding, frozen=True):
@@ -147,18 +236,6 @@ _EXTRAS: dict[str, tuple[str, ...]] = {
     # A name is unique among those of a user.
     "v3applicationcredential": ("username", "user_id", *_USER_DOMAIN),
 }
-
-
-def parse_version(text: str) -> str:
-    """``1``, ``2.0``, ``v3`` -> ``1.0``, ``2.0``, ``3``.
-
-    :raises UsageError: for any other.
-    """
-    try:
-        return VERSIONS[text.strip().lower().removeprefix("v")]
-    except KeyError:
-        known = ", ".join(VERSIONS)
-        raise UsageError(f"auth version {text!r} is unknown: give one of {known}") from None
 
 
 def choose_version(credentials: LoginOptions) -> str:
@@ -316,78 +393,6 @@ def _versioned(url: str, version: str) -> str:
     return f"{url.rstrip('/')}/v{version}"
 
 
-_V1_GROUP = "authentication, version 1 (tempauth, swauth)"
-_KEYSTONE_GROUP = "authentication, Keystone"
-_TOKEN_GROUP = "authentication with a token"  # nosec B105 # a title
-
-
-def _v1(flags: str, name: str, metavar: str, variables: str, text: str, **more: Any) -> Option:
-    """An option of the ``swift`` command's version 1."""
-    return Option(
-        tuple(flags.split()), name, group=_V1_GROUP, help=text, metavar=metavar,
-        variables=tuple(variables.split()), **more,
-    )  # fmt: skip
-
-
-_keystone = partial(openstack_option, group=_KEYSTONE_GROUP)
-_CLOUD = structs.replace(
-    _keystone("cloud", "NAME", "log in to this cloud of clouds.yaml; requires ssbench[clouds]"),
-    brief="log in to this cloud of clouds.yaml",
-)
-
-# fmt: off
-#: The store's options; names are fields of LoginOptions.
-OPTIONS: tuple[Option, ...] = (
-    Option(("-S", "--storage-url"), "storage_urls", lambda text: check_http_url(text, "the URL"),
-           group="store", metavar="STORAGE_URL", repeat=True,
-           help="use this storage URL instead of the one that the login returns; may be repeated: "
-           "each request uses one at random"),
-    _v1("-A --auth --auth-url", "auth", "AUTH_URL", "ST_AUTH",
-        "authentication URL: http://host:8080/auth/v1.0"),
-    _v1("-U --user", "user", "USER", "ST_USER", "user name: account:user"),
-    _v1("-K --key", "key", "KEY", "ST_KEY",
-        "the user's key; safer in the environment, where ps does not show it", secret=True),
-    _v1("-V --auth-version --os-identity-api-version", "auth_version", "VERSION",
-        "ST_AUTH_VERSION OS_AUTH_VERSION OS_IDENTITY_API_VERSION",
-        "version of the login: 1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; "
-        "otherwise 3 if a domain is given, else 2.0]",
-        type=parse_version, aliases=("--os_identity_api_version",)),
-    _CLOUD,
-    _keystone("auth_url", "URL", "Keystone URL: http://host:5000/v3"),
-    _keystone("auth_type", "TYPE",
-              "kind of login: password, token, v1password, v2password, v3password or "
-              "v3applicationcredential"),
-    _keystone("username", "NAME", "user name"),
-    _keystone("user_id", "ID", "user ID"),
-    _keystone("password", "PASSWORD", "the user's password; safer in the environment", secret=True),
-    _keystone("user_domain_id", "ID", "domain ID of the user (v3)"),
-    _keystone("user_domain_name", "NAME", "domain name of the user (v3)"),
-    _keystone("project_id", "ID", "project ID"),
-    _keystone("project_name", "NAME", "project name"),
-    _keystone("project_domain_id", "ID", "domain ID of the project (v3)"),
-    _keystone("project_domain_name", "NAME", "domain name of the project (v3)"),
-    _keystone("tenant_id", "ID", "project ID (the v2 name of --os-project-id)"),
-    _keystone("tenant_name", "NAME", "project name (the v2 name of --os-project-name)"),
-    _keystone("application_credential_id", "ID",
-              "application credential ID, instead of a user (v3)"),
-    _keystone("application_credential_name", "NAME",
-              "application credential by its name, with its user (v3)"),
-    _keystone("application_credential_secret", "SECRET", "application credential secret",
-              secret=True),
-    _keystone("region_name", "REGION", "region of the object store [default: any]"),
-    _keystone("service_type", "TYPE", "service type in the catalog [default: object-store]"),
-    _keystone("endpoint_type", "TYPE", "public, internal or admin endpoint, or several with commas "
-              "in order of preference [default: public]"),
-    Option(("-T", "--token", "--auth-token", "--os-auth-token"), "os_auth_token",
-           group=_TOKEN_GROUP, help="use this token with a storage URL, without logging in",
-           metavar="TOKEN", aliases=("--os_auth_token",), variables=("OS_AUTH_TOKEN",),
-           secret=True),
-    openstack_option("storage_url", "URL", "the account's URL: http://host:8080/v1/AUTH_account",
-        group=_TOKEN_GROUP),
-    *TLS_OPTIONS,
-)
-# fmt: on
-
 _OLD_LOGIN = ("auth", "user", "key")
 _NEW_LOGIN = ("os_auth_url", "os_username", "os_user_id", "os_application_credential_id")
 _SECRETS = ("os_password", "os_application_credential_secret")
@@ -416,7 +421,7 @@ def login_options(options: StoreOptions) -> LoginOptions:
     void = _ignored_variables(named | in_environment)
     site = {name: value for name, value in options.site.items() if name not in void}
     values = option_values(OPTIONS, structs.replace(options, site=site), _ignored_variables(named))
-    cloud = values.pop(_CLOUD.name, None)
+    cloud = values.get("os_cloud")
     if cloud:
         from ssbench.storage.swift.clouds import cloud_values  # loads slowly
 
@@ -440,11 +445,11 @@ def _ignored_variables(flags: Collection[str]) -> list[str]:
     an old OS_AUTH_TOKEN would override both, and a rejected --os-auth-token would silently be
     replaced by another user's token.
     """
-    if _CLOUD.name in flags:
+    if "os_cloud" in flags:
         return [*_OF_CLOUD]
     old = any(field in flags for field in _OLD_LOGIN)
     new = any(field in flags for field in _NEW_LOGIN)
-    ignored: list[str] = [_CLOUD.name] if old or new or "os_auth_token" in flags else []
+    ignored: list[str] = ["os_cloud"] if old or new or "os_auth_token" in flags else []
     if new and not old:
         ignored += _OLD_LOGIN
     if old or new:
