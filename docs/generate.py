@@ -282,7 +282,7 @@ def store_options(store: str) -> str:
     """Options of a store, or those of the login with Swift."""
     rows = []
     for each in options_of(ROWS[store]):
-        if each.hidden or (store != "swift" and each in SWIFT_OPTIONS):
+        if not each.help or (store != "swift" and each in SWIFT_OPTIONS):
             continue
         text = sentence(re.sub(_DEFAULT, "", each.help), each.choices)
         variables = ", ".join(map(literal, each.variables))

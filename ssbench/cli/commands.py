@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -11,7 +12,6 @@ from msgspec.structs import replace
 
 from ssbench import __version__
 from ssbench.cli.options import (
-    BENCH,
     BENCH_FILES,
     BROWSE,
     CHECK_NETWORK,
@@ -19,19 +19,15 @@ from ssbench.cli.options import (
     COMPARE,
     DIFF_DIRS,
     DOCTOR,
-    DOWNLOAD,
     FIND_LIMIT,
     GEN_FILES,
     KILL_WORKERS,
     LOUDNESS,
     MAKE_KEY,
-    MAKE_SCENARIO,
     NECTAR,
     PROFILER,
-    REPLAY,
     REPORT_SCENARIO,
     RUN_SCENARIO,
-    UPLOAD,
 )
 from ssbench.cli.parser import Parser, add_options
 from ssbench.cli.worker_options import SHOW
@@ -46,7 +42,9 @@ if TYPE_CHECKING:
 class Command(Struct, frozen=True):
     """A sub-command of ssbench-master."""
 
-    rows: tuple[Option, ...]
+    #: Its options; or the place of these: a module below ssbench, a name, and where that is a map,
+    #: a key. A start loads those of its own command.
+    options: tuple[Option, ...] | str
     function: str  #: module below ssbench, and name; "": ``translator`` makes another command of it
     summary: str  #: in ssbench-master -h
     description: str
@@ -60,6 +58,15 @@ class Command(Struct, frozen=True):
     #: It computes statistics, and loads numpy late: a run must not find at its end that it is
     #: missing, as in an environment of an earlier release.
     has_statistics: bool = False
+
+    @property
+    def rows(self) -> tuple[Option, ...]:
+        if not isinstance(self.options, str):
+            return self.options
+        module, name, *key = self.options.split(":")
+        found = getattr(import_module(f"ssbench.{module}"), name)
+        rows: tuple[Option, ...] = found[key[0]] if key else found
+        return rows
 
 
 _SCENARIO_WITH_F = "give the scenario with -f"
@@ -169,7 +176,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     **{
         f"bench {name}": Command(
-            BENCH[name],
+            f"commands.bench.settings:ROWS:{name}",
             "commands.bench.command:suite" if name == "suite" else "commands.bench.command:bench",
             summary,
             _SUITE if name == "suite" else f"{summary[0].upper()}{summary[1:]}. {_NUMBERED}",
@@ -218,7 +225,7 @@ COMMANDS: Mapping[str, Command] = {
         is_common=False,
     ),
     "upload": Command(
-        UPLOAD,
+        "commands.transfer.settings:UPLOAD",
         "commands.transfer.command:upload",
         "upload the files of a folder, and measure how fast that is",
         "Uploads the files of a folder and of the folders in it, each as an object of its name, "
@@ -229,7 +236,7 @@ COMMANDS: Mapping[str, Command] = {
         has_statistics=True,
     ),
     "download": Command(
-        DOWNLOAD,
+        "commands.transfer.settings:DOWNLOAD",
         "commands.transfer.command:download",
         "read a container's objects, and measure how fast that is",
         "Reads each object of a container once, discards what it reads, and prints throughput and "
@@ -250,7 +257,7 @@ COMMANDS: Mapping[str, Command] = {
         examples=("-input-dir=DIR -dest-prefix=mycontainer",),
     ),
     "make-scenario": Command(
-        MAKE_SCENARIO,
+        "commands.replay.settings:MAKE_SCENARIO",
         "commands.replay.command:make_scenario",
         "make a scenario of containers' objects, or of access logs",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
@@ -261,7 +268,7 @@ COMMANDS: Mapping[str, Command] = {
         examples=("--from-container mycontainer --output my.scenario",),
     ),
     "replay": Command(
-        REPLAY,
+        "commands.replay.settings:REPLAY",
         "commands.replay.command:replay",
         "send the requests of access logs again, at their own times",
         "Reads access logs of a Swift proxy, S3, RGW, HAProxy or a web server, uploads objects of "

@@ -19,7 +19,6 @@ from ssbench.core.errors import UsageError
 from ssbench.core.option import Option, options_of_fields, row
 from ssbench.core.peers import EXECUTION, WORKERS, TransportConfig
 from ssbench.runner.config import LOAD, RESULTS, WHAT, RunConfig, threshold
-from ssbench.runner.methods import METHODS, Method
 from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
@@ -27,18 +26,16 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
-BENCH_PREFIX = "bench-"  #: as in nectar
-REPLAY_BASE = "ssbench_replay"
 PROGRESS = ("chars", "live", "none")
 #: Fast errors would pass as low latencies, so this SLO is added unless one limits errors.
 FEW_ERRORS = "errors < 1%"
 
 _SEARCH = "search"
 
-_OF_RUN = options_of_fields(RunConfig)
+OF_RUN = options_of_fields(RunConfig)
 
 
-def _swept(text: str, known: Collection[str], example: str) -> tuple[str, list[str]]:
+def swept(text: str, known: Collection[str], example: str) -> tuple[str, list[str]]:
     """``WHAT=VALUE,VALUE``: what is swept, and the values."""
     what, equals, values = text.partition("=")
     if what not in known or not equals:
@@ -50,7 +47,7 @@ def sweep(text: str) -> SweepLoads:
     """``users=1,20,40`` or ``rate=100,200``."""
     from ssbench.core.stats.steps import OVER, SweepLoads  # lazy: few commands need it
 
-    over, values = _swept(text, OVER, "users=1,20,40 or rate=100,200")
+    over, values = swept(text, OVER, "users=1,20,40 or rate=100,200")
     unit: units.Unit[int] | units.Unit[float] = units.count if over == "users" else units.rate
     loads = tuple(unit.of_text(value.strip()) for value in values)
     for load in loads:
@@ -85,14 +82,14 @@ def web_address(text: str) -> tuple[str, int]:
 
 def _of_run(name: str, **changes: Any) -> Option:
     """The option of a field of RunConfig, with some things that a command has otherwise."""
-    return replace(next(each for each in _OF_RUN if each.name == name), **changes)
+    return replace(next(each for each in OF_RUN if each.name == name), **changes)
 
 
-def _only(rows: Sequence[Option], *names: str) -> tuple[Option, ...]:
+def only(rows: Sequence[Option], *names: str) -> tuple[Option, ...]:
     return tuple(row for row in rows if row.name in names)
 
 
-def _without(rows: Sequence[Option], *names: str) -> tuple[Option, ...]:
+def without(rows: Sequence[Option], *names: str) -> tuple[Option, ...]:
     return tuple(row for row in rows if row.name not in names)
 
 
@@ -114,23 +111,23 @@ _RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, WHAT,
         f"run nothing: {_RESUME}, as cleanup-containers --resume-cleanup does",
         metavar="STATS_FILE", exclusive="scenario", required=True, command_line_only=True, file="r")
 _MASTER_SOCKETS = options_of_fields(TransportConfig)
-_USERS, _LENGTH = _only(_OF_RUN, "users"), _only(_OF_RUN, "operations", "seconds")
-_OBJECTS = _only(_OF_RUN, "container_count", "container_base", "block_size", "delete_after",
+_USERS, _LENGTH = only(OF_RUN, "users"), only(OF_RUN, "operations", "seconds")
+_OBJECTS = only(OF_RUN, "container_count", "container_base", "block_size", "delete_after",
                  "policy", "seed")
-_ARRIVALS = _only(_OF_RUN, "arrivals", "bandwidth", "think_time")
+_ARRIVALS = only(OF_RUN, "arrivals", "bandwidth", "think_time")
 _WINDOW = (
-    *_only(_OF_RUN, "warmup", "cooldown"),
+    *only(OF_RUN, "warmup", "cooldown"),
     row("--sweep", "sweep", sweep, LOAD,
         "run the scenario once for each load (users=1,20,40 or rate=100,200), with the same "
         "workers and initial objects, and print a table", metavar="LOADS"),
-    *_only(_OF_RUN, "auto_stop", "auto_stop_window_s", "auto_stop_percent"),
+    *only(OF_RUN, "auto_stop", "auto_stop_window_s", "auto_stop_percent"),
 )
-_HOW = tuple(
-    each for each in _OF_RUN
+HOW = tuple(
+    each for each in OF_RUN
     if each.group == EXECUTION and each.name not in ("max_consecutive_errors", "profile")
 )
-_ERRORS = (
-    *_only(_OF_RUN, "max_consecutive_errors"),
+ERRORS = (
+    *only(OF_RUN, "max_consecutive_errors"),
     row("--noop", "noop", bool, EXECUTION,
         "send nothing to a store, to measure master and workers themselves", default=False,
         exclusive="store", command_line_only=True),
@@ -150,7 +147,7 @@ _LAYOUTS = (
     row("--classic", "format", bool, "", "text in the layout of ssbench 0.3.9, without a summary",
         const="classic", exclusive="format"),
 )
-_PAGE = (
+PAGE = (
     row("--html", "html", str, "",
         "also write the report to this file as a page, with charts if ssbench[html] is installed",
         metavar="FILE", brief="also write the report as a page", file="w"),
@@ -158,19 +155,19 @@ _PAGE = (
         "with --html: write the script of the charts to this folder, once for all pages [default: "
         "into each page, 4.8 MB]", metavar="DIR", file="d"),
 )
-_PERCENTILE, _THRESHOLD = _of_run("percentiles"), _of_run("thresholds")
-_JUNIT = row("--junit", "junit", str, RESULTS,
+_PERCENTILE, THRESHOLD = _of_run("percentiles"), _of_run("thresholds")
+JUNIT = row("--junit", "junit", str, RESULTS,
         "also write the thresholds to this file as test cases, in the XML of JUnit, which CI "
         "systems read", metavar="FILE", file="w")
-_RESULT_FILES = (
-    *_only(_OF_RUN, "stats_file", "results_dir", "force"),
+RESULT_FILES = (
+    *only(OF_RUN, "stats_file", "results_dir", "force"),
     row("-R --no-default-report --no-report", "no_default_report", bool, RESULTS,
         "print no report", default=False),
     row("--csv", "format", bool, RESULTS, "print the report as CSV", const="csv",
         exclusive="format"),
     row("--json", "format", bool, RESULTS, "print the report as JSON", const="json",
         exclusive="format"),
-    *(replace(option, group=RESULTS) for option in (*_LAYOUTS, *_PAGE)),
+    *(replace(option, group=RESULTS) for option in (*_LAYOUTS, *PAGE)),
     _PERCENTILE,
     row("--progress", "progress", str, RESULTS,
         "live: figures of the run, updated in place on a terminal, else a line every ten seconds; "
@@ -188,13 +185,13 @@ _RESULT_FILES = (
         "printed [default without ADDR:PORT: 127.0.0.1 and a free port]", metavar="ADDR:PORT",
         const=(LOOPBACK, 0)),
 )
-_OWN_FILE = _only(_RESULT_FILES, "stats_file", "results_dir", "force")
-_WORKER_COUNTS = (*(each for each in _OF_RUN if each.group == WORKERS), *_MASTER_SOCKETS)
+OWN_FILE = only(RESULT_FILES, "stats_file", "results_dir", "force")
+WORKER_COUNTS = (*(each for each in OF_RUN if each.group == WORKERS), *_MASTER_SOCKETS)
 RUN_SCENARIO = (
     *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, _of_run("rate"), *_ARRIVALS, *_WINDOW,
-    *_HOW,
-    *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, _of_run("abort_window_s"),
-    *_WORKER_COUNTS, *STORE_OPTIONS,
+    *HOW,
+    *ERRORS, *RESULT_FILES, THRESHOLD, JUNIT, _of_run("abort_window_s"),
+    *WORKER_COUNTS, *STORE_OPTIONS,
 )
 FIND_LIMIT = (
     *_FILE, *(replace(option, brief="") for option in _USERS), *_OBJECTS,
@@ -221,7 +218,7 @@ FIND_LIMIT = (
     row("--confirm", "confirm", units.whole(0, 10), _SEARCH,
         "how often to run these two loads again; if runs disagree, the majority counts, and the "
         "search continues", default=1, metavar="TIMES"),
-    *_ARRIVALS, *_HOW, *_ERRORS, *_RESULT_FILES, *_WORKER_COUNTS, *STORE_OPTIONS,
+    *_ARRIVALS, *HOW, *ERRORS, *RESULT_FILES, *WORKER_COUNTS, *STORE_OPTIONS,
 )
 REPORT_SCENARIO = (
     row("", "stats_files", str, "",
@@ -235,13 +232,13 @@ REPORT_SCENARIO = (
         "write the report to this file [default: standard output]", metavar="REPORT_FILE",
         brief="write the report to this file", file="w"),
     replace(_PERCENTILE, group="", brief="latency percentile to report; may be repeated"),
-    replace(_THRESHOLD, group="", type=str),
-    replace(_JUNIT, group=""),
+    replace(THRESHOLD, group="", type=str),
+    replace(JUNIT, group=""),
     row("--csv", "format", bool, "", "two lines of CSV", const="csv", exclusive="format"),
     row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format",
         brief="all statistics, as JSON"),
     *_LAYOUTS,
-    *_PAGE,
+    *PAGE,
     row("-r --rps-histogram", "rps_histogram", str, "",
         "write the number of requests of each second to this file, as CSV", metavar="FILE",
         file="w"),
@@ -291,7 +288,7 @@ COMPARE = (
         brief="all statistics, as JSON"),
     _MARKDOWN,
     _WIDE,
-    *_PAGE,
+    *PAGE,
     row("--seed", "seed", units.seed, "",
         "seed of the resampling for intervals; the same seed repeats them", default=1,
         metavar="NUMBER"),
@@ -328,104 +325,6 @@ CLEANUP_CONTAINERS = (
         brief="do not ask for confirmation"),
     *STORE_OPTIONS,
 )
-_BENCH_ALL = (
-    row("", "container", str, "", "the container, with a prefix of objects behind a slash; with "
-        "--containers N, N containers named CONTAINER0, CONTAINER1 ...",
-        metavar="CONTAINER[/PREFIX]", required=True, brief="the container, and a folder in it"),
-    row("", "prefix", str, "", "start of the objects' names, which a number follows [default: "
-        f"{BENCH_PREFIX}]", metavar="PREFIX"),
-    row("--containers", "containers", units.count, WHAT, "number of containers", default=1,
-        brief="number of containers, 1"),
-    row("-u --user-count --users", "users", units.count, WHAT,
-        "concurrent users; of mixed, of each operation", default=1, brief="concurrent users, 1"),
-    row("--csv", "csv", str, RESULTS, "write each operation to this file, as nectar does",
-        metavar="FILE", brief="each operation, as CSV", file="w"),
-    row("--csv-over-time", "csv_over_time", str, RESULTS,
-        "write the number of successes of each minute to this file, as CSV", metavar="FILE",
-        file="w"),
-    *_PAGE,
-)
-_BENCH_COUNT = row("--count", "count", units.count, WHAT, "number of objects", default=1000,
-        brief="number of objects, 1000")
-_BENCH_ITERATIONS = row("--iterations", "iterations", units.count, WHAT,
-        "how often each object has its turn", default=1)
-_BENCH_TIME = row("--time", "seconds", units.seconds, WHAT,
-        "end after this time, even if some objects were not used")
-_BENCH_SIZES = (
-    row("--size", "size", units.size, WHAT, "size of the objects", default=4096,
-        brief="size of the objects, as in 4096 or 1M"),
-    row("--max-size", "max_size", units.size, WHAT,
-        "sizes are random from --size up to, but not including, this; each object's size follows "
-        "from its number [default: all objects have --size]"),
-)
-_BENCH_HEADER = row("--header", "headers", types.header, WHAT,
-        "send this header with each request; may be repeated", metavar="'NAME: VALUE'", repeat=True)
-_BENCH_RUN = (
-    *_without(_HOW, "keep_objects", "existing", "verify"),
-    *_ERRORS, _BENCH_HEADER,
-    *_OWN_FILE,
-    row("--progress", "progress", str, RESULTS, "the progress on standard error, beside the lines "
-        "of nectar", default="live", choices=PROGRESS),
-    replace(_THRESHOLD, brief=""), *_WORKER_COUNTS, *STORE_OPTIONS,
-)
-_POLICY_OF_BENCH = row("-p --policy", "policy", str, WHAT, "storage policy of the containers",
-        metavar="POLICY")
-_DELETE_BEHIND = row("--delete-behind", "delete_behind", units.count_or_none, WHAT,
-        "number of objects that exist before the first is deleted, and from then on",
-        default=10_000, metavar="COUNT")
-_VERIFY_OF_BENCH = (
-    replace(_BENCH_SIZES[0], default=None,
-            help="size of the objects, as given to put; required by --verify [default: unknown]"),
-    _BENCH_SIZES[1],
-    *_only(_HOW, "verify"),
-)
-
-
-def _rows_of(method: Method) -> tuple[Option, ...]:
-    """The options of a command of ``bench``, by what it does."""
-    rows = [*_BENCH_ALL]
-    if method.is_mixed:
-        rows += [replace(_BENCH_TIME, default=600.0, help="length of the run"), _DELETE_BEHIND]
-        rows += _only(_HOW, "keep_objects")
-    else:
-        rows += [_BENCH_COUNT, _BENCH_TIME]
-        rows += [] if method.removes else [_BENCH_ITERATIONS]
-    if method.uploads:
-        rows += [*_BENCH_SIZES, _POLICY_OF_BENCH]
-    elif method.receives:
-        rows += _VERIFY_OF_BENCH
-    return (*rows, *_BENCH_RUN)
-
-
-BENCH = {
-    **{name: _rows_of(method) for name, method in METHODS.items()},
-    "suite": (
-        row("", "container", str, "", "start of the containers' names", default="bench-ec-",
-            metavar="PREFIX", brief="start of the containers' names, bench-ec-"),
-        row("--containers", "containers", units.count, WHAT, "number of containers of each step",
-            default=100),
-        row("-u --user-count --users", "users", units.count, WHAT, "concurrent users", default=250,
-            brief="concurrent users, 250"),
-        row("--mixed-users", "mixed_users", units.count, WHAT,
-            "concurrent users of each operation of mixed", default=50),
-        row("--count", "count", units.count, WHAT, "number of objects of 4 KiB",
-            default=10_000_000, brief="number of objects of 4 KiB, 10000000"),
-        row("--large-count", "large_count", units.count, WHAT, "number of objects of 1 MiB",
-            default=1_000_000, brief="number of objects of 1 MiB, 1000000"),
-        row("--iterations", "iterations", units.count, WHAT, "how often each object is read",
-            default=3),
-        row("--time", "seconds", units.seconds, WHAT, "length of each mixed step", default=7200.0),
-        _DELETE_BEHIND,
-        row("--pause", "pause_s", units.seconds_or_none, WHAT,
-            "pause before a step that repeats the one before", default=300.0),
-        row("--long-pause", "long_pause_s", units.seconds_or_none, WHAT, "pause before others",
-            default=900.0),
-        row("--csv-dir", "csv_dir", str, RESULTS,
-            "folder of the CSV files, one for each step, which must exist", default=".",
-            metavar="DIR", brief="folder of the CSV files, one for each step", file="d"),
-        _POLICY_OF_BENCH, *_BENCH_RUN,
-    ),
-}
 NECTAR = (
     row("--scale", "scale", float, "", "factor for counts, times and --delete-behind, above 0 and "
         "at most 1, as in --scale=0.001; put it and options of bench, as --name=value, before "
@@ -440,7 +339,7 @@ NECTAR = (
 
 def files_sweep(text: str) -> tuple[str, list[int]]:
     """``users=1,20`` or ``files=100,1000``: what is swept, and the values."""
-    what, values = _swept(text, ("users", "files"), "users=1,20,50 or files=100,1000")
+    what, values = swept(text, ("users", "files"), "users=1,20,50 or files=100,1000")
     return what, [units.count.of_text(each) for each in values]
 
 
@@ -464,11 +363,11 @@ BENCH_FILES = (
         "repeat each step for at least this time [default: one pass]"),
     row("--repeat", "passes", units.count, "", "number of passes over all files in each step",
         default=1),
-    *(replace(each, group="") for each in _only(FILE_OPTIONS, "fsync", "direct")),
+    *(replace(each, group="") for each in only(FILE_OPTIONS, "fsync", "direct")),
     *(replace(each, group="", default="keep",
               help="drop: drop the cached pages of a file before it is read; drop-all: those of "
               "the host before each step (root); keep: reads may come from memory")
-      for each in _only(FILE_OPTIONS, "page_cache")),
+      for each in only(FILE_OPTIONS, "page_cache")),
 )
 GEN_FILES = (
     replace(_FOLDER, help="a new folder, or an empty one", brief="a new folder, or an empty one",
@@ -484,122 +383,11 @@ DIFF_DIRS = (
 )
 
 
-def users_sweep(text: str) -> list[int]:
-    """``users=16,32``."""
-    return [units.count.of_text(each) for each in _swept(text, ("users",), "users=16,32")[1]]
-
-
-def transfer_place(text: str) -> tuple[str, str]:
-    """``CONTAINER`` or ``CONTAINER/FOLDER``."""
-    container, _, folder = text.partition("/")
-    if not container:
-        raise UsageError(f"{text!r}: give a container, or CONTAINER/FOLDER")
-    return container, folder.strip("/")
-
-
-_TRANSFER = (
-    row("--container", "place", transfer_place, WHAT,
-        "the container, and a folder in it that the objects' names begin with",
-        metavar="CONTAINER[/FOLDER]", required=True, brief="the container"),
-    row("-u --user-count --users", "users", units.count, WHAT,
-        "concurrent users, each with one file", default=16, brief="concurrent users, 16"),
-    row("--sweep", "sweep", users_sweep, WHAT, "run once for each number of users, and print a "
-        "table", metavar="users=N,N", brief="run once for each number of users"),
-    row("--num-files", "limit", units.count, WHAT, "only so many, the first by name",
-        brief="only so many files"),
-    *(replace(each, scenario_key=None, help="limit on the bytes per second of all users together, "
-              "such as 100MB; a user pauses after a file, so few large files exceed it [default: "
-              "no limit]") for each in _only(_ARRIVALS, "bandwidth")),
-)
-_TRANSFER_RUN = (
-    *_only(_HOW, "operation_timeout_s", "drain_timeout_s"),
-    *_ERRORS, *_OWN_FILE,
-    row("--progress", "progress", str, RESULTS,
-        "live: a bar for all files, and one for each that takes long; without a terminal a line "
-        "every few seconds. Or none", default="live", choices=("live", "none")),
-    _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
-)
-UPLOAD = (
-    row("", "folder", types.path, "", "the folder of the files", required=True, metavar="DIR",
-        brief="the folder of the files"),
-    *_TRANSFER,
-    row("--checksum", "checksum", str, WHAT,
-        "store: compute the MD5 while sending, and compare it with that of the response; "
-        "precompute: compute it before the clock starts, and have the store refuse any other; none "
-        "[default: store; none if the store has no checksums]",
-        choices=("store", "precompute", "none"), exclusive="checksum", metavar="WHEN",
-        brief="store, precompute or none"),
-    row("--compare", "compare", bool, WHAT,
-        "run with each kind of checksum, and print them side by side", default=False,
-        exclusive="checksum"),
-    row("--worker-dir", "worker_folder", types.path, WHAT,
-        "where workers find the folder, if not at the same path", metavar="DIR"),
-    row("--overwrite", "overwrite", bool, WHAT, "also replace objects in a container that ssbench "
-        "did not make", default=False, command_line_only=True),
-    _POLICY_OF_BENCH,
-    # The output of the seed's profiler.
-    row("--as-profiler", "as_profiler", bool, "", "", default=False, hidden=True),
-    *_TRANSFER_RUN,
-)
-DOWNLOAD = (
-    *_TRANSFER,
-    row("--verify", "folder", str, WHAT, "compare the MD5 of each object with that of the file of "
-        "its name in this folder", metavar="DIR", brief="compare with the files of this folder",
-        file="d"),
-    *_TRANSFER_RUN,
-)
 PROFILER = (
     row("", "arguments", str, "",
         "-input-dir=DIR, -concurrency=N, -dest-prefix=CONTAINER, -num-files=N, "
         "-precompute-checksum=BOOL, -verify-checksum=BOOL; between them, options of upload as "
         "--name=value", repeat=True, required=True, metavar="ARGS", brief="as Swift Profiler's"),
-)
-_LOG_FORMAT = row("--log-format", "log_format", str, "",
-        "format of the log's lines [default: recognized line by line]",
-        choices=("swift", "s3", "beast", "haproxy", "combined"))
-MAKE_SCENARIO = (
-    row("--from-container", "containers", str, "",
-        "take the sizes of this container's objects; may be repeated", metavar="CONTAINER",
-        repeat=True, required=True, exclusive="source", brief="take the sizes of its objects"),
-    row("--from-access-log", "logs", str, "",
-        "take operations, sizes and rate of this access log: a file, also compressed, or - for "
-        "stdin; may be repeated", metavar="FILE", repeat=True, required=True,
-        exclusive="source", brief="take operations, sizes and rate of this log", file="r"),
-    _LOG_FORMAT,
-    row("--objects", "initial", units.count, "",
-        "initial objects of the scenario [default: as many as were found, at most 10000]",
-        brief="initial objects"),
-    row("--output", "output", str, "", "a new file for the scenario [default: standard output]",
-        metavar="FILE", brief="a new file for the scenario", file="x"),
-    *STORE_OPTIONS,
-)
-REPLAY = (
-    row("", "logs", str, "", "access logs: files, also compressed, or - for stdin",
-        metavar="FILE", repeat=True, required=True, brief="access logs", file="r"),
-    replace(_LOG_FORMAT, group=WHAT),
-    row("--speed", "speed", units.factor, WHAT,
-        "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
-        default=1.0, metavar="FACTOR", brief="how much faster than in the log, as in 2"),
-    row("--start", "start_ns", types.instant, WHAT,
-        "leave out requests before this time, such as 2026-11-20T08:00 (UTC) or with a zone, as in "
-        "2026-11-20T08:00+01:00", metavar="TIME", brief="leave out requests before this time"),
-    row("--end", "end_ns", types.instant, WHAT, "leave out requests from this time on",
-        metavar="TIME", brief="leave out requests from this time on"),
-    row("--max-requests", "most", units.count, WHAT,
-        "leave out requests beyond this number, in the order of the lines"),
-    row("-u --user-count --users", "users", units.count, WHAT, "most operations in flight",
-        default=64, brief="most operations in flight, 64"),
-    row("-c --container-count", "container_count", units.whole(1, 128), WHAT,
-        "number of containers [default: as many as the log has, at most 128]", metavar="COUNT"),
-    row("--container-base", "container_base", str, WHAT,
-        "start of the containers' names", default=REPLAY_BASE, metavar="BASE"),
-    replace(_POLICY_OF_BENCH, group=WHAT),
-    row("--seed", "seed", units.seed, WHAT,
-        "seed of what a log does not say, such as the place of a part that was read", default=0,
-        metavar="NUMBER"),
-    *_without(_HOW, "existing", "verify"),
-    *_ERRORS, *_RESULT_FILES, _THRESHOLD, _JUNIT, *_WORKER_COUNTS,
-    *STORE_OPTIONS,
 )
 CHECK_NETWORK = (
     row("", "servers", types.address(NETWORK_SERVER_PORT), "",
@@ -624,9 +412,9 @@ CHECK_NETWORK = (
 DOCTOR = (
     replace(_FILE[0], required=False, exclusive="", help="scenario that is to run: its users, sizes"
             " and policy are checked, too; as for run-scenario"),
-    *_USERS, *_only(_OBJECTS, "policy"), *_only(_RESULT_FILES, "stats_file", "results_dir"),
-    *_only(_ERRORS, "noop", "embedded_swift"),
-    *_only(_WORKER_COUNTS, "workers", "ssh_workers", "ssh_command", "ssh_worker_command",
+    *_USERS, *only(_OBJECTS, "policy"), *only(RESULT_FILES, "stats_file", "results_dir"),
+    *only(ERRORS, "noop", "embedded_swift"),
+    *only(WORKER_COUNTS, "workers", "ssh_workers", "ssh_command", "ssh_worker_command",
            "ssh_master", "expect_workers", "worker_timeout_s"),
     _of_run("worker_wait_s", help="longest wait for workers; without --expect-workers until no "
             "more connect for 2 s"),

@@ -408,7 +408,7 @@ def _add_option(target: argparse._ActionsContainer, row: Option, *, is_set: bool
         settings["action"] = "append"
     if row.required and not row.exclusive and not is_set:
         settings["required"] = True
-    shown = argparse.SUPPRESS if row.hidden else text
+    shown = text if row.help else argparse.SUPPRESS
     target.add_argument(*row.flags, dest=row.name, help=shown, **settings)
     if row.aliases:
         settings.pop("required", None)

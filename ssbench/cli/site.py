@@ -162,7 +162,7 @@ class SiteDefaults(Hiding, frozen=True):
     def _faults(self, place: str, key: str, rows: Sequence[Option]) -> Iterator[str]:
         found = [row for row in rows if _plain(key) in row.keys]
         if not found:
-            near = _near(_plain(key), [each for row in rows if not row.hidden for each in row.keys])
+            near = _near(_plain(key), [each for row in rows if row.help for each in row.keys])
             yield f"{place}: no such option{near}"
         elif found[0].command_line_only:
             yield f"{place}: is for the command line only"

@@ -114,7 +114,7 @@ WORKER = (
         "only to these and the master (check-network); may be repeated "
         "[default: any host]", metavar="HOST", repeat=True, brief="use only stores on this host"),
     # A master sends its address and key through this pipe; its end ends the worker.
-    row("--parent-pipe", "parent_pipe", units.count_or_none, "", "", metavar="FD", hidden=True),
+    row("--parent-pipe", "parent_pipe", units.count_or_none, "", "", metavar="FD"),
     row("--zmq-host --master", "address", str, _MASTER,
         "host where ssbench-master runs; if a name has IPv4 and IPv6 addresses, IPv4 is used",
         default="127.0.0.1", metavar="HOST", brief="host where ssbench-master runs, 127.0.0.1"),

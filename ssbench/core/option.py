@@ -44,7 +44,6 @@ class Option(Struct, frozen=True):
     :param secret: the value is hidden in process lists and never shown.
     :param choices: values that are valid; None: any that ``type`` accepts.
     :param repeat: may be given several times; the value is a list.
-    :param hidden: accepted, but not shown in the help.
     :param aliases: further flags that are accepted, and not shown in the help.
     :param variables: environment variables that set it where the command line does not, the first
         that is set and not empty.
@@ -68,13 +67,12 @@ class Option(Struct, frozen=True):
     type: OptionType = str
     default: Any = None
     group: str = ""
-    help: str = ""
+    help: str = ""  #: "": accepted, but not shown
     scenario_key: str | None = None
     secret: bool = False
     metavar: str | None = None
     choices: tuple[str, ...] | None = None
     repeat: bool = False
-    hidden: bool = False
     aliases: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     exclusive: str = ""

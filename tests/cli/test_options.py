@@ -10,7 +10,7 @@ import pytest
 
 from docs.shellfiles import parsers
 from ssbench import __version__
-from ssbench.cli.commands import COMMANDS, master_parser
+from ssbench.cli.commands import COMMANDS, Command, master_parser
 from ssbench.cli.parser import LETTERS
 from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.commands.bench.nectar import bench_words
@@ -22,6 +22,10 @@ from tests.cli.shell import Shell
 def master(text: str) -> argparse.Namespace:
     words = text.split()
     return master_parser(words).parse_args(words)
+
+
+def names_of(command: Command) -> set[str]:
+    return {row.name for row in command.rows}
 
 
 @pytest.mark.parametrize(
@@ -576,3 +580,11 @@ def test_options_of_unused_commands_are_not_built() -> None:
 def test_a_command_has_the_same_help_alone_as_among_all(command: str, shell: Shell) -> None:
     among_all = ALL_PARSERS[f"ssbench-master {command}"]
     assert shell(*command.split(), "-h") == (0, among_all.format_short_help(), "")
+
+
+@pytest.mark.parametrize(
+    "command", [name for name, each in COMMANDS.items() if "drain_timeout_s" in names_of(each)]
+)
+def test_commands_that_run_operations_have_the_limits_of_a_run(command: str) -> None:
+    wanted = {"retries", "operation_timeout_s", "max_consecutive_errors", "profile", "stats_file"}
+    assert names_of(COMMANDS[command]) >= wanted

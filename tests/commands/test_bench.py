@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from ssbench.cli.console import check_writable
-from ssbench.cli.options import BENCH_PREFIX
 from ssbench.commands.bench import command as bench_commands
 from ssbench.commands.bench.plan import (
     BenchConfig,
@@ -27,6 +26,7 @@ from ssbench.commands.bench.plan import (
     run_in,
     suite_steps,
 )
+from ssbench.commands.bench.settings import BENCH_PREFIX
 from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer, RunProgress

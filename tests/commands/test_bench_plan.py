@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ssbench.commands.bench.plan import BenchConfig, EmptiedContainers, run_bench
+from ssbench.commands.bench.plan import EmptiedContainers, run_bench
+from ssbench.commands.bench.settings import BenchConfig
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.runner.config import FREE_PORTS, RunConfig
 from ssbench.runner.methods import METHODS

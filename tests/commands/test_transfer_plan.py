@@ -12,10 +12,10 @@ import pytest
 from ssbench.commands.transfer.plan import (
     ContainerDownload,
     FolderUpload,
-    TransferConfig,
     TransferStep,
     TransferWorkload,
 )
+from ssbench.commands.transfer.settings import TransferConfig
 from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.live import Observer

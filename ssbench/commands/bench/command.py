@@ -11,21 +11,19 @@ from functools import partial
 from msgspec.structs import replace
 
 from ssbench import report, statfile
-from ssbench.cli.config import command_config
+from ssbench.cli.config import command_config, values_of
 from ssbench.cli.console import check_writable, say, tell, tell_results, tell_status, write_result
-from ssbench.cli.options import BENCH_PREFIX
 from ssbench.cli.report_files import check_run_files, write_report_files
 from ssbench.commands.base import watched
 from ssbench.commands.bench.plan import (
-    BenchConfig,
     EmptiedContainers,
-    SuiteConfig,
     SuiteStep,
     pause,
     run_bench,
     run_in,
     suite_steps,
 )
+from ssbench.commands.bench.settings import BENCH_PREFIX, BenchConfig, SuiteConfig
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
@@ -70,17 +68,15 @@ def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchCon
     container, _, prefix = "/".join(filter(None, (ns.container, ns.prefix))).partition("/")
     if not container:
         raise UsageError("CONTAINER: is empty; give the container's name")
-    names = (
-        "containers", "count", "iterations", "size", "max_size", "seconds", "users",
-        "delete_behind", "policy",
-    )  # fmt: skip
     return BenchConfig(
-        method=METHODS[ns.command.removeprefix("bench ")],
-        container=container,
-        prefix=prefix or BENCH_PREFIX,
-        headers=dict(ns.headers or ()),
-        run=command_config(ns, environ, ns.users),
-        **{name: getattr(ns, name) for name in names if name in ns},
+        **{
+            **values_of(BenchConfig, ns),
+            "method": METHODS[ns.command.removeprefix("bench ")],
+            "container": container,
+            "prefix": prefix or BENCH_PREFIX,
+            "headers": dict(ns.headers or ()),
+            "run": command_config(ns, environ, ns.users),
+        }
     )
 
 
@@ -129,7 +125,9 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
 
     :raises SsbenchError: what ended the first step before there were results.
     """
-    steps = suite_steps(_suite_config(ns, os.environ))
+    given = values_of(SuiteConfig, ns)
+    given["headers"] = dict(ns.headers or ())
+    steps = suite_steps(SuiteConfig(**given, run=command_config(ns, os.environ, ns.users)))
     outputs = {step.name: os.path.join(ns.csv_dir, f"bench{step.name}.csv") for step in steps}
     for path in outputs.values():
         check_writable(path, "--csv-dir:")
@@ -186,16 +184,6 @@ def suite(ns: argparse.Namespace) -> ExitStatus:
             if config.method.uploads and config.container not in removed:
                 tell(remaining(config, config.count))
     return tell_status(reasons)
-
-
-def _suite_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> SuiteConfig:
-    names = {*SuiteConfig.__struct_fields__} - {"counts", "headers", "run"}
-    return SuiteConfig(
-        counts=(ns.count, ns.large_count),
-        headers=dict(ns.headers or ()),
-        run=command_config(ns, environ, ns.users),
-        **{name: getattr(ns, name) for name in names},
-    )
 
 
 def suite_table(

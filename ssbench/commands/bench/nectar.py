@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from urllib.parse import urlsplit
 
-from ssbench.cli.options import BENCH
+from ssbench.commands.bench.settings import ROWS
 from ssbench.commands.go_flags import TRUE, check_values, own_words, parse_flags
 from ssbench.core.errors import UsageError
 from ssbench.core.text import parse_duration
@@ -66,7 +66,7 @@ def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
         raise UsageError(f"{COMMAND}: give a command: {', '.join(_COMMANDS)}")
     command, known = rest[0], _COMMANDS[rest[0]]
     options, places = parse_flags(rest[1:], known, _SWITCHES, command)
-    rows = BENCH[command.removeprefix("bench-")]
+    rows = ROWS[command.removeprefix("bench-")]
     check_values(options, known, rows, f"{COMMAND} {command}")
     check_values(given, {"C": "-u"}, rows, COMMAND)
     if not places:

@@ -9,129 +9,28 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ssbench import statfile
+from ssbench.commands.bench.settings import BenchConfig, SuiteConfig
 from ssbench.core.errors import ExitStatus, SsbenchError, StorageError, UsageError
 from ssbench.core.live import Observer
-from ssbench.core.model import Group, Profile, SizeClass
-from ssbench.core.naming import has_dot_segment, naming_of
-from ssbench.core.scenario.fields import container_base, headers
-from ssbench.core.scenario.load_keys import mix
-from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.naming import naming_of
 from ssbench.core.text import clock_text, printable
-from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
 from ssbench.runner import check_thresholds, execute, open_session
-from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.deletions import PAUSES_S
 from ssbench.runner.listings import for_each
-from ssbench.runner.methods import MIXED, REPEATED, Method
+from ssbench.runner.methods import MIXED, REPEATED
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import RunResult, step_path
 from ssbench.runner.stop import Stop
 from ssbench.storage.retrying_client import RetryingClient
 
-#: The largest object of any store (S3): the size of objects of unknown size.
-LARGEST = 5 << 40
-_CLASS = "bench"  #: name of the size class: sizes follow from it and the object's number
 _CONCURRENCY = 10
 _PAUSE_STEP_S = 0.1
-
-
-class BenchConfig(Struct, frozen=True, kw_only=True):
-    """One run on numbered objects.
-
-    :param size: bytes; None: unknown.
-    :param max_size: sizes are below this; None: all are ``size``.
-    :param seconds: end after this time; None: when all is done.
-    :param users: of each operation.
-    :param run: its scenario, and overrides of it, are ignored.
-    :raises UsageError: values that exclude each other.
-    """
-
-    method: Method
-    container: str
-    prefix: str
-    containers: int = 1
-    count: int = 1000
-    iterations: int = 1
-    size: int | None = None
-    max_size: int | None = None
-    seconds: float | None = None
-    users: int = 1
-    delete_behind: int = 10_000
-    policy: str | None = None
-    headers: Mapping[str, str] = {}
-    run: RunConfig
-
-    def __post_init__(self) -> None:
-        try:
-            container_base(self.container)
-            headers(self.headers)
-        except ValueError as error:
-            raise UsageError(f"bench {self.method.name}: {error}") from error
-        if has_dot_segment(self.container) or has_dot_segment(f"{self.prefix}0"):
-            raise UsageError('container and prefix: no segment may be "." or ".."')
-        if self.size is None and (self.run.verify or self.max_size is not None):
-            raise UsageError("--size is missing: --verify and --max-size need it")
-        if self.size is not None and self.max_size is not None and self.max_size <= self.size:
-            raise UsageError(f"--max-size {self.max_size} is not above --size {self.size}")
-
-    @property
-    def total(self) -> int | None:
-        """Operations; None if time ends the run."""
-        return None if self.method.is_mixed else self.count * self.iterations
-
-    @property
-    def names(self) -> dict[str, str]:
-        """For StorageSettings.names."""
-        return {"kind": "numbered", "prefix": self.prefix}
-
-    @property
-    def scenario(self) -> Scenario:
-        """The run as reports show it."""
-        groups = self._groups
-        return Scenario(
-            name=f"bench {self.method.name}",
-            sizes=(self._size_class(mix(groups)),),
-            user_count=sum(group.users for group in groups),
-            operation_count=self.total if self.seconds is None else None,
-            run_seconds=self.seconds,
-            container_base=self.container,
-            container_count=self.containers,
-            policy=self.policy,
-            groups=groups if self.method.is_mixed else (),
-            headers=self.headers,
-            source=f"bench {self.method.name}",
-        )
-
-    @property
-    def plan(self) -> RunPlan:
-        """Names, containers and operations of the run."""
-        size_class = self._size_class(()) if self.size is not None else None
-        if self.method.is_mixed:
-            assert size_class is not None  # nosec B101 # for the type checker
-            mixed = MixedWorkload(size_class, self._groups, self.delete_behind)
-            return RunPlan(self.names, self.method.uploads, mixed)
-        (row,) = self.method.operations
-        work = NumberedWorkload(row, size_class, self.count, self.iterations)
-        return RunPlan(self.names, self.method.uploads, work)
-
-    @property
-    def _groups(self) -> tuple[Group, ...]:
-        return tuple(
-            Group(row.alias or row.name, self.users, ((int(row), 1.0),))
-            for row in self.method.operations
-        )
-
-    def _size_class(self, profile: Profile) -> SizeClass:
-        low = self.size or 0
-        most = LARGEST if self.size is None else low
-        high = most if self.max_size is None else self.max_size - 1
-        return SizeClass(_CLASS, low, high, profile, self.count)
 
 
 class EmptiedContainers(Struct):
@@ -255,28 +154,6 @@ SERIES = (
 )  # fmt: skip
 
 
-class SuiteConfig(Struct, frozen=True, kw_only=True):
-    """All steps of both series.
-
-    :param counts: objects of each of SERIES.
-    :param pause_s: before a step that repeats the one before; ``long_pause_s``: before others.
-    """
-
-    container: str
-    containers: int
-    counts: tuple[int, ...]
-    iterations: int
-    users: int
-    mixed_users: int
-    seconds: float
-    delete_behind: int
-    pause_s: float
-    long_pause_s: float
-    policy: str | None
-    headers: Mapping[str, str]
-    run: RunConfig
-
-
 class SuiteStep(Struct, frozen=True):
     """One run of the suite."""
 
@@ -294,7 +171,7 @@ def suite_steps(config: SuiteConfig) -> list[SuiteStep]:
     """
     steps: list[SuiteStep] = []
     turns = [(method, turn) for method in REPEATED for turn in (1, 2)]
-    for series, count in zip(SERIES, config.counts, strict=True):
+    for series, count in zip(SERIES, (config.count, config.large_count), strict=True):
         for number, (method, turn) in enumerate([*turns, (MIXED, 1)]):
             name = f"{series.label}{method.name}{turn}"
             mixed = method is MIXED

@@ -6,11 +6,12 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from ssbench.cli.config import command_config
+from ssbench.cli.config import command_config, values_of
 from ssbench.cli.console import tell, tell_status, write_result
 from ssbench.cli.report_files import check_run_files
 from ssbench.cli.store_options import given_on_command_line
 from ssbench.commands.base import open_client, running, serving, tell_report, watched
+from ssbench.commands.replay.settings import ReplayConfig
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.text import bytes_text, plural
 from ssbench.runner.stop import Stop
@@ -25,14 +26,12 @@ def replay(ns: argparse.Namespace) -> ExitStatus:
     :raises SsbenchError: what ended it before there were results.
     """
     from ssbench.commands.replay.access_log import read_logs
-    from ssbench.commands.replay.plan import Replay, ReplayConfig
+    from ssbench.commands.replay.plan import Replay
     from ssbench.commands.replay.requests import RequestLog
 
     check_run_files(ns)
-    config = ReplayConfig(
-        run=command_config(ns, os.environ, ns.users),
-        **{name: getattr(ns, name) for name in ReplayConfig.__struct_fields__ if name != "run"},
-    )
+    run = command_config(ns, os.environ, ns.users)
+    config = ReplayConfig(run=run, **values_of(ReplayConfig, ns))
     requests = RequestLog(ns.start_ns, ns.end_ns, ns.most)
     stop = Stop()
     with serving(ns, stop, config.run) as (page, watch):

@@ -10,18 +10,19 @@ from msgspec import Struct
 
 from ssbench.commands.replay.formats import UNKNOWN
 from ssbench.commands.replay.requests import RequestLog, Requests
+from ssbench.commands.replay.settings import ReplayConfig
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import NONE_NS, SECOND_NS, Failure, Job, SizeClass
 from ssbench.core.operations import Effect, Operation, Target, row_of
-from ssbench.core.scenario.fields import container_option, profile
+from ssbench.core.scenario.fields import profile
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.units import MAX_RATE
 from ssbench.core.workload.numbered import NumberedRun
 from ssbench.core.workload.pacing import LOOKAHEAD_NS, DueTimes
 from ssbench.core.workload.workload import NOT_FOUND, EnsureWorkload
 from ssbench.runner import check_thresholds, execute, open_session
-from ssbench.runner.config import RunConfig, RunPlan
+from ssbench.runner.config import RunPlan
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
 
@@ -175,27 +176,6 @@ _NUMBER_BITS = (1 << 53) - 1 & ~0x7F
 #: Of a burst, no more jobs are sent ahead than this rate needs: the rest would be late anyway.
 _MOST_PER_S = 100_000
 _LATEST_NS = float(1 << 62)
-
-
-class ReplayConfig(Struct, frozen=True, kw_only=True):
-    """A replay of requests.
-
-    :param speed: by which times are divided.
-    :param container_count: None: as many as the log has, up to HASHED_CONTAINERS.
-    :param run: its scenario, and overrides of it, are ignored.
-    :raises UsageError: a name that no container can have.
-    """
-
-    speed: float = 1.0
-    users: int = 64
-    container_base: str = "ssbench_replay"
-    container_count: int | None = None
-    policy: str | None = None
-    seed: int = 0
-    run: RunConfig
-
-    def __post_init__(self) -> None:
-        container_option("--container-base", self.container_base)
 
 
 class Replay:

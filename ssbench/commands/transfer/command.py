@@ -9,22 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from ssbench.cli.config import command_config
+from ssbench.cli.config import command_config, values_of
 from ssbench.cli.console import say, tell, tell_results, tell_status
 from ssbench.cli.store_options import DEFAULT_STORE
 from ssbench.commands.base import watched
-from ssbench.commands.transfer.plan import (
-    CHECKSUMS,
-    NONE,
-    PRECOMPUTE,
-    STORE,
-    ContainerDownload,
-    FolderUpload,
-    Transfer,
-    TransferConfig,
-    TransferStep,
-)
+from ssbench.commands.transfer.plan import ContainerDownload, FolderUpload, Transfer, TransferStep
 from ssbench.commands.transfer.progress import TransferView
+from ssbench.commands.transfer.settings import CHECKSUMS, NONE, PRECOMPUTE, STORE, TransferConfig
 from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Phase
 from ssbench.core.text import in_unit, plural, printable
@@ -56,13 +47,8 @@ def upload(ns: argparse.Namespace) -> ExitStatus:
     checksum = ns.checksum
     if checksum is None:
         checksum = STORE if STORE_CHECKSUMS in row_of(driver).features else NONE
-    config = TransferConfig(
-        checksums=CHECKSUMS if ns.compare else (checksum,),
-        worker_folder=ns.worker_folder,
-        overwrite=ns.overwrite,
-        policy=ns.policy,
-        **common,
-    )
+    checksums = CHECKSUMS if ns.compare else (checksum,)
+    config = TransferConfig(checksums=checksums, **common)
     stop = Stop()
     with _Runs(ns, stop, _say_as_profiler if ns.as_profiler else say) as runs, ExitStack() as stack:
         upload = FolderUpload(config, stack, [runs.watch], stop)
@@ -182,8 +168,8 @@ def _common(ns: argparse.Namespace) -> dict[str, Any]:
     container, prefix = ns.place
     run = command_config(ns, os.environ, max(ns.sweep or [ns.users]))
     return {
-        "folder": ns.folder, "container": container, "prefix": prefix,
-        "users": ns.sweep or [ns.users], "limit": ns.limit, "bandwidth": ns.bandwidth, "run": run,
+        **values_of(TransferConfig, ns), "folder": ns.folder, "container": container,
+        "prefix": prefix, "users": ns.sweep or [ns.users], "run": run,
     }  # fmt: skip
 
 

@@ -19,19 +19,18 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ssbench import statfile
+from ssbench.commands.transfer.settings import NONE, PRECOMPUTE, STORE, TransferConfig
 from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import Failure, Job, Phase, SizeClass
-from ssbench.core.naming import has_dot_segment, pack_names
-from ssbench.core.scenario.fields import container_option
+from ssbench.core.naming import pack_names
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.core.workload.numbered import NumberedWorkload
 from ssbench.runner import check_thresholds, execute, open_session
-from ssbench.runner.config import RunConfig, RunPlan
+from ssbench.runner.config import RunPlan
 from ssbench.runner.existing import MOST_PACKED, list_existing
 from ssbench.runner.listings import list_objects, page_size
-from ssbench.runner.methods import TRANSFERS
 from ssbench.runner.session import Session, counted_phase
 from ssbench.runner.single_run import RunResult, step_path
 from ssbench.runner.stop import Stop
@@ -42,59 +41,9 @@ from ssbench.storage.registry import CHECKSUMS as STORE_CHECKSUMS
 from ssbench.storage.registry import UPLOADS, check_capabilities
 from ssbench.storage.retrying_client import RetryingClient
 
-STORE, PRECOMPUTE, NONE = "store", "precompute", "none"
-CHECKSUMS = (STORE, PRECOMPUTE, NONE)
 #: Pages of a container's listing in which names are looked for.
 _MOST_PAGES = 1000
 _SHOWN = 3  #: names in a message
-
-
-class TransferConfig(Struct, frozen=True, kw_only=True):
-    """Runs on the files of a folder, or on the objects of a container.
-
-    :param folder: the files to upload; of a download, files to compare with, or None.
-    :param prefix: folder that objects' names begin with; "": none.
-    :param checksums: a run for each of them, of CHECKSUMS; of a download, none.
-    :param users: and for each number of users.
-    :param limit: of the number of files, the first by name; None: all.
-    :param worker_folder: the folder as workers see it; None: the same path.
-    :param overwrite: also objects that ssbench did not make.
-    :param bandwidth: bytes per second of all users together; None: any number.
-    :param run: its scenario, and overrides of it, are ignored.
-    :raises UsageError: values that exclude each other.
-    """
-
-    folder: str | None
-    container: str
-    prefix: str = ""
-    checksums: Sequence[str] = ()
-    users: Sequence[int] = (16,)
-    limit: int | None = None
-    worker_folder: str | None = None
-    overwrite: bool = False
-    policy: str | None = None
-    bandwidth: int | None = None
-    run: RunConfig
-
-    def __post_init__(self) -> None:
-        container_option("--container", self.container)
-        if has_dot_segment(self.container) or has_dot_segment(self.prefix):
-            raise UsageError('--container: no segment may be "." or ".."')
-
-    @property
-    def name(self) -> str:
-        """Of the runs."""
-        return "upload" if self.checksums else "download"
-
-    @property
-    def operation(self) -> int:
-        """Of all its jobs."""
-        return int(TRANSFERS[self.name])
-
-    @property
-    def before_names(self) -> str:
-        """What the objects' names have in front of those of files."""
-        return f"{self.prefix}/" if self.prefix else ""
 
 
 class TransferStep(Struct, frozen=True, kw_only=True):

@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ssbench.cli.console import tell
-from ssbench.cli.options import UPLOAD
 from ssbench.commands.go_flags import TRUE, check_values, own_words, parse_flags
+from ssbench.commands.transfer.settings import UPLOAD
 from ssbench.core.errors import UsageError
 
 COMMAND = "profiler"

@@ -1,0 +1,250 @@
+"""Settings of ``bench``: each with its option."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ssbench.cli.options import (
+    ERRORS,
+    HOW,
+    OWN_FILE,
+    PAGE,
+    PROGRESS,
+    THRESHOLD,
+    WORKER_COUNTS,
+    only,
+    without,
+)
+from ssbench.cli.store_options import STORE_OPTIONS
+from ssbench.core import option as types
+from ssbench.core import units
+from ssbench.core.errors import UsageError
+from ssbench.core.model import Group, Profile, SizeClass
+from ssbench.core.naming import has_dot_segment
+from ssbench.core.option import Option, of_field, options_of_fields, row
+from ssbench.core.scenario.fields import container_base, headers
+from ssbench.core.scenario.load_keys import mix
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
+from ssbench.runner.config import RESULTS, WHAT, RunConfig, RunPlan
+from ssbench.runner.methods import METHODS, Method
+
+BENCH_PREFIX = "bench-"  #: as in nectar
+#: The largest object of any store (S3): the size of objects of unknown size.
+_LARGEST = 5 << 40
+_CLASS = "bench"  #: name of the size class: sizes follow from it and the object's number
+
+# fmt: off
+_USERS = "-u --user-count --users"
+_POLICY = of_field("-p --policy", str, WHAT, "storage policy of the containers", metavar="POLICY")
+_DELETE_BEHIND = of_field("--delete-behind", units.count_or_none, WHAT,
+    "number of objects that exist before the first is deleted, and from then on", metavar="COUNT")
+_HEADERS = of_field("--header", types.header, WHAT,
+    "send this header with each request; may be repeated", default=None, metavar="'NAME: VALUE'",
+    repeat=True)
+
+
+class BenchConfig(Struct, frozen=True, kw_only=True):
+    """One run on numbered objects.
+
+    :param users: of each operation.
+    :param run: its scenario, and overrides of it, are ignored.
+    :raises UsageError: values that exclude each other.
+    """
+
+    method: Method
+    container: Annotated[str,
+        of_field("", str, "",
+            "the container, with a prefix of objects behind a slash; with --containers N, N "
+            "containers named CONTAINER0, CONTAINER1 ...", metavar="CONTAINER[/PREFIX]",
+            required=True, brief="the container, and a folder in it")]
+    prefix: Annotated[str,
+        of_field("", str, "",
+            f"start of the objects' names, which a number follows [default: {BENCH_PREFIX}]",
+            default=None, metavar="PREFIX")] = BENCH_PREFIX
+    containers: Annotated[int,
+        of_field("--containers", units.count, WHAT, "number of containers",
+            brief="number of containers, 1")] = 1
+    users: Annotated[int,
+        of_field(_USERS, units.count, WHAT, "concurrent users; of mixed, of each operation",
+            brief="concurrent users, 1")] = 1
+    count: Annotated[int,
+        of_field("--count", units.count, WHAT, "number of objects",
+            brief="number of objects, 1000")] = 1000
+    seconds: Annotated[float | None,
+        of_field("--time", units.seconds, WHAT,
+            "end after this time, even if some objects were not used")] = None
+    iterations: Annotated[int,
+        of_field("--iterations", units.count, WHAT, "how often each object has its turn")] = 1
+    delete_behind: Annotated[int, _DELETE_BEHIND] = 10_000
+    #: None: unknown.
+    size: Annotated[int | None,
+        of_field("--size", units.size, WHAT, "size of the objects", default=4096,
+            brief="size of the objects, as in 4096 or 1M")] = None
+    max_size: Annotated[int | None,
+        of_field("--max-size", units.size, WHAT,
+            "sizes are random from --size up to, but not including, this; each object's size "
+            "follows from its number [default: all objects have --size]")] = None
+    policy: Annotated[str | None, _POLICY] = None
+    headers: Annotated[Mapping[str, str], _HEADERS] = {}
+    run: RunConfig
+
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        try:
+            container_base(self.container)
+            headers(self.headers)
+        except ValueError as error:
+            raise UsageError(f"bench {self.method.name}: {error}") from error
+        if has_dot_segment(self.container) or has_dot_segment(f"{self.prefix}0"):
+            raise UsageError('container and prefix: no segment may be "." or ".."')
+        if self.size is None and (self.run.verify or self.max_size is not None):
+            raise UsageError("--size is missing: --verify and --max-size need it")
+        if self.size is not None and self.max_size is not None and self.max_size <= self.size:
+            raise UsageError(f"--max-size {self.max_size} is not above --size {self.size}")
+
+    @property
+    def total(self) -> int | None:
+        """Operations; None if time ends the run."""
+        return None if self.method.is_mixed else self.count * self.iterations
+
+    @property
+    def names(self) -> dict[str, str]:
+        """For StorageSettings.names."""
+        return {"kind": "numbered", "prefix": self.prefix}
+
+    @property
+    def scenario(self) -> Scenario:
+        """The run as reports show it."""
+        groups = self._groups
+        return Scenario(
+            name=f"bench {self.method.name}",
+            sizes=(self._size_class(mix(groups)),),
+            user_count=sum(group.users for group in groups),
+            operation_count=self.total if self.seconds is None else None,
+            run_seconds=self.seconds,
+            container_base=self.container,
+            container_count=self.containers,
+            policy=self.policy,
+            groups=groups if self.method.is_mixed else (),
+            headers=self.headers,
+            source=f"bench {self.method.name}",
+        )
+
+    @property
+    def plan(self) -> RunPlan:
+        """Names, containers and operations of the run."""
+        size_class = self._size_class(()) if self.size is not None else None
+        if self.method.is_mixed:
+            assert size_class is not None  # nosec B101 # for the type checker
+            mixed = MixedWorkload(size_class, self._groups, self.delete_behind)
+            return RunPlan(self.names, self.method.uploads, mixed)
+        (row,) = self.method.operations
+        work = NumberedWorkload(row, size_class, self.count, self.iterations)
+        return RunPlan(self.names, self.method.uploads, work)
+
+    @property
+    def _groups(self) -> tuple[Group, ...]:
+        return tuple(
+            Group(row.alias or row.name, self.users, ((int(row), 1.0),))
+            for row in self.method.operations
+        )
+
+    def _size_class(self, profile: Profile) -> SizeClass:
+        low = self.size or 0
+        most = _LARGEST if self.size is None else low
+        high = most if self.max_size is None else self.max_size - 1
+        return SizeClass(_CLASS, low, high, profile, self.count)
+
+
+# fmt: off
+class SuiteConfig(Struct, frozen=True, kw_only=True):
+    """All steps of both series."""
+
+    container: Annotated[str,
+        of_field("", str, "", "start of the containers' names", default="bench-ec-",
+            metavar="PREFIX", brief="start of the containers' names, bench-ec-")]
+    containers: Annotated[int,
+        of_field("--containers", units.count, WHAT, "number of containers of each step")] = 100
+    users: Annotated[int,
+        of_field(_USERS, units.count, WHAT, "concurrent users",
+            brief="concurrent users, 250")] = 250
+    mixed_users: Annotated[int,
+        of_field("--mixed-users", units.count, WHAT,
+            "concurrent users of each operation of mixed")] = 50
+    count: Annotated[int,
+        of_field("--count", units.count, WHAT, "number of objects of 4 KiB",
+            brief="number of objects of 4 KiB, 10000000")] = 10_000_000
+    large_count: Annotated[int,
+        of_field("--large-count", units.count, WHAT, "number of objects of 1 MiB",
+            brief="number of objects of 1 MiB, 1000000")] = 1_000_000
+    iterations: Annotated[int,
+        of_field("--iterations", units.count, WHAT, "how often each object is read")] = 3
+    seconds: Annotated[float,
+        of_field("--time", units.seconds, WHAT, "length of each mixed step")] = 7200.0
+    delete_behind: Annotated[int, _DELETE_BEHIND] = 10_000
+    pause_s: Annotated[float,
+        of_field("--pause", units.seconds_or_none, WHAT,
+            "pause before a step that repeats the one before")] = 300.0
+    long_pause_s: Annotated[float,
+        of_field("--long-pause", units.seconds_or_none, WHAT, "pause before others")] = 900.0
+    policy: Annotated[str | None, _POLICY] = None
+    headers: Annotated[Mapping[str, str], _HEADERS] = {}
+    run: RunConfig
+
+
+_RUN = (
+    *without(HOW, "keep_objects", "existing", "verify"), *ERRORS, *OWN_FILE,
+    row("--progress", "progress", str, RESULTS, "the progress on standard error, beside the lines "
+        "of nectar", default="live", choices=PROGRESS),
+    replace(THRESHOLD, brief=""), *WORKER_COUNTS, *STORE_OPTIONS,
+)
+_OUTPUT = (
+    row("--csv", "csv", str, RESULTS, "write each operation to this file, as nectar does",
+        metavar="FILE", brief="each operation, as CSV", file="w"),
+    row("--csv-over-time", "csv_over_time", str, RESULTS,
+        "write the number of successes of each minute to this file, as CSV", metavar="FILE",
+        file="w"),
+    *PAGE,
+)
+# fmt: on
+
+
+def _rows_of(method: Method) -> tuple[Option, ...]:
+    """The options of a command, by what it does."""
+    rows = {each.name: each for each in options_of_fields(BenchConfig)}
+    if method.is_mixed:
+        del rows["count"], rows["iterations"]
+        rows["seconds"] = replace(rows["seconds"], default=600.0, help="length of the run")
+    else:
+        del rows["delete_behind"]
+        if method.removes:
+            del rows["iterations"]
+    if not method.uploads:
+        del rows["policy"]
+        rows["size"] = replace(
+            rows["size"],
+            default=None,
+            help="size of the objects, as given to put; required by --verify [default: unknown]",
+        )
+    if not (method.uploads or method.receives):
+        del rows["size"], rows["max_size"]
+    own = ["keep_objects"] if method.is_mixed else []
+    own += ["verify"] if method.receives else []
+    return (*rows.values(), *only(HOW, *own), *_OUTPUT, *_RUN)
+
+
+#: Command behind ``bench`` -> its options.
+ROWS = {
+    **{name: _rows_of(method) for name, method in METHODS.items()},
+    "suite": (
+        *options_of_fields(SuiteConfig),
+        row("--csv-dir", "csv_dir", str, RESULTS,
+            "folder of the CSV files, one for each step, which must exist", default=".",
+            metavar="DIR", brief="folder of the CSV files, one for each step", file="d"),
+        *_RUN,
+    ),
+}  # fmt: skip

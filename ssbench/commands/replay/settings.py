@@ -1,0 +1,95 @@
+"""Settings of ``replay`` and ``make-scenario``: each with its option."""
+
+from typing import Annotated
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ssbench.cli.options import (
+    ERRORS,
+    HOW,
+    JUNIT,
+    RESULT_FILES,
+    THRESHOLD,
+    WORKER_COUNTS,
+    without,
+)
+from ssbench.cli.store_options import STORE_OPTIONS
+from ssbench.core import option as types
+from ssbench.core import units
+from ssbench.core.option import of_field, options_of_fields, row
+from ssbench.core.scenario.fields import container_option
+from ssbench.runner.config import WHAT, RunConfig
+
+
+# fmt: off
+class ReplayConfig(Struct, frozen=True, kw_only=True):
+    """A replay of requests.
+
+    :param container_count: None: as many as the log has, up to HASHED_CONTAINERS.
+    :param run: its scenario, and overrides of it, are ignored.
+    :raises UsageError: a name that no container can have.
+    """
+
+    speed: Annotated[float,
+        of_field("--speed", units.factor, WHAT,
+            "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
+            metavar="FACTOR", brief="how much faster than in the log, as in 2")] = 1.0
+    users: Annotated[int,
+        of_field("-u --user-count --users", units.count, WHAT, "most operations in flight",
+            brief="most operations in flight, 64")] = 64
+    container_count: Annotated[int | None,
+        of_field("-c --container-count", units.whole(1, 128), WHAT,
+            "number of containers [default: as many as the log has, at most 128]",
+            metavar="COUNT")] = None
+    container_base: Annotated[str,
+        of_field("--container-base", str, WHAT, "start of the containers' names",
+            metavar="BASE")] = "ssbench_replay"
+    policy: Annotated[str | None,
+        of_field("-p --policy", str, WHAT, "storage policy of the containers",
+            metavar="POLICY")] = None
+    seed: Annotated[int,
+        of_field("--seed", units.seed, WHAT,
+            "seed of what a log does not say, such as the place of a part that was read",
+            metavar="NUMBER")] = 0
+    run: RunConfig
+
+    def __post_init__(self) -> None:
+        container_option("--container-base", self.container_base)
+
+
+_LOG_FORMAT = row("--log-format", "log_format", str, "",
+        "format of the log's lines [default: recognized line by line]",
+        choices=("swift", "s3", "beast", "haproxy", "combined"))
+MAKE_SCENARIO = (
+    row("--from-container", "containers", str, "",
+        "take the sizes of this container's objects; may be repeated", metavar="CONTAINER",
+        repeat=True, required=True, exclusive="source", brief="take the sizes of its objects"),
+    row("--from-access-log", "logs", str, "",
+        "take operations, sizes and rate of this access log: a file, also compressed, or - for "
+        "stdin; may be repeated", metavar="FILE", repeat=True, required=True,
+        exclusive="source", brief="take operations, sizes and rate of this log", file="r"),
+    _LOG_FORMAT,
+    row("--objects", "initial", units.count, "",
+        "initial objects of the scenario [default: as many as were found, at most 10000]",
+        brief="initial objects"),
+    row("--output", "output", str, "", "a new file for the scenario [default: standard output]",
+        metavar="FILE", brief="a new file for the scenario", file="x"),
+    *STORE_OPTIONS,
+)
+REPLAY = (
+    row("", "logs", str, "", "access logs: files, also compressed, or - for stdin",
+        metavar="FILE", repeat=True, required=True, brief="access logs", file="r"),
+    replace(_LOG_FORMAT, group=WHAT),
+    *options_of_fields(ReplayConfig),
+    row("--start", "start_ns", types.instant, WHAT,
+        "leave out requests before this time, such as 2026-11-20T08:00 (UTC) or with a zone, as in "
+        "2026-11-20T08:00+01:00", metavar="TIME", brief="leave out requests before this time"),
+    row("--end", "end_ns", types.instant, WHAT, "leave out requests from this time on",
+        metavar="TIME", brief="leave out requests from this time on"),
+    row("--max-requests", "most", units.count, WHAT,
+        "leave out requests beyond this number, in the order of the lines"),
+    *without(HOW, "existing", "verify"), *ERRORS, *RESULT_FILES, THRESHOLD,
+    JUNIT, *WORKER_COUNTS, *STORE_OPTIONS,
+)
+# fmt: on
