@@ -53,9 +53,12 @@ class RunHeader(Struct, frozen=True):
     store: Mapping[str, Any] = {}
 
     @property
-    def legacy(self) -> bool:
-        """Whether it is of a run of ssbench 0.3.9, as ``statfile.legacy`` makes it."""
-        return not self.run_id and self.ssbench_version.startswith("0.")
+    def unrecorded(self) -> frozenset[str]:
+        """What all files of that version lack; of ssbench 0.3.9, as ``statfile.legacy`` reads it:
+        the load's marks, containers of objects, bytes of READs, and when failures began."""
+        if not self.run_id and self.ssbench_version.startswith("0."):
+            return frozenset({"load", "containers", "bytes read", "starts of failures"})
+        return frozenset()
 
 
 class WorkerRecord(Struct, frozen=True):

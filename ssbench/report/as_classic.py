@@ -6,9 +6,14 @@ A section with a title needs no layout here: a run's follow what is said of the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import dropwhile
+from math import sqrt
+from typing import Any
 
 from msgspec import structs
 
+from ssbench.core.model import SECOND_NS
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import other_operations
 from ssbench.core.text import bytes_text, plural, printable, shortened
 from ssbench.report.model import (
@@ -381,11 +386,18 @@ def threshold_lines(report: Report) -> Iterator[str]:
 _LATER_NOTES = ("no_store", "last_start", "closed_loop")
 
 
-def as_0_3_9(report: Report) -> Report:
-    """A report on a file of ssbench 0.3.9, without what it did not say: how the load was made, that
-    a run is short, and whether the load generator was the limit (it recorded no metrics)."""
+def as_0_3_9(report: Report, stats: RunStats) -> Report:
+    """A report on a file of ssbench 0.3.9, with its figures, and without what it did not say: how
+    the load was made, that a run is short, and whether the load generator was the limit (it
+    recorded no metrics)."""
+    figures = dict(_figures_of_0_3_9(report, stats))
     sections = []
     for section in report.sections:
+        changed = [
+            structs.replace(fact, value=figures.get(fact.column.key, fact.value))
+            for fact in section.facts
+        ]
+        section = structs.replace(section, facts=changed)
         found = section.notes or ()
         if section.key == "settings":
             section = structs.replace(section, notes=[])
@@ -399,5 +411,29 @@ def as_0_3_9(report: Report) -> Report:
             if section.key == "load_generator":
                 kept = [structs.replace(each, formats="json") for each in found]
             section = structs.replace(section, notes=kept)
+        elif section.key == "completions_per_s":  # seconds count from the first success
+            (series,) = section.series
+            counts = [*dropwhile(lambda count: not count, stats.completions())]
+            rows = [{"second": at, "requests": count} for at, count in enumerate(counts, 1)]
+            section = structs.replace(section, series=[structs.replace(series, rows=rows)])
         sections.append(section)
-    return structs.replace(report, sections=sections)
+    return structs.replace(report, sections=sections, legacy=True)
+
+
+def _figures_of_0_3_9(report: Report, stats: RunStats) -> Iterator[tuple[str, Any]]:
+    """The values that it computed in its own way, by the keys of their facts."""
+    header, last_ns = stats.run.header, stats.total().last_end_ns
+    if header is not None:
+        # From the whole second of the first completion less its latency, which ``statfile.legacy``
+        # puts into the header, to the whole second of the last.
+        ended_s = stats.ended_s if last_ns is None else float(last_ns // SECOND_NS)
+        yield "started_at_s", header.started_at
+        yield "ended_at_s", ended_s
+        yield "duration_s", None if ended_s is None else ended_s - header.started_at
+    counts = report["workers"]["requests_by_worker_id"].values()
+    if counts:
+        # Python 2 rounds integer divisions down: 5000 requests of 3 workers had an average of
+        # 1666.000, and the deviation was computed around that.
+        mean = float(sum(counts) // len(counts))
+        yield "requests_mean", mean
+        yield "requests_std_dev", sqrt(sum((count - mean) ** 2 for count in counts) / len(counts))

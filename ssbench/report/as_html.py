@@ -19,8 +19,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ssbench.core.text import printable
-from ssbench.report.charts import Chart, charts_of
-from ssbench.report.model import Report, Row
+from ssbench.report.model import Chart, Line, Report, Row
 from ssbench.report.tables import facts_of, notes_of, shown, tables_of, title_of
 
 _SPARK_WIDTH, _SPARK_HEIGHT = 320, 40
@@ -41,7 +40,7 @@ def render_page(report: Report, script_url: str | None = None) -> str:
 
     :param script_url: of plotly's script, relative to the page; None: it is part of the page.
     """
-    charts = list(charts_of(report))
+    charts = [chart for chart in report.charts() if any(map(_has_values, chart.lines))]
     # The script is plotly's own; a </script> in it would end the element.
     script = "" if script_url else (plotly_script() or "").replace("</script", r"<\/script")
     markup = Markup(script)  # nosec B704 # nothing of a run's
@@ -114,6 +113,10 @@ def _figure(chart: Chart) -> Row:
         },
         "marks": [[mark.kind, mark.at, mark.until] for mark in chart.marks],
     }
+
+
+def _has_values(line: Line) -> bool:
+    return any(value is not None for value in line.y)
 
 
 def _colours(chart: Chart) -> Iterator[str]:

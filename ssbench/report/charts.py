@@ -1,19 +1,48 @@
-"""The charts of a page: which figures of a report are drawn, along which axes."""
+"""The charts of pages: which figures are drawn, along which axes.
+
+A run has them where its statistics were read in detail. They are computed when a page is made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from math import log10
-from statistics import median
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
+from math import isnan, log10
+from statistics import fmean, median
 from typing import Any
 
-from msgspec import Struct
-
-from ssbench.core.stats.thresholds import DURATIONS
+from ssbench.core.model import SECOND_NS
+from ssbench.core.stats.headroom import ProcessSeries
+from ssbench.core.stats.histogram import Buckets, Histogram
+from ssbench.core.stats.run_stats import Breakdown, RunStats
+from ssbench.core.stats.scenario_view import NEVER_NS
+from ssbench.core.stats.tally import Tally
+from ssbench.core.stats.thresholds import DURATIONS, is_sparse
 from ssbench.core.text import plural, printable
-from ssbench.report.model import Report, Row, Series
+from ssbench.report.model import (
+    COUNT,
+    LATENCY,
+    PERCENT,
+    RATE,
+    THROUGHPUT,
+    Chart,
+    Line,
+    Mark,
+    Row,
+    Section,
+    Unit,
+)
+from ssbench.report.notes import cause_text
 
-#: Percentiles that the axis of a distribution names.
+#: Points of a line: more can't be told apart on a screen. Longer runs have several seconds each.
+_MOST_POINTS = 600
+_LEAST_OF_SECOND = 0.5  #: in which the load began; a rate over less is chance
+_MOST_LINES = 12  #: of hosts or processes in a chart
+#: Percentiles of a distribution, evenly spaced on its axis: 90, 99, 99.9 and 99.99 are as far from
+#: each other.
+_PERCENTS = tuple(round(100 - 100 * 10 ** -(step / 20), 6) for step in range(1, 81))
+#: Those that the axis names.
 _NAMED_PERCENTS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 _MOST_NAMES = 4  #: below bars; more would overlap, and are numbered
 _LONGEST_NAME = 20
@@ -21,56 +50,91 @@ _SINCE_START = "seconds since the start"
 _DUE = "operations/s due"
 _ROOM = 0.12  #: of an axis, for a text beside a point
 _OF_REPEATS = ", and of several runs their median"
+#: Title of a chart -> its unit, and the metrics of each host with what they are.
+_HOST_CHARTS: dict[str, tuple[Unit, Mapping[str, str]]] = {
+    "CPU of the hosts, all cores": (PERCENT, {"cpu_percent": ""}),
+    "Memory in use": (PERCENT, {"memory_used_percent": ""}),
+    "Network of the hosts": (
+        THROUGHPUT,
+        {"network_received_bytes_per_s": "received", "network_sent_bytes_per_s": "sent"},
+    ),
+    "Disks of the hosts": (
+        THROUGHPUT,
+        {"disk_read_bytes_per_s": "read", "disk_written_bytes_per_s": "written"},
+    ),
+}
+#: The same of a master's or worker's process.
+_PROCESS_CHARTS = {
+    "CPU of each process's event loop": "loop_cpu_percent",
+    "Time that each event loop waited for a core": "loop_waiting_percent",
+}
+
+Points = Iterable[tuple[float, float | None]]
 
 
-class Line(Struct, frozen=True):
-    """A line of a chart; y is None where there is no value."""
+def run_charts(stats: RunStats) -> Iterator[Chart]:
+    if stats.breakdown is None:
+        return
+    marks, points = list(_marks(stats)), list(_points(stats))
 
-    name: str
-    x: Sequence[float]
-    y: Sequence[float | None]
-    labels: Sequence[str] = ()  #: of each point, for charts of single points
-    texts: Sequence[str] = ()  #: beside the points
-    form: str = ""  #: "points" (not joined, of the line before) or "limit" (dashed)
+    def over_time(
+        title: str, y_title: str, unit: Unit, names: Mapping[str, str], **more: Any
+    ) -> Chart:
+        """:param names: of the lines, with their keys in a point."""
+        lines = [
+            _line(name, ((row["at_s"], row.get(key)) for row in points), unit)
+            for name, key in names.items()
+        ]
+        lines = [line for line in lines if any(line.y)]
+        return Chart(title, _SINCE_START, y_title, lines, marks=marks, **more)
+
+    yield over_time(
+        "Throughput", "operations/s", RATE,
+        {"operations/s": "operations_per_s", "errors/s": "errors_per_s"},
+    )  # fmt: skip
+    yield over_time("Data moved", "MB/s", THROUGHPUT, {"MB/s": "moved_bytes_per_s"})
+    kind = "response" if stats.total().response.histogram.count else "service"
+    names = {
+        f"{name} time {p}": f"{name}_{p}_s"
+        for name in dict.fromkeys((kind, "service"))
+        for p in ("p50", "p99")
+    }
+    yield over_time("Latency", "ms", LATENCY, names, y_log=True)
+    yield _distribution("Latency distribution by operation", [
+        (stats.operation_name(each), stats.total(each)) for each in stats.operations
+    ])  # fmt: skip
+    classes = [(stats.class_name(each), stats.total(size_class=each)) for each in stats.classes()]
+    by_class = _distribution("Latency distribution by size class", classes)
+    if len(by_class.lines) > 1:
+        yield by_class
+    latencies = [
+        (name, tally.rate_per_s, (tally.response if kind == "response" else tally.last_byte))
+        for name, tally in classes
+    ]
+    yield from _bars("size class", [
+        (name, rate, latency.histogram) for name, rate, latency in latencies
+        if kind == "service" or latency.histogram.count
+    ], kind)  # fmt: skip
+    for what, source in (("worker", "worker"), ("storage URL", "url")):
+        parts = [(name, each.rate_per_s, each.service) for name, each in stats.sources(source)]
+        yield from _bars(what, parts, "service")
+    causes = list(_causes(stats, stats.breakdown))
+    yield Chart("Errors by cause", _SINCE_START, "errors/s", causes, "stack", marks=marks)
+    yield over_time("Operations in flight", "operations", COUNT, {"in flight": "in_flight"})
+    for title, unit, lines in _host_metrics(stats):
+        yield Chart(title, _SINCE_START, unit.symbol, lines, marks=marks)
 
 
-class Mark(Struct, frozen=True):
-    """A moment, or a part, of the time of a chart."""
-
-    kind: str  #: "stage", "excluded", "fault", "end" or "limit"
-    at: float
-    until: float | None
-    text: str
-
-
-class Chart(Struct, frozen=True):
-    """Lines along common axes."""
-
-    title: str
-    x_title: str
-    y_title: str
-    lines: Sequence[Line]
-    kind: str = "line"  #: "line", "stack" (areas on top of each other), "points" or "bars"
-    y_log: bool = False
-    marks: Sequence[Mark] = ()
-    ticks: Sequence[tuple[float, str]] = ()
-    note: str = ""  #: a sentence below it
+def _line(name: str, points: Points, unit: Unit) -> Line:
+    x, y = [], []
+    for at, value in points:
+        x.append(_rounded(at))
+        y.append(_scaled(value, unit))
+    return Line(printable(name), x, y)
 
 
-def charts_of(report: Report) -> Iterator[Chart]:
-    """Those of the report that have something to draw."""
-    charts = {"run": _run, "series": _series, "comparison": _comparison}[report.kind](report)
-    for chart in charts:
-        if any(value is not None for line in chart.lines for value in line.y):
-            yield chart
-
-
-def _line(series: Series, rows: Sequence[Row], key: str, name: str = "") -> Line:
-    column = next(column for column in series.y if column.key == key)
-    x = [row[series.x.key] for row in rows if key in row]
-    y = [row[key] for row in rows if key in row]
-    scaled = [None if value is None else _rounded(value / column.unit.divisor) for value in y]
-    return Line(printable(name or column.title or key), [_rounded(at) for at in x], scaled)
+def _scaled(value: float | None, unit: Unit) -> float | None:
+    return None if value is None else _rounded(value / unit.divisor)
 
 
 def _rounded(value: float) -> float:
@@ -78,94 +142,98 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _run(report: Report) -> Iterator[Chart]:
-    section = next((each for each in report.sections if each.key == "over_time"), None)
-    if section is None:
-        return
-    marks = [Mark(row["kind"], row["at_s"], row["until_s"], printable(row["text"]))
-             for row in report["marks"].tables[0].rows]  # fmt: skip
-    (series,) = section.series
-    rows = list(series.rows)
-
-    def over_time(title: str, unit: str, *keys: str, **more: Any) -> Chart:
-        lines = [_line(series, rows, key) for key in keys]
-        lines = [line for line in lines if any(line.y)]
-        return Chart(title, _SINCE_START, unit, lines, marks=marks, **more)
-
-    yield over_time("Throughput", "operations/s", "operations_per_s", "errors_per_s")
-    yield over_time("Data moved", "MB/s", "moved_bytes_per_s")
-    kind = "response" if report["total"]["response_time"] else "service"
-    latencies = [f"{name}_{p}_s" for name in dict.fromkeys((kind, "service"))
-                 for p in ("p50", "p99")]  # fmt: skip
-    yield over_time("Latency", "ms", *latencies, y_log=True)
-    yield _distribution(report, "distribution", "Latency distribution by operation")
-    if len(report["size_class_distribution"].series[0].y) > 1:
-        title = "Latency distribution by size class"
-        yield _distribution(report, "size_class_distribution", title)
-    yield from _by_part(report, kind)
-    (errors,) = report["errors_over_time"].series
-    lines = [_line(errors, list(errors.rows), column.key) for column in errors.y]
-    yield Chart("Errors by cause", _SINCE_START, "errors/s", lines, "stack", marks=marks)
-    yield over_time("Operations in flight", "operations", "in_flight")
-    for metric in report["host_metrics"].series:
-        rows_of = list(metric.rows)
-        lines = [_line(metric, rows_of, column.key) for column in metric.y]
-        if lines:
-            unit = metric.y[0].unit.symbol
-            yield Chart(metric.title, _SINCE_START, unit, lines, marks=marks)
+def _width(stats: RunStats) -> int:
+    """The seconds of a point."""
+    return -(-len(stats.series.span) // _MOST_POINTS) or 1
 
 
-def _by_part(report: Report, kind: str) -> Iterator[Chart]:
-    """Bars for each size class, worker and storage URL, where there are several."""
-    latency = "response_time" if kind == "response" else "last_byte_latency"
-    classes = [
-        {"name": row["size_class"], "requests_per_s": row["requests_per_s"],
-         **{f"p{percent}": row[latency].percentiles[percent] for percent in (50, 99)}}
-        for row in report["total"]["size_classes"].rows
-        if row[latency]
-    ]  # fmt: skip
-    yield from _bars("size class", classes, kind)
-    yield from _bars("worker", report["by_worker"].tables[0].rows, "service")
-    yield from _bars("storage URL", report["by_url"].tables[0].rows, "service")
+def _points(stats: RunStats) -> Iterator[Row]:
+    """Rates are per second of each point; latencies of its seconds are merged, never averaged."""
+    width, seconds = _width(stats), iter(stats.series.seconds())
+    has_bytes = stats.total().has_bytes
+    begin_s = stats.run.stages[0].at_ns / SECOND_NS if stats.run.stages else 0.0
+    while some := list(islice(seconds, width)):
+        if some[-1].second == stats.series.span.stop - 1:
+            # The last second is no whole one: its figures would be a drop or a jump that was none.
+            yield {"at_s": some[0].second}
+            return
+        moved = sum(second.bytes_moved for second in some)
+        covered_s = sum(min(1.0, max(0.0, s.second + 1 - begin_s)) for s in some)  # by the load
+        whole = covered_s >= len(some) - _LEAST_OF_SECOND
+        yield {
+            "at_s": some[0].second,
+            "operations_per_s": sum(s.count for s in some) / covered_s if whole else None,
+            "errors_per_s": sum(s.errors for s in some) / covered_s if whole else None,
+            "moved_bytes_per_s": moved / covered_s if whole and has_bytes else None,
+            **quantiles("service", Buckets.merged([second.service for second in some])),
+            **quantiles("response", Buckets.merged([second.response for second in some])),
+            "in_flight": some[-1].in_flight,
+        }
 
 
-def _bars(what: str, rows: Sequence[Row], kind: str) -> Iterator[Chart]:
-    if len(rows) < 2:
-        return
-    x, names = range(len(rows)), [printable(row["name"]) for row in rows]
-    ticks, note = [(float(at), name[:_LONGEST_NAME]) for at, name in enumerate(names)], ""
-    if len(rows) > _MOST_NAMES:
-        ticks = [(at, str(at + 1)) for at in x[:: -(-len(rows) // 10)]]
-        note = f"In the order of the table by {what} below."
-    found = (row["requests_per_s"] for row in rows)
-    rates = [None if rate is None else _rounded(rate) for rate in found]
-    yield Chart(
-        f"Throughput by {what}", what, "operations/s", [Line("operations/s", x, rates, names)],
-        "bars", ticks=ticks, note=note,
-    )  # fmt: skip
-    latencies = [
-        Line(f"{kind} time {key}", x, [
-            None if row[key] is None else _rounded(row[key] / 1e6) for row in rows
-        ], names)
-        for key in ("p50", "p99")
-    ]  # fmt: skip
-    yield Chart(
-        f"Latency by {what}", what, f"{kind} time, ms", latencies, "bars", ticks=ticks, note=note
-    )
+def quantiles(name: str, latencies: Buckets) -> dict[str, float | None]:
+    p50, p99 = latencies.quantiles((50.0, 99.0))
+    return {f"{name}_p50_s": p50, f"{name}_p99_s": p99}
 
 
-def _distribution(report: Report, key: str, title: str) -> Chart:
-    section = report[key]
-    (series,) = section.series
-    rows = list(series.rows)
-    x = [_rounded(_place(row[series.x.key])) for row in rows]
+def _marks(stats: RunStats) -> Iterator[Mark]:
+    """Stages, what does not count, changes of the users, and the load's end; rising."""
+    run = stats.run
+    stages, spans, end_ns = run.stages, run.spans, run.end_ns
+    for number, mark in enumerate(stages, 1):
+        if len(stages) > 1:
+            load = f"{mark.rate:g} operations/s" if mark.rate else plural(mark.users, "user")
+            yield Mark("stage", mark.at_ns / SECOND_NS, None, f"stage {number}: {load}")
+    begin_ns = stages[0].at_ns if stages else None
+    edges = [begin_ns, *(edge for span in spans for edge in span), end_ns]
+    known = [edge for edge in edges if edge is not None and edge != NEVER_NS]
+    for low_ns, high_ns in list(pairwise(known))[::2]:
+        if high_ns > low_ns:
+            name = "cool-down" if high_ns == end_ns else "warm-up"
+            low_s, high_s = low_ns / SECOND_NS, high_ns / SECOND_NS
+            yield Mark("excluded", low_s, high_s, f"{name}, not counted")
+    for users in run.stage_users:
+        for at_s, ran in users.ran:
+            if ran < users.asked:
+                yield Mark("fault", at_s, None, f"only {ran} of {plural(users.asked, 'user')}")
+    if end_ns is not None:
+        yield Mark("end", end_ns / SECOND_NS, None, "end of the load")
+
+
+def _causes(stats: RunStats, breakdown: Breakdown) -> Iterator[Line]:
+    """Failures by cause, the most frequent first."""
+    width = _width(stats)
+    counts: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for (kind, status, second), count in breakdown.errors.items():
+        counts[cause_text(kind, status)][second // width * width] += count
+    at_s = range(0, stats.series.span.stop, width)
+    for cause, found in sorted(counts.items(), key=lambda each: (-sum(each[1].values()), each[0])):
+        rates = (found[at] / width if at + width < at_s.stop else None for at in at_s)
+        yield _line(cause, zip(at_s, rates, strict=True), RATE)
+
+
+def by_response(tallies: Iterable[Tally]) -> bool:
+    """Whether all have response times, so that these are drawn and compared."""
+    return all(each.response.histogram.count or not each.last_byte.histogram.count
+               for each in tallies)  # fmt: skip
+
+
+def _distribution(title: str, named: Sequence[tuple[str, Tally]]) -> Chart:
+    """Latency by percentile, as far as the number of values tells it: the response time where all
+    have one, else the service time."""
+    due = by_response(tally for _name, tally in named)
     lines = []
-    for column in series.y:
-        line = _line(series, rows, column.key, column.title)
-        lines.append(Line(line.name, x, line.y))
-    ticks = [(_rounded(_place(p)), f"{p:g}") for p in _NAMED_PERCENTS]
+    for name, tally in named:
+        histogram = (tally.response if due else tally.last_byte).histogram
+        if histogram.count:
+            values = zip(_PERCENTS, histogram.quantiles(_PERCENTS), strict=True)
+            lines.append(_line(name, (
+                (_place(percent), None if is_sparse(percent, histogram.count) else value)
+                for percent, value in values
+            ), LATENCY))  # fmt: skip
     return Chart(
-        title, "percentile", f"{section['latency']} time, ms", lines, y_log=True, ticks=ticks,
+        title, "percentile", f"{'response' if due else 'service'} time, ms", lines, y_log=True,
+        ticks=[(_rounded(_place(p)), f"{p:g}") for p in _NAMED_PERCENTS],
         note="Each line ends at the highest percentile that its number of operations supports.",
     )  # fmt: skip
 
@@ -175,13 +243,85 @@ def _place(percent: float) -> float:
     return -log10(1 - percent / 100)
 
 
-def _series(report: Report) -> Iterator[Chart]:
-    top = report[""]
+def _bars(
+    what: str, parts: Sequence[tuple[str, float | None, Histogram]], kind: str
+) -> Iterator[Chart]:
+    """Bars for the rate and the latency of each part, where there are several."""
+    if len(parts) < 2:
+        return
+    x, names = range(len(parts)), [printable(name) for name, _rate, _latency in parts]
+    ticks, note = [(float(at), name[:_LONGEST_NAME]) for at, name in enumerate(names)], ""
+    if len(parts) > _MOST_NAMES:
+        ticks = [(at, str(at + 1)) for at in x[:: -(-len(parts) // 10)]]
+        note = f"In the order of the table by {what} below."
+    rates = [_scaled(rate, RATE) for _name, rate, _latency in parts]
+    yield Chart(
+        f"Throughput by {what}", what, "operations/s", [Line("operations/s", x, rates, names)],
+        "bars", ticks=ticks, note=note,
+    )  # fmt: skip
+    found = [latency.quantiles((50.0, 99.0)) for _name, _rate, latency in parts]
+    latencies = [
+        Line(f"{kind} time {key}", x, [_scaled(each[at], LATENCY) for each in found], names)
+        for at, key in enumerate(("p50", "p99"))
+    ]  # fmt: skip
+    yield Chart(
+        f"Latency by {what}", what, f"{kind} time, ms", latencies, "bars", ticks=ticks, note=note
+    )
+
+
+def _host_metrics(stats: RunStats) -> Iterator[tuple[str, Unit, list[Line]]]:
+    """Lines of the hosts, and of the processes that used most of a core; with title and unit."""
+    machines = stats.hosts.machines().items()
+    busiest = sorted(stats.hosts.processes(), key=_mean_loop, reverse=True)[:_MOST_LINES]
+    charts = [
+        (title, unit, [
+            (f"{host} {what}".rstrip(), series.points(key))
+            for host, series in machines for key, what in keys.items()
+        ])
+        for title, (unit, keys) in _HOST_CHARTS.items()
+    ]  # fmt: skip
+    for title, key in _PROCESS_CHARTS.items():
+        named = [(each.who.worker_id or "master", each.series.points(key)) for each in busiest]
+        charts.append((title, PERCENT, named))
+    for title, unit, named in charts:
+        found = [(name, list(_averaged(points))) for name, points in named[:_MOST_LINES]]
+        lines = [_line(name, points, unit) for name, points in found if points]
+        if lines:
+            yield title, unit, lines
+
+
+def _averaged(points: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """What is known of a metric, in as many points as a line can have."""
+    known = [(at_s, value) for at_s, value in points if not isnan(value)]
+    step = -(-len(known) // _MOST_POINTS) or 1
+    for first in range(0, len(known), step):
+        yield known[first][0], fmean(value for _at_s, value in known[first : first + step])
+
+
+def _mean_loop(process: ProcessSeries) -> float:
+    values = process.values("loop_cpu_percent")
+    return fmean(values) if values else 0.0
+
+
+def comparison_charts(runs: Sequence[RunStats]) -> Iterator[Chart]:
+    """Each run's throughput from the start of its load on, and its latencies."""
+    lines = []
+    for number, stats in enumerate(runs, 1):
+        points = [row for row in _points(stats) if row.get("operations_per_s") is not None]
+        since = ((row["at_s"] - points[0]["at_s"], row["operations_per_s"]) for row in points)
+        lines.append(_line(f"run {number}", since, RATE))
+    yield Chart("Throughput by run", "seconds since the load's start", "operations/s", lines)
+    named = [(f"run {number}", stats.total()) for number, stats in enumerate(runs, 1)]
+    yield _distribution("Latency distribution by run, all operations", named)
+
+
+def series_charts(top: Section, ending: Section) -> Iterator[Chart]:
+    """:param top: the first section of a series; ``ending``: its summary."""
     over, rows = top["over"], [row for row in top["steps"].rows if row["counts"]]
     rows = [row for row in rows if row["operations_per_s"] is not None]
     rows.sort(key=lambda row: row[over])
     unit = "users" if over == "users" else _DUE
-    limit, best = top.row.get("largest_kept"), report["summary"]["operations_per_s"]
+    limit, best = top.row.get("largest_kept"), ending["operations_per_s"]
     marks, at_limit = [], []
     if limit is not None:
         text = f"highest load that met the SLO: {_load(limit, over)}"
@@ -276,11 +416,3 @@ def _slos(
 
 def _load(load: float, over: str) -> str:
     return plural(int(load), "user") if over == "users" else f"{load:g} {_DUE}"
-
-
-def _comparison(report: Report) -> Iterator[Chart]:
-    (series,) = report["throughput_over_time"].series
-    rows = list(series.rows)
-    lines = [_line(series, rows, column.key) for column in series.y]
-    yield Chart("Throughput by run", "seconds since the load's start", "operations/s", lines)
-    yield _distribution(report, "distributions", "Latency distribution by run, all operations")

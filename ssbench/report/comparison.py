@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ssbench.core.stats.compare import (
@@ -19,7 +20,7 @@ from ssbench.core.stats.compare import (
 from ssbench.core.stats.findings import bottleneck, steady
 from ssbench.core.stats.tally import Tally
 from ssbench.report import summary
-from ssbench.report.details import distribution_section, throughput_section
+from ssbench.report.charts import by_response, comparison_charts
 from ssbench.report.load_generator import host_table
 from ssbench.report.model import (
     COUNT,
@@ -110,21 +111,15 @@ def of_comparison(found: Comparison) -> Report:
         section_of(Table.of("operations", operations, by="operation")),
         Section("changes", notes=list(_summary(found)), formats="text"),
         Section("remarks", notes=list(_remarks(found, parts.values())), formats="text"),
-        throughput_section(
-            "throughput_over_time",
-            [(f"run {at}", run.stats) for at, run in enumerate(found.runs, 1)],
-        ),
-        distribution_section(
-            "distributions",
-            [(f"run {at}", run.stats.total()) for at, run in enumerate(found.runs, 1)],
-        ),
         Section("closing", notes=[plain_note(line) for line in _CLOSING], formats="text"),
     ]
     by_key = {section.key: section for section in sections}
-    rows, kind = by_key["runs"].tables[0].rows, by_key["distributions"]["latency"]
+    rows, stats = by_key["runs"].tables[0].rows, [run.stats for run in found.runs]
+    kind = "response" if by_response(each.total() for each in stats) else "service"
     sections.append(summary.of_comparison(rows, by_key["total"].row, len(settings), kind))
     lines = [line for part in found.sections for line in _lines(found, part, parts)]
-    return Report("comparison", sections, rows=Table.of("figures", lines))
+    charts = partial(comparison_charts, stats)
+    return Report("comparison", sections, rows=Table.of("figures", lines), charts=charts)
 
 
 def _run(run: ComparedRun) -> list[Fact]:

@@ -216,7 +216,7 @@ def host_table(hosts: Sequence[HostLoad]) -> Table:
 def host_use_section(stats: RunStats) -> Section:
     """What each host did, the store's too if a worker of --metrics-only ran there."""
     rows = []
-    for use in stats.host_use():
+    for use in stats.hosts.use():
         row = [
             fact("host", use.host, WORD, "its name"),
             fact("processes", use.role, WORD, "that reported on it"),

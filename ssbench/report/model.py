@@ -252,6 +252,40 @@ def section_of(block: Table | Series, title: str = "", formats: str = ALL) -> Se
     return Section(block.key, title, series=[block], formats=formats)
 
 
+class Line(Struct, frozen=True):
+    """A line of a chart; y is None where there is no value."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+    labels: Sequence[str] = ()  #: of each point, for charts of single points
+    texts: Sequence[str] = ()  #: beside the points
+    form: str = ""  #: "points" (not joined, of the line before) or "limit" (dashed)
+
+
+class Mark(Struct, frozen=True):
+    """A moment, or a part, of the time of a chart."""
+
+    kind: str  #: "stage", "excluded", "fault", "end" or "limit"
+    at: float
+    until: float | None
+    text: str
+
+
+class Chart(Struct, frozen=True):
+    """Lines along common axes."""
+
+    title: str
+    x_title: str
+    y_title: str
+    lines: Sequence[Line]
+    kind: str = "line"  #: "line", "stack" (areas on top of each other), "points" or "bars"
+    y_log: bool = False
+    marks: Sequence[Mark] = ()
+    ticks: Sequence[tuple[float, str]] = ()
+    note: str = ""  #: a sentence below it
+
+
 class Report(Struct, frozen=True):
     """What all formats show of a run, a series of runs, or a comparison."""
 
@@ -261,6 +295,7 @@ class Report(Struct, frozen=True):
     percentile: float = 95.0
     legacy: bool = False  #: results of ssbench 0.3.9, whose text says no more than its own did
     rows: Table | None = None  #: what CSV has a line of each row of; None: one line of all facts
+    charts: Callable[[], Iterable[Chart]] = tuple  #: that a page draws
 
     def __getitem__(self, key: str) -> Section:
         """The section of that key.

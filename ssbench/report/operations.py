@@ -188,7 +188,7 @@ class _Run:
         self._operations = rows_of(())
         self._naming: Naming | None = None
         self._classes: Sequence[str] = ()  # names of the size classes
-        self._is_legacy = False
+        self._has_containers = True
 
     def add(self, record: Record) -> None:
         if isinstance(record, RunHeader):
@@ -197,8 +197,8 @@ class _Run:
             self._windows = Windows(view, self._ends_ns.get(record.run_id))
             self._workers.clear()
             self._classes = [printable(size.name) for size in view.sizes]
-            self._is_legacy = record.legacy
-            self._naming = None if self._is_legacy else _naming(record, view)
+            self._has_containers = "containers" not in record.unrecorded
+            self._naming = _naming(record, view) if self._has_containers else None
         elif isinstance(record, MarkRecord):
             self._windows.mark(record)
         elif isinstance(record, WorkerRecord):
@@ -268,7 +268,7 @@ class _Run:
     def _name(self, row: Operation, size_class: int, number: int) -> str | None:
         naming = self._naming
         try:
-            if self._is_legacy:
+            if not self._has_containers:
                 name = f"{self._classes[size_class]}_{number:06d}"
             elif naming is None:
                 return None

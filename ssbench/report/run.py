@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from statistics import fmean, pstdev
 from typing import Any
 
 from msgspec import structs
@@ -20,7 +21,7 @@ from ssbench.core.stats.thresholds import Threshold, ThresholdResult, is_sparse,
 from ssbench.core.text import printable
 from ssbench.report import notes, summary
 from ssbench.report.as_classic import as_0_3_9
-from ssbench.report.details import AT_A_TIME, detail_sections, seconds
+from ssbench.report.charts import quantiles, run_charts
 from ssbench.report.load_generator import clocks_section, host_use_section, load_generator_section
 from ssbench.report.model import (
     ALL,
@@ -126,12 +127,13 @@ def of_run(
         Section("ending", notes=list(notes.ending_notes(stats, parts)), formats="text json"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
-    sections += detail_sections(stats)
+    if stats.breakdown is not None:
+        sections += [_sources(stats, "worker"), _sources(stats, "url")]
     sections.append(
         summary.of_run({each.key: each for each in sections}, steady(stats), stats_file)
     )
-    report = Report("run", sections, percentiles[0], stats.run.legacy)
-    return as_0_3_9(report) if report.legacy else report
+    report = Report("run", sections, percentiles[0], charts=partial(run_charts, stats))
+    return as_0_3_9(report, stats) if "load" in stats.run.unrecorded else report
 
 
 def _legend(stats: RunStats, percents: Sequence[float]) -> list[Note]:
@@ -156,11 +158,7 @@ def _run(stats: RunStats) -> Section:
         fact("scenario", header and header.scenario, WORD, "as it was run", "json"),
         fact("scenario_given", header and header.scenario_given, WORD, "as it was given", "json"),
         fact(
-            "overrides",
-            header and header.overrides,
-            WORD,
-            "keys that options have overridden",
-            "json",
+            "overrides", header and header.overrides, WORD, "what options have overridden", "json"
         ),
         fact("seed", header and header.seed, COUNT, "of the random choices", _DATA),
         fact("driver", header and header.driver, WORD, "storage driver", _DATA),
@@ -197,13 +195,7 @@ def _run(stats: RunStats) -> Section:
         fact("left_behind", run.left_behind, COUNT, "orphaned objects", _DATA),
         fact("left_unknown", run.left_unknown, COUNT, "possibly orphaned objects", _DATA),
         fact("workers_lost", run.workers_lost, WORD, "ids of lost workers", "json"),
-        fact(
-            "warnings",
-            run.warnings,
-            WORD,
-            "that the run printed, and one on records that were skipped",
-            "json",
-        ),
+        fact("warnings", run.warnings, WORD, "of the run, and one on skipped records", "json"),
     ]
     return Section("run", facts=facts, prefix="")
 
@@ -215,28 +207,16 @@ def store_section(header: RunHeader | None) -> Section:
     existing = place.get("existing")
     base = None if existing else given.get("container_base")
     is_base = not header or header.names.get("kind") != "listed"  # else the container's own name
+    kind = header.driver if header and place else None
+    listed = list(urls) if isinstance(urls, list | tuple) else None
     facts = [
-        fact("kind", header.driver if header and place else None, WORD, "storage driver", "json"),
-        fact(
-            "urls",
-            list(urls) if isinstance(urls, list | tuple) else None,
-            WORD,
-            "of requests",
-            "json",
-        ),
-        fact(
-            "region", place.get("region"), WORD, "of S3, or of Swift in Keystone's catalog", "json"
-        ),
+        fact("kind", kind, WORD, "storage driver", "json"),
+        fact("urls", listed, WORD, "of requests", "json"),
+        fact("region", place.get("region"), WORD, "of S3, or in Keystone's catalog", "json"),
         fact("bucket", place.get("bucket"), WORD, "that holds all containers", "json"),
         fact("directory", place.get("path"), WORD, "of the file store", "json"),
         fact("existing", existing, WORD, "container, and prefix, of --existing", "json"),
-        fact(
-            "container_base",
-            base,
-            WORD,
-            "what the names of the run's containers begin with",
-            "json",
-        ),
+        fact("container_base", base, WORD, "begins the names of the run's containers", "json"),
         fact("policy", given.get("policy"), WORD, "storage policy of its containers", "json"),
     ]
     facts.append(_store_line(facts, is_base=is_base))
@@ -352,9 +332,7 @@ def _counts(counts: Counts) -> list[Fact]:
         fact("errors", counts.errors, COUNT, "failures"),
         fact("retries", counts.retries, COUNT, "repeated attempts, but for those after a 404"),
         fact("not_found_retries", counts.not_found_retries, COUNT, "repeated after a 404", _DATA),
-        fact(
-            "rate_limited", counts.rate_limited, COUNT, "responses that asked to slow down", _DATA
-        ),
+        fact("rate_limited", counts.rate_limited, COUNT, "answers to slow down", _DATA),
         fact("reconnects", counts.reconnects, COUNT, "idle connections replaced", _DATA),
         fact("renewals", counts.renewals, COUNT, "restarted with a new token", _DATA),
         fact("retry_percent", counts.retry_percent, PERCENT, "retries in percent of successes"),
@@ -363,13 +341,7 @@ def _counts(counts: Counts) -> list[Fact]:
         fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", "json"),
         fact("requests_per_s", counts.rate_per_s, RATE, "successes per second of that"),
         fact("moved_bytes_per_s", counts.bytes_per_s, THROUGHPUT, "per second of that"),
-        fact(
-            "span_s",
-            counts.seconds,
-            SECONDS,
-            "first start to last end, but warm-ups in between",
-            "json",
-        ),
+        fact("span_s", counts.seconds, SECONDS, "first start to last end, but warm-ups", "json"),
         fact("span_requests_per_s", span_rate, RATE, "successes per second of that span", "json"),
     ]
     if counts.has_items:
@@ -425,13 +397,15 @@ def _example(stats: RunStats, example: ErrorExample) -> Row:
 
 
 def _workers(stats: RunStats) -> Section:
-    spread, counts = stats.worker_spread, stats.requests_per_worker()
+    by_worker = stats.requests_per_worker()
+    counts = list(by_worker.values())
+    mean, std_dev = (fmean(counts), pstdev(counts)) if counts else (None, None)
     facts = [
-        fact("requests_by_worker_id", counts, COUNT, "of the whole run phase", "json"),
-        fact("requests_min", spread and spread.min, COUNT, "the fewest of a worker", "json"),
-        fact("requests_max", spread and spread.max, COUNT, "the most of a worker", "json"),
-        fact("requests_mean", spread and spread.mean, COUNT, "per worker", "json"),
-        fact("requests_std_dev", spread and spread.std_dev, COUNT, "over the workers", "json"),
+        fact("requests_by_worker_id", by_worker, COUNT, "of the whole run phase", "json"),
+        fact("requests_min", min(counts, default=None), COUNT, "the fewest of a worker", "json"),
+        fact("requests_max", max(counts, default=None), COUNT, "the most of a worker", "json"),
+        fact("requests_mean", mean, COUNT, "per worker", "json"),
+        fact("requests_std_dev", std_dev, COUNT, "over the workers, as a population", "json"),
     ]
     return Section("workers", facts=facts)
 
@@ -480,11 +454,56 @@ def _seconds(stats: RunStats) -> Section:
         Column("operations", COUNT, "successes completed"),
         Column("errors", COUNT, "failures completed"),
         Column("moved_bytes", BYTES, "by successes; none if not known"),
-        *AT_A_TIME,
+        Column("service_p50_s", LATENCY, "median service time"),
+        Column("service_p99_s", LATENCY, "its 99th percentile"),
+        Column("response_p50_s", LATENCY, "median response time; open loop only"),
+        Column("response_p99_s", LATENCY, "its 99th percentile"),
+        Column("in_flight", COUNT, "started and not completed at the end of it"),
     ]
     x = Column("second", COUNT, "1 is that of the run's start")
-    rows = LazyRows(partial(seconds, stats))
+    rows = LazyRows(partial(_of_seconds, stats))
     return section_of(Series("seconds", x, columns, rows, formats="json"))
+
+
+def _of_seconds(stats: RunStats) -> Iterator[Row]:
+    """A row for each second, warm-up and cool-down included."""
+    has_bytes = stats.total().has_bytes
+    for second in stats.series.seconds():
+        yield {
+            "second": second.second + 1,
+            "operations": second.count,
+            "errors": second.errors,
+            "moved_bytes": second.bytes_moved if has_bytes else None,
+            **quantiles("service", second.service),
+            **quantiles("response", second.response),
+            "in_flight": second.in_flight,
+        }
+
+
+_OF_SOURCE = (
+    Column("name", WORD, "which", "Name"),
+    Column("count", COUNT, "successes", "Count"),
+    Column("errors", COUNT, "failures", "Errors"),
+    Column("requests_per_s", RATE, "successes per second", "Rate"),
+    Column("moved_bytes", BYTES, "by successes", "Data"),
+    Column("p50", LATENCY, "median service time"),
+    Column("p99", LATENCY, "its 99th percentile"),
+    Column("max", LATENCY, "the slowest"),
+)
+
+
+def _sources(stats: RunStats, source: str) -> Section:
+    """A row for each worker, or storage URL, with results."""
+    rows = []
+    for name, tally in stats.sources(source):
+        p50, p99, worst = tally.service.quantiles((50.0, 99.0, 100.0))
+        rows.append({
+            "name": name, "count": tally.count, "errors": tally.errors,
+            "requests_per_s": tally.rate_per_s, "moved_bytes": tally.moved_bytes,
+            "p50": marked(50, p50, tally.service.count),
+            "p99": marked(99, p99, tally.service.count), "max": worst,
+        })  # fmt: skip
+    return section_of(Table(f"by_{source}", _OF_SOURCE, rows), formats="html")
 
 
 def _merged(parts: Sequence[Part]) -> Section:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -11,6 +12,7 @@ from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold, is_sparse
 from ssbench.core.text import plural, printable
 from ssbench.report import summary
+from ssbench.report.charts import series_charts
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -117,7 +119,8 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
         search=top.row if search is not None else None,
     )
     store = store_section(steps[0].header)
-    return Report("series", [top, store, ending], rows=table)
+    charts = partial(series_charts, top, ending)
+    return Report("series", [top, store, ending], rows=table, charts=charts)
 
 
 def _step(step: Step, settings: SeriesSettings) -> list[Fact]:

@@ -262,7 +262,7 @@ def orphans_of(reader: statfile.StatFileReader) -> OrphanedObjects:
 
 
 def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
-    if header.legacy:
+    if "containers" in header.unrecorded:
         raise UsageError(
             f"{path}: objects of ssbench 0.3.9 carry no run ID, so it is unknown which are"
             f" this run's; {_INSTEAD}"

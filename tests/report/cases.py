@@ -404,6 +404,12 @@ OF_SERIES: dict[str, Callable[[], Report]] = {
     ),
     "one failure": lambda: series(step(1, operations=0, errors=1, causes={(1, 503): 1})),
     "one of many": lambda: series(step(1, operations=19_999, errors=1, causes={(1, 503): 1})),
+    **{
+        f"{errors} of 1,000": lambda errors=errors: series(  # type: ignore[misc]
+            step(1, operations=1000 - errors, errors=errors, causes={(1, 503): errors})
+        )
+        for errors in (1, 99, 101)
+    },
     "at rates": lambda: series(
         *(step(load, response=dict.fromkeys(USUAL, 25.0 * MS), rate_missed=load > 300)
           for load in (250.5, 400)),

@@ -71,7 +71,7 @@ class Part(Struct, frozen=True):
         header = run.header
         if header is None:
             raise UsageError(f"{name}: has no header")
-        if header.legacy:
+        if "load" in header.unrecorded:
             raise UsageError(f"{name}: results of ssbench 0.3.9 cannot be merged")
         if len(run.headers) > 1:
             raise UsageError(f"{name}: has several runs: only files of one run can be merged")

@@ -107,9 +107,9 @@ class RunRecords:
         return max(self.footers.values(), key=lambda footer: footer.ended_at, default=None)
 
     @property
-    def legacy(self) -> bool:
-        """True for results of ssbench 0.3.9."""
-        return self.header is not None and self.header.legacy
+    def unrecorded(self) -> frozenset[str]:
+        """What the file lacks by its version."""
+        return self.header.unrecorded if self.header else frozenset()
 
     @property
     def no_store(self) -> bool:

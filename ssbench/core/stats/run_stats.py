@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
-from math import sqrt
-from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import field
 
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Phase
@@ -31,25 +29,24 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.core.stats.breakdown import Breakdown, SourceTally
 from ssbench.core.stats.budget import OTHERS, OTHERS_NAME, Budget
-from ssbench.core.stats.headroom import HeadroomVerdict, ProcessId, ProcessSeries, judge
+from ssbench.core.stats.headroom import HeadroomVerdict, Hosts, judge
 from ssbench.core.stats.histogram import Histogram
-from ssbench.core.stats.host_metrics import (
-    OF_HOST,
-    HostKey,
-    HostSeconds,
-    HostSeries,
-    HostUse,
-    MeanMax,
-)
 from ssbench.core.stats.results import PhaseResults, ResultGroup
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.scenario_view import ScenarioView, Span, gaps_ns
-from ssbench.core.stats.series import TimeSeries
-from ssbench.core.stats.tally import Basis, Counts, Errors, Tallies, Tally, Throughput, Verified
+from ssbench.core.stats.series import MAX_SECONDS, TimeSeries
+from ssbench.core.stats.tally import (
+    Basis,
+    Counts,
+    Errors,
+    Tallies,
+    Tally,
+    Throughput,
+    Verified,
+    possible_statuses,
+)
 from ssbench.core.stats.windows import LEFT_OUT, InTime, LastStart, ResponseTrend, Windows
-from ssbench.core.text import plural
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -59,6 +56,65 @@ _MOST_NOTES = 10  #: of drivers, on the store
 _APART = (HostRecord, WorkerRecord, ProfileRecord, RunFooter)
 _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
 _LONG_TAIL = 0.05  #: share of the time of the rates; a shorter tail does not distort them
+
+
+#: What results are counted by: the column of a row's source.
+SOURCES = ("worker", "url")
+
+
+class SourceTally(Counts):
+    """Counts of one worker, or of one storage URL."""
+
+    #: Of successes, from start to last byte.
+    service: Histogram = field(default_factory=Histogram)
+
+
+class Breakdown:
+    """The results of one run, or of several, by worker and by storage URL, and errors by second:
+    what only a page shows. Results that do not count add their shares to the rates' windows alone.
+
+    Counting it adds up to a quarter to the time of reading a stat file, so it must be asked for.
+    """
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
+        #: (column of SOURCES, run id, number of the worker or URL) -> its sums.
+        self.sources: defaultdict[tuple[str, str, int], SourceTally] = defaultdict(SourceTally)
+        #: (ErrorKind, HTTP status, second of its end from the run's start) -> failures.
+        self.errors: Counter[tuple[int, int, int]] = Counter()
+
+    def __repr__(self) -> str:
+        return f"<Breakdown of {len(self.sources)} sources>"
+
+    def add(self, group: ResultGroup, run_id: str, windows: Windows, origin_ns: int) -> None:
+        """Count results that are all failures or all successes, and all count or do not.
+
+        :param origin_ns: wall clock; offsets count from it.
+        """
+        for source in SOURCES:
+            numbers = group.column(source)
+            own = np.unique(numbers)
+            fits = [self._budget.fits("sources", (source, run_id, each)) for each in own.tolist()]
+            numbers = np.where(np.isin(numbers, own[fits]), numbers, OTHERS)
+            order = np.argsort(numbers, kind="stable")
+            for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+                part, key = group.part(rows), (source, run_id, int(numbers[rows[0]]))
+                if not group.failed:
+                    for _stage, sums in windows.shares(part):
+                        self.sources[key].add_shares(*sums)
+                if group.stage == LEFT_OUT:
+                    continue
+                tally = self.sources[key]
+                tally.add(part, origin_ns)
+                durations_ns = part.column("last_byte_ns")
+                known = durations_ns[durations_ns >= 0]
+                if len(known) and not group.failed:
+                    tally.service.record_many(known)
+        if group.failed and group.stage != LEFT_OUT:
+            seconds = group.ends_ns // SECOND_NS
+            possible = (seconds >= 0) & (seconds < min(MAX_SECONDS, self._budget.seconds))
+            columns = (group.column("error"), possible_statuses(group), seconds)
+            self.errors.update(zip(*(each[possible].tolist() for each in columns), strict=True))
 
 
 class AfterEnd(NamedTuple):
@@ -73,15 +129,6 @@ class UpToLastStart(NamedTuple):
 
     share_after: float  #: share of the time of the run's rates that follows the last start
     throughput: Throughput
-
-
-class Spread(Struct, frozen=True):
-    """Operations per worker. The standard deviation is that of the population."""
-
-    min: int
-    max: int
-    mean: float
-    std_dev: float
 
 
 class RunStats:
@@ -117,9 +164,7 @@ class RunStats:
         self._last_after_end_ns = 0
         self.series = TimeSeries(self._budget)
         self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: the newest, by worker
-        self._hosts: dict[tuple[str, int], HostSeries] = {}  # of processes
-        self._machines: dict[tuple[str, HostKey], HostSeries] = {}
-        self._host_seconds = HostSeconds()
+        self.hosts = Hosts(self.run, self._budget)
         self._shifts: dict[int, int] = {}  # of the phase, by worker
         self.verified: Verified | None = None  #: None without --verify
         #: What drivers noted of the store, in the order of the results.
@@ -195,12 +240,7 @@ class RunStats:
             self._origins[record.phase] = _wall_ns(record.started_at)
             self._shifts.clear()
         elif isinstance(record, HostRecord):
-            key = self.run.run_id, record.worker
-            if record.phase is Phase.RUN and self._budget.keeps("hosts", (*key, record.host)):
-                self._hosts.setdefault(key, HostSeries()).add(record)
-                if self._host_seconds.is_new(record):
-                    machine = self.run.run_id, (record.host, record.boot_id)
-                    self._machines.setdefault(machine, HostSeries(OF_HOST)).add(record)
+            self.hosts.add(record)
         elif isinstance(record, ClockRecord):
             self._shifts[record.worker] = record.shift_ns
             if record.phase is Phase.RUN:
@@ -269,7 +309,7 @@ class RunStats:
         """The name and the sums of each worker, or storage URL, with results; none unless they
         were counted.
 
-        :param source: one of ``breakdown.SOURCES``.
+        :param source: one of SOURCES.
         """
         found = []
         all_sources = self.breakdown.sources if self.breakdown else {}
@@ -304,7 +344,8 @@ class RunStats:
         """Why it is unknown how many bytes all operations moved; "" where it is known."""
         if self.run.no_store:
             return "no store was involved (--noop), so nothing was moved"
-        return "files of ssbench 0.3.9 do not record bytes read" if self.run.legacy else ""
+        unknown = "bytes read" in self.run.unrecorded
+        return "files of ssbench 0.3.9 do not record bytes read" if unknown else ""
 
     def _knows_bytes(self, operation: int | None) -> bool:
         """Whether it is known how many bytes this operation moved; None: all together."""
@@ -317,7 +358,7 @@ class RunStats:
     def rate_basis(self) -> Basis:
         """How the rates count operations, and over what time."""
         run = self.run
-        if run.legacy:
+        if "load" in run.unrecorded:
             return Basis.LEGACY
         planned, sent = run.scenario.operation_count, run.sent
         if sent is None:
@@ -408,10 +449,6 @@ class RunStats:
     @property
     def started_s(self) -> float | None:
         """Wall clock: start of the first operation, else of the run; None: unknown."""
-        if self.run.header and self.run.legacy:
-            # 0.3.9 takes the whole second of the first completion minus its latency, which the
-            # reader of its files puts into the header.
-            return self.run.header.started_at
         first_ns = self.total().first_start_ns
         if first_ns is None:
             first_ns = self._origins.get(Phase.RUN)
@@ -425,7 +462,7 @@ class RunStats:
         last_ns = self.total().last_end_ns
         if last_ns is None:
             return self.run.footer.ended_at if self.run.footer else None
-        return float(last_ns // SECOND_NS) if self.run.legacy else last_ns / 1e9
+        return last_ns / 1e9
 
     @property
     def duration_s(self) -> float | None:
@@ -460,80 +497,19 @@ class RunStats:
         """Workers that took part, including idle ones."""
         return len(self.requests_per_worker())
 
-    @property
-    def worker_spread(self) -> Spread | None:
-        """Operations per worker; None without a worker."""
-        counts = list(self.requests_per_worker().values())
-        if not counts:
-            return None
-        mean, std_dev = fmean(counts), pstdev(counts)
-        if self.run.legacy:
-            # ssbench 0.3.9 ran on Python 2, where integer division rounds down: 5000 requests of
-            # 3 workers had an average of 1666.000, and the deviation was computed around that.
-            mean = float(sum(counts) // len(counts))
-            std_dev = sqrt(sum((count - mean) ** 2 for count in counts) / len(counts))
-        return Spread(min(counts), max(counts), mean, std_dev)
-
     def completions(self) -> list[int]:
         """Successes that completed in each whole second, without gaps.
 
-        The first second is that of the run's start. For files of 0.3.9 it is, as there, the second
-        (of the wall clock) of the first completion.
+        The first second is that of the run's start.
         """
-        return self.series.per_second(from_first=self.run.legacy)
+        return self.series.per_second()
 
     def verdict(self) -> HeadroomVerdict:
         """Whether the load generator was the bottleneck."""
         own = ErrorKind.LOAD_GENERATOR
         own_failures = sum(each.count for (kind, _), each in self.errors.items() if kind == own)
         gone = self.run.short_of_users and self.run.users_ran == 0
-        load = [key for key in sorted(self._hosts) if not self._is_metrics_only(*key)]
-        return judge([self._process_of(*key) for key in load], own_failures, workers_gone=gone)
-
-    def processes(self) -> list[ProcessSeries]:
-        """The metrics of the master and of each worker."""
-        return [self._process_of(*key) for key in sorted(self._hosts)]
-
-    def machines(self) -> dict[str, HostSeries]:
-        """The metrics of each host, by its name."""
-        return {key[0] or "host": each for (_run_id, key), each in sorted(self._machines.items())}
-
-    def host_use(self) -> list[HostUse]:
-        """What each host did in the seconds that count, by the hosts' names."""
-        values: dict[HostKey, dict[str, list[float]]] = {}
-        processes: defaultdict[HostKey, list[tuple[str, int]]] = defaultdict(list)
-        for process, of_process in self._hosts.items():
-            processes[of_process.host, of_process.boot_id].append(process)
-        for (run_id, key), series in self._machines.items():
-            of_host = values.setdefault(key, {name: [] for name in OF_HOST})
-            for name, found in of_host.items():
-                found += series.values(name, self.run.spans_s(run_id))
-        return [
-            HostUse(
-                key[0],
-                self._role(processes[key]),
-                {name: MeanMax(fmean(found), max(found)) for name, found in each.items() if found},
-            )
-            for key, each in sorted(values.items())
-        ]
-
-    def _role(self, here: Sequence[tuple[str, int]]) -> str:
-        """Which processes ran on a host."""
-        workers = {key for key in here if key[1] >= 0 and not self._is_metrics_only(*key)}
-        masters = len({index for _, index in here if index < 0})
-        found = [plural(masters, "master") if masters > 1 else "master"] if masters else []
-        if workers:
-            found.append(plural(len({index for _, index in workers}), "worker"))
-        return ", ".join(found) or "metrics only"
-
-    def _is_metrics_only(self, run_id: str, index: int) -> bool:
-        worker = self.run.workers.get((run_id, index))
-        return worker is not None and not worker.concurrency
-
-    def _process_of(self, run_id: str, index: int) -> ProcessSeries:
-        series = self._hosts[run_id, index]
-        worker_id = self.run.worker_id(run_id, index) if index >= 0 else ""  # below: a master
-        return ProcessSeries(ProcessId(worker_id, series.host), series, self.run.spans_s(run_id))
+        return judge(self.hosts.processes(of_load=True), own_failures, workers_gone=gone)
 
     @property
     def _origin_ns(self) -> int:
@@ -620,8 +596,8 @@ class RunStats:
         self.trends[group.stage].add(dues_ns, ends_ns, begin_ns)
 
     def _count(self, counts: Counts, group: ResultGroup, origin_ns: int) -> None:
-        # 0.3.9 records only the end of failed operations, and excludes them from the span.
-        counts.add(group, origin_ns, timed=not (group.failed and self.run.legacy))
+        timed = not group.failed or "starts of failures" not in self.run.unrecorded
+        counts.add(group, origin_ns, timed=timed)
 
 
 def _wall_ns(seconds: float) -> int:

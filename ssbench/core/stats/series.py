@@ -291,11 +291,8 @@ class TimeSeries:
         count, size = (np.round(each, 6).tolist() for each in flows)  # sums of floats are not exact
         return count, size
 
-    def per_second(self, *, from_first: bool = False) -> list[int]:
-        """Successes in each second from the earliest origin to the last success.
-
-        :param from_first: begin at the first success instead.
-        """
+    def per_second(self) -> list[int]:
+        """Successes in each second from the earliest origin to the last success."""
         found: Counter[int] = Counter()
         for shift, _operation, lane in self._shifted():
             for second, cell in lane.cells.items():
@@ -303,7 +300,7 @@ class TimeSeries:
         found = +found
         if not found:
             return []
-        first = min(found) if from_first else min(0, *found)
+        first = min(0, *found)
         return [found[at] for at in islice(range(first, max(found) + 1), self._most_seconds + 1)]
 
     @property

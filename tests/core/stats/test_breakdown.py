@@ -5,8 +5,7 @@ from __future__ import annotations
 from ssbench.core.model import ErrorKind
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.records import PhaseRecord, Record
-from ssbench.core.stats.breakdown import Breakdown
-from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.run_stats import Breakdown, RunStats
 from tests.report import runs
 
 PHASE = PhaseRecord(runs.Phase.RUN, runs.STARTED_AT, 4)

@@ -160,8 +160,13 @@ def test_metrics_of_masters_and_workers_are_kept_apart() -> None:
         for records in (lasting(1), lasting(2))
     )  # fmt: skip
     found = merge(one, other)
-    assert [each.who.worker_id for each in found.processes()] == ["", "", "alpha", "alpha of 0002"]
-    assert [use.role for use in found.host_use()] == ["2 masters, 2 workers"]
+    assert [each.who.worker_id for each in found.hosts.processes()] == [
+        "",
+        "",
+        "alpha",
+        "alpha of 0002",
+    ]
+    assert [use.role for use in found.hosts.use()] == ["2 masters, 2 workers"]
 
 
 def test_the_gravest_ending_is_that_of_all() -> None:

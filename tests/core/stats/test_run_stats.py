@@ -24,8 +24,6 @@ from ssbench.core.records import (
 from ssbench.core.stats.headroom import Headroom, ProcessId
 from ssbench.core.stats.host_metrics import MeanMax
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.tally import Basis
-from tests.golden import legacy
 from tests.report import runs
 from tests.report.runs import render
 from tests.statfile.samples import result
@@ -149,9 +147,6 @@ def test_idle_workers_count_among_the_workers() -> None:
     records = [runs.header(), runs.worker(0, "a"), runs.worker(1, "b")]
     stats = runs.stats_of([*records, runs.batch([runs.result(1, READ)])])
     assert stats.requests_per_worker() == {"a": 1, "b": 0}
-    spread = stats.worker_spread
-    assert spread is not None
-    assert (spread.min, spread.max, spread.mean, spread.std_dev) == (0, 1, 0.5, 0.5)
 
 
 def test_a_worker_without_its_record_is_named_by_its_number() -> None:
@@ -225,7 +220,7 @@ def test_a_worker_for_metrics_only_is_no_part_of_the_load_generator() -> None:
 
 def test_what_each_host_did_is_known_once_for_all_its_processes() -> None:
     stats = with_a_store_host("one")
-    bench, store = stats.host_use()
+    bench, store = stats.hosts.use()
     assert [(use.host, use.role) for use in (bench, store)] == [
         ("bench-01", "master, 1 worker"),
         ("store", "metrics only"),
@@ -265,23 +260,6 @@ def test_clock_corrections_apply_to_later_times_and_not_to_durations() -> None:
     assert again.completions() == [1]
 
 
-@pytest.mark.parametrize("name", ["noop", "real"])
-def test_files_of_0_3_9_give_its_own_header_figures(name: str) -> None:
-    stats = legacy.stats_of(name)
-    known = {
-        "noop": (5000, 1795168178.0, 1.0, (1666.0, 56.107), [3514, 1486]),
-        "real": (613, 1795168183.999784, 1.000216, (306.0, 0.707), [331, 282]),
-    }
-    count, started, duration, spread, completions = known[name]
-    assert stats.rate_basis is Basis.LEGACY
-    assert stats.total().count == count
-    assert stats.started_s == pytest.approx(started, abs=1e-6)
-    assert stats.duration_s == pytest.approx(duration, abs=1e-6)
-    assert stats.worker_spread is not None
-    assert (stats.worker_spread.mean, round(stats.worker_spread.std_dev, 3)) == spread
-    assert stats.completions() == completions
-
-
 def test_a_failure_of_0_3_9_has_no_time() -> None:
     header = runs.header(run_id="", ssbench_version="0.3.9")
     row = runs.failure(1, READ, start_ns=0, headers_ns=NONE_NS, last_byte_ns=NONE_NS, retries=5)
@@ -291,7 +269,6 @@ def test_a_failure_of_0_3_9_has_no_time() -> None:
     total = stats.total()
     assert (total.count, total.errors, total.retries, total.seconds) == (0, 1, 5, None)
     assert stats.completions() == []
-    assert stats.worker_spread is None
 
 
 parts_of_a_run = st.lists(st.integers(0, 3), min_size=200, max_size=200)

@@ -63,13 +63,11 @@ def test_operations_with_due_times_have_response_times() -> None:
 def test_seconds_without_a_completion_are_listed() -> None:
     series = series_of(read(1, 0), read(3, 0.999_999_999), read(4, 0))
     assert series.per_second() == [0, 1, 0, 1, 1]
-    assert series.per_second(from_first=True) == [1, 0, 1, 1]
 
 
 def test_seconds_of_failures_alone_are_no_seconds_of_successes() -> None:
     failed = [runs.failure(n, READ, start_ns=n * S, last_byte_ns=0) for n in (0, 5)]
     assert series_of(*failed).per_second() == []
-    assert series_of(*failed, read(2, 0)).per_second(from_first=True) == [1]
 
 
 def test_impossible_times_are_counted_apart() -> None:
