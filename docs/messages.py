@@ -92,6 +92,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "its certificate is for another host": "",
         "the server speaks no TLS there": "",
         "CA certificates can't be used": "give a file in PEM form with --os-cacert",
+        ": has no certificates in PEM form": "as above",
         "client certificate ... can't be used": "give certificate and key in PEM form, the key "
         "unencrypted, with --os-cert and --os-key",
         "does the server speak TLS at this port?": "check also the versions of TLS, and the "
@@ -157,6 +158,10 @@ MESSAGES: dict[str, dict[str, str]] = {
         ": can't be written: ...": "the end of the message has the reason: free space, or write "
         "elsewhere",
         ": can't be read: ...": "check the file's name, and who may read it",
+        "has to be a regular file, and is ...": "name a file, or ``<(...)`` "
+        "of a shell where a pipe is wanted",
+        "is not UTF-8 text": "save the file as UTF-8; or it is another kind of file",
+        "has more than ..., which no such file needs": "check the file's name",
         "isn't overwritten: ...": "name another place with -s",
         "isn't overwritten|: it is no device": "name another place with -s",
         "is there already|; --force": "",

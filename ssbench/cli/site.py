@@ -24,12 +24,12 @@ from ssbench.cli.parser import SiteValue
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import VARIABLE_PREFIX, Option
+from ssbench.host.user_files import read_text
 from ssbench.storage.options import variables_of
 
 CONFIG_VARIABLE = "SSBENCH_CONFIG"
 WORKER_TABLE = "ssbench-worker"
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
-_MAX_BYTES = 1 << 20
 
 
 class SiteDefaults(Hiding, frozen=True):
@@ -59,14 +59,12 @@ class SiteDefaults(Hiding, frozen=True):
             import tomllib
         else:
             import tomli as tomllib
+        text = read_text(path)
         try:
-            with open(path, "rb") as file:
-                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-                text = file.read(_MAX_BYTES).decode()
-            return cls(environ, path, mode, tomllib.loads(text))
+            return cls(environ, path, stat.S_IMODE(os.stat(path).st_mode), tomllib.loads(text))
         except OSError as error:
             raise UsageError(f"{path}: can't be read: {error.strerror}") from error
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise UsageError(f"{path}: is not valid TOML: {error}") from error
 
     def check(self, tables: Mapping[str, Sequence[Option]], only: str = "") -> None:

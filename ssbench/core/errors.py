@@ -8,6 +8,7 @@
     ├── AuthError                status 1   authentication failed
     ├── NoWorkersError           status 6   none, or fewer than requested, connected
     ├── StatFileError            status 1   a stat file can't be written, or the file is not one
+    │   └── NoStatFileError      status 2   ... or there is no file that can be opened
     ├── MessageError                        a message that is not valid
     │   └── ProtocolError                   ... but one of another protocol version
     └── StorageError                        one failed attempt at the store (becomes a Result)
@@ -121,6 +122,12 @@ class NoWorkersError(SsbenchError):
 
 class StatFileError(SsbenchError):
     """A stat file that can't be written, or one that can't be read as such."""
+
+
+class NoStatFileError(StatFileError):
+    """A stat file that is missing, closed to us, or a device or the like."""
+
+    exit_status = ExitStatus.USAGE
 
 
 class MessageError(SsbenchError):

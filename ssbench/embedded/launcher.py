@@ -22,6 +22,7 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.embedded import workdir
 from ssbench.embedded.plan import ROLES, USERS, Plan, SwiftOptions
 from ssbench.host.process import child_environment
+from ssbench.host.user_files import open_file
 
 INSTALL_HINT = (
     "the embedded Swift isn't installed: in ssbench's checkout, pip install '.[embedded]'"
@@ -76,11 +77,8 @@ class EmbeddedSwift:
         if not all(importlib.util.find_spec(name) for name in ("swift", "eventlet")):
             raise UsageError(INSTALL_HINT)
         for path in (self._options.tls_cert, self._options.tls_key):
-            try:
-                if path:
-                    open(path, "rb").close()
-            except OSError as error:  # the child's would not name the file
-                raise UsageError(f"{path}: can't be read: {error.strerror}") from error
+            if path:  # the child's error would not name the file
+                open_file(path).close()
         with contextlib.ExitStack() as on_failure:
             sockets = bound_sockets(self._options.host, self._options.port)
             on_failure.callback(self.stop)

@@ -14,6 +14,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.option import of_field, options_of_fields
 from ssbench.core.peers import EXECUTION, WORKERS, Limits, TransportConfig
 from ssbench.host.process import usable_cores
+from ssbench.host.user_files import read_text
 
 if TYPE_CHECKING:
     from ssbench.core.hostlist import SshHost
@@ -31,8 +32,6 @@ WORKER_COMMAND = (
     " from ssbench.cli.worker import main; sys.exit(main())",
 )  # fmt: skip
 
-
-_LONGEST_HOST_FILE = 1_000_000  #: characters
 
 #: Sections of the help.
 WHAT, LOAD, RESULTS = "what to run", "load and measurement", "results"
@@ -81,12 +80,9 @@ def ssh_hosts(text: str) -> "tuple[SshHost, ...]":
 
     if not text.startswith("@"):
         return parse_hosts(text)
+    words = read_text(text[1:])
     try:
-        with open(text[1:], encoding="utf-8") as file:
-            return parse_hosts(file.read(_LONGEST_HOST_FILE))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageError(f"{text[1:]}: can't be read: {reason}") from None
+        return parse_hosts(words)
     except UsageError as error:
         raise UsageError(f"{text[1:]}: {error}") from None
 

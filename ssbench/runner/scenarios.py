@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import ssbench
 from ssbench.core.errors import UsageError
-from ssbench.core.scenario.jsontext import MAX_BYTES
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import close_matches, printable
+from ssbench.host.user_files import read_bytes
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -97,14 +97,7 @@ def list_canned() -> list[tuple[str, Scenario]]:
 
 def _read_file(path: str) -> bytes | None:
     """None if there is no such file. A folder "medium" does not hide the canned scenario."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):  # a NUL in it
-        return None
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise UsageError(f"{printable(path)}: can't be read: {why}") from error
+    return read_bytes(path) if os.path.lexists(path) and not os.path.isdir(path) else None
 
 
 def _canned_bytes(name: str) -> bytes:

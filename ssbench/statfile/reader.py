@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any, BinaryIO
 
-from ssbench.core.errors import MessageError, StatFileError
+from ssbench.core.errors import MessageError, NoStatFileError, StatFileError, UsageError
 from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
+from ssbench.host.user_files import open_file
 from ssbench.statfile.blocks import (
     ARRAY_MARKS,
     MAP_MARKS,
@@ -39,6 +40,7 @@ def read(
     than a run writes is read up to there, with a line in ``damage``.
 
     :param tail_bytes: read only the blocks that begin in so many bytes at the end of the file.
+    :raises NoStatFileError: in one line, if it can't be opened, or is a device or the like.
     :raises StatFileError: in one line, if it can't be read or is no stat file.
     """
     if not isinstance(path_or_file, str | os.PathLike):
@@ -48,9 +50,9 @@ def read(
         return StatFileReader(sys.stdin.buffer, "stdin")
     path = existing_path(os.fspath(path_or_file))
     try:
-        file = open(path, "rb")  # noqa: SIM115 - the reader owns it
-    except OSError as error:
-        raise StatFileError(f"{path}: can't be read: {error.strerror}") from error
+        file = open_file(path)
+    except UsageError as error:
+        raise NoStatFileError(str(error)) from error
     try:
         if tail_bytes is not None:
             file.seek(max(os.fstat(file.fileno()).st_size - tail_bytes, 0))

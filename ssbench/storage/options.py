@@ -15,6 +15,7 @@ from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option
 from ssbench.core.settings import LISTED_MAX
 from ssbench.core.text import printable
+from ssbench.host.user_files import read_bytes, read_text
 
 if TYPE_CHECKING:
     import ssl
@@ -178,30 +179,15 @@ def shown_url(url: str) -> str:
     return printable(f"{scheme}{mark}{netloc.rpartition('@')[2]}{slash}{path}"[:_SHOWN])
 
 
-def read_text(path: str, option: str, errors: str = "strict") -> str:
-    """The file's text; "" if the path is empty.
-
-    :param errors: as of ``open``.
-    :raises UsageError: names the option and the reason.
-    """
-    if not path:
-        return ""
-    try:
-        return Path(path).read_text(errors=errors)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise UsageError(f"{option} {path}: {reason}") from None  # it may show a secret
-
-
 def openstack_option(
-    flags: str, metavar: str, text: str, *, group: str, secret: bool = False
+    flags: str, metavar: str, text: str, *, group: str, secret: bool = False, file: str = ""
 ) -> Option:
     """An option --os-x, which is also --os_x and OS_X."""
     words = tuple(flags.split())
     name = words[-1][2:].replace("-", "_")
     return Option(
         words, name, group=group, help=text, metavar=metavar,
-        aliases=(f"--{name}",), variables=(name.upper(),), secret=secret,
+        aliases=(f"--{name}",), variables=(name.upper(),), secret=secret, file=file,
     )  # fmt: skip
 
 
@@ -214,10 +200,11 @@ _TLS = "TLS"
 #: Options of every store that speaks HTTP.
 TLS_OPTIONS = CACERT, CERT, KEY, INSECURE = (
     openstack_option("--os-cacert", "FILE", "CA certificates to trust [default: the system's]",
-                     group=_TLS),
-    openstack_option("--os-cert", "FILE", "client certificate (PEM)", group=_TLS),
+                     group=_TLS, file="r"),
+    openstack_option("--os-cert", "FILE", "client certificate (PEM)", group=_TLS, file="r"),
     openstack_option("--os-key", "FILE",
-                     "key of the client certificate, if it is in a file of its own", group=_TLS),
+                     "key of the client certificate, if it is in a file of its own",
+                     group=_TLS, file="r"),
     Option(("--insecure",), "insecure", bool, group=_TLS,
            help="do not verify certificates; for tests only", variables=("SWIFTCLIENT_INSECURE",)),
 )
@@ -230,13 +217,14 @@ def http_settings(urls: Sequence[str], values: Mapping[str, Any]) -> HttpSetting
     :raises UsageError: a file can't be read, or has no certificate or key that can be used.
     """
     for name in ("os_cert", "os_key"):
-        read_text(values.get(name, ""), f"--{name.replace('_', '-')}")
-    bundle = values.get("os_cacert", "")
-    pem = read_text(bundle, "--os-cacert", errors="ignore")
-    if bundle and not pem.strip():
-        raise UsageError(f"--os-cacert {bundle}: is empty")
-    # PEM is ASCII, but the comments in a bundle may be in any language and encoding.
-    pem = pem.encode("ascii", "ignore").decode()
+        if path := values.get(name):
+            read_bytes(path, f"--{name.replace('_', '-')}")
+    bundle, pem = values.get("os_cacert", ""), ""
+    if bundle:
+        # PEM is ASCII, but the comments in a bundle may be in any language and encoding.
+        pem = read_bytes(bundle, "--os-cacert").decode("ascii", "ignore")
+        if "-----BEGIN" not in pem:
+            raise UsageError(f"--os-cacert {bundle}: has no certificates in PEM form")
     http = HttpSettings(
         tuple(urls),
         values.get("insecure", False),

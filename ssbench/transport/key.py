@@ -7,7 +7,6 @@ and can listen there first.
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import stat
@@ -22,6 +21,7 @@ from msgspec.structs import astuple
 
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
+from ssbench.host.user_files import open_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -74,7 +74,7 @@ class CurveKey(Hiding, frozen=True):
         return cls(*words[1:])
 
     @classmethod
-    def load(cls, path: str, option: str = "--zmq-key-file ") -> Self:
+    def load(cls, path: str, option: str = "--zmq-key-file") -> Self:
         """Read a key file: a regular file that only we (and root) can read or change.
 
         :param option: that named it.
@@ -184,12 +184,6 @@ def _is_loopback(address: str) -> bool:
         return False  # a name: of this host, it means an address that others reach
 
 
-_NO_FILE = {
-    errno.ELOOP: "is a symbolic link; name the file itself",
-    errno.ENXIO: "is a socket or a device; it has to be a regular file",
-}
-
-
 def _read(path: str, option: str) -> str:
     """The text of a key file, or the beginning of a long one.
 
@@ -197,26 +191,19 @@ def _read(path: str, option: str) -> str:
 
     :raises UsageError: it can't be read, or others could read or change it.
     """
-    try:
-        # Non-blocking: opening a FIFO without a writer would wait.
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open_file(path, option, follow=False) as file:
         try:
-            fault = _fault(os.fstat(fd), path)
-            data = b"" if fault else os.read(fd, _LONGEST + 1)
-        finally:
-            os.close(fd)
-    except (OSError, ValueError) as error:
-        known = _NO_FILE.get(error.errno or 0) if isinstance(error, OSError) else None
-        fault = known or f"can't be read: {_reason(error)}"
+            fault = _fault(os.fstat(file.fileno()), path)
+            data = b"" if fault else file.read(_LONGEST + 1)
+        except OSError as error:
+            fault = f"can't be read: {error.strerror}"
     if fault:
-        raise UsageError(f"{option}{path}: the key file {fault}")
+        raise UsageError(f"{option} {path}: the key file {fault}".lstrip())
     return data.decode("ascii", errors="replace")
 
 
 def _fault(found: os.stat_result, path: str) -> str:
     """What is wrong with a key file; "" for nothing."""
-    if not stat.S_ISREG(found.st_mode):
-        return "has to be a regular file, and is none"
     if found.st_uid not in (os.geteuid(), _ROOT):
         return f"belongs to another user (uid {found.st_uid}); make a copy of your own"
     if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):

@@ -165,7 +165,7 @@ def test_many_workers_of_a_run_do_not_fill_the_screen(shell: Shell) -> None:
         ({}, ("--warmup", 10, "-r", 5), "ssbench-master: --warmup, -r (run_seconds): warm-up"),
         ({"HTML": "/no/such/x"}, (), "SSBENCH_HTML /no/such/x: can't be written"),
         ({"STORAGE": "nosuch"}, (), "SSBENCH_STORAGE: store "),
-        ({"ZMQ_KEY_FILE": "/no/such"}, (), "SSBENCH_ZMQ_KEY_FILE /no/such: the key file"),
+        ({"ZMQ_KEY_FILE": "/no/such"}, (), "SSBENCH_ZMQ_KEY_FILE /no/such: can't be read"),
         ({"STORAGE": "swift", "AUTH": "foo"}, ("-U", "a:b", "-K", "k"), "SSBENCH_AUTH: the auth"),
         ({"STORAGE": "webdav"}, ("--s3-bucket", "b"), "(--storage is set by SSBENCH_STORAGE)"),
     ],
@@ -347,9 +347,9 @@ def test_a_profile_file_of_a_run_without_a_profile(
 def test_files_other_than_stat_files(shell: Shell, tmp_path: Path) -> None:
     rubbish = tmp_path / "rubbish"
     rubbish.write_bytes(b"hello, world" * 99)
-    for path in (rubbish, tmp_path / "none", tmp_path):
+    for path, status in ((rubbish, 1), (tmp_path / "none", 2), (tmp_path, 2)):
         said = shell("report-scenario", "-s", path)
-        assert (said.status, said.out) == (1, "")
+        assert (said.status, said.out) == (status, "")
         assert said.err.startswith("ssbench-master: ")
         assert str(path) in said.err
         assert said.err.count("\n") == 1

@@ -378,7 +378,7 @@ def test_hosts_of_workers_may_be_in_a_file(shell: Shell) -> None:
     listed = remote("--ssh-workers", f"@{hosts}").ssh_workers
     assert listed == remote("--ssh-workers", "bench-1:4,bench-2:4,me@other").ssh_workers
     for content, why in (
-        (b"\xff", "can't be read: it is no text"),
+        (b"\xff", "is not UTF-8 text"),
         (b"a:0", "a:0"),
         (None, "No su"),
     ):

@@ -98,7 +98,7 @@ def test_a_forced_format_excludes_others(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read_are_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't be read: No such file"):
         read(str(tmp_path / "none"))
-    with pytest.raises(UsageError, match="can't be read: Is a directory"):
+    with pytest.raises(UsageError, match="has to be a regular file, and is a folder"):
         read(str(tmp_path))
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(LINE.encode() * 100)[:-20])

@@ -381,5 +381,5 @@ def test_either_a_scenario_or_a_stat_file_is_given(
 
 
 def test_the_file_is_read_before_the_confirmation(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cleanup-containers", "--resume-cleanup", "/no/such/file", *LOGIN]) == 1
+    assert main(["cleanup-containers", "--resume-cleanup", "/no/such/file", *LOGIN]) == 2
     assert "/no/such/file: can't be read" in capsys.readouterr().err

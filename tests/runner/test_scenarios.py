@@ -5,7 +5,6 @@ import pytest
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Profile
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
-from ssbench.core.scenario.jsontext import MAX_BYTES
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.bench import why_not_held
 from ssbench.runner.scenarios import CANNED, find_scenario, list_canned
@@ -91,13 +90,6 @@ def test_a_file_of_that_name_comes_first(elsewhere: Path, name: str) -> None:
 def test_a_folder_of_that_name_does_not(elsewhere: Path) -> None:
     elsewhere.joinpath("small").mkdir()
     assert find_scenario("small")[1] == "small.scenario"
-
-
-def test_endless_input_is_bounded() -> None:
-    text = find_scenario("/dev/zero").text
-    assert len(text) == MAX_BYTES + 1
-    with pytest.raises(UsageError, match="more than 4 MiB"):
-        Scenario.from_json(text, "/dev/zero")
 
 
 def test_a_missing_file_suggests_the_nearest_of_its_folder(tmp_path: Path) -> None:

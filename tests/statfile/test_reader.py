@@ -166,7 +166,7 @@ def test_other_files_are_reported_by_name(tmp_path: Path) -> None:
             read(path)
     with pytest.raises(StatFileError, match="nothing: can't be read: No such file"):
         read(tmp_path / "nothing")
-    with pytest.raises(StatFileError, match="can't be read: Is a directory"):
+    with pytest.raises(StatFileError, match="has to be a regular file, and is a folder"):
         read(tmp_path)
 
 

@@ -92,12 +92,15 @@ def link(path: Path) -> None:
 
 NO_KEY_FILES = {
     "nothing": (lambda path: None, "can't be read: No such file"),
-    "folder": (Path.mkdir, "has to be a regular file, and is none"),
-    "FIFO": (lambda path: os.mkfifo(path, 0o600), "has to be a regular file, and is none"),
-    "socket": (socket_at, "is a socket or a device; it has to be a regular file"),
+    "folder": (Path.mkdir, "has to be a regular file, and is a folder"),
+    "FIFO": (lambda path: os.mkfifo(path, 0o600), "has to be a regular file, and is a FIFO"),
+    "socket": (socket_at, "has to be a regular file, and is a socket"),
     "symlink": (link, "is a symbolic link; name the file itself"),
     "loop": (lambda path: path.symlink_to(path), "is a symbolic link; name the file itself"),
-    "another user's": (foreign_file, "belongs to another user (uid 65534); make a copy"),
+    "another user's": (
+        foreign_file,
+        "the key file belongs to another user (uid 65534); make a copy",
+    ),
 }
 
 
@@ -111,7 +114,7 @@ def test_a_key_path_that_is_no_private_file_is_rejected(
     with pytest.raises(UsageError) as caught:
         CurveKey.load(str(path))
     text = str(caught.value)
-    assert text.startswith(f"--zmq-key-file {path}: the key file {said}")
+    assert text.startswith(f"--zmq-key-file {path}: {said}")
     assert "\n" not in text
     assert caught.value.exit_status is ExitStatus.USAGE
 

@@ -20,6 +20,7 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import Effect, row_of
 from ssbench.core.text import plural, printable
+from ssbench.host.user_files import open_file
 from ssbench.runner.stop import Stop
 
 #: How compressed files begin, the format, and the module that reads it with its error; None: none.
@@ -128,7 +129,7 @@ def _lines(path: str, name: str) -> Iterator[bytes]:
             if path == "-":
                 raw = cast(BufferedReader, sys.stdin.buffer)
             else:
-                raw = stack.enter_context(open(path, "rb"))
+                raw = stack.enter_context(open_file(path))
             file: IO[bytes] = raw
             begin = raw.peek(8)
             for magic, form, reader in _COMPRESSED:

@@ -14,6 +14,7 @@ from ssbench.cli.console import tell
 from ssbench.commands.go_flags import TRUE, check_values, own_words, parse_flags
 from ssbench.commands.transfer.settings import UPLOAD
 from ssbench.core.errors import UsageError
+from ssbench.host.user_files import read_text
 
 COMMAND = "profiler"
 _ENV_FILE = ".env"
@@ -88,16 +89,10 @@ def env_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
 
     :raises UsageError: it can't be read, or a line is malformed. No value is shown.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: is not UTF-8") from error
     found = {}
-    for number, line in enumerate(map(str.strip, lines), start=1):
+    for number, line in enumerate(map(str.strip, read_text(path).splitlines()), start=1):
         if not line or line.startswith("#"):
             continue
         match = _LINE.fullmatch(line)

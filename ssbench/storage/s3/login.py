@@ -29,6 +29,7 @@ from msgspec.structs import asdict
 from ssbench.core.errors import AuthError, StorageError, UsageError, outcome_of
 from ssbench.core.hiding import Secrets
 from ssbench.core.settings import Credentials
+from ssbench.host.user_files import read_text
 from ssbench.storage.base import Access
 from ssbench.storage.http.addresses import parse_storage_url
 from ssbench.storage.http.session import BoundedSession, check_not_redirected, reason_of
@@ -357,9 +358,9 @@ def _missing_files(environ: Mapping[str, str]) -> str:
     variables = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
     paths = zip(variables, _files(environ).values(), strict=True)
     return "".join(
-        f"\n{variable} names {path}, which does not exist or is no file"
+        f"\n{variable} names {path}, which does not exist"
         for variable, path in paths
-        if environ.get(variable) and (not os.path.exists(path) or os.path.isdir(path))
+        if environ.get(variable) and not os.path.exists(path)
     )
 
 
@@ -385,6 +386,8 @@ def _session(options: StoreOptions, values: Mapping[str, Any]) -> Any:
     except ImportError:
         return None
     named = values.get("s3_profile")
+    for path in filter(os.path.exists, _files(options.environ).values()):
+        read_text(path)  # botocore would wait for a FIFO, and take a folder for a missing file
     given = {**_files(options.environ), "profile": _name(options, values)}
     if given["profile"] == "default":
         del given["profile"]  # botocore takes one that was given to exist
@@ -449,11 +452,9 @@ def _plain_profile(options: StoreOptions, values: Mapping[str, Any]) -> dict[str
         parser = RawConfigParser(strict=False)
         try:
             if path.exists():
-                parser.read_string(path.read_text())
-        except (OSError, UnicodeDecodeError, ConfigError) as error:
-            # Not the parser's message: it quotes lines, which may hold a secret.
-            reason = error.strerror if isinstance(error, OSError) else "not a file of AWS profiles"
-            raise UsageError(f"{path}: {reason}") from None
+                parser.read_string(read_text(path))
+        except ConfigError:  # its message quotes lines, which may hold a secret
+            raise UsageError(f"{path}: not a file of AWS profiles") from None
         if parser.has_section(section):
             is_found = True
             found.update(parser.items(section))

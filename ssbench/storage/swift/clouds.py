@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ssbench.core.errors import UsageError
+from ssbench.host.user_files import read_text
 
 #: Keys of a cloud's login; an option of Swift has the same name, after os_.
 _AUTH = (
@@ -42,13 +43,17 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
         raise UsageError(f"--os-cloud: {error}") from error
     first, secure = environ.get("OS_CLIENT_CONFIG_FILE"), environ.get("OS_CLIENT_SECURE_FILE")
     files = [*filter(None, [first]), *loader.CONFIG_FILES]
+    secure_files = [*filter(None, [secure]), *loader.SECURE_FILES]
+    for file in (*files, *secure_files, *loader.VENDOR_FILES):
+        if os.access(file, os.R_OK):  # openstacksdk passes over the others
+            read_text(file)
     what = f"--os-cloud {name}"
     try:
         with warnings.catch_warnings():  # of features that are not used
             warnings.simplefilter("ignore")
             config = loader.OpenStackConfig(
                 config_files=files,
-                secure_files=[*filter(None, [secure]), *loader.SECURE_FILES],
+                secure_files=secure_files,
                 load_envvars=False,
             )
             path = config.config_filename
@@ -66,7 +71,7 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
             return {**_values_of(cloud, what), "notes": _notes(written, what)}
     except ConfigException as error:
         raise UsageError(f"{what}: {error}") from error
-    except (AttributeError, LookupError, TypeError, ValueError):
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         # Their texts may show a value.
         raise UsageError(f"{what}: the cloud is malformed in clouds.yaml") from None
 

@@ -6,6 +6,7 @@ HA1, or the header of basic authentication, never the password; both are as good
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from base64 import b64encode
@@ -13,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from ipaddress import ip_address
 from itertools import count
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +25,7 @@ from ssbench.core.hiding import Secrets
 from ssbench.core.model import Timing
 from ssbench.core.settings import Credentials
 from ssbench.core.text import printable
+from ssbench.host.user_files import read_text
 from ssbench.storage.base import Access
 from ssbench.storage.http.digest import (
     DigestSigner,
@@ -244,18 +245,14 @@ def _from_netrc(
     given = values.get("netrc", "")
     if not given and not environ.get("HOME"):
         return user, ""
-    path = Path(given or f"{environ['HOME']}/.netrc")
-    try:
-        found = netrc.netrc(str(path)).authenticators(host)
-    except FileNotFoundError:
-        if given:
-            raise UsageError(f"--netrc {path}: there is no such file") from None
+    path = given or f"{environ['HOME']}/.netrc"
+    if not given and not os.path.exists(path):
         return user, ""
+    read_text(path, "--netrc" if given else "")
+    try:
+        found = netrc.netrc(path).authenticators(host)
     except netrc.NetrcParseError as error:  # its text may show a password
         raise UsageError(f"{path}: line {error.lineno} is not valid") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise UsageError(f"{path}: {reason}") from None
     if found is None or (user and found[0] != user):
         return user, ""
     return found[0] or user, found[2] or ""

@@ -20,7 +20,7 @@ OPTIONS: tuple[Option, ...] = (
            variables=("WEBDAV_PASSWORD",), secret=True),
     Option(("--netrc",), "netrc", group=_GROUP, metavar="FILE",
            help="file with the users and passwords of servers [default: ~/.netrc]",
-           variables=("NETRC",)),
+           variables=("NETRC",), file="r"),
     *TLS_OPTIONS,
 )
 # fmt: on

@@ -108,8 +108,8 @@ def test_what_can_not_be_used_is_named_before_anything_is_sent(
     garbage, empty = written(tmp_path / "garbage", "garbage"), written(tmp_path / "empty", "")
     pair = f"client certificate {cert} and"
     for values, says in (
-        ({"os_cacert": garbage}, "CA certificates can't be used: no certificates in PEM form"),
-        ({"os_cacert": empty}, f"--os-cacert {empty}: is empty"),
+        ({"os_cacert": garbage}, f"--os-cacert {garbage}: has no certificates in PEM form"),
+        ({"os_cacert": empty}, f"--os-cacert {empty}: has no certificates in PEM form"),
         ({"os_cert": empty}, f"client certificate {empty} can't be used: expected a c"),
         ({"os_cert": cert}, f"client certificate {cert} can't be used: expected a cert"),
         ({"os_cert": cert, "os_key": garbage}, f"{pair} {garbage} can't be used: expected"),

@@ -284,11 +284,13 @@ def test_a_damaged_file_is_named_and_not_quoted(tmp_path: Path) -> None:
 def test_a_file_that_can_not_be_read_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UsageError, match=f"AWS_CONFIG_FILE names {tmp_path}, which does not"):
-        open_provider(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path)}))
-    monkeypatch.setitem(sys.modules, "botocore.session", None)
-    with pytest.raises(UsageError, match=f"{tmp_path}: Is a directory"):
-        open_provider(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path)}))
+    missing = tmp_path / "none"
+    with pytest.raises(UsageError, match=f"AWS_CONFIG_FILE names {missing}, which does not"):
+        open_provider(options("http://h", {"AWS_CONFIG_FILE": str(missing)}))
+    for _ in range(2):
+        with pytest.raises(UsageError, match=f"{tmp_path}: has to be a regular file"):
+            open_provider(options("http://h", {"AWS_CONFIG_FILE": str(tmp_path)}))
+        monkeypatch.setitem(sys.modules, "botocore.session", None)
 
 
 def test_region_and_endpoint_of_a_profile_are_used(home: Path) -> None:
@@ -448,7 +450,7 @@ def test_a_renewal_without_usable_keys_is_an_error_of_access(tmp_path: Path) -> 
         provider = S3Login(options(store.url, environ, secret_key_file=str(file)))
         provider.log_in()
         file.unlink()
-        with pytest.raises(AuthError, match="secret: No such file"):
+        with pytest.raises(AuthError, match="secret: can't be read: No such file"):
             provider.renew()
         file.write_text("s")
         environ["AWS_SESSION_TOKEN"] = "t\u00f6ken"

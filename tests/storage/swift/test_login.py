@@ -469,7 +469,7 @@ def test_cacert_is_read_for_the_workers(v1: AuthV1, certificates: Certificates) 
 @pytest.mark.parametrize("option", ["os_cacert", "os_cert", "os_key"])
 def test_missing_certificate_files(v1: AuthV1, tmp_path: Path, option: str) -> None:
     path = tmp_path / "none.pem"
-    with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} {path}: No such file"):
+    with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} {path}: can't be read"):
         Authenticator(old(v1, **{option: str(path)}))
     assert v1.seen == []
 

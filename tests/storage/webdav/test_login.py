@@ -244,7 +244,7 @@ def test_users_and_passwords_of_netrc(tmp_path: Path) -> None:
         (f"machine 127.0.0.1 login n {PASSWORD}", {}, ".netrc: line 1 is not valid"),
         ("", {"webdav_user": "n"}, "a user, and no password: set WEBDAV_PASSWORD"),
         ("machine 127.0.0.1 login m password x", {"webdav_user": "n"}, "no password"),
-        ("", {"netrc": "/no/such/file"}, "--netrc /no/such/file: there is no such file"),
+        ("", {"netrc": "/no/such/file"}, "--netrc /no/such/file: can't be read: No such file"),
         ("", {"webdav_password": PASSWORD}, "a password, and no user"),
         ("", {"webdav_user": "n\n", "webdav_password": PASSWORD}, "control characters"),
         ("", {"os_cacert": "/no/such"}, "--os-cacert /no/such"),
@@ -261,7 +261,10 @@ def test_incomplete_users_are_refused(
 
 def test_a_netrc_that_can_not_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"machine \xff")
-    for name, says in (("", "Is a directory"), ("binary", "not a text file")):
+    for name, says in (
+        ("", "has to be a regular file, and is a folder"),
+        ("binary", "is not UTF-8 text"),
+    ):
         path = tmp_path / name
         with pytest.raises(UsageError, match=f"{path}: {says}"):
             provider("http://127.0.0.1:9/", environ={"HOME": "/none"}, netrc=str(path))
