@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LEAST, _MOST = 2.0**-1022, 1 - 2.0**-53
 
 
-class LogNormal(Struct, frozen=True, dict=True):
+class LogNormal(Struct, frozen=True, dict=True, tag=True):
     """A log-normal distribution, cut off at both ends."""
 
     median: float  #: bytes, of the whole distribution
@@ -57,7 +57,7 @@ class LogNormal(Struct, frozen=True, dict=True):
         return NormalDist()
 
 
-class SizeBins(Struct, frozen=True, dict=True):
+class SizeBins(Struct, frozen=True, dict=True, tag=True):
     """Weighted bins; within a bin all sizes are equally likely."""
 
     bins: tuple[tuple[int, int, float], ...]  #: (from, to, both included; weight)
@@ -77,18 +77,6 @@ class SizeBins(Struct, frozen=True, dict=True):
 
 
 Distribution = LogNormal | SizeBins
-
-
-def distribution_of(values: dict[str, object] | None) -> Distribution | None:
-    """The distribution of which ``StorageSettings.to_map`` made this map.
-
-    :raises TypeError, ValueError: for any other map.
-    """
-    if values is None:
-        return None
-    if "bins" not in values:
-        return LogNormal(**values)  # type: ignore[arg-type]
-    return SizeBins(tuple((low, high, weight) for low, high, weight in values["bins"]))  # type: ignore[attr-defined]
 
 
 class Pick(Struct, frozen=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from ssbench.core.distributions import distribution_of
+from ssbench.core import boundary
 from ssbench.core.hiding import Hiding
 from ssbench.core.model import ContentMix, LargeObject, SizeClass
 
@@ -96,40 +96,18 @@ class StorageSettings(Hiding, frozen=True):
     def from_map(cls, values: Mapping[str, Any]) -> StorageSettings:
         """The inverse of ``to_map``; unknown keys are ignored.
 
-        :raises TypeError, ValueError, KeyError: for a malformed map.
+        :raises MessageError: for a malformed map.
         """
-        sizes = tuple(
-            SizeClass(
-                size["name"],
-                size["size_min"],
-                size["size_max"],
-                tuple((operation, share) for operation, share in size["profile"]),
-                size["initial_files"],
-                distribution_of(size.get("distribution")),
-            )
-            for size in values.get("sizes", ())
-        )
-        given = {**values, "sizes": sizes, "credentials": credentials_of(values)}
-        for name, kind in (("large_object", LargeObject), ("mix", ContentMix)):
-            given[name] = typed(kind, values[name]) if values.get(name) else None
-        return typed(cls, given)
-
-
-def credentials_of(values: Mapping[str, Any]) -> tuple[Credentials, ...]:
-    """The credentials in a map of settings, the newest last.
-
-    :raises TypeError: for a malformed map.
-    """
-    return tuple(typed(Credentials, each) for each in values.get("credentials", ()))
+        found: StorageSettings = boundary.typed(convert, values, "settings", type=cls)
+        return found
 
 
 def newest_credentials(values: Mapping[str, Any]) -> Credentials | None:
     """The newest credentials in a map of settings; None if there are none, or malformed ones."""
     try:
-        newest = credentials_of(values)[-1]
-    except (TypeError, ValueError, IndexError):
+        return convert(values.get("credentials", ())[-1:], tuple[Credentials])[0]
+    except (ValidationError, TypeError):
         return None
-    return newest if isinstance(newest.serial, int) else None
 
 
 def typed(kind: type[T], values: Mapping[str, Any]) -> T:

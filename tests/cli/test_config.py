@@ -16,8 +16,6 @@ from ssbench.core.peers import TransportConfig
 from ssbench.runner.config import RunConfig
 from ssbench.runner.series import SearchConfig
 from ssbench.storage.swift.options import login_options, plan_login
-from tests.corpus import recorded
-from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line, steering
 
 LOGIN = "-A http://h/auth -U a:u -K s3cret"
@@ -201,12 +199,6 @@ def test_no_repr_holds_a_secret() -> None:
         assert "s3cret" not in str(chosen)
 
 
-ENVIRONMENT_WORDS = [
-    b"\n", b"=", b"", b"http://", b"https://", b"@", b"://u:p@h/", b"[::1]", b":99999", b"v3",
-    b"2.0", b"\nOS_AUTH_TYPE=", b"\nST_AUTH=", b"\nOS_STORAGE_URL=http://h/", b"\x1b[2J", b"\r",
-    b"\xc2\x9b", b"\xe2\x80\xae", b"\xff", b"\nOS_AUTH_TOKEN=t",
-    b"\nOS_USERNAME=", b"\nOS_PASSWORD=",
-]  # fmt: skip
 SECRETS = ("ST_KEY", "OS_PASSWORD", "OS_AUTH_TOKEN", "OS_APPLICATION_CREDENTIAL_SECRET")
 RUN = ns("run-scenario -f very_small")
 
@@ -235,9 +227,3 @@ def environment_used(data: bytes) -> None:
         public = "".join(v for n, v in environ.items() if n not in SECRETS)
         # What mutations made of a word of our own isn't one.
         assert "-secret" not in value[1:] or value not in shown or value in public, name
-
-
-@fuzzed(recorded("environments"), ENVIRONMENT_WORDS)
-def test_environments_with_invalid_values(data: bytes) -> None:
-    """Invariant: that of ``environment_used``."""
-    environment_used(data)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-from collections.abc import Callable
 from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.columns import (
@@ -31,13 +29,10 @@ from ssbench.core.columns import (
     unpack_ids,
 )
 from ssbench.core.errors import MessageError
-from ssbench.core.messages import Jobs, Results, decode, unpack
 from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Job, Phase, Result
 from ssbench.core.operations import READ
 from ssbench.core.records import ResultBatch
-from tests.corpus import recorded
 from tests.fakes.batches import unpack_results
-from tests.fakes.mutations import fuzzed
 from tests.fakes.values import (
     Leaf,
     Script,
@@ -45,17 +40,10 @@ from tests.fakes.values import (
     binary,
     boolean,
     int64,
-    integer,
-    msgpack_integer,
     none,
-    number,
-    one_of,
     scripted,
     text,
 )
-
-IDS_AT = RESULT_NUMBERS
-
 
 OWN_JOBS = JobLayout(JOB_SCHEMAS[0])
 
@@ -236,12 +224,6 @@ def test_malformed_jobs_are_rejected(changes: dict[str, Any]) -> None:
         unpack_jobs([job, job._replace(**changes)])
 
 
-@pytest.mark.parametrize("rows", [[], {}, None, [[]], [[1]], [[0] * 11], 5, [[0] * 7, 1]])
-def test_what_is_no_rows_of_jobs_is_refused(rows: Any) -> None:
-    with pytest.raises(MessageError):
-        unpack_jobs(rows)
-
-
 @given(JOBS, st.randoms(use_true_random=False))
 def test_jobs_in_the_schema_of_another_release_are_read(
     jobs: list[Job], chance: random.Random
@@ -307,73 +289,6 @@ def test_a_usual_result_takes_less_than_48_bytes_uncompressed() -> None:
 
 
 # Hostile input ----------------------------------------------------------------------------
-
-SCHEMES = ("B", "H", "I", "Q", "b", "uuid", "swift", "plain")
-any_value = any_of(
-    none, boolean, msgpack_integer, number, text, one_of(*SCHEMES), binary,
-    key=any_of(integer, text, key=none, depth=0),
-)  # fmt: skip
-VALUES = scripted(any_value)
-READERS: list[Callable[[Any], Any]] = [
-    unpack_jobs,
-    unpack_results,
-    lambda packed: unpack_column(packed, 2),
-    lambda packed: unpack_ids(packed, 2),
-]
-
-
-@settings(max_examples=200)
-@pytest.mark.parametrize("read", READERS, ids=["jobs", "results", "column", "ids"])
-@given(packed=VALUES)
-def test_fuzz_anything(read: Callable[[Any], Any], packed: Any) -> None:
-    """Invariant: values, or MessageError; nothing else."""
-    with contextlib.suppress(MessageError):
-        read(packed)
-
-
-@settings(max_examples=300)
-@given(RESULTS, st.data())
-def test_fuzz_one_part_of_a_batch_replaced(
-    rows: list[tuple[Any, ...]], data: st.DataObject
-) -> None:
-    """Invariant: columns of as many rows as announced, or MessageError; nothing else."""
-    packed = pack_results(rows)
-    parts: list[Any] = packed
-    at = data.draw(st.integers(0, len(packed) - 1))
-    if isinstance(packed[at], list) and packed[at] and data.draw(st.booleans()):
-        parts, at = packed[at], data.draw(st.integers(0, len(packed[at]) - 1))
-    parts[at] = data.draw(VALUES)
-    with contextlib.suppress(MessageError):
-        columns = unpack_results(packed)
-        assert {len(column) for column in columns} == {packed[0]}
-        assert all(isinstance(identifier, bytes) for identifier in columns[IDS_AT])
-        assert all(isinstance(text, str) for text in columns[IDS_AT + 1])
-
-
-def packed_batches() -> list[bytes]:
-    """The jobs and results in recorded frames, as msgpack."""
-    messages = map(decode, recorded("frames"))
-    return [message.packed for message in messages if isinstance(message, Jobs | Results)]
-
-
-def whole(data: bytes) -> None:
-    """Invariant: jobs, and as many results as announced, of the right types; or MessageError."""
-    with contextlib.suppress(MessageError):
-        jobs = OWN_JOBS.decode(data)
-        assert all(type(value) is int for job in jobs for value in (*job[:7], job.group))
-    with contextlib.suppress(MessageError):
-        packed = unpack(data)
-        columns = unpack_results(packed)
-        assert {len(column) for column in columns} == {packed[0]}
-        assert all(type(value) is int for column in columns[:IDS_AT] for value in column)
-        assert all(type(identifier) is bytes for identifier in columns[IDS_AT])
-        assert all(type(text) is str for text in columns[IDS_AT + 1])
-
-
-@fuzzed(packed_batches())
-def test_fuzz_mutated_batches(data: bytes) -> None:
-    """Invariant: that of ``whole``."""
-    whole(data)
 
 
 @pytest.mark.parametrize("count", [0, -1, MAX_ROWS + 1, 10**18, True, 1.0, "1", None])

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ssbench.core.errors import MessageError
-from ssbench.core.messages import ControlState, decode, pack, unpack
 from ssbench.core.model import SizeClass
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings, typed
-from tests.corpus import recorded
-from tests.fakes import values
 from tests.fakes.control_states import IDLE
-from tests.fakes.mutations import fuzzed
 
 WHOLE = StorageSettings(
     driver="noop",
@@ -52,45 +44,6 @@ def test_no_repr_shows_the_token() -> None:
 
 def test_unknown_settings_of_a_newer_master_are_ignored() -> None:
     assert StorageSettings.from_map({**WHOLE.to_map(), "of_the_future": 1}) == WHOLE
-
-
-VALUES = values.scripted(
-    values.any_of(
-        values.none, values.boolean, values.integer, values.text, values.binary, key=values.text
-    ),
-    40,
-)
-
-
-@given(st.dictionaries(st.sampled_from(sorted(WHOLE.to_map())), VALUES))
-def test_fuzz_a_malformed_map_gives_one_of_three_errors(given_map: dict[str, object]) -> None:
-    """Invariant: settings, or TypeError, ValueError or KeyError; nothing else."""
-    with contextlib.suppress(TypeError, ValueError, KeyError):
-        assert isinstance(StorageSettings.from_map(given_map), StorageSettings)
-
-
-def settings_of_control_states() -> list[bytes]:
-    """The settings in recorded control states, as msgpack."""
-    states = [
-        message for message in map(decode, recorded("frames")) if isinstance(message, ControlState)
-    ]
-    return [pack(control_state.settings) for control_state in states if control_state.settings]
-
-
-def readable(data: bytes) -> None:
-    """Invariant: settings that come over the wire again, or one of the errors that are foreseen."""
-    with contextlib.suppress(MessageError, TypeError, ValueError, KeyError):
-        values = unpack(data)
-        if type(values) is dict:
-            # Packed, as a weight may be no number, and isn't like itself then.
-            sent = pack(StorageSettings.from_map(values).to_map())
-            assert pack(StorageSettings.from_map(unpack(sent)).to_map()) == sent
-
-
-@fuzzed(settings_of_control_states())
-def test_fuzz_mutated_settings(data: bytes) -> None:
-    """Invariant: that of ``readable``."""
-    readable(data)
 
 
 @dataclass(frozen=True)

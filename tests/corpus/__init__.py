@@ -1,4 +1,4 @@
-"""Recorded inputs, small: what fuzz tests and fuzz targets mutate. README.rst says whence."""
+"""Recorded inputs, small: what decoders are tried with. README.rst says whence."""
 
 from __future__ import annotations
 

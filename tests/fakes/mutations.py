@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +27,21 @@ MSGPACK_WORDS = (
     b"\xcb\xff\xef" + b"\xff" * 6,
     b"\xca\x80\0\0\0", b"\x00", b"\x01", b"\xff", b"\xc0", b"\xc3", b"\x80", b"\x90", b"\xa0",
     b"\xa5\x1b[2J\x07", b"\xa3\xe2\x80\xae", b"\xa2\xc2\x9b", b"\xc4\x02\x1b\r", b"\x81\xa1a\xa1b",
+)  # fmt: skip
+
+#: What may stand in place of any value of JSON: deep, huge, of another kind, or none.
+JSON_VALUES = (
+    b"null", b"true", b"-1", b"0", b"1.5", b"1e999", b"NaN", b"-Infinity", b"9" * 30, b"9" * 5000,
+    b'""', b'"a"', b'"\\ud800"', b'"\\udc00\\ud800"', b'"\\u001b[2J"', b'"\\n"', b'"a/b"', b"[]",
+    b"{}", b"\xff", b"[" * 5000, b"[" * 2000 + b"]" * 2000,
+    b'{"a":' * 2000 + b"1" + b"}" * 2000, b"[1,]", b"[0,0,0,0]",
+    b'"\xe2\x80\xae"', b'"\xc2\x9b"', b'"' + b"x" * 5000 + b'"', b'"499 "', b'{"a":1,"a":2}',
+)  # fmt: skip
+_MSGPACK_VALUES = (
+    *MSGPACK_WORDS, b"\x91" * 5000, b"\x91" * 2000 + b"\xc0", b"\x81\xa1a" * 2000 + b"\xc0",
+    b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff",
+    b"\xd6\xff" + bytes(4), b"\xda\x13\x88" + b"x" * 5000, b"\xa2\xff\xff", b"\xc4\x01a", b"\xa1a",
+    b"\x82\xa1a\xc0\xa1a\xc0",
 )  # fmt: skip
 
 _DIGITS = re.compile(rb"[0-9]+")
@@ -115,11 +133,23 @@ def mutate(data: bytes, mutations: Sequence[Mutation], other: bytes = b"") -> by
     return data
 
 
-def hostile(seeds: Sequence[bytes], words: Sequence[bytes] = ()) -> st.SearchStrategy[bytes]:
-    """Mutations of the seeds.
+def spoilt(seeds: Sequence[bytes], words: Sequence[bytes] = ()) -> st.SearchStrategy[bytes]:
+    """The seeds with changed bytes; and with other values, where they are JSON or msgpack.
 
     :param words: what means something to the parser: they are put in and written over.
     """
+    documents = [document for document in map(Document.of, seeds) if document]
+    if not documents:
+        return _mutated(seeds, words)
+    values = st.builds(
+        lambda document, script: document.changed(script),
+        st.sampled_from(documents),
+        st.binary(min_size=12, max_size=12),
+    )
+    return _mutated(seeds, words) | values
+
+
+def _mutated(seeds: Sequence[bytes], words: Sequence[bytes]) -> st.SearchStrategy[bytes]:
 
     def performed(script: bytes) -> bytes:
         seed, other = (seeds[number % len(seeds)] for number in script[:2])
@@ -154,6 +184,99 @@ def fuzzed(seeds: Sequence[bytes], words: Sequence[bytes] = ()) -> Callable[[Tes
     """Decorates a test of one argument, the hostile bytes: it gets EXAMPLES of them."""
 
     def decorate(test: Test) -> Any:
-        return fuzz(given(hostile(seeds, words))(test))
+        return fuzz(given(spoilt(seeds, words))(test))
 
     return decorate
+
+
+class Pairs(list[Any]):
+    """A map, whose keys may stand there twice."""
+
+
+class Document(NamedTuple):
+    """A seed as values: of JSON, or of msgpack one after the other."""
+
+    values: list[Any]
+    odd: Sequence[bytes]  #: what may stand in place of a value
+    encode: Callable[[Any], bytes]
+
+    def __repr__(self) -> str:
+        return f"<Document {self.encode.__name__}>"
+
+    @classmethod
+    def of(cls, seed: bytes) -> Document | None:
+        """None where it is neither."""
+        with suppress(ValueError):
+            return cls([json.loads(seed, object_pairs_hook=Pairs)], JSON_VALUES, _json)
+        with suppress(ValueError, msgpack.UnpackException):
+            unpacker = msgpack.Unpacker(
+                raw=False, object_pairs_hook=Pairs, unicode_errors="surrogateescape"
+            )
+            unpacker.feed(seed)
+            values = list(unpacker)
+            if any(isinstance(value, list) for value in values):
+                return cls(values, _MSGPACK_VALUES, _msgpack)
+        return None
+
+    def changed(self, script: bytes) -> bytes:
+        """With up to three changes: another value, one twice, one gone, or two exchanged."""
+        values = _copied(self.values)
+        for step in range(0, 4 * (1 + script[0] % 3), 4):
+            kind, *at, which = script[step : step + 4]
+            parents = [each for each in _containers(values) if each]
+            if not parents:
+                break
+            parent = parents[int.from_bytes(bytes(at), "big") % len(parents)]
+            place = at[0] % len(parent)
+            if kind % 4 or isinstance(parent, Pairs):
+                odd = Encoded(self.odd[which % len(self.odd)])
+                if isinstance(parent, Pairs):
+                    key, value = parent[place]
+                    pair = (key, odd) if which % 8 else (odd, value)
+                    parent[place : place + kind % 2] = [pair]
+                else:
+                    parent[place] = odd
+            else:
+                parent[place : place + 1] = [parent[place]] * (which % 3)
+        return b"".join(map(self.encode, values))[:LONGEST]
+
+
+class Encoded(bytes):
+    """A value that is encoded, well or badly."""
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Pairs):
+        return Pairs((key, _copied(each)) for key, each in value)
+    return [_copied(each) for each in value] if isinstance(value, list) else value
+
+
+def _containers(value: Any) -> Iterator[list[Any]]:
+    if isinstance(value, list):
+        yield value
+        for each in value:
+            yield from _containers(each[1] if isinstance(value, Pairs) else each)
+
+
+def _json(value: Any) -> bytes:
+    if isinstance(value, Encoded):
+        return value
+    if isinstance(value, Pairs):
+        return b"{%b}" % b",".join(b"%b:%b" % (_json(key), _json(each)) for key, each in value)
+    if isinstance(value, list):
+        return b"[%b]" % b",".join(map(_json, value))
+    return json.dumps(value).encode()
+
+
+def _msgpack(value: Any) -> bytes:
+    if isinstance(value, Encoded):
+        return value
+    if isinstance(value, Pairs):
+        head = _PACKER.pack_map_header(len(value))
+        return head + b"".join(_msgpack(key) + _msgpack(each) for key, each in value)
+    if isinstance(value, list):
+        return _PACKER.pack_array_header(len(value)) + b"".join(map(_msgpack, value))
+    return _PACKER.pack(value)
+
+
+_PACKER = msgpack.Packer(unicode_errors="surrogateescape")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.fuzz.targets import TARGETS
+from tests.test_decoders import DECODERS
 
 #: What libFuzzer finds worth keeping, and what makes a target fail, stays here between runs.
 PLACE = Path(".fuzz")
@@ -26,12 +26,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Gives the exit status."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, metavar="N", help="for each target")
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(DECODERS))
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.targets if name not in TARGETS]
+    unknown = [name for name in options.targets if name not in DECODERS]
     if unknown:
-        parser.error(f"no target {', '.join(unknown)}; there are {', '.join(TARGETS)}")
-    failed = [name for name in options.targets or TARGETS if not fuzz(name, options.seconds)]
+        parser.error(f"no target {', '.join(unknown)}; there are {', '.join(DECODERS)}")
+    failed = [name for name in options.targets or DECODERS if not fuzz(name, options.seconds)]
     print(f"Findings in: {', '.join(failed)}" if failed else "No findings.")
     return 1 if failed else 0
 

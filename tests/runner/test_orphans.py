@@ -35,7 +35,6 @@ from ssbench.statfile.records import encode, encode_results, encode_schema
 from ssbench.storage.base import OpenUpload
 from tests.commands.test_cleanup import Command
 from tests.fakes.memory_storage import MemoryStore
-from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
 from tests.fakes.terminal import must_be_line
 from tests.report import runs
 from tests.statfile.samples import old_result, write_old
@@ -224,12 +223,6 @@ def _records() -> bytes:
 def record_seeds() -> list[bytes]:
     """What ``resumable`` is fuzzed from."""
     return [_records()]
-
-
-@fuzzed(record_seeds(), MSGPACK_WORDS)
-def test_mutated_files(data: bytes) -> None:
-    """Invariant: that of ``resumable``."""
-    resumable(data)
 
 
 def resumable(data: bytes) -> None:

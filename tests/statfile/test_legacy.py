@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -9,22 +8,16 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ssbench.core.errors import StatFileError
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Result
+from ssbench.core.model import NONE_NS, ErrorKind, Result
 from ssbench.core.operations import CREATE, row_of
 from ssbench.core.records import PhaseRecord, ResultBatch, RunFooter, RunHeader, WorkerRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import read
 from ssbench.statfile.legacy import LegacyRun
-from tests.corpus import recorded
 from tests.fakes.batches import result_rows
-from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
-from tests.fakes.values import any_of, binary, boolean, integer, none, number, scripted
 from tests.statfile.samples import OLD, old_result, old_scenario, write_old
-from tests.statfile.test_reader import reported
 
 
 class Old:
@@ -267,50 +260,3 @@ def test_an_invalid_scenario_is_rejected() -> None:
     for items in ([], [{}], [{b"name": b"x"}], [[1]]):
         with pytest.raises(StatFileError, match="no stat file"):
             LegacyRun(iter(items), [], [])
-
-
-ANY = scripted(any_of(none, boolean, integer, number, binary, key=binary), 40)
-FIELDS = [key.encode() for key in (*old_result(), "exception", "auth_kwargs", "noop")]
-TOP = [b"_scenario_data", b"name", b"user_count", b"operation_count", b"version"]
-GIVEN = [b"sizes", b"crud_profile", b"initial_files", b"name"]
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    st.dictionaries(st.sampled_from(TOP), ANY),
-    st.dictionaries(st.sampled_from(GIVEN), ANY),
-    st.lists(st.dictionaries(st.sampled_from(FIELDS), ANY), max_size=4),
-)
-def test_hostile_fields(
-    top: dict[bytes, Any], given_: dict[bytes, Any], changes: list[dict[bytes, Any]]
-) -> None:
-    """Whatever the fields hold, results become rows that fit a column, or are counted out."""
-    scenario = {b"name": b"n", b"_scenario_data": given_} | top
-    sound = {
-        key.encode(): value.encode() if isinstance(value, str) else value
-        for key, value in old_result().items()
-    }
-    notes: list[str] = []
-    run = LegacyRun(iter([scenario, [sound | change for change in changes]]), [], notes)
-    rows = 0
-    for record in run.records():
-        if isinstance(record, ResultBatch):
-            rows += record.count
-            for row in result_rows(record):
-                assert all(-(2**63) <= value < 2**63 for value in row[:RESULT_NUMBERS])
-    left_out = sum(int(note.split()[0]) for note in notes if note.endswith("left out"))
-    assert rows + left_out == len(changes)
-
-
-def reported_old(data: bytes) -> None:
-    """Invariant: that of ``test_reader.reported``, for what stands in a file of 0.3.9."""
-    reported(gzip.compress(data, 1))
-
-
-OLD_PAYLOADS = [gzip.decompress(data) for data in recorded("legacy")]
-
-
-@fuzzed(OLD_PAYLOADS, MSGPACK_WORDS)
-def test_forged_old_files(data: bytes) -> None:
-    """Invariant: that of ``reported_old``."""
-    reported_old(data)

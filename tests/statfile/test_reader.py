@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -18,15 +17,10 @@ from ssbench.core.columns import MAX_ROWS, RESULT_SCHEMAS
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import ResultBatch, RunFooter, RunHeader
-from ssbench.core.stats import series
-from ssbench.core.stats.run_stats import RunStats
-from ssbench.report import FORMATS, of_run, render, render_html, rps_csv
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.blocks import FORMAT, BlockBuilder, Source, read_blocks
 from ssbench.statfile.records import encode
-from tests.corpus import recorded
-from tests.fakes.mutations import fuzz, fuzzed
-from tests.fakes.terminal import must_be_line, steering
+from tests.fakes.mutations import fuzz
 from tests.statfile.samples import (
     FOOTER,
     HEADER,
@@ -42,7 +36,6 @@ from tests.statfile.samples import (
 )
 from tests.statfile.test_blocks import resealed
 
-FILES = recorded("statfiles") + recorded("legacy")
 NO_FOOTER = "there is no footer: the run was cut off, or is still going on"
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -102,36 +95,6 @@ def test_a_flipped_bit_costs_one_block(run_bytes: bytes, data: st.DataObject) ->
     assert records[0] == HEADER, "it stands twice"
     assert complete == (not damage)
     assert damage or records == RECORDS, "only in the bits that fill up a byte"
-
-
-def reported(data: bytes) -> None:
-    """Invariant: a report in every format, or a StatFileError of one line; neither steers a
-    terminal, and the report says so where the file is not whole."""
-    try:
-        with read(io.BytesIO(data)) as run:
-            stats = RunStats.of(run)
-            stats.run.damage += run.damage
-    except StatFileError as error:
-        must_be_line(error)
-        return
-    with pytest.MonkeyPatch.context() as patch:
-        # A row a second up to 115 days is fine, but not 2,000 times.
-        patch.setattr(series, "MAX_SECONDS", 40)
-        report = of_run(stats)
-        texts = {name: render(report, name) for name in FORMATS if name != "html"}
-        texts["html"] = render_html(report, "plotly.js")  # that script has any character
-        rows = rps_csv(report)
-    assert not steering("".join(texts.values()) + rows)
-    assert rows.count("\n") <= 42
-    json.loads(texts["json"])
-    assert texts["text"].count("\nTOTAL\n") == 1
-    assert stats.run.complete == ("INCOMPLETE" not in texts["text"])
-
-
-@fuzzed(FILES)
-def test_mutated_files(data: bytes) -> None:
-    """Invariant: that of ``reported``."""
-    reported(data)
 
 
 @settings(max_examples=200)

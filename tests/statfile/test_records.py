@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 from types import MappingProxyType
 from typing import Any
 
@@ -10,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.columns import RESULT_SCHEMAS
-from ssbench.core.errors import MessageError, SsbenchError, StatFileError
+from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import NONE_NS, Phase, Result
 from ssbench.core.records import (
     Record,
     ResultBatch,
     RunHeader,
 )
-from ssbench.statfile.blocks import FORMAT, BlockBuilder
+from ssbench.statfile.blocks import FORMAT
 from ssbench.statfile.records import (
     RECORD_TYPES,
     Decoder,
@@ -27,12 +26,9 @@ from ssbench.statfile.records import (
     encode_schema,
     objects,
 )
-from tests.corpus import recorded
 from tests.fakes.batches import result_rows
-from tests.fakes.mutations import MSGPACK_WORDS, fuzz, fuzzed
 from tests.fakes.values import any_of, boolean, finite, int64, none, scripted, text
-from tests.statfile.samples import FOOTER, HEADER, PHASE, RECORDS, packed, result
-from tests.statfile.test_reader import reported
+from tests.statfile.samples import FOOTER, HEADER, PHASE, packed, result
 
 TEXT = st.text(max_size=20)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
@@ -156,86 +152,6 @@ def test_a_header_of_a_later_version_is_an_error() -> None:
     [[code, values]], _ = unpacked(encode(HEADER))
     with pytest.raises(StatFileError, match="newer"):
         Decoder().decode([code, values | {"format": FORMAT + 1}])
-
-
-SAMPLES = [encode(record) for record in RECORDS if not isinstance(record, ResultBatch)]
-SAMPLES += [
-    encode_schema(0, RESULT_SCHEMAS[0]) + encode_results(Phase.RUN, 0, 0, packed([result(1)]))
-]
-
-
-@fuzz
-@given(st.data())
-def test_hostile_records(data: st.DataObject) -> None:
-    """Any bytes give records or one of our own errors, never another exception."""
-    sample = bytearray(data.draw(st.sampled_from(SAMPLES)))
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(sample) - 1))
-        sample[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=4))
-        if not sample:
-            break
-    items, _ = unpacked(bytes(sample))
-    for item in items:
-        try:
-            Decoder().decode(item)
-        except (UnknownRecordError, SsbenchError):
-            continue
-
-
-def reported_payload(data: bytes) -> None:
-    """Invariant: that of ``test_reader.reported``, of what is in a block with a right checksum."""
-    builder = BlockBuilder()
-    builder.add(data)
-    reported(builder.finish(0))
-
-
-PAYLOADS = [gzip.decompress(data) for data in recorded("statfiles")]
-
-
-@fuzzed(PAYLOADS, MSGPACK_WORDS)
-def test_forged_files(data: bytes) -> None:
-    """Invariant: that of ``reported_payload``."""
-    reported_payload(data)
-
-
-@given(JSON | st.lists(JSON) | st.tuples(st.integers(0, 6), st.dictionaries(TEXT, JSON)).map(list))
-def test_any_msgpack_is_a_record_or_a_stat_file_error(item: Any) -> None:
-    """Any object gives a record or one of our own errors, never another exception."""
-    try:
-        Decoder().decode(item)
-    except (UnknownRecordError, SsbenchError):
-        return
-
-
-@pytest.mark.parametrize(
-    "bomb",
-    [
-        b"\xdd\xff\xff\xff\xff",  # an array of 4 thousand million items is announced
-        b"\xdf\xff\xff\xff\xff",
-        b"\xc6\xff\xff\xff\xff",
-        b"\x91" * 5000,  # nested
-        b"\xdc\x3f\xff" * 900,
-        (b"\xdc\x3f\xff" + b"\x90" * 16383) * 200,
-        b"\xc9\x00\x00\x00\x09\x01" + bytes(9),  # an extension type
-        b"\xc1",
-    ],
-)
-def test_decompression_bombs_are_rejected(bomb: bytes) -> None:
-    items, said = unpacked(packed_null() + b"\xdc\x3f\xff" + bomb)
-    assert items == [None]
-    assert len(said) <= 1
-
-
-def packed_null() -> bytes:
-    data: bytes = msgpack.packb(None)
-    return data
-
-
-def test_a_small_object_of_millions_of_lists_is_rejected() -> None:
-    bomb = b"\xdc\x3f\xff" + (b"\xdc\x3f\xff" + b"\x90" * 16383) * 100
-    items, said = unpacked(bomb)
-    assert not items
-    assert said == ["it holds bytes that are no record (ValueError)"]
 
 
 def test_an_object_above_the_limit_is_rejected() -> None:

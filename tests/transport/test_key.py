@@ -13,9 +13,6 @@ import pytest
 
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.transport.key import CurveKey, HostKey, channel_key
-from tests.corpus import recorded
-from tests.fakes.mutations import fuzzed
-from tests.fakes.terminal import must_be_line
 
 
 def test_a_written_key_is_read_back(tmp_path: Path) -> None:
@@ -238,34 +235,3 @@ def test_no_repr_or_message_shows_a_key() -> None:
     key = CurveKey.generate()
     assert repr(key) == "CurveKey()"
     assert all(word not in repr(key) for word in key.to_text().split()[1:])
-
-
-REFUSED = "a file: not a key of ssbench; `ssbench-master make-key FILE` writes one"
-
-
-def key_or_refused(data: bytes) -> None:
-    """Invariant: the key that the text says, or a UsageError of a line that is always the same."""
-    text = data.decode("ascii", "replace")
-    try:
-        key = CurveKey.from_text(text, "a file")
-    except UsageError as error:
-        must_be_line(error)
-        refused = str(error)
-    else:
-        refused = REFUSED
-        assert key.to_text().split() == text.split()
-        assert not any(word in repr(key) for word in text.split()[1:])
-    assert refused == REFUSED
-
-
-@fuzzed(recorded("keys"), [b" ", b"\n", b"ssbench-key-1", b"ssbench-key-2", b"\x1b[2J", b"\0"])
-def test_mutated_key_files(data: bytes) -> None:
-    """Invariant: that of ``key_or_refused``."""
-    key_or_refused(data)
-
-
-def test_the_recorded_key_file_is_valid() -> None:
-    assert (
-        CurveKey.from_text(recorded("keys")[0].decode(), "x").to_text().encode()
-        == recorded("keys")[0]
-    )

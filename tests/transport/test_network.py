@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import socket
 import threading
@@ -19,8 +18,6 @@ from ssbench.transport.key import CurveKey, channel_key
 from ssbench.transport.network import NetworkError, NetworkListener, end, measure
 from ssbench.transport.sockets import Ports, TransportError
 from ssbench.transport.worker_transport import WorkerTransport
-from tests.corpus import recorded
-from tests.fakes.mutations import fuzzed
 
 KEY = CurveKey.generate()
 
@@ -264,23 +261,3 @@ def test_a_listener_that_stops_in_a_transfer_is_given_up(monkeypatch: pytest.Mon
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(TimeoutError):
         network.receive_body(ours, network.MeasureRequest("receive", 0, 1.0))
-
-
-def harmless(data: bytes) -> None:
-    """Invariant: any bytes are a body that was received whole, or a NetworkError."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(data)
-        theirs.shutdown(socket.SHUT_WR)
-        with suppress(NetworkError):
-            intervals, round_trips_s = network.receive_body(
-                ours, network.MeasureRequest("send", 0, 1.0)
-            )
-            assert sum(each.size_bytes for each in intervals) <= len(data)
-            json.dumps(round_trips_s, allow_nan=False)
-
-
-@fuzzed(recorded("network"))
-def test_any_body_is_received_or_rejected(data: bytes) -> None:
-    """Invariant: that of ``harmless``."""
-    harmless(data)

@@ -86,27 +86,3 @@ def test_a_report_survives_its_line(report: GroupStarted | WorkerExit) -> None:
 def test_control_characters_of_another_host_reach_no_terminal() -> None:
     found = from_line(to_line(WorkerExit("a\x1b[2J", 1, "\x07", 1)))
     assert found == WorkerExit("a\\x1b[2J", 1, "\\x07", 1)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "Welcome to bench-01!",
-        "ssbench-worker",
-        "ssbench-worker {",
-        "ssbench-worker []",
-        "ssbench-worker 7",
-        "ssbench-worker {}",
-        'ssbench-worker {"exit": [1]}',
-        'ssbench-worker {"exit": ["a", "b", "c", "d"]}',
-        'ssbench-worker {"exit": ["a", Infinity, "b", 1]}',
-        "ssbench-worker " + "[" * 100_000,
-        'ssbench-worker {"release": "1", "clock": 1, "master": "", "workers": {}}',
-        'ssbench-worker {"release": 1, "clock": 1, "master": "", "workers": {"a": 1}}',
-        "ssbench-worker "
-        + json.dumps({"release": "1", "clock": 1, "master": "", "workers": {"a": None}}),
-    ],
-)
-def test_other_lines_are_no_report(line: str) -> None:
-    assert from_line(line) is None

@@ -19,7 +19,6 @@ from ssbench.core.messages import Heartbeat, Hello, Ready, decode, encode
 from ssbench.core.model import SECOND_NS, Phase
 from ssbench.statfile.records import encode as encode_record
 from tests.fakes.control_states import IDLE
-from tests.fakes.mutations import fuzzed
 
 MS = SECOND_NS // 1000
 RUN = "run1"
@@ -186,9 +185,3 @@ def _heard(here: Scene, message: object, now_ns: int) -> None:
         here.registry.heartbeat(
             message, now_ns + SECOND_NS // 10, 1_700_000_000 * SECOND_NS + now_ns
         )
-
-
-@fuzzed(CLOCKS)
-def test_fuzz_any_clocks(data: bytes) -> None:
-    """Invariant: that of ``reckoned``."""
-    reckoned(data)

@@ -36,7 +36,6 @@ from ssbench.core.messages import (
 from ssbench.core.model import SECOND_NS, UNCERTAIN_NS, ErrorKind, Job, Phase, Result
 from tests.core.workload.fleet import RUN, Fleet, Ledger, SimWorker, packed, row
 from tests.corpus import recorded
-from tests.fakes.mutations import fuzzed
 
 # Cases ------------------------------------------------------------------------------------
 
@@ -581,14 +580,6 @@ def test_results_partly_of_other_workers_are_rejected() -> None:
     fleet.check()
 
 
-@pytest.mark.parametrize("data", [b"", b"\xc1", pack([]), pack({}), pack([1] * 3), pack(None)])
-def test_malformed_results_are_rejected(data: bytes) -> None:
-    fleet = Fleet()
-    worker, _batch = one_held(fleet)
-    assert fleet.dispatcher.results(worker.incarnation, data, 0) is None
-    assert fleet.dispatcher.counts.rejected == 1
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [("size_class", -1), ("bytes_moved", -(2**31)), ("start_ns", -(2**61)), ("start_ns", 1e308)],
@@ -818,12 +809,6 @@ def accounted_for(data: bytes) -> None:
     worker.work()
     fleet.deliver(worker)
     fleet.check()
-
-
-@fuzzed(results_of_the_field())
-def test_fuzz_any_report_of_a_worker(data: bytes) -> None:
-    """Invariant: that of ``accounted_for``."""
-    accounted_for(data)
 
 
 # Groups of users --------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from ssbench.core.dispatch.worker_registry import (
 from ssbench.core.messages import MAX_NAME, ControlState, Heartbeat, Hello, decode, encode
 from ssbench.core.model import SECOND_NS
 from tests.fakes.control_states import IDLE
-from tests.fakes.mutations import fuzzed
 
 MS = SECOND_NS // 1000
 
@@ -446,12 +445,6 @@ def bounded(data: bytes) -> None:
             assert len(names) == len(set(names)) <= 5
             assert len(registry.refused) <= 4
         assert set(received(registry).workers) == set(registry.workers)
-
-
-@fuzzed(HELLOS)
-def test_fuzz_hellos_are_bounded(data: bytes) -> None:
-    """Invariant: that of ``bounded``."""
-    bounded(data)
 
 
 def test_with_groups_each_worker_with_users_has_users_of_each() -> None:

@@ -1,7 +1,6 @@
 import json
 import re
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from ssbench.core.model import SizeClass
 from ssbench.core.scenario.fields import KEYS, OWN_READERS, crud_profile, parameter_keys
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
-from tests.fakes.mutations import fuzz, fuzzed
-from tests.fakes.terminal import must_be_line, must_be_lines
+from tests.fakes.mutations import fuzz
 from tests.fakes.values import any_of, boolean, integer, none, number, scripted
 from tests.fakes.values import text as word
 
@@ -385,28 +383,3 @@ VALUE = scripted(any_of(none, boolean, integer, number, word, key=word), 20)
 def test_any_value_of_any_key_is_read_or_reported(key: str, value: object) -> None:
     """Invariant: whatever a key has as its value, no other exception is raised."""
     assert read_or_refuse(text(**{key: value}))
-
-
-CANNED = [path.read_bytes() for path in sorted(Path("scenarios").glob("*.scenario"))]
-JSON_WORDS = [
-    b'"', b"{", b"}", b"[", b"]", b",", b":", b"null", b"true", b"-1", b"0", b"1e999", b"NaN",
-    b"9" * 30, b"0.5", b'"name"', b'"sizes"', b'"crud_profile"', b"[0,0,0,0]", b'"\\u001b[2J"',
-    b'"\\ud800"', b"\x1b", b"\xc2\x9b", b"\xe2\x80\xae", b"\xff", b'"\\n"', b'"a/b"', b"[" * 30,
-]  # fmt: skip
-
-
-def run_or_refused(data: bytes) -> None:
-    """Invariant: a scenario that JSON can carry, or faults of a printable line each."""
-    try:
-        scenario = Scenario.resolve(data, "x", user_count=3, operation_count=7)
-    except ScenarioError as error:
-        must_be_lines(error.faults)
-        return
-    must_be_line(scenario.summary())
-    assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
-
-
-@fuzzed(CANNED, JSON_WORDS)
-def test_mutated_scenarios(data: bytes) -> None:
-    """Invariant: that of ``run_or_refused``."""
-    run_or_refused(data)

@@ -28,7 +28,6 @@ from ssbench.storage.http.response import (
     RangeCollector,
 )
 from tests.corpus import recorded
-from tests.fakes.mutations import fuzzed
 from tests.fakes.piecewise_stream import PiecewiseStream
 from tests.fakes.scripted_server import Peer, Script, answering, ok
 from tests.fakes.served_pool import (
@@ -506,16 +505,6 @@ def same_in_pieces(data: bytes) -> None:
 ANSWERS = [
     b"ab" + answer for answer in (*recorded("answers"), PARTIAL, *map(b"".join, FORMS.values()))
 ]
-ANSWER_WORDS = [
-    b"\r\n", b"\r\n\r\n", b"\n", b"\r\nTransfer-Encoding: chunked", b"\r\nConnection: close",
-    b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 204 X\r\n\r\n", b"\r\nContent-Length: 7", b"\0",
-]  # fmt: skip
-
-
-@fuzzed(ANSWERS, ANSWER_WORDS)
-def test_a_response_is_the_same_in_any_pieces(data: bytes) -> None:
-    """Invariant: that of ``same_in_pieces``."""
-    same_in_pieces(data)
 
 
 class Failing(PiecewiseStream):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -182,39 +181,11 @@ def read_alike(data: bytes) -> None:
 TWO_HEADS = [head + b"\0\0" + head for head in (*USUAL, *recorded("answers"))]
 
 
-@fuzzed(TWO_HEADS, PIECES)
-def test_both_parsers_agree(data: bytes) -> None:
-    """Invariant: that of ``read_alike``."""
-    read_alike(data)
-
-
 @fuzzed([*USUAL, *UNUSUAL, *BAD, *recorded("answers")], PIECES)
 def test_both_parsers_agree_after_learning_a_damaged_head(data: bytes) -> None:
     """Invariant: that of ``read_alike``, for a damaged answer and then the usual ones."""
     for head in USUAL[:3]:
         read_alike(data + b"\0\0" + head)
-
-
-def head_or_refused(data: bytes) -> None:
-    """Invariant: parse_head gives a Head, or raises BadResponse of one printable line."""
-    for bodiless in (False, True):
-        try:
-            head, headers = parse_head(data, bodiless=bodiless)
-        except BadResponse as error:
-            must_be_line(error)
-            continue
-        assert 100 <= head.status <= 599
-        assert UNTIL_CLOSE <= head.length < 10**18
-        assert data[head.end - 4 : head.end] == b"\r\n\r\n"
-        assert not bodiless or head.length == 0
-        assert b"\r\n" not in head.transaction_id
-        assert all("\r\n" not in value for value in headers.values())
-
-
-@fuzzed([*recorded("answers"), *recorded("login"), *USUAL, *UNUSUAL], PIECES)
-def test_any_bytes_are_parsed_or_rejected(data: bytes) -> None:
-    """Invariant: that of ``head_or_refused``."""
-    head_or_refused(data)
 
 
 @pytest.mark.parametrize(
@@ -278,46 +249,6 @@ def test_chunks_are_the_same_in_any_pieces(
     assert body.done
     assert body.rest == 0
     assert received == b"".join(parts)
-
-
-CHUNKED_BODIES = [
-    b"12" + chunked([b"abc", b"x" * 300]),
-    b"34" + chunked([b"y"], b";a=b", b"X: 1\r\n"),
-]
-
-
-def chunks_or_refused(data: bytes) -> None:
-    """Invariant: a chunked body is the same in whatever pieces, or raises BadResponse in all.
-
-    The first two bytes say which pieces.
-    """
-    chance, data = Random(data[:2]), data[2:]
-    whole, pieces = ChunkedBody(), ChunkedBody()
-    results = []
-    for body, most in ((whole, len(data)), (pieces, chance.choice((1, 3, 50)))):
-        at, found = 0, b""
-        try:
-            while at < len(data) and not body.done:
-                size = chance.randint(1, most)
-                found += b"".join(map(bytes, body.feed(memoryview(data)[at : at + size])))
-                at += size
-        except BadResponse as error:
-            must_be_line(error)
-            results.append(None)
-        else:
-            results.append((body.done, found))
-    assert results[0] == results[1]
-
-
-CHUNK_WORDS = [
-    b"\r\n", b"\n", b"0\r\n\r\n", b"0\r\n", b";", b"-", b"f" * 16, b"f" * 13, b"+1", b" 1",
-]  # fmt: skip
-
-
-@fuzzed(CHUNKED_BODIES, CHUNK_WORDS)
-def test_any_bytes_are_chunks_or_rejected(data: bytes) -> None:
-    """Invariant: that of ``chunks_or_refused``."""
-    chunks_or_refused(data)
 
 
 @pytest.mark.parametrize(

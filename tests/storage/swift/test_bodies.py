@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import Callable, Sequence
-from typing import Any
-from urllib.parse import quote, unquote
+from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -24,10 +23,6 @@ from ssbench.storage.swift.bodies import (
     free_bytes,
     store_limits,
 )
-from tests.corpus import recorded
-from tests.fakes.mutations import fuzzed
-from tests.fakes.terminal import must_be_line
-from tests.fakes.values import any_of, boolean, integer, none, number, one_of, scripted, text
 
 LIMIT = 1000
 
@@ -46,59 +41,11 @@ def object_names(body: bytes) -> list[str]:
     return [entry.name for entry in read(body).objects()]
 
 
-PARSERS: list[Callable[[bytes], Sequence[Any]]] = [
-    container_entries,
-    object_names,
-    lambda body: bulk_result(body).failures,
-]
-
-KEYS = ["name", "count", "bytes", "subdir", "Errors", "Response Status", "swift", "policies"]
-any_json = any_of(
-    none, boolean, integer, number, text,
-    key=any_of(one_of(*KEYS), text, key=none, depth=0),
-)  # fmt: skip
-ANY_JSON = scripted(any_json)
-
-
-def parsed(body: bytes) -> None:
-    """Invariant: each decoder gives names that fit a URL, or StorageError; limits never raise."""
-    for parse in PARSERS:
-        try:
-            found = parse(body)
-        except StorageError as error:
-            must_be_line(error)
-            continue
-        for item in found:
-            name = item.name if isinstance(item, ContainerEntry) else item
-            name = name if isinstance(name, str) else name[0]
-            assert unquote(quote(name, safe="")) == name
-    assert isinstance(store_limits(body), StoreLimits)
-    facts = container_info({"x-container-object-count": body.decode("latin-1")})
-    assert facts.object_count is None or 0 <= facts.object_count < 10**18
-
-
-@given(st.binary(max_size=100) | ANY_JSON.map(lambda value: json.dumps(value).encode()))
-def test_any_bytes_are_parsed_or_rejected(body: bytes) -> None:
-    """Invariant: that of ``parsed``."""
-    parsed(body)
-
-
 #: Names as stores may have them.
 NAMES = [
     "a/b", "a\nb", 'a"b', "a'b", "ü", "\U0001f600", "&lt;b&gt;", "<b>", "%41", "a?b#c", "..", " ",
     "\x1b[2J", "\u202e", "a\\b", "\x85", "c/", "/c",
 ]  # fmt: skip
-NAME_WORDS = [json.dumps(name).encode() for name in NAMES] + [
-    b'"\\ud800"', b'"\\udc00\\ud800"', b'""', b"null", b"-1", b"true", b"1e999",
-    b"9" * 5000, b"[]", b"{}",
-    b'"subdir"', b'"name"', b"\xff", b'"499 "', b'"200 OK"', b'"Response Status"', b'"Errors"',
-]  # fmt: skip
-
-
-@fuzzed(recorded("swift-json"), NAME_WORDS)
-def test_damaged_responses_are_parsed_or_rejected(body: bytes) -> None:
-    """Invariant: that of ``parsed``."""
-    parsed(body)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,14 +57,6 @@ def test_names_are_unchanged(name: str) -> None:
         assert container_entries(body) == [ContainerEntry(name, 1, 2)]
     answer = {"Response Status": "400 Bad", "Errors": [[f"/c/{quote(name)}", "409 Conflict"]]}
     assert bulk_result(json.dumps(answer).encode()).failures == [(f"c/{name}", 409)]
-
-
-@pytest.mark.parametrize("body", [b"[" * 200_000, b'[{"a":' * 100_000, b"9" * 10_000])
-def test_json_bombs_are_rejected(body: bytes) -> None:
-    for parse in PARSERS:
-        with pytest.raises(StorageError):
-            parse(body)
-    assert store_limits(body) == StoreLimits()
 
 
 def peak_bytes(call: Callable[[], object]) -> int:

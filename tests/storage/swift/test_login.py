@@ -22,12 +22,10 @@ from ssbench.storage.http.session import BoundedAdapter, SameHostSession
 from ssbench.storage.swift import login as auth
 from ssbench.storage.swift.login import Authenticator
 from ssbench.storage.swift.options import LoginOptions
-from tests.corpus import recorded
 from tests.fakes.auth_v1 import AuthV1
 from tests.fakes.keystone_v2 import KeystoneV2
 from tests.fakes.keystone_v3 import KeystoneV3
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
-from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line
 from tests.servers.certificates import Certificates
 
@@ -664,19 +662,3 @@ def test_headers_that_urllib3_cannot_read_are_not_logged(
         b"X-Storage-Url: http://h/v1/a\r\nContent-Length: 0\r\n\r\n"
     )
     assert caplog.text == ""
-
-
-LOGIN_WORDS = [
-    b"\r\n", b"\r\n\r\n", b"\n", b"\r\nLocation: http://h:5000/x", b"\r\nLocation: http://evil/",
-    b"HTTP/1.1 301 X\r\nLocation: /x\r\n", b"HTTP/1.1 300 X", b"\r\nContent-Length: 0", b"null",
-    b"[]", b"{}", b'"\x1b[2J"', b'"\\u001b[2J"', b'"\\ud800"', b"\xc2\x9b",
-    b"\r\nX-Auth-Token:",
-    b'"catalog"', b"http://[", b"ftp://x/", b"http://u:p@h/", b"\r\nContent-Encoding: gzip",
-    b"\r\nTransfer-Encoding: chunked",
-]  # fmt: skip
-
-
-@fuzzed(recorded("login"), LOGIN_WORDS)
-def test_mutated_answers_to_a_login(data: bytes) -> None:
-    """Invariant: that of ``logged_in_or_refused``."""
-    logged_in_or_refused(data)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
@@ -128,17 +126,3 @@ def test_any_number_of_responses_with_few_names_is_parsed() -> None:
 def test_entities_of_xml_itself_are_text() -> None:
     ((path, *_),) = parse(multistatus("<m:response><m:href>/a&amp;b&#x41;</m:href></m:response>"))
     assert path == "/a&bA"
-
-
-def parsed(data: bytes) -> None:
-    """Invariant: members with a path and a size; or StorageError."""
-    try:
-        members = parse(data, 64)
-    except StorageError:
-        return
-    assert all(path and size >= 0 for path, size, *_ in members)
-
-
-@given(st.sampled_from(RESPONSES), st.integers(0, 2000), st.binary(max_size=8))
-def test_damaged_listings_are_parsed_or_refused(data: bytes, at: int, damage: bytes) -> None:
-    parsed(data[:at] + damage + data[at + len(damage) :])
