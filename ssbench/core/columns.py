@@ -35,7 +35,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta
 
-from ssbench.core import unpacking
+from ssbench.core.boundary import typed
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Job
 
@@ -160,10 +160,7 @@ def read_schema(value: Any) -> Schema:
 
     :raises MessageError: if it is none.
     """
-    try:
-        schema: Schema = msgspec.convert(value, Schema)
-    except msgspec.ValidationError as error:
-        raise MessageError(f"a malformed schema: {error}") from error
+    schema: Schema = typed(msgspec.convert, value, "a malformed schema", type=Schema)
     if len(dict(schema)) != len(schema):
         raise MessageError("a schema that has a column twice")
     return schema
@@ -212,10 +209,7 @@ class ResultLayout:
 
         :raises MessageError: if it is no batch of this schema.
         """
-        try:
-            found: Any = self._decoder.decode(data)
-        except unpacking.FAULTS as error:
-            raise MessageError("a malformed batch") from error
+        found: Any = typed(self._decoder.decode, data, "a malformed batch")
         if self._order is None:
             return found  # type: ignore[no-any-return]
         count, *columns = found
@@ -242,10 +236,7 @@ class JobLayout:
 
         :raises MessageError: if it is no batch of this schema.
         """
-        try:
-            rows: Any = self._decoder.decode(data)
-        except unpacking.FAULTS as error:
-            raise MessageError("a malformed batch") from error
+        rows: Any = typed(self._decoder.decode, data, "a malformed batch")
         if self._order is not None:
             rows = (
                 [column.default if at is None else row[at] for at, column in self._order]

@@ -49,6 +49,7 @@ from msgspec import Meta, Raw
 from msgspec.msgpack import Decoder, Encoder
 
 from ssbench.core import unpacking
+from ssbench.core.boundary import typed
 from ssbench.core.columns import JOB_SCHEMAS, RESULT_SCHEMAS, Schemas
 from ssbench.core.cpu_profile import MAX_STACK_TEXT, MAX_STACKS
 from ssbench.core.errors import MessageError, ProtocolError
@@ -416,10 +417,7 @@ def decode(data: bytes) -> Message:
         end -= len(_SEAL) + _SEAL_BYTES
         if data[end : end + len(_SEAL)] != _SEAL:
             raise MessageError(f"{form.name}: no seal")
-    try:
-        message: Any = form.decoder.decode(form.head + data[len(form.start) : end])
-    except unpacking.FAULTS as error:
-        raise MessageError(f"{form.name}: {error}") from error
+    message: Any = typed(form.decoder.decode, form.head + data[len(form.start) : end], form.name)
     if form.name == "control":
         settings = unpack(bytes(message[_SETTINGS]))
         if type(settings) is not dict:

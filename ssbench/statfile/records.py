@@ -19,6 +19,7 @@ import msgpack
 import msgspec
 
 from ssbench.core import unpacking
+from ssbench.core.boundary import typed
 from ssbench.core.columns import RESULT_SCHEMAS, Schema, packed_count, read_schema
 from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
@@ -162,14 +163,9 @@ class Decoder:
         if record is RunHeader:
             check_version(_whole(item[1].get("format", FORMAT)))
         known = item[1].keys() & record.__struct_fields__
-        try:
-            decoded: Record = msgspec.convert(
-                # Names of objects that were listed are packed into bytes.
-                {name: _anything(item[1][name], may_be_bytes=name == "names") for name in known},
-                record,
-            )
-        except msgspec.ValidationError as error:
-            raise MessageError(f"{record.__name__}: {error}") from error
+        # Names of objects that were listed are packed into bytes.
+        values = {name: _anything(item[1][name], may_be_bytes=name == "names") for name in known}
+        decoded: Record = typed(msgspec.convert, values, record.__name__, type=record)
         return decoded
 
     def _add_schema(self, item: list[Any]) -> None:

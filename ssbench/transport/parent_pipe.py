@@ -18,14 +18,16 @@ output of a login shell.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
+from msgspec import json
 
-from ssbench.core.errors import UsageError
+from ssbench.core import boundary
+from ssbench.core.errors import MessageError, UsageError
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
 from ssbench.transport.key import CurveKey
@@ -51,7 +53,7 @@ class MasterAddress(NamedTuple):
     def to_line(self) -> str:
         """The line, with the newline."""
         key = self.key.to_text() if self.key else ""
-        return f"{json.dumps({**self._asdict(), 'key': key})}\n"
+        return f"{dumps({**self._asdict(), 'key': key})}\n"
 
 
 def address_line(
@@ -77,8 +79,8 @@ def read_address(fd: int) -> MasterAddress | None:
     if not line:
         return None
     try:
-        found = msgspec.json.decode(line, type=_Address)
-    except msgspec.MsgspecError:
+        found = boundary.typed(json.decode, line, _SOURCE, type=_Address)
+    except MessageError:
         raise UsageError(f"{_SOURCE}: no address of a master") from None
     key = CurveKey.from_text(found.key, _SOURCE) if found.key else None
     return MasterAddress(found.host, Ports(*found.ports), key, found.paths)
@@ -106,9 +108,9 @@ class GroupStarted(NamedTuple):
 def to_line(report: GroupStarted | WorkerExit) -> str:
     """The line, without a newline."""
     if isinstance(report, WorkerExit):
-        return _MARK + json.dumps({"exit": report})
+        return _MARK + dumps({"exit": report})
     names = ("release", "clock", "master", "workers")
-    return _MARK + json.dumps(dict(zip(names, report, strict=True)))
+    return _MARK + dumps(dict(zip(names, report, strict=True)))
 
 
 def from_line(line: str) -> GroupStarted | WorkerExit | None:
@@ -116,14 +118,20 @@ def from_line(line: str) -> GroupStarted | WorkerExit | None:
     if not line.startswith(_MARK):
         return None
     try:
-        found = json.loads(line[len(_MARK) :])
-        if "exit" in found:
-            name, pid, reason, status = found["exit"]
-            return WorkerExit(printable(name), int(pid), printable(reason), int(status))
-        workers = {printable(name): int(pid) for name, pid in found["workers"].items()}
-        started = GroupStarted(
-            printable(found["release"]), float(found["clock"]), printable(found["master"]), workers
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        found: _Report = boundary.typed(json.decode, line[len(_MARK) :], _MARK, type=_Report)
+    except MessageError:
         return None
-    return started if 0 < len(workers) <= _MOST else None
+    if found.exit:
+        name, pid, reason, status = found.exit
+        return WorkerExit(printable(name), pid, printable(reason), status)
+    workers = {printable(name): pid for name, pid in found.workers.items()}
+    started = GroupStarted(printable(found.release), found.clock, printable(found.master), workers)
+    return started if workers else None
+
+
+class _Report(msgspec.Struct):
+    release: str = ""
+    clock: float = 0.0
+    master: str = ""
+    workers: Annotated[dict[str, int], msgspec.Meta(max_length=_MOST)] = {}
+    exit: tuple[str, int, str, int] | None = None

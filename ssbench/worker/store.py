@@ -35,7 +35,7 @@ class WorkerStore:
     def open(self, values: Mapping[str, Any]) -> ObjectStore:
         """The run's store, by the settings of a control state; opened once per run.
 
-        :raises SsbenchError, TypeError, ValueError, KeyError: for settings that can't be used.
+        :raises SsbenchError, TypeError: for settings that can't be used.
         """
         settings = StorageSettings.from_map(values)
         if self._storage is None or settings.run_id != self._run_id:

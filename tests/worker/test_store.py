@@ -8,6 +8,7 @@ import gevent
 import pytest
 from msgspec.structs import replace
 
+from ssbench.core.errors import MessageError
 from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
 from ssbench.worker import store as store_module
@@ -78,7 +79,7 @@ def test_another_run_has_another_store() -> None:
 
 
 def test_settings_that_cannot_be_used_are_an_error() -> None:
-    with pytest.raises((TypeError, ValueError, KeyError)):
+    with pytest.raises(MessageError, match=r"settings: .* `\$.sizes\[0\]`"):
         Scene().store.open({"sizes": [{}]})
 
 
