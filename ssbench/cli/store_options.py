@@ -7,10 +7,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import Option, row
-from ssbench.core.settings import LISTED_MAX
+from ssbench.core.option import Option, options_of_fields, row
 from ssbench.storage.options import StoreOptions, check_http_url, parse_storage_options
 from ssbench.storage.registry import ROWS, options_of, row_of
 
@@ -27,13 +25,7 @@ STORE_OPTIONS: tuple[Option, ...] = (
     row("--storage-option", "storage_options", str, "store",
         "an option of the store; may be repeated. Secret ones are read from the environment, or "
         "from the file that KEY_file=PATH names", metavar="KEY=VALUE", repeat=True),
-    row("--connect-timeout", "connect_timeout", units.seconds, "store",
-        "longest wait for a connection", default=10.0),
-    row("--network-timeout", "network_timeout", units.seconds, "store",
-        "idle timeout of a connection", default=20.0),
-    row("--max-listed", "max_listed", units.count, "store",
-        "entries of a container's or the account's listing; one with more is taken to be endless",
-        default=LISTED_MAX),
+    *options_of_fields(StoreOptions),
     *dict.fromkeys(
         replace(option, of_store=True) for options in _OWN.values() for option in options
     ),
@@ -70,9 +62,9 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
             **parse_storage_options(ns.storage_options or (), rows),
         },
         environ,
-        ns.connect_timeout,
-        ns.network_timeout,
-        ns.max_listed,
+        ns.connect_timeout_s,
+        ns.network_timeout_s,
+        ns.listed_max,
         site={
             name: each.value for name, each in ns.site.items() if name in given and each.from_file
         },

@@ -14,6 +14,7 @@ from ssbench import runner
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
 from ssbench.core.option import options_of_fields
+from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.runner.config import FREE_PORTS, RunConfig
@@ -40,8 +41,13 @@ _OTHERS: Mapping[str, tuple[Any, object, str]] = {
     ),
     "stop": (Stop, None, "call it, from any thread, to end the run early"),
 }  # fmt: skip
-#: The options of a run, the first of each field.
-OPTIONS = {row.name: row for row in options_of_fields(RunConfig) if row.const is True}
+#: The options of a run, of how to reach its store and of its ports, the first of each field.
+OPTIONS = {
+    row.name: row
+    for kind in (RunConfig, StoreOptions, TransportConfig)
+    for row in options_of_fields(kind)
+    if row.const is True
+}
 _FLAG, _REPEATED = re.compile(r"--[a-z-]+"), "; may be repeated"
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -193,6 +199,11 @@ def _checked(
             values[row.name] = tuple(values[row.name])
     if not {"ssh_workers", "expect_workers"} & values.keys():
         values.setdefault("workers", 2)
+    keys = {key: name for name in values if (key := OPTIONS[name].scenario_key)}
+    ports = {name: values.pop(name) for name in {*values} & {*TransportConfig.__struct_fields__}}
+    limits = {name: values.pop(name) for name in {*values} & {*StoreOptions.__struct_fields__}}
+    is_known = bool(ports) or "expect_workers" in values  # otherwise workers are told the ports
+    transport = TransportConfig(**ports) if is_known else FREE_PORTS
     storage, of_store = given.get("storage", "swift"), given.get("storage_options", {})
     is_embedded = storage == "embedded-swift"
     own = given_values(of_store, () if is_embedded else options_of(row_of(storage)))
@@ -204,11 +215,10 @@ def _checked(
     config = RunConfig(
         scenario=text,
         overrides=overrides,
-        places={key: f"overrides: {key}" for key in overrides}
-        | {key: name for name in values if (key := OPTIONS[name].scenario_key)},
-        store=None if is_embedded else StoreOptions(storage, own, os.environ),
+        places={key: f"overrides: {key}" for key in overrides} | keys,
+        store=None if is_embedded else StoreOptions(storage, own, os.environ, **limits),
         is_noop=not is_embedded and not row_of(storage).is_real,
-        transport=FREE_PORTS,  # local workers are told which
+        transport=transport,
         **values,
     )
     return config, given.get("observers", ()), given.get("stop") or Stop()

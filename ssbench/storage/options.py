@@ -1,18 +1,17 @@
 """Options of a store: from the command line, files and the environment to their values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.option import Option
+from ssbench.core.option import Option, of_field
 from ssbench.core.settings import LISTED_MAX
 from ssbench.core.text import printable
 from ssbench.host.user_files import read_bytes, read_text
@@ -37,9 +36,18 @@ class StoreOptions(Hiding, frozen=True):
     driver: str = "swift"
     given: Mapping[str, Any] = {}
     environ: Mapping[str, str] = {}
-    connect_timeout_s: float = 10.0
-    network_timeout_s: float = 20.0
-    listed_max: int = LISTED_MAX
+    # fmt: off
+    connect_timeout_s: Annotated[float,
+        of_field("--connect-timeout", units.seconds, "store",
+            "longest wait for a connection")] = 10.0
+    network_timeout_s: Annotated[float,
+        of_field("--network-timeout", units.seconds, "store",
+            "idle timeout of a connection")] = 20.0
+    listed_max: Annotated[int,
+        of_field("--max-listed", units.count, "store",
+            "entries of a container's or the account's listing; one with more is taken to be "
+            "endless")] = LISTED_MAX
+    # fmt: on
     remote_workers: bool = False  #: workers may run on other hosts than the master
     measures: bool = True  #: a run follows; otherwise notes on what it measures are left out
     site: Mapping[str, Any] = {}
@@ -237,7 +245,7 @@ def http_settings(urls: Sequence[str], values: Mapping[str, Any]) -> HttpSetting
     return http
 
 
-def client_context(http: HttpSettings) -> ssl.SSLContext:
+def client_context(http: HttpSettings) -> "ssl.SSLContext":
     """A context that verifies servers by its CA bundle or the system's, unless insecure.
 
     :raises UsageError: a certificate or key, or the file of SSLKEYLOGFILE, can't be used.

@@ -124,7 +124,7 @@ def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> No
             {
                 "work_port": 13579, "results_port": 13580, "control_port": 13581,
                 "address": None, "key_file": None, "batch_size": None,
-                "connect_timeout": 10.0, "network_timeout": 20.0, "retries": 10,
+                "connect_timeout_s": 10.0, "network_timeout_s": 20.0, "retries": 10,
                 "worker_wait_s": 30.0, "worker_timeout_s": 10.0, "drain_timeout_s": 30.0,
                 "operation_timeout_s": None, "percentiles": (95.0,), "workers": None,
                 "expect_workers": None, "progress": "live", "keep_objects": False, "noop": False,

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
+import ssbench
 from ssbench.cli.commands import COMMANDS, master_parser
 from ssbench.cli.config import run_config
 from ssbench.cli.site import SiteDefaults
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option, options_of_fields
+from ssbench.core.peers import TransportConfig
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.runner.config import RunConfig
+from ssbench.storage.options import StoreOptions
 
-ROWS = {row.flags[-1]: row for row in options_of_fields(RunConfig)}
-#: Option -> a text, and the value in RunConfig.
+#: Structs with settings of a run -> how to get one from its configuration.
+KINDS: dict[type[Struct], Callable[[RunConfig], Any]] = {
+    RunConfig: lambda run: run,
+    StoreOptions: lambda run: run.store,
+    TransportConfig: lambda run: run.transport,
+}
+ROWS = {row.flags[-1]: row for kind in KINDS for row in options_of_fields(kind)}
+#: Option -> a text, and the value in its struct.
 RIGHT: dict[str, tuple[str, Any]] = {
     "--keep-objects": ("", True), "--use-existing": ("", True), "--existing": ("c/p", "c/p"),
     "--compressible": ("", True), "--verify": ("", True), "--operation-timeout": ("1m", 60.0),
@@ -36,6 +47,9 @@ RIGHT: dict[str, tuple[str, Any]] = {
     "--rate": ("2.5", 2.5), "--arrivals": ("poisson", "poisson"),
     "--bandwidth": ("1MB", 1_000_000),
     "--think-time": ("0.1,2", [0.1, 2.0]), "--warmup": ("0", 0.0), "--cooldown": ("0s", 0.0),
+    "--connect-timeout": ("2", 2.0), "--network-timeout": ("1m", 60.0), "--max-listed": ("9", 9),
+    "--zmq-bind-ip": ("::1", "::1"), "--zmq-work-port": ("1", 1), "--zmq-results-port": ("2", 2),
+    "--zmq-control-port": ("3", 3), "--zmq-key-file": ("k", "k"),
     "--retries": ("0", 0), "--pctile": ("99.9", (99.9,)),
     "--threshold": ("'p99 < 1s'", (Threshold.parse("p99 < 1s"),)), "--auto-stop": ("", True),
     "--auto-stop-window": ("4s", 4), "--auto-stop-tolerance": ("20", 20.0),
@@ -63,6 +77,9 @@ WRONG = {
     "--bandwidth": ("0", "0 is below 1"), "--think-time": ("2,1", "'2,1': give seconds"),
     "--warmup": ("-1", "-1 is below 0"), "--cooldown": ("1week", '"1week" can\'t be read'),
     "--arrivals": ("often", ""), "--retries": ("-1", "-1 is below 0"),
+    "--connect-timeout": ("0", "0 is not above 0"), "--network-timeout": ("0", "0 is not above 0"),
+    "--max-listed": ("0", "0 is below 1"), "--zmq-work-port": ("0", "0 is below 1"),
+    "--zmq-results-port": ("x", "'x' is not" ), "--zmq-control-port": ("65536", "65536 is above"),
     "--pctile": ("101", "101 is above 100; a percentile above 0"),
     "--threshold": ("'p99 < 1'", '"p99 < 1": character 8: p99 needs a unit'),
     "--auto-stop-window": ("0", "0 is below 1"),
@@ -71,6 +88,7 @@ WRONG = {
 #: Option -> another that it needs.
 NEEDED = {"--auto-stop-window": "--auto-stop", "--auto-stop-tolerance": "--auto-stop"}
 #: They need what other options give, and only parse here.
+_NOT_NOOP = ("--existing", "--verify")
 _ALONE = {"--ssh-workers", "--ssh-master", "--source-address", "--abort-on-threshold"}
 
 
@@ -110,9 +128,9 @@ def test_a_value_is_the_same_from_each_place(tmp_path: Path, flag: str) -> None:
     for line, environ, file in places(row, text).values():
         ns = settings(tmp_path, f"{NEEDED.get(flag, '')} {line}", environ, file)
         seen.append(getattr(ns, row.name))
-        if flag not in _ALONE and (flag not in ("--existing", "--verify")):
+        if flag not in _ALONE and flag not in _NOT_NOOP:
             run = run_config(ns, {})
-            assert getattr(run, row.name) == value
+            assert value_in(run, row) == value
             assert run.keys == ({row.scenario_key: value} if row.scenario_key else {})
     assert seen[1:] == seen[:-1]
 
@@ -130,3 +148,31 @@ def test_an_error_names_the_place_that_gave_the_value(
         else:
             said = "no error"
         assert f"{place}: {message}" in said
+
+
+def value_in(run: RunConfig, row: Option) -> Any:
+    (owner,) = (find(run) for kind, find in KINDS.items() if row.name in kind.__struct_fields__)
+    return getattr(owner, row.name)
+
+
+def from_python(monkeypatch: pytest.MonkeyPatch, **given: Any) -> RunConfig:
+    monkeypatch.setattr("ssbench.runner.run", lambda config, *_: config)
+    return ssbench.run("very_small", storage="noop", **given)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("flag", sorted({*ROWS} - {*_ALONE, "--stop-on-error", *_NOT_NOOP}))
+def test_a_program_gives_the_same_value(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    row, (text, value) = ROWS[flag], RIGHT[flag]
+    given = "x.gz" if row.file == "x" else " ".join(shlex.split(text)) or True
+    assert value_in(from_python(monkeypatch, **{row.name: given}), row) == value
+
+
+@pytest.mark.parametrize("flag", sorted(WRONG))
+def test_an_error_of_a_program_names_the_argument(
+    flag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, message = WRONG[flag]
+    name = ROWS[flag].name
+    with pytest.raises(UsageError) as caught:
+        from_python(monkeypatch, **{name: " ".join(shlex.split(text))})
+    assert str(caught.value).startswith(f"{name}: {message}")
