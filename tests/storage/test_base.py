@@ -7,10 +7,7 @@ import inspect
 import pytest
 
 from ssbench.storage.base import ObjectStore, StoreAdmin
-from ssbench.storage.http.store import HttpStorage
 from ssbench.storage.registry import ROWS, load
-from ssbench.storage.swift.driver import SwiftStorage
-from tests.fakes.drivers import driver_settings
 from tests.fakes.memory_storage import MemoryStorage
 
 HALVES = [
@@ -34,12 +31,3 @@ def test_a_driver_takes_what_the_contract_gives(driver: type, half: type) -> Non
             name: each.annotation for name, each in promised.items()
         }
     assert isinstance(inspect.getattr_static(driver, "credentials_serial"), property)
-
-
-def test_a_driver_that_lacks_a_method_can_not_be_made() -> None:
-    class WithoutProbe(SwiftStorage):
-        _probe = HttpStorage._probe
-
-    settings = driver_settings(urls=("http://127.0.0.1:1/v1/a",), token="tk")
-    with pytest.raises(TypeError, match=r"WithoutProbe.*_probe"):
-        WithoutProbe(settings)

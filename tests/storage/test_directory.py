@@ -20,7 +20,7 @@ from ssbench.core.operations import CREATE, READ
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.directory import PIECE, DirectorySource, FileContents, SourceFile
 from ssbench.storage.http.verify import FOREIGN_ETAGS
-from ssbench.storage.swift.driver import SwiftStorage
+from ssbench.storage.registry import open_store
 from tests.descriptors import open_descriptors
 from tests.fakes.drivers import driver_settings
 from tests.fakes.scripted_server import Peer, ScriptedServer, ok
@@ -239,7 +239,7 @@ class Uploads:
     """A driver on a server that takes uploads and keeps them."""
 
     def __init__(self, port: int, folder: Path, **contents: object) -> None:
-        self.storage = SwiftStorage(settings(folder, f"http://127.0.0.1:{port}/v1/A", **contents))
+        self.storage = open_store(settings(folder, f"http://127.0.0.1:{port}/v1/A", **contents))
 
     def __call__(self, number: int = 0) -> object:
         return self.storage.actions[CREATE](job(number), 0)
@@ -393,7 +393,7 @@ def test_reads_are_compared_with_known_checksums(folder: Path) -> None:
     known = md5(b"hello").digest() + b"\x01" * 16 + bytes(16)
     with ScriptedServer(serve) as server:
         made = settings(folder, f"http://127.0.0.1:{server.port}/v1/A", path="", md5=known)
-        storage = SwiftStorage(replace(made, verify=True))
+        storage = open_store(replace(made, verify=True))
         for number in (0, 2):
             assert storage.actions[READ](job(number, READ), 0).bytes_moved == 5
         with pytest.raises(StorageError, match="c/in/deep/small: its MD5 is") as caught:

@@ -15,8 +15,9 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CREATE, ENSURE, READ, UPDATE, Operation
 from ssbench.core.scenario.fields import crud_profile
+from ssbench.storage.base import ObjectStore
 from ssbench.storage.http.verify import FOREIGN_ETAGS, hash_of
-from ssbench.storage.swift.driver import SwiftStorage
+from ssbench.storage.registry import open_store
 from tests.fakes.drivers import driver_settings, pieces
 from tests.fakes.http_server import FakeContainer, etag_of
 from tests.fakes.lying_swift import ETAG, FIRST_BIT, LIES, OLD, PUT_ETAG, SHORT, LyingSwift
@@ -33,18 +34,18 @@ SIZES = (
 class Opened(ExitStack):
     """Servers and drivers, closed in the end."""
 
-    def driver(self, url: str, **changes: object) -> SwiftStorage:
+    def driver(self, url: str, **changes: object) -> ObjectStore:
         values = {"urls": (url,), "token": "tk", "run_id": "run1", "sizes": SIZES}
         values |= {"container_count": 1, "verify": True, "block_size": 700, **changes}
         settings = driver_settings(**values)  # type: ignore[arg-type]
-        return self.enter_context(closing(SwiftStorage(settings)))
+        return self.enter_context(closing(open_store(settings)))
 
     def swift(self, lies: Sequence[str] = (), context: ssl.SSLContext | None = None) -> LyingSwift:
         swift = self.enter_context(LyingSwift(lies, context))
         swift.containers["ssbench_000000"] = FakeContainer("gold", {})
         return swift
 
-    def answering(self, *answers: bytes, **changes: object) -> SwiftStorage:
+    def answering(self, *answers: bytes, **changes: object) -> ObjectStore:
         server = self.enter_context(ScriptedServer(answering(*answers)))
         return self.driver(f"http://127.0.0.1:{server.port}/v1/AUTH_test", **changes)
 
@@ -61,7 +62,7 @@ def job(
     return Job(1, operation, size_class, number, version, size)
 
 
-def do(driver: SwiftStorage, what: Job) -> StorageError | None:
+def do(driver: ObjectStore, what: Job) -> StorageError | None:
     """What it raised; None where all of the object was moved."""
     try:
         moved = driver.actions[what.operation](what, 0).bytes_moved

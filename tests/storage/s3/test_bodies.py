@@ -11,14 +11,10 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.http.response import seconds_ahead
 from ssbench.storage.s3.bodies import (
     ItemCounter,
     Xml,
-    delete_failures,
     delete_request,
-    error_of,
-    name_in,
     size_of,
     time_of,
 )
@@ -87,12 +83,6 @@ def test_a_listing_has_records_and_values(step: int) -> None:
     assert xml.values["KeyCount"] == "2"
 
 
-def test_quoted_names_are_unquoted_where_the_listing_says_so() -> None:
-    quoted = "<EncodingType>url</EncodingType>"
-    assert name_in(parsed(listing(more=quoted)), "a%2Fb+c%C3%A9") == "a/b c\u00e9"
-    assert name_in(parsed(listing()), "a%2Fb+c") == "a%2Fb+c"
-
-
 @pytest.mark.parametrize("data", [
     b"", b"<", listing("x")[:-20], listing("x") + b"<more/>", b"not XML",
     b"<Other></Other>", listing("x", "y", "z"), listing("n" * 17_000),
@@ -111,10 +101,6 @@ def test_an_error_in_a_success_is_an_error() -> None:
     error = caught.value
     assert (error.kind, error.timing, error.rate_limited) == (ErrorKind.STATUS, TIMING, True)
     assert "SlowDown: Reduce your <rate>." in error.detail
-
-
-def test_a_multi_delete_tells_what_is_left() -> None:
-    assert delete_failures(parsed(DELETED), TIMING) == {"b & c": 403, "e": 500}
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("Cc",)), max_size=9)))
@@ -158,24 +144,6 @@ def test_a_page_that_is_none_is_refused(data: bytes, says: str) -> None:
     with pytest.raises(StorageError, match=re.escape(says)) as caught:
         counter.check(TIMING)
     assert caught.value.timing == TIMING
-
-
-def test_an_error_has_code_message_region_and_endpoint() -> None:
-    found = error_of(
-        b"<?xml version='1.0'?><Error><Code>PermanentRedirect</Code><Message>use\n the &quot;right"
-        b"&quot; one</Message><Region>eu-west-1</Region><Endpoint>s3.eu.example</Endpoint>"
-    )
-    assert str(found) == 'PermanentRedirect: use the "right" one'
-    assert (found.region, found.endpoint) == ("eu-west-1", "s3.eu.example")
-    assert str(error_of(b"<html>no</html>")) == ""
-
-
-def test_the_difference_of_clocks_is_told() -> None:
-    headers = {"date": "Fri, 24 May 2013 00:00:00 GMT"}
-    assert seconds_ahead(headers, 1369353600 + 20) == 20
-    assert seconds_ahead(headers, 1369353600 - 20) == -20
-    for unusable in ({}, {"date": "yesterday"}):
-        assert seconds_ahead(unusable, 0) is None
 
 
 @pytest.mark.parametrize(("text", "expected"), [

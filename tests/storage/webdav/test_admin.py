@@ -16,8 +16,8 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.naming import pack_names
 from ssbench.core.operations import HEAD
 from ssbench.storage.base import ContainerInfo, ObjectEntry
+from ssbench.storage.registry import open_admin
 from ssbench.storage.webdav import admin as webdavadmin
-from ssbench.storage.webdav.admin import WebdavAdmin
 from tests.fakes.answered_store import Request, always, response
 from tests.fakes.small_stores import Tree
 from tests.storage.webdav.test_driver import driver_on, job
@@ -31,7 +31,7 @@ def answering(
     def answer(request: Request) -> bytes:
         return response(status) if status and request.line.startswith(begin) else tree(request)
 
-    return driver_on(answer, kind=WebdavAdmin, network_timeout_s=20.0)
+    return driver_on(answer, kind=open_admin, network_timeout_s=20.0)
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def test_folders_without_end_and_without_objects_end() -> None:
         return response(207, f'<multistatus xmlns="DAV:">{inside}</multistatus>'.encode())
 
     with (
-        driver_on(folders, kind=WebdavAdmin, network_timeout_s=20.0, listed_max=200) as (admin, _),
+        driver_on(folders, kind=open_admin, network_timeout_s=20.0, listed_max=200) as (admin, _),
         pytest.raises(StorageError, match=r"^folders of c: .* no end after 201 .* --max-listed"),
     ):
         admin.list_objects("c", "", 10)
@@ -187,7 +187,7 @@ def test_a_delete_tells_what_was_there() -> None:
         assert admin.bulk_delete("c", ["none", "b"]) == [("b", 403)]
         with pytest.raises(StorageError, match="403"):
             admin.delete_object("c", "b")
-    with driver_on(always(b""), kind=WebdavAdmin, network_timeout_s=0.2) as (admin, _):
+    with driver_on(always(b""), kind=open_admin, network_timeout_s=0.2) as (admin, _):
         with pytest.raises(StorageError) as caught:
             admin.bulk_delete("c", ["a"])
         assert caught.value.status == 0
@@ -258,7 +258,7 @@ def test_a_collection_that_somebody_makes_at_the_same_moment_gets_no_mark() -> N
             tree.paths.add("/dav/c/")
         return tree(request)
 
-    with driver_on(answer, kind=WebdavAdmin, network_timeout_s=20.0) as (admin, _):
+    with driver_on(answer, kind=open_admin, network_timeout_s=20.0) as (admin, _):
         assert admin.make_container("c") == ContainerInfo(None, marked=False, object_count=None)
     assert "/dav/c/.ssbench" not in tree.paths
 
@@ -276,7 +276,7 @@ def test_names_of_others_are_not_changed() -> None:
     names = ["50 off", "50%20off", "a%3Fb", "a?b"]
     tree = Tree(*(f"theirs/{name}" for name in names))
     changes = {"kind": "listed", "containers": ["theirs"], "packed_names": pack_names(names)}
-    with driver_on(tree, kind=WebdavAdmin, names=changes) as (admin, _):
+    with driver_on(tree, kind=open_admin, names=changes) as (admin, _):
         assert pages(admin, "theirs", 10) == [names]
     with driver_on(tree, names=changes) as (driver, heard):
         for number in range(len(names)):
@@ -289,7 +289,7 @@ def test_names_of_others_are_not_changed() -> None:
 def test_several_slashes_in_a_listing_are_one() -> None:
     said = Tree("c/a", "c/b")(Request("PROPFIND", "/dav/c/", "", b"")).replace(b"/c/", b"//c//")
     said = response(207, said.partition(b"\r\n\r\n")[2])
-    with driver_on(always(said), kind=WebdavAdmin) as (admin, _):
+    with driver_on(always(said), kind=open_admin) as (admin, _):
         assert pages(admin, "c", 10) == [["a", "b"]]
 
 

@@ -27,8 +27,8 @@ from ssbench.core.operations import (
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.http.digest import DigestChallenge, digest_credentials, parse_challenges
+from ssbench.storage.registry import open_store
 from ssbench.storage.webdav.client import path_of
-from ssbench.storage.webdav.driver import WebdavStorage
 from tests.fakes import answered_store
 from tests.fakes.answered_store import Answer, Request, always, response
 from tests.fakes.drivers import pieces
@@ -49,7 +49,7 @@ def settings(**changes: Any) -> StorageSettings:
 def driver_on(
     *answers: Answer,
     issued: dict[str, object] | None = None,
-    kind: Callable[[StorageSettings], Any] = WebdavStorage,
+    kind: Callable[[StorageSettings], Any] = open_store,
     **changes: Any,
 ) -> Iterator[tuple[Any, list[Request]]]:
     """As of the fake, with folders of its own."""
@@ -336,4 +336,4 @@ def test_names_become_legal_paths_and_names_again(name: str) -> None:
 )
 def test_what_webdav_lacks_is_refused(changes: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
-        WebdavStorage(settings(**changes))
+        open_store(settings(**changes))
