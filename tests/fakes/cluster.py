@@ -1,7 +1,8 @@
 """A master and workers on simulated links and clocks: the real Master and the real WorkerMachine.
 
 ``Cluster`` is the master's transport: while the master waits for messages, simulated time passes
-and the workers run. A run of a minute takes about a second.
+and the workers run. A run of a minute takes about a second. ``check`` compares four accounts of a
+run: the master's counts, the workload's, the recorded results, and what the workers started.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from ssbench import __version__
+from ssbench.core.columns import Schema
+from ssbench.core.completed import Completed
 from ssbench.core.errors import ExitStatus
-from ssbench.core.messages import ControlState, Heartbeat, Message
-from ssbench.core.model import Job, Phase, Stage, Timing, WorkerExit
+from ssbench.core.messages import Bye, ControlState, Heartbeat, Hello, Message, Results, unpack
+from ssbench.core.model import ErrorKind, Job, Phase, Result, Stage, Timing, WorkerExit
 from ssbench.core.peers import Limits
+from ssbench.core.records import Record
 from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master
 from ssbench.master.phases import PhaseOutcome, PhasePlan
@@ -32,7 +36,8 @@ from ssbench.worker.machine import (
     WorkerPhase,
     WorkerSettings,
 )
-from tests.core.workload.fleet import Ledger
+from tests.core.workload.fleet import Ledger, row
+from tests.fakes.batches import unpack_results
 from tests.fakes.observers import Recorder
 
 SECOND = 1_000_000_000
@@ -55,6 +60,7 @@ class Chaos:
     loses: float = 0.0  #: probability
     repeats: float = 0.0
     delay_s: float = 0.0  #: at most; messages overtake each other
+    forges: float = 0.0  #: a message is followed by a false one, or by an old one again
     chance: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +81,7 @@ class SimWorker:
         self.name = name
         self.ahead_ns = ahead_ns  #: its clock minus the master's
         self.operation_s = 0.03
+        self.failing = 0.0  #: share of its operations that fail
         self.connected = True  #: its links are up
         self.running = True  #: False: SIGSTOP
         self.sends = True  #: False: ZeroMQ keeps its messages
@@ -189,15 +196,20 @@ class SimWorker:
         ended = [entry for entry in self._in_flight if entry[0] <= now_ns]
         self._in_flight = [entry for entry in self._in_flight if entry[0] > now_ns]
         for end_ns, start_ns, job, _ in ended:
-            held.finished.append((job, start_ns, Timing(end_ns, end_ns, end_ns, job.size, 200)))
+            done: Completed = (job, start_ns, Timing(end_ns, end_ns, end_ns, job.size, 200))
+            if self.cluster.chance.random() < self.failing:
+                done = row(job, error=int(ErrorKind.STATUS), status=503)
+            held.finished.append(done)
             held.busy -= 1
-        queue, users = held.queues[0], held.users[0]
-        while queue and held.busy < users and now_ns <= held.lease_expires_ns:
-            job = queue.popleft()
-            held.busy += 1
-            self.cluster.note_start(job)
-            end_ns = now_ns + int(self.operation_s * SECOND)
-            self._in_flight.append((end_ns, now_ns, job, phase))
+        for group, queue in enumerate(held.queues):
+            busy = sum(entry[2].group == group for entry in self._in_flight)
+            while queue and busy < held.users[group] and now_ns <= held.lease_expires_ns:
+                job = queue.popleft()
+                busy += 1
+                held.busy += 1
+                self.cluster.note_start(job)
+                end_ns = now_ns + int(self.operation_s * SECOND)
+                self._in_flight.append((end_ns, now_ns, job, phase))
         self.machine.report(now_ns)
 
     def _send(self) -> None:
@@ -221,6 +233,8 @@ class Cluster:
         self.begun: Counter[int] = Counter()  #: how often each object's operation was started
         self.too_late: list[Job] = []  #: started after the master had given them up
         self.into_closed = 0  #: messages that were sent to a socket that was closed
+        self.chance = random.Random(1)
+        self.recorded: Counter[str] = Counter()  #: rows of the stat file, by outcome
         observer = Recorder()
         observer.wants_results = observer.wants_counts = False
         self.messages = observer.messages
@@ -228,6 +242,7 @@ class Cluster:
         self._pids = 100
         self._chaos = chaos or Chaos()
         self._coming: list[tuple[int, int, Message]] = []  # (arrival, order, message)
+        self._old: list[Message] = []  # all that workers have sent
         self._sent = 0
         self._turn = 0
         self._script: list[tuple[int, Callable[[], object]]] = []
@@ -244,6 +259,7 @@ class Cluster:
             StorageSettings(driver="noop", run_id="run"),
             limits,
             children=[self],
+            recorder=self,
             clock=lambda: self.now_ns,
         )
 
@@ -255,23 +271,27 @@ class Cluster:
         users: int = 12,
         seconds: float | None = None,
         stages: Sequence[Stage] = (),
+        groups: tuple[int, ...] = (),
     ) -> PhaseOutcome:
         """Wait for the workers, run the phase, check the accounts."""
-        self.ledger = Ledger(total)
+        self.ledger = Ledger(total, groups)
+        self.recorded.clear()
         self.master.wait_for_workers(users, len(self.workers))
         outcome = self.master.run_phase(PhasePlan(Phase.RUN, self.ledger, users, seconds, stages))
         self.check(outcome)
         return outcome
 
     def check(self, outcome: PhaseOutcome) -> None:
-        """Every job ended once, as done, failed, lost or withdrawn, and as the counts say."""
+        """Every job ended once, as done, failed, lost or withdrawn, and as the counts say; each
+        that is done or failed was recorded once, and had run."""
         counts = outcome.counts
         assert counts.sent == counts.done + counts.failed + counts.lost + counts.withdrawn
         told = Counter(self.ledger.outcome.values())
         by_outcome = (counts.done, counts.failed, counts.lost, counts.withdrawn)
         assert by_outcome == (told["done"], told["failed"], told["lost"], told["withdrawn"])
-        done = [number for number, what in self.ledger.outcome.items() if what == "done"]
-        assert all(self.begun[number] for number in done)
+        assert self.recorded == +Counter(done=counts.done, failed=counts.failed)
+        ran = [each for each, what in self.ledger.outcome.items() if what in ("done", "failed")]
+        assert all(self.begun[number] for number in ran)
         if outcome.ended == "complete" and self.ledger.finished:
             assert counts.withdrawn == 0
         elif outcome.ended != "complete":
@@ -308,10 +328,26 @@ class Cluster:
 
     def send(self, worker: SimWorker, message: Message) -> None:
         """A worker sends."""
-        if worker.connected:
-            for at_ns in self._chaos.arrivals_ns(self.now_ns):
+        if not worker.connected:
+            return
+        chaos, messages = self._chaos, [message]
+        if chaos.forges:
+            self._old.append(message)
+            if chaos.chance.random() < chaos.forges:
+                messages.append(self._forged(worker, chaos.chance.choice(self._old)))
+        for each in messages:
+            for at_ns in chaos.arrivals_ns(self.now_ns):
                 self._sent += 1
-                self._coming.append((at_ns, self._sent, message))
+                self._coming.append((at_ns, self._sent, each))
+
+    def _forged(self, worker: SimWorker, old: Message) -> Message:
+        """A message again, or as if it were of this worker."""
+        chance, incarnation = self._chaos.chance, worker.machine.incarnation
+        if isinstance(old, (Bye, Hello)) or chance.random() < 0.5:
+            return old  # a false hello or bye needs the worker's secret: see tests of transport
+        if isinstance(old, Results) and chance.random() < 0.3:
+            return old._replace(incarnation=incarnation, packed=old.packed[:-3])
+        return old._replace(incarnation=incarnation)
 
     def send_jobs(self, data: bytes) -> bool:
         for _ in self.workers:
@@ -365,6 +401,19 @@ class Cluster:
 
     def rejected_peers(self, *, last: bool = False) -> list[str]:
         return []
+
+    # A recorder --------------------------------------------------------------------------------
+
+    def write(self, record: Record) -> None:
+        pass
+
+    def append_results(self, phase: Phase, worker: int, schema: Schema, packed: bytes) -> None:
+        columns = unpack_results(unpack(packed))
+        errors = columns[Result._fields.index("error")]
+        self.recorded.update("failed" if error else "done" for error in errors)
+
+    def tick(self, now_s: float) -> None:
+        pass
 
     # Children ----------------------------------------------------------------------------------
 

@@ -183,7 +183,7 @@ def test_no_job_is_sent_to_a_closed_socket_in_a_series_of_runs() -> None:
     cluster = Cluster()
     settings = cluster.master.settings
     for number, users in enumerate((12, 1, 12, 2, 1)):
-        cluster.master.begin_run(replace(settings, run_id=f"run{number}"), None)
+        cluster.master.begin_run(replace(settings, run_id=f"run{number}"), cluster)
         assert cluster.run(50, users).counts.done == 50
         cluster.master.keep_workers_once()
     assert (cluster.into_closed, cluster.messages) == (0, [])

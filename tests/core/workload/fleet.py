@@ -37,16 +37,20 @@ class Ledger(Workload):
     phase = Phase.RUN
     exhausted: str | None = None
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, groups: tuple[int, ...] = ()) -> None:
         self.total = total
+        self.groups = groups
         self.outcome: dict[int, str] = {}
         self.ended_s: dict[int, float] = {}  #: by object: when its success or failure arrived
 
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         count = min(limit, self.total - self.taken)
-        jobs = [Job(first_number + i, READ, 0, self.taken + i, 0, 100) for i in range(count)]
+        objects = range(self.taken, self.taken + count)
         self.taken += count
-        return jobs
+        return [
+            Job(first_number + at, READ, 0, each, 0, 100, group=group)
+            for at, each in enumerate(objects)
+        ]
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         self._note(jobs, "done", now_s)
