@@ -465,12 +465,12 @@ DECODERS: dict[str, Decoder] = {
         MSGPACK_WORDS,
     ),
     "hellos": Decoder(
-        _elsewhere("core.dispatch.test_worker_registry:bounded"),
-        _elsewhere("core.dispatch.test_worker_registry:HELLOS"),
+        _elsewhere("core.dispatch.test_workers:bounded"),
+        _elsewhere("core.dispatch.test_workers:HELLOS"),
     ),
     "clocks": Decoder(
-        _elsewhere("core.dispatch.test_clock_skew:reckoned"),
-        _elsewhere("core.dispatch.test_clock_skew:CLOCKS"),
+        _elsewhere("master.test_clock_skew:reckoned"),
+        _elsewhere("master.test_clock_skew:CLOCKS"),
     ),
     "stat-file": _OF_REPORTS(a_report, lambda: recorded("statfiles") + recorded("legacy")),
     "records": _OF_REPORTS(a_report_of_records, partial(inflated, "statfiles"), MSGPACK_WORDS),

@@ -31,7 +31,7 @@ from ssbench.cli.config import base_config, run_config
 from ssbench.cli.console import printable_lines, say, tell
 from ssbench.commands.base import watched
 from ssbench.core.columns import Schema, packed_count
-from ssbench.core.dispatch.worker_registry import WorkerState
+from ssbench.core.dispatch.workers import WorkerState
 from ssbench.core.errors import ExitStatus, SsbenchError, StorageError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import Job, Phase, SizeClass, Timing
@@ -44,7 +44,7 @@ from ssbench.core.text import bytes_text, latency_text, plural, printable
 from ssbench.core.workload.workload import EnsureWorkload
 from ssbench.host.process import allow_many_connections, host_limits, most_users, usable_cores
 from ssbench.master.master import Master
-from ssbench.master.phases import PhasePlan
+from ssbench.master.phase_machine import PhasePlan
 from ssbench.runner import resolve
 from ssbench.runner.config import RunConfig
 from ssbench.runner.connections import (
@@ -502,8 +502,8 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
     try:
         master.gather_workers(of_others or None)
         waited_s = time.monotonic() - began_s
-        registry = master.registry
-        doctor.workers = [each for each in registry.workers.values() if not each.metrics_only]
+        workers = master.workers
+        doctor.workers = [each for each in workers.present.values() if not each.metrics_only]
         deadline_s = time.monotonic() + _CLOCKS_S
         while time.monotonic() < deadline_s and not doctor.stop.requested:
             if all(w.wall_offset_ns is not None for w in doctor.workers):
@@ -515,9 +515,9 @@ def _workers(doctor: Doctor) -> Iterator[Finding]:
             cores = f", {plural(hello.cores, 'core')}" if hello.cores else ""
             users = plural(hello.concurrency, "user")
             yield _ok(f"{worker.name}: ssbench {hello.version}, {users}{cores}")
-        for reason in registry.refused.values():
+        for reason in workers.refused.values():
             yield _failed(f"a worker was refused: {reason}")
-        if config.looks_for_workers and not registry.workers and not registry.refused:
+        if config.looks_for_workers and not workers.present and not workers.refused:
             yield _ok("none is there: the run starts its own on this host")
         else:
             yield from _missing_workers(doctor, transport, of_others, waited_s)

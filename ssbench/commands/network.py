@@ -17,7 +17,7 @@ from msgspec import Struct
 from ssbench.cli.config import values_of
 from ssbench.cli.console import say, tell
 from ssbench.commands.base import watched
-from ssbench.core.dispatch.worker_registry import WorkerState
+from ssbench.core.dispatch.workers import WorkerState
 from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.messages import NetworkCheck, NetworkInterval, NetworkResult
@@ -204,8 +204,8 @@ def check_network(
         stack.callback(master.release_workers)
         info("Waiting for workers")
         master.gather_workers(config.expect_workers)
-        workers = _one_per_host(list(master.registry.workers.values()))
-        _check_enough(config, len(master.registry.workers), workers)
+        workers = _one_per_host(list(master.workers.present.values()))
+        _check_enough(config, len(master.workers.present), workers)
         if workers:
             listener = stack.enter_context(
                 NetworkListener(transport.ip, config.port, transport.key, "--network-port")

@@ -1,6 +1,6 @@
 """The master: a plain loop that drives its state machines over the transport.
 
-It sends what is due, receives, and feeds ``WorkerManager`` and ``PhaseMachine`` with messages and
+It sends what is due, receives, and feeds ``Workers`` and ``PhaseMachine`` with messages and
 times; once a second it broadcasts the control state.
 """
 
@@ -10,13 +10,13 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from ssbench import __version__
 from ssbench.core.columns import unpack_column
-from ssbench.core.dispatch.worker_registry import WorkerState
+from ssbench.core.dispatch.workers import Event, WorkerJoined, WorkerLeft, Workers, WorkerState
 from ssbench.core.live import Observer
 from ssbench.core.messages import (
     Ack,
@@ -34,27 +34,23 @@ from ssbench.core.messages import (
     Results,
     Returned,
 )
-from ssbench.core.model import SECOND_NS, Phase, Result
+from ssbench.core.model import SECOND_NS, Phase, Result, WorkerExit
 from ssbench.core.peers import Limits
 from ssbench.core.records import MASTER, ProfileRecord, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.text import plural, printable
 from ssbench.host.live import HostLive
 from ssbench.host.sampler import StackSampler
-from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseState
-from ssbench.master.phases import PhaseOutcome, PhasePlan
+from ssbench.master.phase_machine import (
+    WAIT_S,
+    PhaseMachine,
+    PhaseOutcome,
+    PhasePlan,
+    PhaseState,
+)
 from ssbench.master.recorder import HostMetricsRecorder, Recorder, SafeRecorder
 from ssbench.master.renewal import Renewal
-from ssbench.master.worker_manager import (
-    ALL_JOINED_NS,
-    FIRST_JOINED_NS,
-    Children,
-    Event,
-    WorkerJoined,
-    WorkerLeft,
-    WorkerManager,
-    WorkerWait,
-)
+from ssbench.master.worker_wait import ALL_JOINED_NS, FIRST_JOINED_NS, WorkerWait
 from ssbench.transport.master_transport import MasterTransport
 
 log = logging.getLogger(__name__)
@@ -67,6 +63,16 @@ PROFILES_NS = 5 * SECOND_NS  #: wait for the profiles of workers, at most
 _POLL_NS = 999_999  #: polls take whole milliseconds
 _SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
           ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
+
+
+class Children(Protocol):
+    """Worker processes that were started for the master: LocalWorkers, SshWorkers."""
+
+    def exits(self) -> list[WorkerExit]:
+        """The processes that ended since the last call."""
+
+    def all_gone(self) -> bool:
+        """Whether all of them have ended, and no other worker can join."""
 
 
 class Master:
@@ -108,14 +114,13 @@ class Master:
         self._clock = clock
         self._children = children
         self._renewal = Renewal(renew, settings.newest, time.time()) if renew else None
-        self._manager = WorkerManager(
+        self.workers = Workers(
             settings,
             limits,
             master_id=random.SystemRandom().getrandbits(63),
             pipe=transport.pipe,
             control_port=transport.ports.control,
         )
-        self.registry = self._manager.registry
         self._hosts = HostMetricsRecorder(host, self.recorder.write, self._warn_of_worker)
         self._phase: PhaseMachine | None = None
         self._profile = profile
@@ -147,12 +152,12 @@ class Master:
         }
 
     def __repr__(self) -> str:
-        return f"<Master {self._manager.phase.name} {self.registry} {self._phase}>"
+        return f"<Master {self.workers.phase.name} {self.workers} {self._phase}>"
 
     @property
     def settings(self) -> StorageSettings:
         """What the workers open the store with; its credentials may have been renewed."""
-        return self._manager.settings
+        return self.workers.settings
 
     @property
     def rejected(self) -> int:
@@ -174,15 +179,15 @@ class Master:
 
         :param settings: of the run; its credentials are ignored, as they may have been renewed.
         """
-        credentials = self._manager.settings.credentials
-        self._manager.settings = replace(settings, credentials=credentials)
+        credentials = self.workers.settings.credentials
+        self.workers.settings = replace(settings, credentials=credentials)
         self.recorder.begin(recorder)
         self.workers_lost, self._lost_between_runs = self._lost_between_runs, []
         self._worker_warnings = 0
         self._profiled.clear()
         self._rejected = 0
         self._rejected_before = self._transport.rejected
-        for worker in self.registry.workers.values():
+        for worker in self.workers.present.values():
             self._record_worker(worker)
 
     def keep_workers(self, until: Callable[[], bool]) -> None:
@@ -204,24 +209,24 @@ class Master:
     def finds_worker(self) -> bool:
         """Whether a worker is there: one that waits for a master joins within seconds."""
         deadline_ns = self._clock() + FIRST_JOINED_NS
-        self._manager.allocate_users(1)  # without users, workers would take the run for over
-        while not self._interrupted and not self.registry.load_workers:
+        self.workers.allocate_users(1)  # without users, workers would take the run for over
+        while not self._interrupted and not self.workers.load_workers:
             left_ns = deadline_ns - self._clock()
             if left_ns <= 0:
                 break
             self._show_wait(f"Looking for workers ({left_ns // SECOND_NS + 1} s left)")
             self._poll(WAIT_S)
         self._show_wait("")
-        return bool(self.registry.load_workers)
+        return bool(self.workers.load_workers)
 
     def wait_for_workers(self, users: int, expected: int | None) -> None:
         """Wait for so many workers; without a number, for workers that can run all users.
 
         :raises NoWorkersError: if none, or fewer than expected, joined in time.
         """
-        wait = WorkerWait(self._manager, self._transport, self.limits, users, expected)
+        wait = WorkerWait(self.workers, self._transport, users, expected)
         deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND_NS)
-        self._manager.allocate_users(users)
+        self.workers.allocate_users(users)
         while not self._interrupted:
             now_ns = self._clock()
             if now_ns >= deadline_ns or wait.complete(now_ns):
@@ -237,9 +242,9 @@ class Master:
     def run_phase(self, plan: PhasePlan) -> PhaseOutcome:
         """Run a phase; returns when its last result has arrived, or it was stopped."""
         profile = plan.phase is Phase.RUN and self._profile
-        self._manager.enter(plan.phase, plan.think_s, profile=profile)
+        self.workers.enter(plan.phase, plan.think_s, profile=profile)
         counts = any(observer.wants_counts for observer in self._observers)
-        machine = PhaseMachine(plan, self._manager, self.limits, self._numbers, counts=counts)
+        machine = PhaseMachine(plan, self.workers, self.limits, self._numbers, counts=counts)
         self._phase = machine
         for observer in self._observers:
             observer.start_phase(plan.phase, plan.workload.total)
@@ -269,7 +274,7 @@ class Master:
         """The run phase is over: wait until all workers that are here have reported theirs."""
         deadline_ns = self._clock() + PROFILES_NS
         while self._clock() < deadline_ns:
-            workers = self.registry.workers.values()
+            workers = self.workers.present.values()
             if all(w.metrics_only or w.index in self._profiled for w in workers):
                 break
             self._poll(WAIT_S)
@@ -285,20 +290,20 @@ class Master:
         self._numbers = machine.numbers
         self._rejected += machine.dispatcher.counts.rejected
         self._phase = None
-        self._manager.enter(Phase.IDLE)
+        self.workers.enter(Phase.IDLE)
 
     def release_workers(self) -> None:
         """The run is over: tell the workers to wait for the next one."""
         self._needs_workers = False
-        self._manager.allocate_users(0)
+        self.workers.allocate_users(0)
         self._send_control_state(self._clock())
         self._warn_of_rejected_peers(last=True)
 
     def kill_workers(self, timeout_s: float) -> tuple[list[str], list[str]]:
         """Make all reachable workers exit; returns the names of those that left, and of those
         that are still here."""
-        self._manager.quit = True
-        left = self._manager.departed
+        self.workers.quit = True
+        left = self.workers.departed
         left.clear()
         deadline_ns = self._clock() + int(timeout_s * SECOND_NS)
         quiet_since_ns = self._clock()
@@ -306,36 +311,36 @@ class Master:
             before = len(left)
             self._poll(WAIT_S)
             quiet_ns = ALL_JOINED_NS if left else FIRST_JOINED_NS
-            if self.registry.workers or len(left) > before:
+            if self.workers.present or len(left) > before:
                 quiet_since_ns = self._clock()
             elif self._clock() - quiet_since_ns > quiet_ns:
                 break
         self._warn_of_rejected_peers(last=True)
-        return list(left), [worker.name for worker in self.registry.workers.values()]
+        return list(left), [worker.name for worker in self.workers.present.values()]
 
     def gather_workers(self, expected: int | None) -> None:
         """Wait for so many workers of any kind, at most ``worker_wait_s``; without a number, until
         no more join."""
         deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND_NS)
         quiet_since_ns = self._clock()
-        self._manager.allocate_users(1)  # without users, workers would take the run for over
+        self.workers.allocate_users(1)  # without users, workers would take the run for over
         while self._clock() < deadline_ns and not self._interrupted:
-            joined = len(self.registry.workers)
-            if expected is not None and joined + self._manager.children_ended >= expected:
+            joined = len(self.workers.present)
+            if expected is not None and joined + self.workers.children_ended >= expected:
                 break
             self._poll(WAIT_S)
-            if len(self.registry.workers) != joined:
+            if len(self.workers.present) != joined:
                 quiet_since_ns = self._clock()
             elif expected is None and self._clock() - quiet_since_ns > ALL_JOINED_NS:
                 break
 
     def check_network(self, check: NetworkCheck, timeout_s: float) -> Network:
         """Make a worker measure a connection; returns its answer, or why there is none."""
-        manager = self._manager
-        manager.network, manager.state_changed, self._network = check, True, None
+        workers = self.workers
+        workers.network, workers.state_changed, self._network = check, True, None
         deadline_ns = self._clock() + int(timeout_s * SECOND_NS)
         while self._network is None:
-            if check.incarnation not in self.registry.workers:
+            if check.incarnation not in self.workers.present:
                 fault = "the worker is gone"
             elif self._clock() >= deadline_ns:
                 fault = f"no response of the worker within {timeout_s:.0f} s"
@@ -343,7 +348,7 @@ class Master:
                 self._poll(WAIT_S)
                 continue
             self._network = Network(check.incarnation, check.number, None, fault)
-        manager.network = None
+        workers.network = None
         return self._network
 
     # The loop ----------------------------------------------------------------------------------
@@ -355,12 +360,12 @@ class Master:
         """
         if self._abort:
             raise KeyboardInterrupt(self._interrupted)
-        manager, phase = self._manager, self._phase
+        workers, phase = self.workers, self._phase
         now_ns = self._clock()
         unsent = False
         if phase:
-            if self.registry.closed_socket:
-                self.registry.work_connections = self._transport.work_connections
+            if self.workers.closed_socket:
+                self.workers.work_connections = self._transport.work_connections
             phase.step(now_ns)
             self._write_records(phase)  # a stage's mark comes before the results that follow it
             if phase.state is PhaseState.OVER:
@@ -370,8 +375,8 @@ class Master:
         self._send_control_state(now_ns)
         # So that a tick is late only if the loop is, or by the millisecond of a poll.
         tick_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND_NS
-        wait_s = min(wait_s, tick_s, manager.wait_s(now_ns))
-        secrets = self.registry.secrets
+        wait_s = min(wait_s, tick_s, workers.wait_s(now_ns))
+        secrets = self.workers.secrets
         for message in self._transport.receive(wait_s, secrets, or_writable=unsent):
             handler = self._on.get(type(message))
             if handler is None:
@@ -393,7 +398,7 @@ class Master:
         return bool(outbox)
 
     def _send_control_state(self, now_ns: int) -> None:
-        state = self._manager.control_state(now_ns)
+        state = self.workers.control_state(now_ns)
         if state is not None:
             self._transport.send_control_state(state)
 
@@ -404,15 +409,15 @@ class Master:
 
     def _drain_machines(self) -> None:
         """Write the machines' records, and show their warnings."""
-        phase, manager = self._phase, self._manager
+        phase, workers = self._phase, self.workers
         if phase:
             self._write_records(phase)
-        for machine in (manager, phase):
+        for machine in (workers, phase):
             if machine and machine.warnings:
                 for line in machine.warnings:
                     self._warn(line)
                 machine.warnings.clear()
-        if phase and manager.phase is not Phase.CLEANUP:
+        if phase and workers.phase is not Phase.CLEANUP:
             if self._interrupted:
                 phase.abort("interrupted", self._interrupted)
             elif self.recorder.error:
@@ -421,7 +426,7 @@ class Master:
     def _report_interrupt(self) -> None:
         """Not in the signal's handler: it may have come in the middle of another line."""
         reason = self._reported_interrupt = self._interrupted
-        if self._manager.phase is Phase.CLEANUP:
+        if self.workers.phase is Phase.CLEANUP:
             self._message(f"{reason}: the clean-up continues; a second signal ends it at once")
         elif self._phase:
             self._message(
@@ -433,13 +438,13 @@ class Master:
         self._hosts.late(now_ns - self._next_tick_ns)
         self._hosts.tick()
         self._next_tick_ns = now_ns + _TICK_NS
-        manager = self._manager
+        workers = self.workers
         for children in self._children:
-            manager.children_exited(children.exits(), now_ns)
-        manager.children_gone = bool(self._children) and all(
+            workers.children_exited(children.exits(), now_ns)
+        workers.children_gone = bool(self._children) and all(
             children.all_gone() for children in self._children
         )
-        self._handle(list(manager.tick(now_ns)))
+        self._handle(list(workers.tick(now_ns)))
         self._renew(now_ns)
         self._warn_of_rejected_peers()
         if self._phase:
@@ -451,12 +456,12 @@ class Master:
     def _renew(self, now_ns: int) -> None:
         if self._renewal:
             wall_ns = time.time_ns()
-            if self._manager.renewal_wanted:
+            if self.workers.renewal_wanted:
                 self._renewal.begin(now_ns)
             self._renewal.begin_if_due(now_ns, wall_ns)
             outcome = self._renewal.outcome(self.settings.newest, wall_ns / SECOND_NS)
             if outcome is not None:
-                self._manager.renewed(outcome, wall_ns)
+                self.workers.renewed(outcome, wall_ns)
 
     # Observers ---------------------------------------------------------------------------------
 
@@ -490,10 +495,10 @@ class Master:
             return
         columns = phase.receive_results(results, now_ns)
         if columns is not None:
-            worker = self.registry.workers[results.incarnation]
+            worker = self.workers.present[results.incarnation]
             schema = worker.hello.schemas[results.schema]
-            self.recorder.append_results(self._manager.phase, worker.index, schema, results.packed)
-            if self._displays and self._manager.phase is Phase.RUN:
+            self.recorder.append_results(self.workers.phase, worker.index, schema, results.packed)
+            if self._displays and self.workers.phase is Phase.RUN:
                 self._show_results(columns)
 
     def _on_phase_message(self, message: Ack | Returned, now_ns: int) -> None:
@@ -501,27 +506,27 @@ class Master:
             self._phase.receive(message, now_ns)
 
     def _on_worker_message(self, message: Hello | Bye | Leaving | Expired, now_ns: int) -> None:
-        self._handle(self._manager.receive(message, now_ns))
+        self._handle(self.workers.receive(message, now_ns))
 
     def _on_heartbeat(self, heartbeat: Heartbeat, now_ns: int) -> None:
-        worker = self.registry.heartbeat(heartbeat, now_ns, time.time_ns())
+        worker = self.workers.heartbeat(heartbeat, now_ns, time.time_ns())
         if worker:
             self._hosts.check_clock(worker)
             if self._phase:
                 self._phase.receive_heartbeat(heartbeat)
 
     def _on_ready(self, ready: Ready, now_ns: int) -> None:
-        worker = self.registry.receive_ready(ready)
+        worker = self.workers.receive_ready(ready)
         if worker:
             self._hosts.check_clock(worker)
 
     def _on_host(self, host: Host, now_ns: int) -> None:
-        worker = self.registry.workers.get(host.incarnation)
+        worker = self.workers.present.get(host.incarnation)
         if worker:  # not one that was dropped
             self._hosts.on_host(worker, host, now_ns)
 
     def _on_profiled(self, profiled: Profiled, now_ns: int) -> None:
-        worker = self.registry.workers.get(profiled.incarnation)
+        worker = self.workers.present.get(profiled.incarnation)
         known = profiled.run == self.settings.run_id and self._profile
         if worker and known and worker.index not in self._profiled:
             self._profiled.add(worker.index)
@@ -529,7 +534,7 @@ class Master:
             self.recorder.write(ProfileRecord(worker.index, stacks, samples, overhead_ns))
 
     def _on_network(self, answer: Network, now_ns: int) -> None:
-        check = self._manager.network
+        check = self.workers.network
         if check and (answer.incarnation, answer.number) == (check.incarnation, check.number):
             self._network = answer
 
@@ -568,7 +573,7 @@ class Master:
         self._warn_of_worker(
             f"Lost worker {name}: {event.reason}; lost with it: {plural(jobs, 'operation')}"
         )
-        if phase and not self.registry.load_workers and not self._manager.none_can_join:
+        if phase and not self.workers.load_workers and not self.workers.none_can_join:
             wait_s = self.limits.worker_wait_s
             self._message(f"No worker is left; waiting up to {wait_s:g} s for another")
 

@@ -19,8 +19,9 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ssbench.core.columns import pack_jobs
@@ -28,11 +29,12 @@ from ssbench.core.dispatch.dispatcher import (
     CLOSED_NS,
     MAX_BATCH,
     Dispatcher,
+    JobCounts,
     abort_reason,
     error_limit_reason,
 )
 from ssbench.core.dispatch.result_bounds import ResultBounds
-from ssbench.core.dispatch.worker_registry import MAX_NAMES, SILENT_NS
+from ssbench.core.dispatch.workers import MAX_NAMES, SILENT_NS, Workers
 from ssbench.core.live import RunProgress, WorkerProgress
 from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode
 from ssbench.core.model import SECOND_NS, Phase, Stage
@@ -41,14 +43,53 @@ from ssbench.core.progress_tracker import ProgressTracker
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.text import first_of, plural
 from ssbench.core.workload.pacing import LOOKAHEAD_NS, START_DELAY_NS, Backlog, StageSchedule
-from ssbench.master.phases import PhaseOutcome, PhasePlan
-from ssbench.master.worker_manager import WorkerManager
+from ssbench.core.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.auto_stop import SteadyStateDetector, ThresholdWatch
 
 WAIT_S = 0.05  #: between two steps, at most
 _SENDS_PER_STEP = 64
 _MAX_NAMED = 5  #: workers in a warning
 #: Beyond the connect timeout, until the phase begins without workers that are not ready.
 _READY_MARGIN_S = 5
+
+
+class PhasePlan(Struct, frozen=True):
+    """What a phase is to do.
+
+    :param seconds: stop sending after so long; None: when the workload is finished.
+    :param stages: parts with users and rates of their own; () for one part.
+    :param steady_state: ends the phase when its rate has been steady for long enough.
+    :param watch: ends the phase when it misses a threshold.
+    :param think_s: pause of a user after each operation: the shortest and the longest.
+    """
+
+    phase: Phase
+    workload: Workload
+    users: int
+    seconds: float | None = None
+    stages: Sequence[Stage] = ()
+    steady_state: SteadyStateDetector | None = None
+    watch: ThresholdWatch | None = None
+    think_s: tuple[float, float] = (0.0, 0.0)
+
+
+class PhaseOutcome(Struct, frozen=True):
+    """How a phase went."""
+
+    counts: JobCounts
+    seconds: float
+    ended: str  #: "complete", "interrupted", "failed", "exhausted": RunFooter's words
+    reason: str = ""
+    example: str = ""  #: detail of an error, where there were any
+    never_started: int = 0  #: operations of an open loop that fell due before it was stopped
+    short_of_users: bool = False  #: at some time fewer ran than were asked for
+
+    @classmethod
+    def nothing(cls, ended: str, reason: str) -> PhaseOutcome:
+        """A phase that never began."""
+        return cls(JobCounts(), 0.0, ended, reason)
 
 
 class PhaseState(Enum):
@@ -61,7 +102,7 @@ class PhaseState(Enum):
 
 
 class PhaseMachine:
-    """See the module's docstring. The manager is in the phase already.
+    """See the module's docstring. The workers are in the phase already.
 
     :param numbers: of the next job and batch.
     :param counts: count results by operation and cause, for observers.
@@ -70,7 +111,7 @@ class PhaseMachine:
     def __init__(
         self,
         plan: PhasePlan,
-        manager: WorkerManager,
+        workers: Workers,
         limits: Limits,
         numbers: tuple[int, int] = (1, 1),
         *,
@@ -80,16 +121,16 @@ class PhaseMachine:
         self.outbox: deque[bytes] = deque()  #: messages with jobs that no worker took yet
         self.records: list[Record] = []
         self.warnings: list[str] = []
-        settings = manager.settings
+        settings = workers.settings
         self.dispatcher = Dispatcher(
-            plan.workload, manager.registry, limits.batch_size or MAX_BATCH,
+            plan.workload, workers, limits.batch_size or MAX_BATCH,
             ResultBounds(settings.sizes, settings.url_count),
             next_number=numbers[0], next_batch=numbers[1],
         )  # fmt: skip
         one_stage = Stage(math.inf if plan.seconds is None else plan.seconds, plan.users)
         self.schedule = StageSchedule(plan.stages or [one_stage])
         self._plan = plan
-        self._manager = manager
+        self._workers = workers
         self._limits = limits
         self._counts = counts or plan.watch is not None
         self._tracker = ProgressTracker(
@@ -119,9 +160,7 @@ class PhaseMachine:
     def waiting_for(self) -> str:
         """What the phase waits for before it begins, or before it is over; "" in between."""
         if self.state is PhaseState.CONNECTING:
-            ready, workers = self._manager.registry.ready_count(
-                self._manager.settings.run_id, self._plan.phase
-            )
+            ready, workers = self._workers.ready_count()
             return f"Waiting for workers to connect to the store: {ready} of {workers}"
         if self.state is PhaseState.DRAINING:
             held, timeout_s = self.dispatcher.held, self._limits.drain_timeout_s
@@ -133,11 +172,11 @@ class PhaseMachine:
 
     def announce(self, now_ns: int, wall_s: float) -> None:
         """Begin: workers connect to the store. ``wall_s``: seconds since 1970."""
-        manager, users = self._manager, self.schedule.stage.users or self._plan.users
-        manager.allocate_users(users)
-        manager.start_ns = now_ns
+        users = self.schedule.stage.users or self._plan.users
+        self._workers.allocate_users(users)
+        self._workers.start_ns = now_ns
         self.records.append(PhaseRecord(self._plan.phase, wall_s, users))
-        ready_s = self._manager.settings.connect_timeout_s + _READY_MARGIN_S
+        ready_s = self._workers.settings.connect_timeout_s + _READY_MARGIN_S
         self._connect_until_ns = now_ns + int(ready_s * SECOND_NS)
 
     def abort(self, ended: str, reason: str) -> None:
@@ -157,41 +196,36 @@ class PhaseMachine:
                 self._advance(now_ns)
         elif self.state is PhaseState.DRAINING:
             self._drain(now_ns)
-        manager, dispatcher = self._manager, self.dispatcher
         if self.state is PhaseState.SENDING and not self.outbox:
-            run, phase = manager.settings.run_id, self._plan.phase
-            for batch in dispatcher.to_send(now_ns, _SENDS_PER_STEP):
+            run, phase = self._workers.settings.run_id, self._plan.phase
+            for batch in self.dispatcher.to_send(now_ns, _SENDS_PER_STEP):
                 message = Jobs(run, phase, batch.number, now_ns, pack_jobs(batch.jobs))
                 self.outbox.append(encode(message))
-        manager.ending, manager.stopping = dispatcher.ending, dispatcher.stopping
-        if dispatcher.closing is not manager.closing:
-            manager.closing = dispatcher.closing
-            manager.state_changed = True
 
     def wait_s(self, now_ns: int) -> float:
         """How long until the next step, at most."""
         if self.state is not PhaseState.SENDING:
             return WAIT_S
-        longest_ns = CLOSED_NS if self._manager.registry.closed_socket else int(WAIT_S * SECOND_NS)
+        longest_ns = CLOSED_NS if self._workers.closed_socket else int(WAIT_S * SECOND_NS)
         next_ns = self.schedule.next_ns
         return (longest_ns if next_ns is None else min(longest_ns, next_ns - now_ns)) / SECOND_NS
 
     def tick(self, now_ns: int) -> None:
         """To be called some times a second: recalls jobs, and gives up lost messages."""
-        if self.state is not PhaseState.CONNECTING and self.dispatcher.tick(now_ns):
-            self._manager.state_changed = True
+        if self.state is not PhaseState.CONNECTING:
+            self.dispatcher.tick(now_ns)
 
     def _is_connected(self, now_ns: int) -> bool:
-        manager = self._manager
+        workers = self._workers
         if self._abort or now_ns >= self._connect_until_ns:
             return True
-        return manager.ready() if manager.registry.load_workers else manager.no_workers_left(now_ns)
+        return workers.ready() if workers.load_workers else workers.no_workers_left(now_ns)
 
     def _start(self, now_ns: int) -> None:
-        workload, start_ns = self._plan.workload, self._manager.start_ns
+        workload, start_ns = self._plan.workload, self._workers.start_ns
         self.state = PhaseState.SENDING
         self._started_ns = now_ns + (START_DELAY_NS if workload.dues else 0)
-        self._manager.expect_workers(self._started_ns)
+        self._workers.expect_workers(self._started_ns)
         self.dispatcher.bounds.begin(start_ns)
         self.schedule.begin(self._started_ns)
         if self._plan.steady_state:
@@ -209,8 +243,8 @@ class PhaseMachine:
             self._stop(ending, now_ns)
         elif self.schedule.advance(now_ns):
             users = self.schedule.stage.users
-            if users is not None and users != self._manager.registry.users:
-                self._manager.allocate_users(users)
+            if users is not None and users != self._workers.users:
+                self._workers.allocate_users(users)
             self._mark("stage", self.schedule.began_ns)
         else:
             self._count_users(now_ns)
@@ -226,11 +260,10 @@ class PhaseMachine:
             self._mark_end(now_ns)
         self.dispatcher.stop()
         self.outbox.clear()
-        self._manager.state_changed = True
         self._drain_until_ns = now_ns + int(self._limits.drain_timeout_s * SECOND_NS)
 
     def _drain(self, now_ns: int) -> None:
-        if self.dispatcher.finished and self._manager.ready(stopped=True):
+        if self.dispatcher.finished and self._workers.ready(stopped=True):
             self._end(now_ns)
         elif now_ns > self._drain_until_ns:
             self._warn_of_slow_end()
@@ -243,8 +276,8 @@ class PhaseMachine:
                 f"{plural(held, 'operation')} did not end {within}: counted as lost"
             )
             return
-        stopped = self._manager.settings.run_id, self._plan.phase, True
-        workers = self._manager.registry.workers.values()
+        stopped = self._workers.settings.run_id, self._plan.phase, True
+        workers = self._workers.present.values()
         names = [w.name for w in workers if w.users and w.ready != stopped]
         self.warnings.append(f"Workers that did not stop {within}: {first_of(names, _MAX_NAMED)}")
 
@@ -278,8 +311,8 @@ class PhaseMachine:
     # Why it stops ------------------------------------------------------------------------------
 
     def _why_stop(self, now_ns: int) -> tuple[str, str] | None:
-        manager, dispatcher, plan = self._manager, self.dispatcher, self._plan
-        if manager.no_workers_left(now_ns):
+        workers, dispatcher, plan = self._workers, self.dispatcher, self._plan
+        if workers.no_workers_left(now_ns):
             return "failed", "all workers are gone"
         end_ns = self.schedule.end_ns
         if end_ns is not None and now_ns >= end_ns:
@@ -295,15 +328,15 @@ class PhaseMachine:
         if plan.phase is Phase.RUN:
             reason = error_limit_reason(dispatcher, self._limits.max_consecutive_errors)
         else:
-            timeout_s = manager.settings.network_timeout_s
-            reason = abort_reason(plan.phase, dispatcher, manager.start_ns, now_ns, timeout_s)
+            timeout_s = workers.settings.network_timeout_s
+            reason = abort_reason(plan.phase, dispatcher, workers.start_ns, now_ns, timeout_s)
         return ("failed", reason) if reason else None
 
     # Messages ----------------------------------------------------------------------------------
 
     def receive(self, message: Ack | Returned, now_ns: int) -> None:
         """A worker has batches, or returns jobs that it has not started."""
-        if message.run != self._manager.settings.run_id:
+        if message.run != self._workers.settings.run_id:
             return
         if isinstance(message, Ack):
             self.dispatcher.acked(message.incarnation, message.batches, now_ns)
@@ -312,8 +345,8 @@ class PhaseMachine:
 
     def is_current(self, results: Results) -> bool:
         """Whether results are of this phase, and of a worker that is here."""
-        here = self._manager.settings.run_id, self._plan.phase
-        known = results.incarnation in self._manager.registry.workers
+        here = self._workers.settings.run_id, self._plan.phase
+        known = results.incarnation in self._workers.present
         return known and (results.run, results.phase) == here
 
     def receive_results(self, results: Results, now_ns: int) -> Sequence[Any] | None:
@@ -333,7 +366,7 @@ class PhaseMachine:
         return columns
 
     def _warn_of_results(self, incarnation: int, reason: str) -> None:
-        worker = self._manager.registry.workers[incarnation]
+        worker = self._workers.present[incarnation]
         if worker.index not in self._warned:
             self._warned.add(worker.index)
             self.warnings.append(
@@ -352,7 +385,7 @@ class PhaseMachine:
             hardly fare better, so none are waited for.
         """
         connecting = self.state is PhaseState.CONNECTING
-        if reason and connecting and not self._manager.registry.load_workers:
+        if reason and connecting and not self._workers.load_workers:
             self.abort("failed", f"no worker could begin: {reason}")
         self._moving.pop(incarnation, None)
         return self.dispatcher.worker_lost(incarnation)
@@ -360,7 +393,7 @@ class PhaseMachine:
     # Marks -------------------------------------------------------------------------------------
 
     def _mark(self, name: str, at_ns: int) -> None:
-        users = self.schedule.stage.users or self._manager.registry.users
+        users = self.schedule.stage.users or self._workers.users
         self._note(at_ns, name, users)
         if name == "stage":
             self._users = users
@@ -375,15 +408,15 @@ class PhaseMachine:
 
     def _count_users(self, at_ns: int) -> None:
         """Mark that from now on more, or fewer, users run than at the last mark."""
-        registry = self._manager.registry
-        if registry.assigned_users != self._users:
-            self._users = registry.assigned_users
-            self._note(at_ns, "users", registry.assigned_users)
-        self._short_of_users = self._short_of_users or registry.assigned_users < registry.users
+        workers = self._workers
+        if workers.assigned_users != self._users:
+            self._users = workers.assigned_users
+            self._note(at_ns, "users", workers.assigned_users)
+        self._short_of_users = self._short_of_users or workers.assigned_users < workers.users
 
     def _note(self, at_ns: int, name: str, users: int) -> None:
         if self._plan.phase is Phase.RUN:
-            schedule, offset_ns = self.schedule, at_ns - self._manager.start_ns
+            schedule, offset_ns = self.schedule, at_ns - self._workers.start_ns
             mark = MarkRecord(offset_ns, name, schedule.index, users, schedule.stage.rate)
             self.records.append(mark)
 
@@ -411,13 +444,13 @@ class PhaseMachine:
 
     def progress(self, now_ns: int) -> RunProgress:
         """The state of the phase, for observers."""
-        counts, registry = self.dispatcher.counts, self._manager.registry
+        counts, workers = self.dispatcher.counts, self._workers
         progress = self._tracker.progress(
             self._elapsed_s(now_ns),
             counts.done + counts.failed,
             counts.failed,
-            registry.load_workers,
-            registry.assigned_users,
+            workers.load_workers,
+            workers.assigned_users,
         )
         rate = self.schedule.stage.rate
         return replace(
@@ -425,7 +458,7 @@ class PhaseMachine:
             moving={
                 number: sent for each in self._moving.values() for number, sent in each.items()
             },
-            workers_seen=self._workers(now_ns) if self._counts else (),
+            workers_seen=self._workers_seen(now_ns) if self._counts else (),
             target_rate=rate,
             late=self._late(now_ns) if rate else 0,
             rate_missed=bool(rate) and self._rate_missed(now_ns),
@@ -443,10 +476,10 @@ class PhaseMachine:
         self._missed = self._backlog.grows(self._elapsed_s(now_ns), due, done)
         return self._missed
 
-    def _workers(self, now_ns: int) -> list[WorkerProgress]:
-        here = self._manager.settings.run_id, self._plan.phase
+    def _workers_seen(self, now_ns: int) -> list[WorkerProgress]:
+        here = self._workers.settings.run_id, self._plan.phase
         found = []
-        for worker in self._manager.registry.workers.values():
+        for worker in self._workers.present.values():
             if worker.metrics_only:
                 state = "metrics only"
             elif now_ns - worker.fresh_ns > SILENT_NS:
@@ -475,7 +508,7 @@ class PhaseMachine:
         ``_never_started``.
         """
         dispatcher, workload = self.dispatcher, self._plan.workload
-        if dispatcher.stopping:
+        if self._workers.stopping:
             return self._never_started()
         since_s = workload.dues.waiting_since(now_ns / SECOND_NS) if workload.dues else None
         if since_s is None:
@@ -484,7 +517,7 @@ class PhaseMachine:
         if workload.total is not None:
             waiting = min(waiting, workload.total - workload.taken)
         # All jobs that workers hold were due before that; those above the number of users wait.
-        return waiting + max(dispatcher.in_flight - self._manager.registry.assigned_users, 0)
+        return waiting + max(dispatcher.in_flight - self._workers.assigned_users, 0)
 
     def _never_started(self) -> int:
         """Operations of an open loop that fell due before the load's end and were not started: an

@@ -219,7 +219,7 @@ class Session:
     @property
     def concurrency(self) -> int:
         """Users that the connected workers can run."""
-        return self._master.registry.concurrency if self._master else 0
+        return self._master.workers.concurrency if self._master else 0
 
     def cpu_times(self) -> dict[int, tuple[float, float]]:
         """Seconds of user and system time so far of this process and each local worker, by process

@@ -32,7 +32,7 @@ from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs, why_not_held
 from ssbench.core.workload.workload import EnsureWorkload, InitialWorkload, initial_jobs
 from ssbench.host import info
-from ssbench.master.phases import PhaseOutcome, PhasePlan
+from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.runner.config import RunPlan
 from ssbench.runner.prepare import (
     check_marks,

@@ -31,7 +31,7 @@ from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
-from ssbench.master.phases import PhaseOutcome
+from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner.methods import METHODS
 from ssbench.runner.session import Session

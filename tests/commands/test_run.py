@@ -17,7 +17,7 @@ from ssbench.commands import run as run_commands
 from ssbench.core.dispatch.dispatcher import JobCounts
 from ssbench.core.errors import ExitStatus
 from ssbench.core.live import Observer
-from ssbench.master.phases import PhaseOutcome
+from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.runner.config import RunConfig
 from ssbench.runner.single_run import Aborted, RunResult
 from ssbench.runner.stop import Stop

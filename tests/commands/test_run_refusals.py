@@ -129,7 +129,7 @@ def test_containers_are_created_after_workers_have_joined(
 
     def gathered(self: Master, *args: Any) -> None:
         gather(self, *args)
-        done.append(f"{len(self.registry.workers)} workers")
+        done.append(f"{len(self.workers.present)} workers")
 
     def made(self: Any, name: str, changing: Any = None) -> None:
         done.append("container")

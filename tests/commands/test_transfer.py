@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ssbench.commands.transfer.command import cpu_lines, failure_lines, step_lines, table
 from ssbench.commands.transfer.plan import NONE, PRECOMPUTE, STORE, TransferStep
 from ssbench.core.dispatch.dispatcher import JobCounts
-from ssbench.master.phases import PhaseOutcome
+from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.runner.single_run import RunResult
 
 

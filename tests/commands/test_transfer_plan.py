@@ -22,7 +22,7 @@ from ssbench.core.live import Observer
 from ssbench.core.model import Failure, Phase
 from ssbench.core.operations import CREATE
 from ssbench.core.peers import TransportConfig
-from ssbench.master.phases import PhaseOutcome
+from ssbench.master.phase_machine import PhaseOutcome
 from ssbench.runner import existing
 from ssbench.runner.config import RunConfig
 from ssbench.runner.scenarios import ScenarioText

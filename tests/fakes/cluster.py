@@ -25,7 +25,7 @@ from ssbench.core.peers import Limits
 from ssbench.core.records import Record
 from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master
-from ssbench.master.phases import PhaseOutcome, PhasePlan
+from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.transport.sockets import Ports
 from ssbench.worker.machine import (
     CloseJobs,

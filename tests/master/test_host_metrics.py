@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ssbench.core.dispatch.worker_registry import WorkerState
+from ssbench.core.dispatch.workers import WorkerState
 from ssbench.core.messages import Hello, Host
 from ssbench.core.model import SECOND_NS, Phase
 from ssbench.core.records import MASTER, ClockRecord, HostRecord, Record

@@ -58,7 +58,7 @@ from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.workload.pacing import DueTimes
 from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master
-from ssbench.master.phases import PhaseOutcome, PhasePlan
+from ssbench.master.phase_machine import PhaseOutcome, PhasePlan
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.registry import Permissions, open_store
 from ssbench.transport.master_transport import MasterTransport
@@ -446,12 +446,12 @@ def test_the_second_of_two_with_one_id_is_refused_and_the_run_goes_on() -> None:
         here.master.wait_for_workers(4, 1)
         here.thread_worker("twin")
         here.master.wait_for_workers(4, 2)
-        (reason,) = here.master.registry.refused.values()
+        (reason,) = here.master.workers.refused.values()
         assert reason.startswith('the worker id "twin" is taken by twin (')
         assert any("twin" in message for message in here.observer.messages)
         outcome = here.master.run_phase(PhasePlan(Phase.RUN, Ledger(50), 4))
         assert outcome.counts.done == 50
-        assert len(here.master.registry.workers) == 1
+        assert len(here.master.workers.present) == 1
 
 
 def test_an_interrupt_ends_the_wait_for_workers() -> None:
@@ -495,7 +495,7 @@ def test_a_worker_for_metrics_only_may_leave_a_run() -> None:
         here.thread_worker("metrics", concurrency=0)
         here.thread_worker("w", concurrency=4)
         here.master.gather_workers(2)
-        workers = here.master.registry.workers
+        workers = here.master.workers.present
         (metrics,) = (each for each in workers.values() if each.metrics_only)
         here.master.wait_for_workers(4, 1)
         # Given up before it has seen that it is listed, it would return after 5 s only.
@@ -517,7 +517,7 @@ def test_a_worker_connects_only_to_the_hosts_that_it_allows() -> None:
     with scene() as here, socket.create_server(("127.0.0.1", 0)) as elsewhere:
         here.thread_worker("a", permitted=Permissions(hosts=["store.example"]))
         here.master.gather_workers(1)
-        (incarnation,) = here.master.registry.workers
+        (incarnation,) = here.master.workers.present
         port = elsewhere.getsockname()[1]
         check = NetworkCheck(1, incarnation, "127.0.0.1", port, 0.0, 1000, 5.0)
         answer = here.master.check_network(check, 30.0)
@@ -533,7 +533,7 @@ def test_a_worker_measures_its_connection_to_a_listener() -> None:
         thread.start()
         here.thread_worker("a")
         here.master.gather_workers(1)
-        (incarnation,) = here.master.registry.workers
+        (incarnation,) = here.master.workers.present
         check = NetworkCheck(1, incarnation, "", listener.port, 0.0, 100_000, 5.0)
         answer = here.master.check_network(check, 30.0)
         assert answer.fault == ""
@@ -551,7 +551,7 @@ def test_a_worker_that_is_gone_or_silent_measures_nothing() -> None:
     with scene() as here:
         here.scripted(honest)
         here.master.gather_workers(None)
-        (incarnation,) = here.master.registry.workers
+        (incarnation,) = here.master.workers.present
         check = NetworkCheck(1, incarnation, "store", 1, 1.0, 0, 1.0)
         assert "no response of the worker within" in here.master.check_network(check, 0.1).fault
         gone = check._replace(incarnation=incarnation + 1)
@@ -596,7 +596,7 @@ def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
         process = here.process_worker("leaves")
         here.master.wait_for_workers(8, 2)
         process.terminate()
-        here.master.keep_workers(lambda: len(here.master.registry.workers) < 2)
+        here.master.keep_workers(lambda: len(here.master.workers.present) < 2)
         assert here.master.workers_lost == []
         here.begin_run("again", here.recorder)
         (lost,) = here.master.workers_lost
@@ -608,14 +608,14 @@ def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
 def test_workers_may_leave_before_the_run_and_after_it() -> None:
     with scene(QUICK) as here:
         process = here.process_worker("early")
-        here.master.keep_workers(lambda: bool(here.master.registry.workers))
+        here.master.keep_workers(lambda: bool(here.master.workers.present))
         process.terminate()
-        here.master.keep_workers(lambda: not here.master.registry.workers)
+        here.master.keep_workers(lambda: not here.master.workers.present)
         process = here.process_worker("late")
         here.master.wait_for_workers(4, 1)
         here.master.release_workers()
         process.terminate()
-        here.master.keep_workers(lambda: not here.master.registry.workers)
+        here.master.keep_workers(lambda: not here.master.workers.present)
         here.begin_run("again", here.recorder)
         assert here.master.workers_lost == []
 

@@ -19,17 +19,16 @@ from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.text import plural
 from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
-from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseState
-from ssbench.master.phases import PhaseOutcome, PhasePlan
+from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhaseOutcome, PhasePlan, PhaseState
 from tests.core.workload.fleet import Ledger, packed, row
-from tests.master import test_worker_manager
-from tests.master.test_worker_manager import hello
+from tests.master import test_joining
+from tests.master.test_joining import hello
 
 RUN = "run1"
 STILL = Stage(math.inf, 4)
 
 
-class Scene(test_worker_manager.Scene):
+class Scene(test_joining.Scene):
     """A phase, and a worker that does in each turn what it is sent."""
 
     def __init__(
@@ -47,8 +46,8 @@ class Scene(test_worker_manager.Scene):
         self.deliver(hello(1))
         self.ledger = ledger or Ledger(total)
         plan = PhasePlan(phase, self.ledger, 4, None, stages or [STILL], steady_state)
-        self.manager.enter(phase)
-        self.machine = PhaseMachine(plan, self.manager, self.limits, counts=counts)
+        self.workers.enter(phase)
+        self.machine = PhaseMachine(plan, self.workers, self.limits, counts=counts)
         self.records: list[Any] = []
         self.waits: list[float] = []
         self.states: list[tuple[bool, bool]] = []  # ending, stopping
@@ -63,8 +62,8 @@ class Scene(test_worker_manager.Scene):
         self.ready()
 
     def ready(self, *, stopped: bool = False, incarnation: int = 1) -> None:
-        run, phase = self.manager.settings.run_id, self.manager.phase
-        self.manager.registry.receive_ready(Ready(incarnation, run, phase, stopped, 0))
+        run, phase = self.workers.settings.run_id, self.workers.phase
+        self.workers.receive_ready(Ready(incarnation, run, phase, stopped, 0))
 
     def turn(self) -> None:
         """What the master's loop does, in no time but that of the wait."""
@@ -78,11 +77,11 @@ class Scene(test_worker_manager.Scene):
         wait_s = machine.wait_s(self.now_ns)
         self.waits.append(wait_s)
         self.now_ns += max(int(wait_s * SECOND_NS), 1)
-        self.states.append((self.manager.ending, self.manager.stopping))
+        self.states.append((self.workers.ending, self.workers.stopping))
         if self.works:
             for number, jobs in self.sent():
                 self.results(jobs, acked=[number])
-        if self.manager.stopping and self.stops_at_once:
+        if self.workers.stopping and self.stops_at_once:
             self.ready(stopped=True)
         self.then()
 
@@ -101,7 +100,7 @@ class Scene(test_worker_manager.Scene):
         """The worker completes these jobs."""
         status = 503 if self.error else 200
         data = packed(jobs, error=self.error, status=status) if data is None else data
-        message = Results(1, RUN, self.manager.phase, acked or [], data)
+        message = Results(1, RUN, self.workers.phase, acked or [], data)
         assert self.machine.is_current(message)
         return self.machine.receive_results(message, self.now_ns)
 
@@ -202,7 +201,7 @@ def test_outside_of_the_run_nothing_is_marked() -> None:
 def test_stages_follow_each_other_each_with_its_users() -> None:
     here = Scene(10**6, Stage(1.0, 2), Stage(1.0, 3), Stage(0.5, 3))
     seen: list[int] = []
-    here.then = lambda: seen.append(here.manager.registry.users)
+    here.then = lambda: seen.append(here.workers.users)
     assert here.end() == ("complete", "")
     assert sorted(set(seen)) == [2, 3]
     assert [mark[1:] for mark in here.marks()] == [
@@ -270,7 +269,7 @@ def test_a_worker_that_never_stops_is_named() -> None:
     here.stops_at_once = False
     assert here.end() == ("complete", "")
     assert here.outcome.counts.lost == 0
-    name = here.manager.registry.workers[1].name
+    name = here.workers.present[1].name
     text = f"Workers that did not stop within 2 s: {name}"
     assert here.machine.warnings == [text]
 
@@ -282,7 +281,7 @@ def test_it_is_not_over_before_all_workers_have_stopped() -> None:
 
     def then() -> None:
         if here.states.count(stopping) == 1:
-            assert here.manager.state_changed, "workers are told at once"
+            assert here.workers.state_changed, "workers are told at once"
         if here.states.count(stopping) == 5:
             here.ready(stopped=True)
 
@@ -370,18 +369,18 @@ def test_near_the_end_jobs_that_wait_at_one_worker_are_recalled_for_another() ->
     here.deliver(hello(2, "b"))
     here.begin()
     here.ready(incarnation=2)
-    here.manager.allocate_users(8)
+    here.workers.allocate_users(8)
     here.turn()
     for number, _ in here.sent():
         here.machine.receive(Ack(1, RUN, [number]), here.now_ns)
     here.turn()
     here.machine.tick(here.now_ns)
     here.turn()
-    assert not here.manager.ending
+    assert not here.workers.ending
     here.machine.tick(here.now_ns + SECOND_NS)
-    assert here.manager.state_changed
+    assert here.workers.state_changed
     here.turn()
-    assert here.manager.ending
+    assert here.workers.ending
 
 
 def test_results_of_another_phase_or_worker_are_not_current() -> None:
@@ -441,7 +440,7 @@ def test_users_that_leave_are_marked() -> None:
     here.ready(incarnation=2)
 
     def then() -> None:
-        if here.now_ns - here.manager.start_ns > SECOND_NS and 2 in here.manager.registry.workers:
+        if here.now_ns - here.workers.start_ns > SECOND_NS and 2 in here.workers.present:
             here.deliver(Bye(2, "SIGTERM"))
 
     here.then = then
@@ -456,7 +455,7 @@ def test_users_that_leave_are_marked() -> None:
 def test_users_that_another_worker_takes_over_are_not_missing() -> None:
     here = Scene(100)
     here.deliver(hello(2, "other"))
-    here.then = lambda: here.deliver(Bye(2, "")) if 2 in here.manager.registry.workers else None
+    here.then = lambda: here.deliver(Bye(2, "")) if 2 in here.workers.present else None
     here.machine.announce(here.now_ns, 0.0)
     here.ready(incarnation=2)
     here.end()
@@ -473,7 +472,7 @@ def test_the_load_ends_when_its_time_is_over_however_late_the_step_is() -> None:
     here.then = late
     assert here.end() == ("complete", "")
     assert here.marks()[-1] == (0.12, "end", 0)
-    assert here.machine.schedule.ended_ns == here.manager.start_ns + round(0.12 * SECOND_NS)
+    assert here.machine.schedule.ended_ns == here.workers.start_ns + round(0.12 * SECOND_NS)
 
 
 class Dues(Ledger):
@@ -496,7 +495,7 @@ def test_an_open_loop_that_is_done_early_ends_when_its_time_is_over() -> None:
     here = Scene(0, Stage(3.0, 4), ledger=Dues(20))
     assert here.end() == ("complete", "")
     assert here.marks()[-1] == (3.0, "end", 0)
-    assert here.now_ns < here.manager.start_ns + 3 * SECOND_NS
+    assert here.now_ns < here.workers.start_ns + 3 * SECOND_NS
 
 
 @pytest.mark.parametrize("abort_s", [None, 1.95])
@@ -509,7 +508,7 @@ def test_an_open_loop_by_count_ends_when_the_next_operation_would_fall_due(
     here.works = False
 
     def then() -> None:
-        since_s = (here.now_ns - here.manager.start_ns) / SECOND_NS
+        since_s = (here.now_ns - here.workers.start_ns) / SECOND_NS
         if abort_s and since_s >= abort_s:
             here.machine.abort("interrupted", "SIGINT")
         here.works = since_s > 4  # nothing is completed within the load
@@ -544,7 +543,7 @@ def test_workers_are_shown_with_their_states() -> None:
         return [(each.name.split()[0], each.state) for each in seen]
 
     here.machine.announce(here.now_ns, 1700000000.0)
-    (name,) = [worker.hello.worker_id for worker in here.manager.registry.workers.values()]
+    (name,) = [worker.hello.worker_id for worker in here.workers.present.values()]
     assert states() == [(name, "connecting")]
     here.ready()
     here.machine.step(here.now_ns)
@@ -552,7 +551,7 @@ def test_workers_are_shown_with_their_states() -> None:
     here.now_ns += 4 * SECOND_NS
     assert states() == [(name, "silent")]
     here.ready(stopped=True)
-    here.manager.registry.remove(1)
+    here.deliver(Bye(1, ""))
     assert states() == [(name, "gone")]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import SsbenchError
 from ssbench.core.model import Stage
-from ssbench.master.phases import PhaseOutcome
+from ssbench.master.phase_machine import PhaseOutcome
 from tests.fakes.cluster import Chaos, Cluster, SimWorker
 
 

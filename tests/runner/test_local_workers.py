@@ -101,7 +101,7 @@ def test_local_workers_end_with_the_block(with_key: bool) -> None:
             workers.send_address(address_line(wire))
             workers.begin()
             master.wait_for_workers(6, 2)
-            assert master.registry.concurrency == 6
+            assert master.workers.concurrency == 6
             assert len(set(workers.logs)) == 2
             processes = children()
             assert len(processes) == 2

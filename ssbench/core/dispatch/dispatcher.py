@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from ssbench.core.columns import layout, unpack_column, unpack_details, unpack_ints
 from ssbench.core.dispatch.result_bounds import ResultBounds
-from ssbench.core.dispatch.worker_registry import WorkerRegistry
+from ssbench.core.dispatch.workers import Workers
 from ssbench.core.errors import MessageError
 from ssbench.core.model import SECOND_NS, ErrorKind, Failure, Job, Phase, Result
 from ssbench.core.text import plural
@@ -175,13 +175,10 @@ class Dispatcher(Struct):
     """
 
     workload: Workload
-    registry: WorkerRegistry
+    workers: Workers
     max_batch: int = MAX_BATCH
     bounds: ResultBounds = field(default_factory=ResultBounds)  #: of what results can have
     counts: JobCounts = field(default_factory=JobCounts)
-    ending: bool = False  #: no more jobs to send: workers return those that no idle user can take
-    stopping: bool = False  #: the time is over, or the user interrupted the run
-    closing: bool = False  #: nothing is in transit: workers without users close their sockets
     first_error: str = ""  #: detail of the first failed operation; "" for none
     rejection: str = ""  #: why the newest rejected results are impossible; "": not held, or late
     failures_in_a_row: int = 0  #: failures since the last success
@@ -204,14 +201,14 @@ class Dispatcher(Struct):
     def __post_init__(self) -> None:
         groups, dues = self.workload.groups, self.workload.dues
         self._ahead = dues.ahead if dues else 0
-        self.registry.groups = groups
-        self.registry.allocate_users()
+        self.workers.groups = groups
+        self.workers.allocate_users()
         self._loads = [_GroupLoad() for _ in groups or (0,)]
         self._only = None if groups else self._loads[0]
 
     def __repr__(self) -> str:
         return (
-            f"<Dispatcher {len(self.registry.workers)} workers, {self.held} held, "
+            f"<Dispatcher {len(self.workers.present)} workers, {self.held} held, "
             f"{len(self._sent)} batches in transit, {self.counts.done} done>"
         )
 
@@ -240,7 +237,7 @@ class Dispatcher(Struct):
         When stopping, batches in transit don't count: workers return their jobs unstarted. The
         caller must check that every worker has reported that it stopped.
         """
-        if self.stopping:
+        if self.workers.stopping:
             return not self.held
         return self.workload.finished and self.idle
 
@@ -255,18 +252,18 @@ class Dispatcher(Struct):
         :param most_batches: of one group.
         """
         batches: list[Batch] = []
-        if self.stopping or self._is_paused(now_ns):
+        if self.workers.stopping or self._is_paused(now_ns):
             return batches
-        workers = self.registry.workers_with_users
+        workers = self.workers.workers_with_users
         for group, load in enumerate(self._loads):
-            users = self.registry.assigned_groups[group]
+            users = self.workers.assigned_groups[group]
             if users != load.users:
                 load.set_users(users, now_ns)
             in_transit = load.throughput.per_s * _IN_TRANSIT_S  # jobs, to all workers
             quick = min(int(in_transit) // max(workers, 1), QUICK_BATCH, self.max_batch)
             most = max(batch_limit(self.max_batch, users, workers), quick)
             limit = users
-            if not self.ending:
+            if not self.workers.ending:
                 few = max(most, 2 * quick) * workers
                 limit = CREDIT * users + max(few, min(int(in_transit), MAX_IN_TRANSIT * workers))
             credit = limit + self._ahead - load.held - load.in_transit
@@ -294,17 +291,23 @@ class Dispatcher(Struct):
         lost: it would come back after the worker timeout. So such a worker first returns what it
         gets, and closes its socket when nothing is in transit.
         """
-        draining = self.registry.draining
+        draining = self.workers.draining
         if not draining <= self._draining:
-            self._paused_ns, self.closing = now_ns, False
+            self._paused_ns = now_ns
+            self._set_closing(False)
         self._draining = draining
         if not draining:
-            self.closing = False
-            return self.registry.closed_socket and self._may_reach_closed(now_ns)
+            self._set_closing(False)
+            return self.workers.closed_socket and self._may_reach_closed(now_ns)
         paused_ns = now_ns - self._paused_ns
         if paused_ns > DRAIN_NS // 2 or not any(load.in_transit for load in self._loads):
-            self.closing = True
+            self._set_closing(True)
         return paused_ns < DRAIN_NS
+
+    def _set_closing(self, closing: bool) -> None:
+        """Whether nothing is in transit, so that workers without users may close their sockets."""
+        if closing is not self.workers.closing:
+            self.workers.closing, self.workers.state_changed = closing, True
 
     def _may_reach_closed(self, now_ns: int) -> bool:
         """Whether ZeroMQ may still send jobs to a socket that its worker has closed.
@@ -313,12 +316,12 @@ class Dispatcher(Struct):
         some tens of them. A foreign connection makes this last as long as it may.
         """
         since_ns, open_ns = self._closed_ns or (now_ns, now_ns)
-        if self.registry.work_connections > self.registry.receiving:
+        if self.workers.work_connections > self.workers.receiving:
             open_ns = now_ns
         if now_ns - open_ns < CLOSED_NS and now_ns - since_ns < DRAIN_NS:
             self._closed_ns = since_ns, open_ns
             return True
-        self._closed_ns, self.registry.closed_socket = None, False
+        self._closed_ns, self.workers.closed_socket = None, False
         return False
 
     def _take(self, group: int, limit: int, now_ns: int) -> list[Job]:
@@ -339,7 +342,7 @@ class Dispatcher(Struct):
         """A worker has these batches. Batches that timed out meanwhile are ignored: the worker's
         results for them will be rejected, and it returns jobs that old anyway.
         """
-        if incarnation not in self.registry.workers:
+        if incarnation not in self.workers.present:
             return
         self._last_message_ns[incarnation] = now_ns
         held = self._held.setdefault(incarnation, {})
@@ -372,7 +375,7 @@ class Dispatcher(Struct):
         its jobs: it is late (the worker was dropped), a duplicate or forged. Nothing is counted
         twice.
         """
-        worker = self.registry.workers.get(incarnation)
+        worker = self.workers.present.get(incarnation)
         if worker is None:
             self.counts.rejected += 1
             return None
@@ -458,7 +461,7 @@ class Dispatcher(Struct):
         self._put_back(jobs)
 
     def _put_back(self, jobs: Sequence[Job]) -> None:
-        if self.stopping:
+        if self.workers.stopping:
             self.counts.withdrawn += len(jobs)
             self.workload.withdrawn(jobs)
         else:
@@ -482,10 +485,10 @@ class Dispatcher(Struct):
 
     # Time ---------------------------------------------------------------------------------
 
-    def tick(self, now_ns: int) -> bool:
-        """Time passed: resend batches without an ack. True if the control state must change."""
+    def tick(self, now_ns: int) -> None:
+        """Time passed: resend batches without an ack; recall jobs at the end of the phase."""
         counted_for_ns = []  # by group: how long a batch in transit counts against the credit
-        for load, users in zip(self._loads, self.registry.assigned_groups, strict=True):
+        for load, users in zip(self._loads, self.workers.assigned_groups, strict=True):
             waiting = max(load.held + load.in_transit - users, 0)
             expected_ns = load.throughput.expected_ns(waiting, now_ns) * 5 // 4
             counted_for_ns.append(max(IN_TRANSIT_NS, expected_ns))
@@ -494,41 +497,40 @@ class Dispatcher(Struct):
             if age_ns > counted_for_ns[group] and not sent.uncounted:
                 sent.uncounted = True
                 self._loads[group].in_transit -= len(sent.jobs)
-            if age_ns > self.registry.timeout_ns:
+            if age_ns > self.workers.timeout_ns:
                 # Busy workers read their sockets late, and return what is as old as that: only one
                 # that is silent may have read it in time, and be unable to say so.
-                if sent.doubtful or self.registry.any_silent(now_ns):
+                if sent.doubtful or self.workers.any_silent(now_ns):
                     self.counts.doubtful += len(sent.jobs)
                 self._put_back(self._pop_sent(number)[1])
         for incarnation in [i for i, held in self._held.items() if held]:
             if self._results_lost(incarnation, now_ns):
                 self.worker_lost(incarnation)
-        if self.ending or self._drained_ns is None or self.stopping:
-            return False
+        if self.workers.ending or self._drained_ns is None or self.workers.stopping:
+            return
         if now_ns - self._drained_ns > REBALANCE_AFTER_NS and self._uneven():
-            self.ending = True
-        return self.ending
+            self.workers.ending = self.workers.state_changed = True
 
     def _results_lost(self, incarnation: int, now_ns: int) -> bool:
         """Whether a worker has reported no jobs for the timeout: its results did not arrive."""
-        worker = self.registry.workers.get(incarnation)
+        worker = self.workers.present.get(incarnation)
         if worker is None or worker.empty_since_ns is None:
             return False
         since_ns = max(worker.empty_since_ns, self._last_message_ns.get(incarnation, 0))
-        return now_ns - since_ns > self.registry.timeout_ns
+        return now_ns - since_ns > self.workers.timeout_ns
 
     def _uneven(self) -> bool:
         """Whether jobs wait at one worker while another has an idle user."""
-        held = {i: len(self._held.get(i, ())) for i in self.registry.workers}
+        held = {i: len(self._held.get(i, ())) for i in self.workers.present}
         waiting = bool(self._sent) or any(
-            held[i] > worker.users for i, worker in self.registry.workers.items()
+            held[i] > worker.users for i, worker in self.workers.present.items()
         )
-        free = any(held[i] < worker.users for i, worker in self.registry.workers.items())
+        free = any(held[i] < worker.users for i, worker in self.workers.present.items())
         return waiting and free
 
     def stop(self) -> None:
         """Send no more jobs; those that were not started are withdrawn."""
-        self.stopping = True
+        self.workers.stopping = self.workers.state_changed = True
         for load in self._loads:
             unsent = list(load.resend)
             load.resend.clear()
@@ -536,7 +538,7 @@ class Dispatcher(Struct):
 
     def close(self) -> None:
         """The phase is over: jobs in transit are withdrawn, held jobs are lost."""
-        self.stopping = True
+        self.workers.stopping = True
         for number, sent in list(self._sent.items()):
             self.counts.doubtful += len(sent.jobs) if sent.doubtful else 0
             self._put_back(self._pop_sent(number)[1])
@@ -552,7 +554,7 @@ def abort_reason(
     :param start_ns: when the phase began, on the clock of ``now_ns``.
     """
     in_a_row = dispatcher.failures_in_a_row
-    if in_a_row >= max(dispatcher.registry.assigned_users, FAILURES_IN_A_ROW):
+    if in_a_row >= max(dispatcher.workers.assigned_users, FAILURES_IN_A_ROW):
         return f"{plural(in_a_row, 'operation')} failed in a row: {dispatcher.first_error}"
     # A DELETE completes at once or, with its retries, not for minutes.
     limit_s = TIMEOUTS_WITHOUT_SUCCESS * network_timeout_s

@@ -1,4 +1,4 @@
-"""The dispatcher and the worker registry, with workers in memory."""
+"""How many jobs are sent, and when. What becomes of them in any run: tests/protocol."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ssbench.core.columns import pack_results
 from ssbench.core.dispatch.dispatcher import (
@@ -20,35 +19,19 @@ from ssbench.core.dispatch.dispatcher import (
     Dispatcher,
     batch_limit,
 )
-from ssbench.core.dispatch.worker_registry import WorkerRegistry
+from ssbench.core.dispatch.workers import Workers
 from ssbench.core.messages import (
-    Ack,
-    Bye,
-    Heartbeat,
     Hello,
-    Message,
     Results,
-    Returned,
     decode,
     pack,
     unpack,
 )
-from ssbench.core.model import SECOND_NS, UNCERTAIN_NS, ErrorKind, Job, Phase, Result
-from tests.core.workload.fleet import RUN, Fleet, Ledger, SimWorker, packed, row
+from ssbench.core.model import SECOND_NS, UNCERTAIN_NS, ErrorKind, Result
+from tests.core.workload.fleet import Fleet, Ledger, SimWorker, packed, row
 from tests.corpus import recorded
 
 # Cases ------------------------------------------------------------------------------------
-
-
-def test_a_run_with_one_worker() -> None:
-    fleet = Fleet(100)
-    worker = fleet.hello("w", 4)
-    while not fleet.dispatcher.finished:
-        assert fleet.send_all(worker)
-        fleet.round(worker)
-        fleet.check()
-    assert fleet.dispatcher.counts.done == 100
-    assert fleet.dispatcher.next_number == 101
 
 
 def test_credit_follows_the_users_and_counts_held_jobs() -> None:
@@ -153,10 +136,6 @@ def test_batches_leave_jobs_for_each_worker(max_batch: int, users: int, workers:
     assert limit * workers <= max(2 * users, workers)
 
 
-def test_nothing_is_sent_without_workers() -> None:
-    assert Fleet().dispatcher.to_send(0) == []
-
-
 def test_many_batches_are_drawn_at_once_and_numbered_in_their_order() -> None:
     fleet = Fleet(100, max_batch=3)
     fleet.hello("w", 9)
@@ -169,20 +148,6 @@ def test_many_batches_are_drawn_at_once_and_numbered_in_their_order() -> None:
     few = Fleet(5, max_batch=2)
     few.hello("w", 4)
     assert [len(batch.jobs) for batch in few.dispatcher.to_send(few.now_ns, 64)] == [2, 2, 1]
-
-
-def test_failures_are_counted_and_passed_to_the_workload() -> None:
-    fleet = Fleet(8)
-    worker = fleet.hello("w", 4)
-    first, *rest = fleet.send_all(worker)
-    while worker.take():
-        pass
-    worker.work(len(first.jobs), error=ErrorKind.STATUS)
-    worker.work()
-    fleet.deliver(worker)
-    assert fleet.dispatcher.counts.failed == len(first.jobs)
-    assert fleet.dispatcher.counts.done == sum(len(batch.jobs) for batch in rest)
-    fleet.check()
 
 
 def test_a_mixed_batch_is_split_by_outcome() -> None:
@@ -275,26 +240,6 @@ def test_corrupt_results_count_as_failed() -> None:
     assert (counts.done, counts.failed, counts.corrupt) == (1, 4, 2)
 
 
-def test_jobs_of_a_lost_worker_are_lost() -> None:
-    fleet = Fleet(100)
-    worker, other = fleet.hello("w", 2), fleet.hello("x", 2)
-    sent = fleet.send(worker)
-    assert sent is not None
-    worker.take()
-    fleet.deliver(worker)
-    for _ in range(11):
-        fleet.heartbeat(other)
-        fleet.wait(1)
-    assert not fleet.here(worker)
-    assert fleet.here(other)
-    assert fleet.dispatcher.counts.lost == len(sent.jobs)
-    worker.work()
-    fleet.deliver(worker)
-    assert fleet.dispatcher.counts.rejected == 1
-    assert fleet.dispatcher.counts.done == 0
-    fleet.check()
-
-
 @pytest.mark.parametrize("silent", [False, True])
 def test_an_unacknowledged_batch_is_sent_again_under_new_numbers(silent: bool) -> None:
     """Only a worker that is silent may have started it; a busy one has not read it."""
@@ -345,13 +290,13 @@ def one_of_two_users() -> tuple[Fleet, SimWorker, SimWorker]:
 def test_sending_pauses_until_a_worker_without_users_has_closed_its_socket() -> None:
     fleet, one, none = one_of_two_users()
     assert fleet.send(one) is None
-    assert not fleet.dispatcher.closing  # it may still get jobs
+    assert not fleet.registry.closing  # it may still get jobs
     none.take()
     none.return_jobs()
     fleet.deliver(none)
     fleet.round(one)
     assert fleet.send(one) is None
-    assert fleet.dispatcher.closing
+    assert fleet.registry.closing
     none.ready(receiving=False)
     fleet.deliver(none)
     fleet.registry.work_connections = 2  # ZeroMQ has not noticed yet
@@ -363,7 +308,7 @@ def test_sending_pauses_until_a_worker_without_users_has_closed_its_socket() -> 
     assert fleet.send(one) is None
     fleet.wait(0.005)
     assert [job.object for batch in fleet.send_all(one) for job in batch.jobs] == [2, 3, 4]
-    assert not fleet.dispatcher.closing
+    assert not fleet.registry.closing
     fleet.check()
 
 
@@ -389,7 +334,7 @@ def test_a_worker_that_does_not_close_its_socket_delays_others_by_a_second() -> 
     for waited_s, closing in ((0, False), (0.05, False), (0.5, True), (0.4, True)):
         fleet.wait(waited_s)
         assert fleet.send(one) is None
-        assert fleet.dispatcher.closing is closing
+        assert fleet.registry.closing is closing
     fleet.wait(0.1)
     assert fleet.send(one) is not None
     third = fleet.hello("third", 4, users=3)
@@ -398,48 +343,6 @@ def test_a_worker_that_does_not_close_its_socket_delays_others_by_a_second() -> 
     fleet.set_users(1)
     assert fleet.registry.draining == {none.incarnation, third.incarnation}
     assert fleet.send(one) is None  # for this one, the second begins anew
-    fleet.check()
-
-
-def test_stopping_withdraws_unstarted_jobs() -> None:
-    fleet = Fleet(100)
-    worker = fleet.hello("w", 4)
-    fleet.send_all(worker)
-    worker.take()
-    worker.take()
-    worker.work(1)
-    fleet.deliver(worker)
-    fleet.dispatcher.stop()
-    assert fleet.send(worker) is None
-    assert not fleet.dispatcher.finished
-    worker.return_jobs(1)
-    worker.work()
-    fleet.deliver(worker)
-    assert fleet.dispatcher.finished  # what is still in the pipe comes back, or is not done
-    worker.take()
-    worker.return_jobs()
-    fleet.deliver(worker)
-    fleet.dispatcher.close()
-    counts = fleet.dispatcher.counts
-    sent = 4 * CREDIT + 2
-    assert (counts.sent, counts.done, counts.withdrawn, counts.lost) == (sent, 3, sent - 3, 0)
-    fleet.check()
-
-
-def test_returned_jobs_go_to_others_and_count_once() -> None:
-    fleet = Fleet(8)
-    slow, quick = fleet.hello("slow", 2), fleet.hello("quick", 2)
-    fleet.send_all(slow)
-    while slow.take():
-        pass
-    slow.return_jobs(5)
-    fleet.deliver(slow)
-    fleet.check()
-    while not fleet.dispatcher.finished:
-        fleet.send_all(quick)
-        fleet.round(quick)
-        fleet.round(slow)
-    assert fleet.dispatcher.counts.done == fleet.dispatcher.counts.sent == 8
     fleet.check()
 
 
@@ -454,9 +357,9 @@ def test_at_the_end_jobs_are_recalled_while_users_are_free() -> None:
     fleet.deliver(quick)
     assert fleet.send(quick) is None  # nothing is left; four jobs wait at the slow one
     fleet.wait(0.2)
-    assert not fleet.dispatcher.ending
+    assert not fleet.registry.ending
     fleet.wait(0.1)
-    assert fleet.dispatcher.ending
+    assert fleet.registry.ending
     slow.return_jobs(3)
     fleet.deliver(slow)
     # While ending, no more than users are free go out.
@@ -478,25 +381,7 @@ def test_evenly_held_jobs_are_not_recalled() -> None:
     assert fleet.ledger.finished
     assert fleet.send(workers[0]) is None
     fleet.wait(1)
-    assert not fleet.dispatcher.ending
-
-
-def test_results_of_an_earlier_incarnation_are_rejected() -> None:
-    fleet = Fleet(100, max_batch=1)
-    old = fleet.hello("w", 2)
-    fleet.send(old)
-    old.take()
-    fleet.deliver(old)
-    new = fleet.hello("w", 2, previous=old.incarnation)
-    assert not fleet.here(old)
-    assert fleet.dispatcher.counts.lost == 1
-    old.work()
-    fleet.deliver(old)
-    assert fleet.dispatcher.counts.rejected == 1
-    assert fleet.send(new)
-    fleet.round(new)
-    assert fleet.dispatcher.counts.done == 1
-    fleet.check()
+    assert not fleet.registry.ending
 
 
 def test_an_empty_worker_is_not_waited_for() -> None:
@@ -532,19 +417,6 @@ def test_a_worker_whose_results_still_arrive_is_waited_for() -> None:
     fleet.check()
 
 
-def test_a_worker_with_a_long_operation_is_waited_for() -> None:
-    fleet = Fleet(1)
-    worker = fleet.hello("w", 2)
-    fleet.hold_all(worker)
-    for _ in range(60):
-        fleet.heartbeat(worker, busy=1)
-        fleet.wait(1)
-    assert fleet.dispatcher.in_flight == 1
-    worker.work()
-    fleet.deliver(worker)
-    assert fleet.dispatcher.counts.done == 1
-
-
 def one_held(fleet: Fleet) -> tuple[SimWorker, Batch]:
     worker = fleet.hello("w", 4)
     batch = fleet.send(worker)
@@ -552,16 +424,6 @@ def one_held(fleet: Fleet) -> tuple[SimWorker, Batch]:
     worker.take()
     fleet.deliver(worker)
     return worker, batch
-
-
-def test_results_are_counted_once() -> None:
-    fleet = Fleet()
-    worker, batch = one_held(fleet)
-    data = packed(batch.jobs)
-    assert fleet.dispatcher.results(worker.incarnation, data, 0) is not None
-    assert fleet.dispatcher.results(worker.incarnation, data, 0) is None
-    assert fleet.dispatcher.counts.rejected == 1
-    fleet.check()
 
 
 def test_results_partly_of_other_workers_are_rejected() -> None:
@@ -611,175 +473,6 @@ def test_results_of_late_responses_are_accepted() -> None:
     assert fleet.dispatcher.counts.rejected == 0
 
 
-def test_unknown_workers_take_no_jobs() -> None:
-    fleet = Fleet()
-    worker = fleet.hello("w", 4)
-    batch = fleet.send(worker)
-    assert batch is not None
-    fleet.dispatcher.acked(99, [batch.number], 0)
-    fleet.dispatcher.returned(99, [job.number for job in batch.jobs])
-    assert fleet.dispatcher.worker_lost(99) == 0
-    fleet.round(worker)
-    assert fleet.dispatcher.counts.done == len(batch.jobs)
-
-
-def test_closing_leaves_nothing_in_flight() -> None:
-    fleet = Fleet(100)
-    worker = fleet.hello("w", 4)
-    fleet.send_all(worker)
-    worker.take()
-    fleet.deliver(worker)
-    fleet.dispatcher.close()
-    assert fleet.dispatcher.in_flight == 0
-    counts = fleet.dispatcher.counts
-    assert (counts.lost, counts.withdrawn) == (2, 4 * CREDIT)
-    assert "1 workers, 0 held" in repr(fleet.dispatcher)
-    fleet.check()
-
-
-# Any schedule -----------------------------------------------------------------------------
-
-any_number = st.integers(0, 300)
-
-
-class AnySchedule(RuleBasedStateMachine):
-    """Invariant: whatever arrives, in whatever order, sent = done + failed + lost + withdrawn +
-    in flight, each job gets one outcome, and honest workers bring the phase to its end."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fleet = Fleet(60, max_batch=8)
-        self.delivered: list[Message] = []
-
-    def worker(self, data: st.DataObject) -> SimWorker:
-        return data.draw(st.sampled_from(self.fleet.workers))
-
-    @rule(worker_id=st.sampled_from("abc"), concurrency=st.integers(0, 4), users=st.integers(0, 9))
-    def join(self, worker_id: str, concurrency: int, users: int) -> None:
-        self.fleet.hello(worker_id, concurrency, users=users)
-
-    @precondition(lambda self: self.fleet.workers)
-    @rule(data=st.data(), concurrency=st.integers(1, 4))
-    def rejoin(self, data: st.DataObject, concurrency: int) -> None:
-        old = self.worker(data)
-        self.fleet.hello(old.hello.worker_id, concurrency, previous=old.incarnation, users=6)
-
-    @precondition(lambda self: self.fleet.workers)
-    @rule(data=st.data())
-    def say_hello_again(self, data: st.DataObject) -> None:
-        self.fleet.register(self.worker(data))
-
-    @precondition(lambda self: self.fleet.workers)
-    @rule(data=st.data(), count=st.integers(1, 4))
-    def send(self, data: st.DataObject, count: int) -> None:
-        for _ in range(count):
-            self.fleet.send(self.worker(data))
-
-    @precondition(lambda self: self.fleet.workers)
-    @rule(data=st.data())
-    def take(self, data: st.DataObject) -> None:
-        self.worker(data).take()
-
-    @precondition(lambda self: self.fleet.workers)
-    @rule(data=st.data(), count=st.integers(1, 9), error=st.sampled_from([0, 0, 1, 6]))
-    def work(self, data: st.DataObject, count: int, error: int) -> None:
-        self.worker(data).work(count, error=error)
-
-    @precondition(lambda self: self.fleet.workers)
-    @rule(data=st.data(), count=st.integers(1, 9))
-    def return_jobs(self, data: st.DataObject, count: int) -> None:
-        self.worker(data).return_jobs(count)
-
-    @precondition(lambda self: self.fleet.workers)
-    @rule(data=st.data(), receiving=st.booleans())
-    def open_or_close(self, data: st.DataObject, receiving: bool) -> None:
-        self.worker(data).ready(receiving=receiving)
-
-    @rule(users=st.integers(0, 9))
-    def change_users(self, users: int) -> None:
-        self.fleet.set_users(users)
-
-    @precondition(lambda self: self.fleet.workers)
-    @rule(data=st.data())
-    def say_bye(self, data: st.DataObject) -> None:
-        worker = self.worker(data)
-        worker.outbox.append(Bye(worker.incarnation, ""))
-
-    @precondition(lambda self: self.fleet.workers)
-    @rule(data=st.data(), how=st.sampled_from(["deliver", "deliver", "all", "drop", "twice"]))
-    def carry(self, data: st.DataObject, how: str) -> None:
-        outbox = self.worker(data).outbox
-        for _ in range(len(outbox) if how == "all" else min(len(outbox), 1)):
-            message = outbox.popleft()
-            self.delivered.append(message)
-            for _ in range({"drop": 0, "twice": 2}.get(how, 1)):
-                self.fleet.deliver_one(message)
-
-    @precondition(lambda self: self.delivered)
-    @rule(data=st.data())
-    def repeat(self, data: st.DataObject) -> None:
-        self.fleet.deliver_one(data.draw(st.sampled_from(self.delivered)))
-
-    @rule(who=st.integers(99, 110), numbers=st.lists(any_number, max_size=5), error=any_number)
-    def forge(self, who: int, numbers: list[int], error: int) -> None:
-        job = Job(0, 1, 0, 0, 0, 0)
-        jobs = [job._replace(number=number) for number in numbers]
-        # Forged results that fit would count, so these have a number that can't.
-        results = packed([*jobs, job._replace(number=1 << 40)], error=error)
-        for message in (
-            Ack(who, RUN, [1 << 40]),
-            Returned(who, RUN, [1 << 40]),
-            Results(who, RUN, Phase.RUN, [1 << 40], results),
-            Results(who, RUN, Phase.RUN, [], b"\x93\x01" + bytes(numbers and [numbers[0] % 256])),
-            Heartbeat(who, error, error, -error, error, 0, 0),
-        ):
-            self.fleet.deliver_one(message)
-
-    @precondition(lambda self: self.fleet.workers)
-    @rule(data=st.data(), honest=st.booleans())
-    def heartbeat(self, data: st.DataObject, honest: bool) -> None:
-        worker = self.worker(data)
-        self.fleet.heartbeat(worker, busy=0 if honest else 1)
-
-    @rule(seconds=st.sampled_from([0.001, 0.05, 0.15, 0.3, 1.0, 4.0, 11.0]))
-    def wait(self, seconds: float) -> None:
-        self.fleet.wait(seconds)
-
-    @precondition(lambda self: self.fleet.ledger.taken > 20)
-    @rule()
-    def stop(self) -> None:
-        self.fleet.dispatcher.stop()
-
-    @invariant()
-    def all_is_accounted_for(self) -> None:
-        self.fleet.check()
-        assert self.fleet.dispatcher.held >= 0
-
-    def teardown(self) -> None:
-        self.end_honestly()
-        self.fleet.dispatcher.close()
-        self.fleet.check()
-        assert self.fleet.dispatcher.in_flight == 0
-
-    def end_honestly(self) -> None:
-        """One worker that does what it should, and time, are enough."""
-        fleet = self.fleet
-        fleet.wait(11)
-        worker = fleet.hello("honest", 4, users=50)
-        for _ in range(200):
-            if fleet.dispatcher.finished:
-                return
-            fleet.send_all(worker)
-            fleet.round(worker)
-            fleet.heartbeat(worker)
-            fleet.wait(0.3)
-        raise AssertionError(f"never ends: {fleet.dispatcher}")
-
-
-TestAnySchedule = AnySchedule.TestCase
-TestAnySchedule.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
-
-
 def results_of_the_field() -> list[bytes]:
     """Packed results of recorded frames, and of jobs that are held here."""
     recordings = [m.packed for m in map(decode, recorded("frames")) if isinstance(m, Results)]
@@ -814,20 +507,11 @@ def accounted_for(data: bytes) -> None:
 # Groups of users --------------------------------------------------------------------------
 
 
-class GroupLedger(Ledger):
-    """READs for two groups of users."""
-
-    groups = (1, 3)
-
-    def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
-        return [job._replace(group=group) for job in super().take(first_number, limit, now_s)]
-
-
 def test_each_group_has_its_own_credit() -> None:
-    registry = WorkerRegistry(10.0)
-    registry.users = 4
-    dispatcher = Dispatcher(GroupLedger(1000), registry, 8)
-    registry.register(Hello(7, 0, "w", 9, "host", 1, "1.0"), 0)
+    workers = Workers()
+    workers.users = 4
+    dispatcher = Dispatcher(Ledger(1000, (1, 3)), workers, 8)
+    workers.receive(Hello(7, 0, "w", 9, "host", 1, "1.0"), 0)
     sent = list(iter(lambda: dispatcher.to_send(0), []))
     batches = [batch for some in sent for batch in some]
     assert all(len({job.group for job in batch.jobs}) == 1 for batch in batches)
@@ -845,7 +529,7 @@ def test_each_group_has_its_own_credit() -> None:
 
 
 def test_each_group_has_larger_batches_if_the_store_is_fast() -> None:
-    fleet = Fleet(max_batch=256, workload=GroupLedger(100_000))
+    fleet = Fleet(max_batch=256, workload=Ledger(100_000, (1, 3)))
     worker = fleet.hello("w", 4)
     for _ in range(100):
         fleet.send_all(worker)

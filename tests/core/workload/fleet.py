@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ssbench.core.columns import pack_results
 from ssbench.core.dispatch.dispatcher import Batch, Dispatcher
-from ssbench.core.dispatch.worker_registry import WorkerRegistry
+from ssbench.core.dispatch.workers import Event, WorkerLeft, Workers
 from ssbench.core.messages import (
     Ack,
     Bye,
@@ -25,6 +25,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import SECOND_NS, ErrorKind, Failure, Job, Phase, Result
 from ssbench.core.operations import READ
+from ssbench.core.peers import Limits
 from ssbench.core.workload.workload import Workload
 
 MS = SECOND_NS // 1000
@@ -140,7 +141,7 @@ class Fleet:
         workload: Workload | None = None,
     ) -> None:
         self.now_ns = 1000 * SECOND_NS
-        self.registry = WorkerRegistry(timeout_s)
+        self.registry = Workers(limits=Limits(worker_timeout_s=timeout_s))
         self.ledger = Ledger(total)
         self.dispatcher = Dispatcher(workload or self.ledger, self.registry, max_batch)
         self.workers: list[SimWorker] = []
@@ -160,18 +161,21 @@ class Fleet:
 
     def register(self, worker: SimWorker) -> bool:
         """The hello arrives; whether the worker is here now."""
-        _, replaced = self.registry.register(worker.hello, self.now_ns)
-        for other in replaced:
-            self.dispatcher.worker_lost(other.hello.incarnation)
+        self.lose(self.registry.receive(worker.hello, self.now_ns))
         return self.here(worker)
 
+    def lose(self, events: Iterable[Event]) -> None:
+        """Account for the jobs of workers that are gone."""
+        for event in events:
+            if isinstance(event, WorkerLeft):
+                self.dispatcher.worker_lost(event.worker.hello.incarnation)
+
     def here(self, worker: SimWorker) -> bool:
-        return worker.incarnation in self.registry.workers
+        return worker.incarnation in self.registry.present
 
     def set_users(self, users: int) -> None:
         """Another stage."""
-        self.registry.users = users
-        self.registry.allocate_users()
+        self.registry.allocate_users(users)
 
     def send(self, worker: SimWorker) -> Batch | None:
         """The next batch, if there is one now, goes to this worker's pipe."""
@@ -193,10 +197,12 @@ class Fleet:
 
     def heartbeat(self, worker: SimWorker, *, busy: int = 0, delay_ns: int = MS) -> None:
         """Send a control state, and this worker's heartbeat at once."""
-        serial = self.registry.control_state_sent(self.now_ns)
+        self.registry.state_changed = True
+        state = self.registry.control_state(self.now_ns)
+        assert state is not None
         self.now_ns += delay_ns
         self.deliver_one(
-            Heartbeat(worker.incarnation, serial, self.now_ns, 0, 0, busy, len(worker.queue))
+            Heartbeat(worker.incarnation, state.serial, self.now_ns, 0, 0, busy, len(worker.queue))
         )
 
     def deliver(self, worker: SimWorker, count: int = 1_000_000) -> None:
@@ -221,15 +227,12 @@ class Fleet:
         elif isinstance(message, Ready):
             self.registry.receive_ready(message)
         elif isinstance(message, Bye):
-            self.registry.remove(message.incarnation)
-            dispatcher.worker_lost(message.incarnation)
+            self.lose(self.registry.receive(message, now_ns))
 
     def wait(self, seconds: float) -> None:
         """Time passes."""
         self.now_ns += int(seconds * SECOND_NS)
-        for worker in self.registry.overdue(self.now_ns):
-            self.registry.remove(worker.hello.incarnation)
-            self.dispatcher.worker_lost(worker.hello.incarnation)
+        self.lose(self.registry.tick(self.now_ns))
         self.dispatcher.tick(self.now_ns)
 
     def round(self, worker: SimWorker, *, error: int = ErrorKind.NONE) -> None:

@@ -7,18 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ssbench.core.dispatch.workers import Event, WorkerJoined, Workers
 from ssbench.core.errors import ExitStatus, NoWorkersError
 from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Leaving
 from ssbench.core.model import SECOND_NS, Phase, WorkerExit
 from ssbench.core.peers import Limits
 from ssbench.core.settings import StorageSettings
-from ssbench.master.worker_manager import (
-    ALL_JOINED_NS,
-    Event,
-    WorkerJoined,
-    WorkerManager,
-    WorkerWait,
-)
+from ssbench.master.worker_wait import ALL_JOINED_NS, WorkerWait
 from tests.fakes.drivers import with_token
 
 SETTINGS = StorageSettings(driver="noop", run_id="run1", credentials=(with_token("old", 1),))
@@ -38,36 +33,36 @@ class Scene:
     def __init__(self, timeout_s: float = 10.0, **limits: Any) -> None:
         self.now_ns = 1000 * SECOND_NS
         self.limits = Limits(worker_timeout_s=timeout_s, **limits)
-        self.manager = WorkerManager(SETTINGS, self.limits, master_id=9, pipe=3, control_port=13581)
+        self.workers = Workers(SETTINGS, self.limits, master_id=9, pipe=3, control_port=13581)
         self.address = Address()
 
     def deliver(self, *messages: Hello | Bye | Leaving | Expired) -> list[tuple[Any, ...]]:
         """These arrive; returns what happened, in a form that can be compared."""
         events = [
-            each for message in messages for each in self.manager.receive(message, self.now_ns)
+            each for message in messages for each in self.workers.receive(message, self.now_ns)
         ]
         return list(map(plain, events))
 
     def wait(self, seconds: float) -> list[tuple[Any, ...]]:
         """Time passes; returns what happened."""
         self.now_ns += int(seconds * SECOND_NS)
-        return list(map(plain, self.manager.tick(self.now_ns)))
+        return list(map(plain, self.workers.tick(self.now_ns)))
 
     def exits(self, *exits: WorkerExit, gone: bool = False) -> None:
         """Processes of local workers exit."""
-        self.manager.children_exited(exits, self.now_ns)
-        self.manager.children_gone = gone
+        self.workers.children_exited(exits, self.now_ns)
+        self.workers.children_gone = gone
 
     def state(self) -> ControlState:
         """The next control state, now."""
-        self.manager.state_changed = True
-        state = self.manager.control_state(self.now_ns)
+        self.workers.state_changed = True
+        state = self.workers.control_state(self.now_ns)
         assert state is not None
         return state
 
     @property
     def names(self) -> list[str]:
-        return [worker.hello.worker_id for worker in self.manager.registry.workers.values()]
+        return [worker.hello.worker_id for worker in self.workers.present.values()]
 
 
 def plain(event: Event) -> tuple[Any, ...]:
@@ -88,13 +83,6 @@ def heartbeat(incarnation: int, serial: int) -> Heartbeat:
 # Joining and leaving -----------------------------------------------------------------------
 
 
-def test_a_worker_joins_once() -> None:
-    here = Scene()
-    assert here.deliver(hello(7), hello(7)) == [("joined", 7)]
-    assert here.manager.newest_hello_ns == here.now_ns
-    assert list(here.state().workers) == [7]
-
-
 def test_a_new_incarnation_replaces_the_old_one() -> None:
     here = Scene()
     here.deliver(hello(7))
@@ -102,26 +90,7 @@ def test_a_new_incarnation_replaces_the_old_one() -> None:
         ("left", 7, "it came back under a new incarnation", False),
         ("joined", 8),
     ]
-    assert here.manager.departed == {}
-
-
-def test_the_users_of_a_worker_that_will_exit_go_to_others_at_once() -> None:
-    here = Scene()
-    here.deliver(hello(7, "a"), hello(8, "b"))
-    here.manager.allocate_users(4)
-    assert here.state().workers == {7: (2, None), 8: (2, None)}
-    assert here.deliver(Leaving(8)) == []
-    state = here.manager.control_state(here.now_ns)
-    assert state is not None
-    assert state.workers == {7: (4, None), 8: (0, None)}
-
-
-def test_a_bye_removes_a_worker() -> None:
-    here = Scene()
-    here.deliver(hello(7, "a"), hello(8, "b"))
-    assert here.deliver(Bye(7, "")) == [("left", 7, "it ended", True)]
-    assert (list(here.manager.departed), here.names) == (["a (host, pid 1)"], ["b"])
-    assert here.deliver(Bye(7, "again")) == []
+    assert here.workers.departed == {}
 
 
 def test_a_worker_that_never_answered_is_dropped_with_a_hint_at_the_port() -> None:
@@ -133,13 +102,6 @@ def test_a_worker_that_never_answered_is_dropped_with_a_hint_at_the_port() -> No
     assert reason == "no heartbeat for 10 s (can it reach port 13581, --zmq-control-port?)"
 
 
-def test_a_worker_that_answered_before_is_dropped_without_a_hint() -> None:
-    here = Scene()
-    here.deliver(hello(7))
-    here.manager.registry.heartbeat(heartbeat(7, here.state().serial), here.now_ns)
-    assert here.wait(10.1) == [("left", 7, "no heartbeat for 10 s", False)]
-
-
 # Local workers -----------------------------------------------------------------------------
 
 
@@ -149,17 +111,8 @@ def test_a_local_worker_is_dropped_soon_after_its_process_exited() -> None:
     here.exits(WorkerExit("local-0", 1, "it was killed by SIGKILL"))
     assert here.wait(0.01) == [], "its last messages may still arrive"
     assert here.wait(0.3) == [("left", 1, "it was killed by SIGKILL", False)]
-    assert (here.names, here.manager.warnings) == (["local-1"], [])
+    assert (here.names, here.workers.warnings) == (["local-1"], [])
     assert here.wait(0.3) == []
-
-
-def test_a_local_worker_that_said_bye_leaves_once() -> None:
-    here = Scene()
-    here.deliver(hello(1, "local-0"))
-    here.exits(WorkerExit("local-0", 1, "it exited with status 0"))
-    here.deliver(Bye(1, ""))
-    assert here.wait(0.3) == []
-    assert here.manager.warnings == []
 
 
 def test_a_worker_of_the_same_id_and_another_process_stays() -> None:
@@ -174,7 +127,7 @@ def test_a_local_worker_that_exited_before_it_joined_is_reported() -> None:
     here = Scene()
     here.exits(WorkerExit("local-0", 7, "it exited with status 1; its log x ends: oops"))
     here.wait(0.3)
-    assert here.manager.warnings == [
+    assert here.workers.warnings == [
         "Worker local-0 (pid 7) ended before it joined: it exited with status 1; its log x ends:"
         " oops"
     ]
@@ -183,27 +136,27 @@ def test_a_local_worker_that_exited_before_it_joined_is_reported() -> None:
 def test_no_worker_is_waited_for_if_none_can_join() -> None:
     here = Scene()
     here.deliver(hello(1, "local-0"))
-    here.manager.expect_workers(here.now_ns)
+    here.workers.expect_workers(here.now_ns)
     here.exits(WorkerExit("local-0", 1, "it was killed by SIGKILL"), gone=True)
-    assert not here.manager.no_workers_left(here.now_ns)
+    assert not here.workers.no_workers_left(here.now_ns)
     here.wait(0.3)
-    assert here.manager.no_workers_left(here.now_ns)
+    assert here.workers.no_workers_left(here.now_ns)
 
 
 def test_workers_that_left_are_waited_for() -> None:
     here = Scene(worker_wait_s=30)
-    assert not here.manager.no_workers_left(here.now_ns), "none was expected"
-    here.manager.expect_workers(here.now_ns)
+    assert not here.workers.no_workers_left(here.now_ns), "none was expected"
+    here.workers.expect_workers(here.now_ns)
     here.deliver(hello(1))
     here.wait(5)
-    assert not here.manager.no_workers_left(here.now_ns)
+    assert not here.workers.no_workers_left(here.now_ns)
     here.deliver(Bye(1, ""))
     here.now_ns += 20 * SECOND_NS
-    here.manager.expect_workers(here.now_ns)  # the next phase: the wait goes on
+    here.workers.expect_workers(here.now_ns)  # the next phase: the wait goes on
     here.now_ns += 10 * SECOND_NS
-    assert not here.manager.no_workers_left(here.now_ns)
+    assert not here.workers.no_workers_left(here.now_ns)
     here.now_ns += 1
-    assert here.manager.no_workers_left(here.now_ns)
+    assert here.workers.no_workers_left(here.now_ns)
 
 
 # The control state -------------------------------------------------------------------------
@@ -211,25 +164,25 @@ def test_workers_that_left_are_waited_for() -> None:
 
 def test_a_control_state_is_due_once_a_second() -> None:
     here = Scene()
-    first = here.manager.control_state(here.now_ns)
+    first = here.workers.control_state(here.now_ns)
     assert first is not None
-    assert here.manager.control_state(here.now_ns + SECOND_NS - 1) is None
-    assert here.manager.wait_s(here.now_ns + SECOND_NS // 4) == 0.75
-    second = here.manager.control_state(here.now_ns + SECOND_NS)
+    assert here.workers.control_state(here.now_ns + SECOND_NS - 1) is None
+    assert here.workers.wait_s(here.now_ns + SECOND_NS // 4) == 0.75
+    second = here.workers.control_state(here.now_ns + SECOND_NS)
     assert second is not None
     assert (second.serial - first.serial, second.master_ns) == (1, here.now_ns + SECOND_NS)
 
 
 def test_a_short_worker_timeout_has_eight_control_states() -> None:
     here = Scene(timeout_s=0.8)
-    assert all(here.manager.control_state(here.now_ns + n * SECOND_NS // 10) for n in range(8))
+    assert all(here.workers.control_state(here.now_ns + n * SECOND_NS // 10) for n in range(8))
 
 
 def due_ms(here: Scene, milliseconds: int) -> list[int]:
     """When control states are due in the time to come."""
     found = []
     for ms in range(milliseconds):
-        if here.manager.control_state(here.now_ns):
+        if here.workers.control_state(here.now_ns):
             found.append(ms)
         here.now_ns += SECOND_NS // 1000
     return found
@@ -239,9 +192,7 @@ def test_control_states_are_frequent_until_a_new_worker_has_answered_one() -> No
     here = Scene()
     here.deliver(hello(1))
     assert due_ms(here, 100) == [0, 5, 10, 20, 40, 80]
-    here.manager.registry.heartbeat(
-        heartbeat(1, here.manager.registry.serial), here.now_ns, here.now_ns
-    )
+    here.workers.heartbeat(heartbeat(1, here.state().serial), here.now_ns, here.now_ns)
     due_ms(here, 200)
     assert len(due_ms(here, 1000)) == 1
 
@@ -255,26 +206,26 @@ def test_a_worker_that_never_answers_costs_no_more_than_others() -> None:
 
 def test_changes_make_a_control_state_due_at_once() -> None:
     here = Scene()
-    here.manager.control_state(here.now_ns)
+    here.workers.control_state(here.now_ns)
     for change in (
-        lambda: here.manager.allocate_users(4),
-        lambda: here.manager.enter(Phase.RUN),
+        lambda: here.workers.allocate_users(4),
+        lambda: here.workers.enter(Phase.RUN),
         lambda: here.deliver(hello(1)),
         lambda: here.deliver(Bye(1, "")),
     ):
         change()
-        assert here.manager.wait_s(here.now_ns) == 0
-        assert here.manager.control_state(here.now_ns)
-        assert here.manager.control_state(here.now_ns) is None
+        assert here.workers.wait_s(here.now_ns) == 0
+        assert here.workers.control_state(here.now_ns)
+        assert here.workers.control_state(here.now_ns) is None
 
 
 def test_a_control_state_has_what_was_set() -> None:
     here = Scene(operation_timeout_s=7.0)
     here.deliver(hello(7))
-    here.manager.allocate_users(3)
-    here.manager.enter(Phase.RUN, (1.0, 2.0))
-    here.manager.start_ns = 5
-    here.manager.ending = here.manager.stopping = True
+    here.workers.allocate_users(3)
+    here.workers.enter(Phase.RUN, (1.0, 2.0))
+    here.workers.start_ns = 5
+    here.workers.ending = here.workers.stopping = True
     state = here.state()
     assert (state.master, state.run, state.phase, state.start_ns) == (9, "run1", Phase.RUN, 5)
     assert state.workers == {7: (3, None)}
@@ -282,15 +233,15 @@ def test_a_control_state_has_what_was_set() -> None:
     assert (state.timeout_s, state.pipe, state.operation_timeout_s) == (10.0, 3, 7.0)
     assert (state.think_min_s, state.think_max_s) == (1.0, 2.0)
     assert (state.ending, state.stopping, state.quit) == (True, True, False)
-    here.manager.enter(Phase.POPULATE)
+    here.workers.enter(Phase.POPULATE)
     assert (here.state().operation_timeout_s, here.state().think_max_s) == (0.0, 0.0)
 
 
 def test_between_phases_it_has_neither_settings_nor_flags() -> None:
     here = Scene()
-    here.manager.enter(Phase.RUN)
-    here.manager.ending = here.manager.stopping = True
-    here.manager.enter(Phase.IDLE)
+    here.workers.enter(Phase.RUN)
+    here.workers.ending = here.workers.stopping = True
+    here.workers.enter(Phase.IDLE)
     state = here.state()
     assert (state.run, state.phase, state.settings) == ("", Phase.IDLE, {})
     assert (state.ending, state.stopping) == (False, False)
@@ -302,17 +253,17 @@ def test_between_phases_it_has_neither_settings_nor_flags() -> None:
 def test_rejected_credentials_are_to_be_renewed_and_broadcast() -> None:
     here = Scene()
     here.deliver(Expired(7, 1))
-    assert not here.manager.renewal_wanted, "no worker of this master"
+    assert not here.workers.renewal_wanted, "no worker of this master"
     here.deliver(hello(7))
     here.deliver(Expired(7, 0))
-    assert not here.manager.renewal_wanted, "those of before"
+    assert not here.workers.renewal_wanted, "those of before"
     here.deliver(Expired(7, 1))
-    assert here.manager.renewal_wanted
-    here.manager.enter(Phase.RUN)
-    here.manager.control_state(here.now_ns)
-    here.manager.renewed(with_token("new", 2), 0)
-    assert not here.manager.renewal_wanted
-    state = here.manager.control_state(here.now_ns)
+    assert here.workers.renewal_wanted
+    here.workers.enter(Phase.RUN)
+    here.workers.control_state(here.now_ns)
+    here.workers.renewed(with_token("new", 2), 0)
+    assert not here.workers.renewal_wanted
+    state = here.workers.control_state(here.now_ns)
     assert state is not None
     (new,) = state.settings["credentials"]
     assert (new["payload"], new["serial"]) == ({"token": "new"}, 2)
@@ -321,34 +272,34 @@ def test_rejected_credentials_are_to_be_renewed_and_broadcast() -> None:
 def test_a_failed_renewal_is_reported_once_and_gives_a_new_serial() -> None:
     here = Scene()
     for serial in (2, 3):
-        here.manager.renewed("wrong password", 0)
-        assert here.manager.settings.credentials == (with_token("old", serial),)
-        assert here.manager.warnings == ["The token could not be renewed: wrong password"]
+        here.workers.renewed("wrong password", 0)
+        assert here.workers.settings.credentials == (with_token("old", serial),)
+        assert here.workers.warnings == ["The token could not be renewed: wrong password"]
 
 
 def test_earlier_credentials_that_are_still_valid_stay() -> None:
     here = Scene()
     first = replace(with_token("first", 5), expires_at=100.0)
-    here.manager.renewed(first, 0)
-    here.manager.renewed(with_token("second", 6), 99 * SECOND_NS)
-    assert here.manager.settings.credentials == (first, with_token("second", 6))
-    here.manager.renewed(with_token("third", 2), 101 * SECOND_NS)
-    assert here.manager.settings.credentials == (with_token("third", 7),)
+    here.workers.renewed(first, 0)
+    here.workers.renewed(with_token("second", 6), 99 * SECOND_NS)
+    assert here.workers.settings.credentials == (first, with_token("second", 6))
+    here.workers.renewed(with_token("third", 2), 101 * SECOND_NS)
+    assert here.workers.settings.credentials == (with_token("third", 7),)
 
 
 @pytest.mark.parametrize("phase", Phase)
 def test_its_repr_has_no_secret(phase: Phase) -> None:
     here = Scene()
-    here.manager.enter(phase)
-    assert "old" not in repr(here.manager)
-    assert phase.name in repr(here.manager)
+    here.workers.enter(phase)
+    assert "old" not in repr(here.workers)
+    assert phase.name in repr(here.workers)
 
 
 # The wait for workers ----------------------------------------------------------------------
 
 
 def worker_wait(here: Scene, users: int = 8, expected: int | None = None) -> WorkerWait:
-    return WorkerWait(here.manager, here.address, here.limits, users, expected)
+    return WorkerWait(here.workers, here.address, users, expected)
 
 
 def test_the_wait_ends_with_the_expected_number_of_workers() -> None:
@@ -448,7 +399,7 @@ def test_the_wait_is_shown() -> None:
 def test_a_worker_for_metrics_only_is_not_one_that_a_run_waits_for() -> None:
     here = Scene(worker_wait_s=5.0)
     here.deliver(hello(7, "metrics")._replace(concurrency=0))
-    wait = WorkerWait(here.manager, here.address, here.limits, 4, 1)  # type: ignore[arg-type]
+    wait = WorkerWait(here.workers, here.address, 4, 1)  # type: ignore[arg-type]
     assert not wait.complete(here.now_ns)
     assert wait.progress(0).startswith("Waiting for workers: 0 of 1")
     with pytest.raises(NoWorkersError):
@@ -456,16 +407,16 @@ def test_a_worker_for_metrics_only_is_not_one_that_a_run_waits_for() -> None:
     here.deliver(hello(8))
     assert wait.complete(here.now_ns)
     assert wait.shortcomings() == []
-    here.manager.allocate_users(4)
+    here.workers.allocate_users(4)
     assert here.state().workers == {7: (0, None), 8: (4, None)}
-    assert here.manager.registry.ready_count("run1", Phase.RUN) == (0, 1)
+    assert here.workers.ready_count() == (0, 1)
 
 
 def test_without_other_workers_one_for_metrics_only_does_not_keep_a_run_alive() -> None:
     here = Scene(worker_wait_s=5.0)
     here.deliver(hello(7, "metrics")._replace(concurrency=0), hello(8))
-    here.manager.expect_workers(here.now_ns)
-    assert not here.manager.no_workers_left(here.now_ns)
+    here.workers.expect_workers(here.now_ns)
+    assert not here.workers.no_workers_left(here.now_ns)
     here.deliver(Bye(8, "gone"))
-    here.manager.no_workers_left(here.now_ns)
-    assert here.manager.no_workers_left(here.now_ns + 6 * SECOND_NS)
+    here.workers.no_workers_left(here.now_ns)
+    assert here.workers.no_workers_left(here.now_ns + 6 * SECOND_NS)

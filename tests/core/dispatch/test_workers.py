@@ -1,0 +1,365 @@
+"""The worker workers: members, freshness, clocks, users."""
+
+from __future__ import annotations
+
+import struct
+import time
+import tracemalloc
+from unittest import mock
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.dispatch import workers as workers_module
+from ssbench.core.dispatch.workers import (
+    MAX_REFUSED,
+    MAX_WORKERS,
+    SILENT_NS,
+    WorkerJoined,
+    Workers,
+    WorkerState,
+    split,
+    split_groups,
+)
+from ssbench.core.messages import MAX_NAME, Bye, ControlState, Heartbeat, Hello, decode, encode
+from ssbench.core.model import SECOND_NS
+from ssbench.core.peers import Limits
+
+MS = SECOND_NS // 1000
+
+
+def hello(incarnation: int, worker_id: str = "w", *, previous: int = 0) -> Hello:
+    return Hello(incarnation, previous, worker_id, 4, "host", 4711, "1.0")
+
+
+def registered(
+    workers: Workers, incarnation: int, worker_id: str = "w", now_ns: int = 0
+) -> WorkerState:
+    workers.receive(hello(incarnation, worker_id), now_ns)
+    return workers.present[incarnation]
+
+
+def bye(workers: Workers, incarnation: int) -> None:
+    workers.receive(Bye(incarnation, ""), 0)
+
+
+def sent(workers: Workers, now_ns: int = 0) -> ControlState:
+    """The control state that is sent now."""
+    workers.state_changed = True
+    state = workers.control_state(now_ns)
+    assert state is not None
+    return state
+
+
+def answer(
+    workers: Workers,
+    incarnation: int,
+    *,
+    there_ns: int = 0,
+    back_ns: int = 0,
+    hold_ns: int = 0,
+    offset_ns: int = 0,
+    idle_ns: int = 0,
+    at_ns: int = 0,
+) -> None:
+    """A control state at ``at_ns`` and its heartbeat, each of which took so long."""
+    serial = sent(workers, at_ns).serial
+    left_ns = at_ns + there_ns + hold_ns
+    heartbeat = Heartbeat(incarnation, serial, left_ns + offset_ns, hold_ns, idle_ns, 0, 0)
+    workers.heartbeat(heartbeat, left_ns + back_ns)
+
+
+def received(workers: Workers) -> ControlState:
+    """The control state that workers receive."""
+    decoded = decode(encode(sent(workers)))
+    assert isinstance(decoded, ControlState)
+    return decoded
+
+
+# Members ---------------------------------------------------------------------------------
+
+
+def test_a_second_worker_of_one_name_is_rejected_while_the_first_is_alive() -> None:
+    workers = Workers()
+    first = registered(workers, 1)
+    assert workers.receive(hello(2), SILENT_NS - 1) == []
+    assert workers.refused == {2: 'the worker id "w" is taken by w (host, pid 4711)'}
+    left, _joined = workers.receive(hello(2), SILENT_NS)
+    assert left.worker is first
+    assert workers.present[2].index == first.index, "of the same name"
+    assert list(workers.present) == [2]
+    assert workers.refused == {}
+
+
+def test_a_silent_rejected_worker_is_forgotten() -> None:
+    workers = Workers()
+    registered(workers, 1)
+    workers.receive(hello(2), SECOND_NS)
+    workers.receive(hello(2), 2 * SECOND_NS)
+    answer(workers, 1, at_ns=8 * SECOND_NS)
+    workers.receive(hello(3), 9 * SECOND_NS)
+    for now_ns, left in [(12 * SECOND_NS, {2, 3}), (13 * SECOND_NS, {3}), (20 * SECOND_NS, set())]:
+        answer(workers, 1, at_ns=now_ns)
+        assert workers.refused.keys() == left
+
+
+def test_a_rejection_fits_the_control_state() -> None:
+    workers = Workers()
+    long = "w" * MAX_NAME
+    for incarnation in (1, 2):
+        long_hello = Hello(incarnation, 0, long, 4, long, 1, long)
+        workers.receive(long_hello, 0)
+    assert 2 in received(workers).refused
+
+
+# Freshness -------------------------------------------------------------------------------
+
+
+def test_freshness_is_that_of_the_echoed_control_state() -> None:
+    workers = Workers(limits=Limits(worker_timeout_s=10.5))
+    worker = registered(workers, 1)
+    answer(workers, 1, at_ns=5 * SECOND_NS, back_ns=20 * SECOND_NS)
+    assert worker.fresh_ns == 5 * SECOND_NS
+    assert [*workers.tick(15_500 * MS)] == []
+    assert [left.worker for left in workers.tick(15_500 * MS + 1)] == [worker]
+
+
+def test_a_worker_with_a_blocked_loop_is_not_fresh() -> None:
+    workers = Workers()
+    worker = registered(workers, 1)
+    answer(workers, 1, at_ns=5 * SECOND_NS, idle_ns=10 * SECOND_NS)
+    assert worker.fresh_ns == 0
+    answer(workers, 1, at_ns=6 * SECOND_NS, idle_ns=9 * SECOND_NS)
+    assert worker.fresh_ns == 6 * SECOND_NS
+
+
+def test_an_echo_of_an_unknown_control_state_is_ignored() -> None:
+    workers = Workers()
+    worker = registered(workers, 1)
+    for serial in (0, 1, 1 << 60, -1):
+        message = Heartbeat(1, serial, 0, 0, 0, 0, 0)
+        assert workers.heartbeat(message, 9 * SECOND_NS) is None
+    assert (worker.fresh_ns, worker.offset_ns) == (0, None)
+    assert workers.heartbeat(Heartbeat(2, 1, 0, 0, 0, 0, 0), 0) is None
+
+
+def test_an_echo_counts_once() -> None:
+    workers = Workers()
+    worker = registered(workers, 1)
+    serial = sent(workers).serial
+    assert workers.heartbeat(Heartbeat(1, serial, 5, 0, 0, 0, 0), 0) is worker
+    assert workers.heartbeat(Heartbeat(1, serial, 9, 0, 0, 0, 0), 0) is None
+    assert worker.offset_ns == 5
+
+
+# Clock offsets ---------------------------------------------------------------------------
+
+
+trips = st.lists(
+    st.tuples(st.integers(0, 50 * MS), st.integers(0, 50 * MS), st.integers(0, MS)), min_size=1
+)
+
+
+@given(trips, st.integers(-(10**15), 10**15))
+def test_the_offset_errs_by_half_a_round_trip_at_most(
+    ways: list[tuple[int, int, int]], offset_ns: int
+) -> None:
+    """Invariant: the error is at most half the smallest round trip (which fades by 1 %)."""
+    workers = Workers()
+    worker = registered(workers, 1)
+    for second, (there_ns, back_ns, hold_ns) in enumerate(ways):
+        answer(
+            workers, 1, at_ns=second * SECOND_NS, there_ns=there_ns, back_ns=back_ns,
+            hold_ns=hold_ns, offset_ns=offset_ns,
+        )  # fmt: skip
+    smallest = min(there_ns + back_ns for there_ns, back_ns, _ in ways)
+    assert worker.offset_ns is not None
+    allowed = (smallest * 1.011 ** len(ways) + 2 * len(ways)) / 2 + 1
+    assert abs(worker.offset_ns - offset_ns) <= allowed
+
+
+def test_a_drifting_clock_is_followed() -> None:
+    workers = Workers()
+    worker = registered(workers, 1)
+    answer(workers, 1, at_ns=0, there_ns=MS // 10, back_ns=MS // 10)
+    for second in range(1, 1000):
+        drift_ns = second * 10_000  # 10 ppm
+        answer(
+            workers,
+            1,
+            at_ns=second * SECOND_NS,
+            there_ns=MS,
+            back_ns=MS,
+            offset_ns=drift_ns,
+        )
+    assert worker.offset_ns is not None
+    assert abs(worker.offset_ns - 999 * 10_000) < 3 * MS
+
+
+extreme = st.sampled_from([-(2**62) + 1, -1, 0, 1, 2**62 - 1])
+span = st.sampled_from([0, 1, 2**62 - 1])
+
+
+@given(extreme, span, extreme)
+def test_any_heartbeat_leaves_the_control_state_packable(
+    worker_ns: int, hold_ns: int, now_ns: int
+) -> None:
+    """Invariant: what decode lets through gives an offset that encode can carry."""
+    workers = Workers()
+    registered(workers, 1)
+    serial = sent(workers, now_ns % (1 << 50)).serial
+    heartbeat = decode(encode(Heartbeat(1, serial, worker_ns, hold_ns, 0, 0, 0)))
+    assert isinstance(heartbeat, Heartbeat)
+    workers.heartbeat(heartbeat, now_ns % (1 << 50) + 5)
+    assert received(workers).workers.keys() == {1}
+
+
+# Allocation of users ---------------------------------------------------------------------
+
+capacities = st.dictionaries(st.integers(1, 99), st.integers(0, 200), max_size=12)
+
+
+@given(st.integers(0, 3000), capacities)
+def test_users_are_split_in_proportion(users: int, capacity: dict[int, int]) -> None:
+    """Invariant: all users that workers can run are assigned, no worker gets more than it can run,
+    and each share is within 1 of its proportion."""
+    shares = split(users, capacity)
+    total = sum(capacity.values())
+    assert shares.keys() == capacity.keys()
+    assert sum(shares.values()) == min(users, total)
+    for key, share in shares.items():
+        assert 0 <= share <= capacity[key]
+        assert abs(share - min(users, total) * capacity[key] / max(total, 1)) < 1
+
+
+def test_equal_workers_differ_by_one_at_most() -> None:
+    assert sorted(split(10, {1: 64, 2: 64, 3: 64}).values()) == [3, 3, 4]
+    assert split(10, {1: 64, 2: 64, 3: 64}) == split(10, {1: 64, 2: 64, 3: 64})
+
+
+# Floods of hellos ------------------------------------------------------------------------
+
+
+def test_repeated_hellos_of_one_name_displace_no_worker() -> None:
+    """With 600 of them, the control state was too long for any worker to read."""
+    workers = Workers()
+    registered(workers, 1, "w")
+    long = "\N{ROLLING ON THE FLOOR LAUGHING}" * (MAX_NAME // 4)
+    for incarnation in range(2, 5000):
+        workers.receive(Hello(incarnation, 0, long, 4, long, 1, long), incarnation)
+    assert set(received(workers).workers) == {1, 2}
+    assert len(workers.refused) == MAX_REFUSED
+    sent(workers, 60 * SECOND_NS)
+    assert workers.refused == {}
+
+
+def test_hellos_of_endless_names_use_bounded_memory_and_time() -> None:
+    """20,000 took 451 MB."""
+    workers = Workers()
+    registered(workers, 1, "w")
+    tracemalloc.start()
+    began_s = time.process_time()
+    try:
+        for number in range(2, 20_000):
+            name = f"{number:0{MAX_NAME}}"
+            workers.receive(Hello(number, 0, name, 4, name, 1, name), number)
+        assert tracemalloc.get_traced_memory()[0] < 30e6
+    finally:
+        tracemalloc.stop()
+    assert time.process_time() - began_s < 60
+    assert len(workers.present) == MAX_WORKERS
+    assert 1 in received(workers).workers
+    assert len(encode(received(workers))) < 1_000_000
+
+
+def test_a_repeated_hello_is_handled_once_a_second() -> None:
+    workers = Workers()
+    newcomers = 0
+    for number in range(1, 10_000):
+        workers.receive(hello(number, previous=number - 1), number * SECOND_NS // 1000)
+        newcomers += number in workers.present
+        bye(workers, number)
+    assert 10 < newcomers < 40
+
+
+def test_workers_that_come_and_go_use_bounded_memory() -> None:
+    with (
+        mock.patch.object(workers_module, "MAX_NAMES", 20),
+        mock.patch.object(workers_module, "MAX_DEPARTED", 8),
+    ):
+        workers = Workers()
+        tracemalloc.start()
+        try:
+            for number in range(1, 4000):
+                if number == 1000:
+                    before = tracemalloc.get_traced_memory()[0]
+                name = f"w{number if number % 3 else 0}"
+                workers.receive(hello(2 * number, name), number * SECOND_NS)
+                workers.receive(hello(2 * number + 1, name), number * SECOND_NS)  # is refused
+                bye(workers, 2 * number)
+                sent(workers, number * SECOND_NS)
+            assert tracemalloc.get_traced_memory()[0] - before < 20_000
+        finally:
+            tracemalloc.stop()
+
+
+_HELLO = struct.Struct("<BBBBQ")  # worker id, incarnation, previous, what, milliseconds
+HELLOS = [
+    b"".join(_HELLO.pack(n % names, n % 251, n % back, n % 7, 5) for n in range(300))
+    for names in (1, 3, 250)
+    for back in (1, 2, 200)
+]
+
+
+def bounded(data: bytes) -> None:
+    """Invariant: whatever hellos, byes and time there are, a name has at most one worker, control
+    states can be read, and nothing in them grows beyond its bound."""
+    with (
+        mock.patch.object(workers_module, "MAX_WORKERS", 5),
+        mock.patch.object(workers_module, "MAX_NAMES", 20),
+        mock.patch.object(workers_module, "MAX_REFUSED", 4),
+        mock.patch.object(workers_module, "MAX_DEPARTED", 8),
+    ):
+        workers, now_ns = Workers(), 0
+        size = len(data) - len(data) % _HELLO.size
+        for name, incarnation, previous, what, ms in _HELLO.iter_unpack(data[:size]):
+            now_ns += ms * 1_000_000
+            if what == 0:
+                bye(workers, incarnation)
+            elif what == 1:
+                sent(workers, now_ns)
+                assert set(received(workers).workers) == set(workers.present)
+            else:
+                for event in workers.receive(
+                    hello(incarnation, f"w{name}", previous=previous), now_ns
+                ):
+                    here = event.worker in workers.present.values()
+                    assert here is isinstance(event, WorkerJoined)
+            names = [worker.hello.worker_id for worker in workers.present.values()]
+            assert len(names) == len(set(names)) <= 5
+            assert len(workers.refused) <= 4
+        assert set(received(workers).workers) == set(workers.present)
+
+
+def test_with_groups_each_worker_with_users_has_users_of_each() -> None:
+    assert split_groups((5, 3), {1: 10, 2: 10}) == [{1: 3, 2: 2}, {1: 1, 2: 2}]
+    assert split_groups((9, 1), {1: 4, 2: 8}) == [{2: 7}, {2: 1}], "what is above is not assigned"
+    assert split_groups((2, 2), {1: 1, 2: 1}) == [{}, {}]
+    (few, many) = split_groups((2, 30), dict.fromkeys(range(4), 10))
+    assert few.keys() == many.keys()
+    assert set(few.values()) == {1}
+
+
+def test_users_by_group_stand_in_the_control_state_only_with_groups() -> None:
+    workers = Workers()
+    workers.receive(Hello(7, 0, "w", 9, "host", 1, "1.0"), 0)
+    for groups, users, shares, assigned in (
+        ((4, 2), 6, {7: (4, 2)}, [4, 2]),
+        ((4, 2), 0, {}, [0, 0]),
+        ((), 5, {}, [5]),
+    ):
+        workers.groups = groups
+        workers.allocate_users(users)
+        state = sent(workers)
+        assert (state.groups, state.workers[7][0]) == (shares, users)
+        assert workers.assigned_groups == assigned
