@@ -120,7 +120,7 @@ class SiteDefaults(Hiding, frozen=True):
                 if row.name in found or (row.rivals or row.exclusive) in taken:
                     continue
                 value = row.read(raw, place)
-                if value == row.default and (row.type is bool or isinstance(raw, bool)):
+                if value in (False, row.default) and (row.type is bool or isinstance(raw, bool)):
                     new.setdefault(row.name, SiteValue(row.default, place, number > 0, "false"))
                     continue
                 if row.exclusive and places.setdefault(row.exclusive, place) != place:

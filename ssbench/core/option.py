@@ -119,7 +119,7 @@ class Option(Struct, frozen=True):
             text = str(raw).strip().lower()
             if text not in TRUE + FALSE:
                 raise UsageError(f"{place}: give true or false")
-            return self.const if text in TRUE else self.default
+            return self.const if text in TRUE else False if self.const is True else self.default
         if isinstance(raw, list | tuple) and not self.repeat:
             raise UsageError(f"{place}: give one value, not a list")
         items = raw if isinstance(raw, list | tuple) else [raw]
@@ -127,15 +127,15 @@ class Option(Struct, frozen=True):
             items = [line.strip() for line in raw.splitlines() if line.strip()]
         values = []
         for item in items:
-            if isinstance(item, bool | list | dict):
+            if isinstance(item, bool) or not isinstance(item, str | int | float | date | time):
                 raise UsageError(f"{place}: give a text or a number")
             try:
-                value = self.convert(
-                    item.isoformat() if isinstance(item, date | time) else str(item)
-                )
-            except (UsageError, ValueError) as error:  # of a secret, its text may be shown
-                reason = "is not valid" if self.secret else str(error)
-                raise UsageError(f"{place}: {reason}") from (None if self.secret else error)
+                text = item.isoformat() if isinstance(item, date | time) else str(item)
+                value = self.convert(text)
+            except (UsageError, ValueError) as error:  # its text may show a secret
+                is_told = isinstance(error, UsageError) and not self.secret
+                reason = str(error) if is_told else f"not valid; {self.help}"
+                raise UsageError(f"{place}: {reason}") from (error if is_told else None)
             if self.choices and value not in self.choices:
                 raise UsageError(f"{place}: choose from {', '.join(self.choices)}")
             values.append(value)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -113,7 +114,8 @@ def given_values(given: Mapping[str, object], rows: Sequence[Option]) -> dict[st
             raise UsageError(f"storage_options: no such key {name!r}; {_keys(rows, secrets=True)}")
         if value is None:  # not given
             continue
-        values[name] = option.read(value, f"storage_options: {name}")
+        plain = str(value) if isinstance(value, PathLike) else value
+        values[name] = option.read(plain, f"storage_options: {name}")
     return values
 
 

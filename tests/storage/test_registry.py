@@ -174,9 +174,9 @@ def test_a_program_gives_options_as_text_or_converted(tmp_path: Path) -> None:
     not_given = {"word": None, "key": None}
     assert given_values({**own, **not_given, "key_file": tmp_path}, OWN_OPTIONS) == own
     for name, value, says in (
-        ("word", b"s3cret", "word: expected text"),
-        ("hosts", [["s3cret"]], "hosts: expected text"),
-        ("fast", [], "fast: expected true or false"),
+        ("word", b"s3cret", "word: give a text or a number"),
+        ("hosts", [["s3cret"]], "hosts: give a text or a number"),
+        ("fast", [], "fast: give true or false"),
         ("port", "none", 'port: "none" is not a whole number'),
         ("", "s3cret", "no such key ''; this store has the keys fast, hosts, key, port, word"),
     ):
@@ -187,7 +187,7 @@ def test_a_program_gives_options_as_text_or_converted(tmp_path: Path) -> None:
 
 def test_a_storage_option_with_choices_takes_no_other_value() -> None:
     assert parse_storage_options(["page-cache=keep"], FILE_OPTIONS) == {"page_cache": "keep"}
-    with pytest.raises(UsageError, match="page_cache: give drop or keep or drop-all"):
+    with pytest.raises(UsageError, match="page_cache: choose from drop, keep, drop-all"):
         parse_storage_options(["page-cache=none"], FILE_OPTIONS)
 
 
@@ -250,7 +250,10 @@ def test_a_module_that_fails_to_load_is_named(
     ("option", "wrong"),
     [
         (Option(("--x",), "x", int, variables=("X",), help="a number"), "not valid; a number"),
-        (Option(("--x",), "x", variables=("X",), choices=("slow", "fast")), "give slow or fast"),
+        (
+            Option(("--x",), "x", variables=("X",), choices=("slow", "fast")),
+            "choose from slow, fast",
+        ),
     ],
 )
 def test_an_invalid_value_is_named_by_the_place_that_has_it(option: Option, wrong: str) -> None:
