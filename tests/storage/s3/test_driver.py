@@ -330,6 +330,12 @@ def test_a_copy_names_its_source_and_keeps_no_metadata() -> None:
     assert unquote(sent["x-amz-copy-source"]) == "/ssbench-000000/tiny_run1_000012"
     assert sent["x-amz-metadata-directive"] == "REPLACE"
     assert sent["x-amz-meta-ssbench-run"] == "run1"
+    sent = captured(POST)  # a copy onto itself, so it repeats what should stay
+    assert (
+        sent["target"] == unquote(sent["x-amz-copy-source"]) == "/ssbench-000000/tiny_run1_000012"
+    )
+    named = [sent.get(f"x-amz-meta-ssbench-{each}") for each in ("run", "version", "post")]
+    assert named == ["run1", "2", "1"]
 
 
 ECHO = "x-amz-security-token: {0} Authorization: AWS4 SignedHeaders=host,Signature={1} {0}"
