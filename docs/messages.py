@@ -179,7 +179,6 @@ MESSAGES: dict[str, dict[str, str]] = {
         "this command needs the package numpy": "",
         "cannot write to standard output": "free space where it goes; files and results were "
         "written",
-        "--html-assets: is for": "",
         "--html-assets: plotly is not installed": "",
         "too many open files|: raise the limit": "",
         "resource temporarily unavailable|: ": "",

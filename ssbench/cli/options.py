@@ -153,7 +153,7 @@ PAGE = (
         metavar="FILE", brief="also write the report as a page", file="w"),
     row("--html-assets", "html_assets", str, "",
         "with --html: write the script of the charts to this folder, once for all pages [default: "
-        "into each page, 4.8 MB]", metavar="DIR", file="d"),
+        "into each page, 4.8 MB]", metavar="DIR", file="d", needs="html"),
 )
 _PERCENTILE, THRESHOLD = _of_run("percentiles"), _of_run("thresholds")
 JUNIT = row("--junit", "junit", str, RESULTS,
@@ -311,7 +311,7 @@ CLEANUP_CONTAINERS = (
     row("--resume-cleanup", "resume_cleanup", str, "", f"delete no container: {_RESUME}",
         metavar="STATS_FILE", brief="delete what this run left, and nothing else", file="r",
         command_line_only=True),
-    _of_run("use_existing", group="",
+    _of_run("use_existing", group="", needs="resume_cleanup",
             help="with --resume-cleanup: also search containers that ssbench did not mark"),
     row("--unmarked", "unmarked", bool, "",
         "also delete containers of these names without ssbench's mark, as ssbench 0.3.9 created "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, NoReturn
 from ssbench.cli.console import check_output, tell, write_output
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.option import Option
+from ssbench.core.option import Option, check_needs
 from ssbench.core.text import close_matches, printable
 
 SHOW_CONFIG = "--show-config"
@@ -178,10 +179,16 @@ class Parser(argparse.ArgumentParser):
                 elif isinstance(value, str):
                     value = row.value(value)
                 setattr(found, row.name, value)
-        for row in self.rows:
-            if row.needs and row.name in given and not getattr(found, row.needs, True):
-                needed = next(each for each in self.rows if each.name == row.needs)
-                self.error(f"{row.flags[-1]} does nothing without {needed.flags[-1]}")
+        try:
+            check_needs(
+                self.rows,
+                given,
+                lambda row: (
+                    getattr(found, row.name, None) or any(map(os.environ.get, row.variables))
+                ),
+            )
+        except UsageError as error:
+            self.error(str(error))
         found.rows = [*getattr(found, "rows", ()), *self.rows]
         found.given = given | getattr(found, "given", {})
         found.site = {**getattr(found, "site", {}), **site}

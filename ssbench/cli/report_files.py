@@ -17,18 +17,8 @@ _SCRIPT = "plotly.min.js"
 _OF_RESULTS = ("csv", "csv_over_time", "html", "junit")
 
 
-def check_report_files(ns: argparse.Namespace) -> None:
-    """:raises UsageError: there is no page for --html-assets."""
-    if ns.html_assets and not ns.html:
-        raise UsageError("--html-assets: is for the pages of --html FILE; give both")
-
-
 def check_run_files(ns: argparse.Namespace) -> None:
-    """The same of a command that runs.
-
-    :raises UsageError: also if no results are kept that a file could be made of.
-    """
-    check_report_files(ns)
+    """:raises UsageError: no results are kept that a file could be made of."""
     path = ns.stats_file
     if path and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         for name in _OF_RESULTS:

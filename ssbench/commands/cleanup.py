@@ -85,8 +85,6 @@ def cleanup_containers(ns: argparse.Namespace) -> ExitStatus:
 
     :raises UsageError, SsbenchError: as ``delete_containers``, and for options.
     """
-    if ns.use_existing:
-        raise UsageError("--use-existing requires --resume-cleanup")
     row = row_of(store_options(ns, os.environ).driver)
     if ns.unmarked and not row.has_unmarked:
         raise UsageError(

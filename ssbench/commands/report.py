@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ssbench import report, statfile
 from ssbench.cli.console import result_file, tell, tell_status, write_report, write_result
 from ssbench.cli.profile import profiled
-from ssbench.cli.report_files import check_report_files, write_report_files
+from ssbench.cli.report_files import write_report_files
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.records import Record
 from ssbench.core.stats.merge import Part
@@ -41,7 +41,6 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     if len(given) > 1 and "-" in given:
         raise UsageError("-: standard input cannot be merged: name the file")
     paths = [statfile.existing_path(each) for each in given]
-    check_report_files(ns)
     if ns.parquet:
         _check_parquet(ns.parquet)
     texts = ns.thresholds or ()
@@ -114,7 +113,6 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
         raise UsageError(f"{paths[0]}: only one stat file; name two or more to compare")
     if paths.count("-") > 1:
         raise UsageError("-: standard input can be only one stat file; name the others")
-    check_report_files(ns)
     from ssbench.core.stats.compare import PERCENTS, comparison  # few processes need it
     from ssbench.report.comparison import of_comparison
 

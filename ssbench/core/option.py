@@ -9,7 +9,7 @@ never shows a value that may be secret.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timezone
 from functools import cache
@@ -180,6 +180,22 @@ def options_of_fields(kind: type[Struct]) -> tuple[Option, ...]:
         for name, hint in get_annotations(base).items()
         for each in getattr(hint, "__metadata__", ())
     )
+
+
+def check_needs(
+    rows: Sequence[Option], given: Collection[str], value: Callable[[Option], Any]
+) -> None:
+    """Refuse options that do nothing.
+
+    :param given: names of the options that the user gave.
+    :param value: of an option; None or False: not set.
+    :raises UsageError: an option was given without the one that it needs.
+    """
+    by_name = {row.name: row for row in rows}
+    for row in rows:
+        needed = by_name.get(row.needs)
+        if needed is not None and row.name in given and not value(needed):
+            raise UsageError(f"{row.flags[-1]} does nothing without {needed.flags[-1]}")
 
 
 def path(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ssbench import runner
 from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
-from ssbench.core.option import options_of_fields
+from ssbench.core.option import check_needs, options_of_fields
 from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.stats.compare import Comparison, comparison
@@ -197,6 +197,7 @@ def _checked(
         values[row.name] = os.fspath(value) if row.file else row.read(value, row.name)
         if row.repeat:
             values[row.name] = tuple(values[row.name])
+    check_needs([*OPTIONS.values()], values, lambda row: values.get(row.name))
     if not {"ssh_workers", "expect_workers"} & values.keys():
         values.setdefault("workers", 2)
     keys = {key: name for name in values if (key := OPTIONS[name].scenario_key)}

@@ -216,17 +216,17 @@ class RunConfig(Limits, frozen=True, kw_only=True):
     ssh_command: Annotated[tuple[str, ...],
         of_field("--ssh-command", command_words, WORKERS,
             "with --ssh-workers: the ssh client and its options",
-            default="ssh", metavar="COMMAND")] = ("ssh",)
+            default="ssh", metavar="COMMAND", needs="ssh_workers")] = ("ssh",)
     #: For the shell of those hosts.
     ssh_worker_command: Annotated[str | None,
         of_field("--ssh-worker-command", str, WORKERS,
             "with --ssh-workers: ssbench-worker on those hosts, such as "
             "/opt/ssbench/bin/ssbench-worker [default: that of the PATH there]",
-            metavar="COMMAND")] = None
+            metavar="COMMAND", needs="ssh_workers")] = None
     ssh_master: Annotated[str | None,
         of_field("--ssh-master", str, WORKERS,
             "with --ssh-workers: name or address at which those hosts reach this one [default: "
-            "where they see ssh connect from]", metavar="HOST")] = None
+            "where they see ssh connect from]", metavar="HOST", needs="ssh_workers")] = None
     expect_workers: Annotated[int | None,
         of_field("--expect-workers", units.count, WORKERS,
             "number of workers to wait for, including those of --workers and --ssh-workers",
@@ -250,7 +250,8 @@ class RunConfig(Limits, frozen=True, kw_only=True):
             metavar="DIR", file="d")] = None
     force: Annotated[bool,
         of_field("--force", bool, RESULTS,
-            "overwrite the stat file of -s, if it exists", command_line_only=True)] = False
+            "overwrite the stat file of -s, if it exists", command_line_only=True,
+            needs="stats_file")] = False
     percentiles: Annotated[Sequence[float],
         of_field("--pctile", units.percentile, RESULTS,
             "latency percentile to report, such as 99.9; may be repeated [default: 95]",
@@ -299,8 +300,6 @@ class RunConfig(Limits, frozen=True, kw_only=True):
             (not self.percentiles, "percentiles: the list is empty; give at least one"),
             (self.ssh_workers and self.store is None,
              "--ssh-workers: other hosts can't reach the store of --embedded-swift"),
-            (self.ssh_master and not self.ssh_workers,
-             "--ssh-master is for the workers of --ssh-workers: give both"),
             (self.source_addresses and not self.workers,
              "--source-address is for the workers of --workers; give it to each ssbench-worker"),
             (self.existing and self.is_noop,

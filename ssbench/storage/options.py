@@ -190,14 +190,21 @@ def shown_url(url: str) -> str:
 
 
 def openstack_option(
-    flags: str, metavar: str, text: str, *, group: str, secret: bool = False, file: str = ""
+    flags: str,
+    metavar: str,
+    text: str,
+    *,
+    group: str,
+    secret: bool = False,
+    file: str = "",
+    needs: str = "",
 ) -> Option:
     """An option --os-x, which is also --os_x and OS_X."""
     words = tuple(flags.split())
     name = words[-1][2:].replace("-", "_")
     return Option(
         words, name, group=group, help=text, metavar=metavar,
-        aliases=(f"--{name}",), variables=(name.upper(),), secret=secret, file=file,
+        aliases=(f"--{name}",), variables=(name.upper(),), secret=secret, file=file, needs=needs,
     )  # fmt: skip
 
 
@@ -214,7 +221,7 @@ TLS_OPTIONS = CACERT, CERT, KEY, INSECURE = (
     openstack_option("--os-cert", "FILE", "client certificate (PEM)", group=_TLS, file="r"),
     openstack_option("--os-key", "FILE",
                      "key of the client certificate, if it is in a file of its own",
-                     group=_TLS, file="r"),
+                     group=_TLS, file="r", needs="os_cert"),
     Option(("--insecure",), "insecure", bool, group=_TLS,
            help="do not verify certificates; for tests only", variables=("SWIFTCLIENT_INSECURE",)),
 )

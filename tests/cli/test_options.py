@@ -329,18 +329,23 @@ def test_arguments_that_a_command_needs_are_named(command: str, missing: str, sh
 
 
 @pytest.mark.parametrize(
-    ("alone", "needed"),
+    ("command", "alone", "needed"),
     [
-        ("--auto-stop-window 5", "--auto-stop"),
-        ("--auto-stop-tolerance 5", "--auto-stop"),
+        (command, each.flags[-1], needed.flags[-1])
+        for command, entry in COMMANDS.items()
+        for each in entry.rows
+        for needed in entry.rows
+        if each.needs == needed.name
     ],
 )
 def test_an_option_that_does_nothing_alone_is_an_error(
-    alone: str, needed: str, shell: Shell
+    command: str, alone: str, needed: str, shell: Shell
 ) -> None:
-    told = shell("run-scenario", "-f", "very_small", "--noop", *alone.split())
+    row = next(each for each in COMMANDS[command].rows if alone in each.flags)
+    words = [alone] if row.type is bool else [alone, row.choices[0] if row.choices else "5"]
+    told = shell(*command.split(), *words, "--show-config")
     assert told.status == 2
-    assert f": {alone.split()[0]} does nothing without {needed}\n" in told.err
+    assert f": {alone} does nothing without {needed}\n" in told.err
 
 
 @pytest.mark.parametrize(

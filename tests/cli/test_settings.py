@@ -87,7 +87,9 @@ WRONG = {
     "--auto-stop-tolerance": ("100", "100 is not below"),
 }  # fmt: skip
 #: Option -> another that it needs.
-NEEDED = {"--auto-stop-window": "--auto-stop", "--auto-stop-tolerance": "--auto-stop"}
+NEEDED = {"--auto-stop-window": "--auto-stop", "--auto-stop-tolerance": "--auto-stop",
+          "--force": "-s x.gz", "--ssh-command": "--ssh-workers h",
+          "--ssh-worker-command": "--ssh-workers h", "--ssh-master": "--ssh-workers h"}  # fmt: skip
 #: They need what other options give, and only parse here.
 _NOT_NOOP = ("--existing", "--verify")
 _ALONE = {"--ssh-workers", "--ssh-master", "--source-address", "--abort-on-threshold"}

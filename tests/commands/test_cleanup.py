@@ -483,7 +483,7 @@ def test_unmarked_containers_are_searched_on_request(shell: Shell) -> None:
         assert sum(len(container.objects) for container in swift.containers.values()) == 5
         said = shell("cleanup-containers", "--use-existing", *login(swift))
     assert said.status == 2
-    assert "--use-existing requires --resume-cleanup" in said.err
+    assert "--use-existing does nothing without --resume-cleanup" in said.err
 
 
 def test_no_note_on_measurements_is_printed_where_none_are_made(shell: Shell) -> None:

@@ -160,7 +160,7 @@ def test_parquet_is_not_for_standard_output(stats: Path, shell: Shell) -> None:
 def test_assets_without_a_page_are_a_usage_error(words: list[object], shell: Shell) -> None:
     said = shell(*words, "--html-assets", shell.folder)
     assert said.status == 2
-    assert "--html-assets: is for the pages of --html FILE; give both" in said.err
+    assert "--html-assets does nothing without --html" in said.err
 
 
 @pytest.mark.parametrize(

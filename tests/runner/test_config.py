@@ -32,7 +32,6 @@ def config(**given: Any) -> RunConfig:
         ({"workers": 1, "ssh_workers": HOSTS, "expect_workers": 3},
          "fewer than the 4 of --workers and --ssh-workers, which"),
         ({"ssh_workers": HOSTS, "store": None}, "can't reach the store of --embedded-swift"),
-        ({"ssh_master": "h", "workers": 1}, "--ssh-master is for the workers of --ssh-workers"),
         ({"source_addresses": ["127.0.0.1"], "ssh_workers": HOSTS},
          "--source-address is for the workers of --workers"),
         ({"existing": "c", **NOOP}, "--existing has nothing to read with --noop"),

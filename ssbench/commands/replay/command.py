@@ -73,8 +73,6 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
 
     if ns.output and os.path.lexists(ns.output):
         raise UsageError(f"--output {ns.output}: it exists; name a new file")
-    if ns.log_format and not ns.logs:
-        raise UsageError("--log-format: containers have none; leave it out")
     if ns.logs:
         if needless := given_on_command_line(ns):
             raise UsageError(f"--from-access-log reads no store: leave out {', '.join(needless)}")

@@ -69,7 +69,7 @@ MAKE_SCENARIO = (
         "take operations, sizes and rate of this access log: a file, also compressed, or - for "
         "stdin; may be repeated", metavar="FILE", repeat=True, required=True,
         exclusive="source", brief="take operations, sizes and rate of this log", file="r"),
-    _LOG_FORMAT,
+    replace(_LOG_FORMAT, needs="logs"),
     row("--objects", "initial", units.count, "",
         "initial objects of the scenario [default: as many as were found, at most 10000]",
         brief="initial objects"),
