@@ -165,9 +165,14 @@ def from_python(monkeypatch: pytest.MonkeyPatch, **given: Any) -> RunConfig:
 
 @pytest.mark.parametrize("flag", sorted({*ROWS} - {*_ALONE, "--stop-on-error", *_NOT_NOOP}))
 def test_a_program_gives_the_same_value(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    row, (text, value) = ROWS[flag], RIGHT[flag]
-    given = "x.gz" if row.file == "x" else " ".join(shlex.split(text)) or True
-    assert value_in(from_python(monkeypatch, **{row.name: given}), row) == value
+    row, value = ROWS[flag], RIGHT[flag][1]
+    needed = [name for name, each in ROWS.items() if row.needs == each.name]
+    given = {ROWS[name].name: right_setting(name) for name in (flag, *needed)}
+    assert value_in(from_python(monkeypatch, **given), row) == value
+
+
+def right_setting(flag: str) -> str | bool:
+    return "x.gz" if ROWS[flag].file == "x" else " ".join(shlex.split(RIGHT[flag][0])) or True
 
 
 @pytest.mark.parametrize("flag", sorted(WRONG))
