@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -37,8 +38,11 @@ def test_an_expiring_token_is_renewed_for_all_workers(
     stats = ended.stats
     renewals = stats.total().renewals
     refused = [r for r in requests(swift, "renewed") if r.status == 401]
-    assert 1 <= renewals <= len(refused)
-    assert f"Operations restarted with a new token: {renewals}\n" in ended.out
+    # An operation is refused once or more; none is where each renewal was in time.
+    assert renewals <= len(refused)
+    assert bool(renewals) is bool(refused)
+    said = re.findall(r"^Operations restarted with a new token: (\d+)$", ended.out, re.MULTILINE)
+    assert said == [str(renewals)] * bool(renewals)
     # One login for each life that a token had, and not one for each worker or user.
     assert 2 <= logins(swift) - before <= ended.took_s / TOKEN_LIFE_S + 2
     assert all(row["status"] < 400 for row in rows_of(ended.results))
