@@ -93,10 +93,10 @@ class Decoder(NamedTuple):
         assert calls <= self.calls + self.calls_per_byte * len(data)
 
     def check_memory(self, data: bytes) -> None:
-        """Invariant: likewise, within memory in proportion to the bytes."""
+        """Invariant: likewise, and within memory in proportion to the bytes."""
         tracemalloc.start()
         try:
-            self.check(data)
+            self.check_work(data)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -336,7 +336,8 @@ def web_request(data: bytes) -> None:
     answer = b""
     with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), 10) as client:
         client.sendall(data)
-        client.shutdown(socket.SHUT_WR)
+        with suppress(OSError):  # closed meanwhile
+            client.shutdown(socket.SHUT_WR)
         while piece := client.recv(65536):
             answer += piece
     assert not answer or re.match(rb"(HTTP/1.0 [45]|<!DOCTYPE)", answer), answer[:100]
@@ -544,6 +545,7 @@ DECODERS: dict[str, Decoder] = {
         _elsewhere("storage.swift.test_login:logged_in_or_refused"),
         lambda: recorded("login"),
         (*JSON_VALUES, *_HTTP_WORDS),
+        memory=48 << 20,  # of the first one that is printed as text of another encoding
     ),
 }
 
@@ -593,5 +595,4 @@ def test_endless_input_takes_work_and_memory_in_proportion(name: str) -> None:
     for piece in (each for each in ENDLESS if each.isascii() == seed.isascii()):
         for start, end in ((b"", b""), (seed[: len(seed) // 2], seed[len(seed) // 2 :])):
             data = start + piece * (20_000 // len(piece)) + end
-            decoder.check_work(data)
             decoder.check_memory(data)
