@@ -18,6 +18,7 @@ from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option, options_of_fields, row
 from ssbench.core.peers import EXECUTION, WORKERS, TransportConfig
+from ssbench.core.stats.budget import MEMORY
 from ssbench.runner.config import LOAD, RESULTS, WHAT, RunConfig, threshold
 from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 
@@ -220,6 +221,10 @@ FIND_LIMIT = (
         "search continues", default=1, metavar="TIMES"),
     *_ARRIVALS, *HOW, *ERRORS, *RESULT_FILES, *WORKER_COUNTS, *STORE_OPTIONS,
 )
+_MEMORY = row("--max-report-memory", "report_memory", units.size, "",
+        "memory that statistics of a file may take, beside 10 times its size; stages, workers, "
+        "hosts and the like beyond that are left out or counted together, and the report says so",
+        default=MEMORY, metavar="SIZE", brief="limit of what is kept of a file")
 REPORT_SCENARIO = (
     row("", "stats_files", str, "",
         "results to report on, including those of ssbench 0.3.9; several are those of masters that "
@@ -266,6 +271,7 @@ REPORT_SCENARIO = (
         "write the profile of a run with --profile to this file, as collapsed stacks, which "
         "speedscope and flamegraph.pl read; - for standard output instead of the report",
         metavar="FILE", file="w"),
+    _MEMORY,
 )
 BROWSE = (
     row("", "folder", str, "", "a folder of stat files", metavar="DIR", required=True, file="d"),
@@ -273,6 +279,7 @@ BROWSE = (
         "serve the page at this address; it needs the token of the URL that is printed [default: "
         "127.0.0.1 and a free port]", metavar="ADDR:PORT",
         default=(LOOPBACK, 0), brief="serve the page at this address"),
+    _MEMORY,
 )
 COMPARE = (
     row("", "stats_files", str, "",
@@ -292,6 +299,7 @@ COMPARE = (
     row("--seed", "seed", units.seed, "",
         "seed of the resampling for intervals; the same seed repeats them", default=1,
         metavar="NUMBER"),
+    _MEMORY,
 )
 KILL_WORKERS = (
     _of_run("worker_wait_s", group="",

@@ -20,6 +20,7 @@ from ssbench import report, statfile
 from ssbench.cli.console import tell
 from ssbench.cli.signals import Signals
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
+from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.compare import comparison
 from ssbench.core.text import latency_text, printable
 from ssbench.live.web_server import Page, Query, WebServer
@@ -39,7 +40,7 @@ def browse(ns: argparse.Namespace) -> ExitStatus:
     :raises UsageError: there is no such folder.
     :raises SsbenchError: the address can't be listened on.
     """
-    site = BrowseSite(ResultsFolder(ns.folder))
+    site = BrowseSite(ResultsFolder(ns.folder, ns.report_memory))
     stop = Stop()
     with Signals(stop, hold=True):
         server = WebServer(ns.web, site)
@@ -170,11 +171,13 @@ class StatFile(NamedTuple):
 class ResultsFolder:
     """The stat files of a folder, not of those below it. Threads may use it.
 
+    :param memory: of ``read_stats``.
     :raises UsageError: it is no folder that can be read.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, memory: int = MEMORY) -> None:
         self.path = path
+        self._memory = memory
         self._known: dict[tuple[str, int, int], StatFile] = {}  # by name, time and size
         self._reading = Lock()  # statistics take memory: one file at a time
         try:
@@ -202,7 +205,7 @@ class ResultsFolder:
         try:
             for key, path in self._present():
                 if key not in self._known and not statfile.is_being_written(path):
-                    self._known[key] = _figures(StatFile(key[0], key[1] / 1e9), path)
+                    self._known[key] = _figures(StatFile(key[0], key[1] / 1e9), path, self._memory)
         finally:
             self._reading.release()
 
@@ -214,7 +217,8 @@ class ResultsFolder:
         """
         path = self._path(name)
         with self._reading:
-            return report.of_run(read_stats(path, in_detail=True), stats_file=path)
+            stats = read_stats(path, in_detail=True, memory=self._memory)
+            return report.of_run(stats, stats_file=path)
 
     def compare(self, names: Sequence[str]) -> Report:
         """The comparison of files with the one whose run began first.
@@ -226,7 +230,7 @@ class ResultsFolder:
             raise UsageError("tick two or more runs to compare")
         named = [(name, self._path(name)) for name in names]
         with self._reading:
-            runs = read_distinct(named)
+            runs = read_distinct(named, memory=self._memory)
         runs.sort(key=lambda run: run[1].started_s or 0.0)
         return of_comparison(comparison(runs, seed=1))
 
@@ -260,9 +264,9 @@ def _may_be_results(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _figures(entry: StatFile, path: str) -> StatFile:
+def _figures(entry: StatFile, path: str, memory: int) -> StatFile:
     try:
-        stats = read_stats(path)
+        stats = read_stats(path, memory=memory)
         made = report.of_run(stats)
     except SsbenchError as error:
         return entry._replace(fault=str(error).removeprefix(f"{path}: "))

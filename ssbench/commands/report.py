@@ -47,11 +47,12 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     parse_thresholds(texts, known=None)  # before the file is read, which may take long
     with profiled(ns.profile, "report"):
         parts: list[Part] = []
+        in_detail = ns.html is not None
         stats: RunStats
         if len(paths) == 1:
-            stats = read_stats(paths[0], tell, in_detail=ns.html is not None)
+            stats = read_stats(paths[0], tell, in_detail=in_detail, memory=ns.report_memory)
         else:
-            stats, parts = read_merged(paths, tell, in_detail=ns.html is not None)
+            stats, parts = read_merged(paths, tell, in_detail=in_detail, memory=ns.report_memory)
         wanted = parse_thresholds(texts, known=stats.run.operations)
         check_thresholds(wanted, stats.run.scenario)
         if ns.profile_file and not stats.run.profiles:
@@ -116,7 +117,7 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     from ssbench.core.stats.compare import PERCENTS, comparison  # few processes need it
     from ssbench.report.comparison import of_comparison
 
-    named = read_distinct(zip(paths, paths, strict=True), tell)
+    named = read_distinct(zip(paths, paths, strict=True), tell, ns.report_memory)
     found = comparison(
         named,
         seed=ns.seed,

@@ -28,7 +28,8 @@ Finite = Annotated[float, Meta(ge=-1e18, le=1e18)]
 Whole = Annotated[int, Meta(ge=0)]  #: a count
 MASTER = -1  #: in place of a worker's index
 MAX_ITEMS = 16384  #: of one array (msgpack allocates all of them before it reads the first)
-MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one batch, or object of a stat file
+MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one batch, or object of an old stat file
+MAX_RECORD_ITEMS = 1 << 18  #: of all arrays and maps of a record, beside the packed results
 _MISSING = object()
 
 

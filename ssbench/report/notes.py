@@ -160,6 +160,8 @@ def ending_notes(stats: RunStats, parts: Sequence[Part] = ()) -> Iterator[Note]:
         yield Note(Level.SEVERE, _CUT_OFF, {})
         for fault in stats.run.damage:
             yield Note(Level.SEVERE, f"  {printable(fault)}", {}, "text")
+    for line in stats.run.left_out:
+        yield Note(Level.NOTE, f"More than is kept of one run: {line}", {})
     for footer in stats.run.footers.values():
         if footer.ended in _ENDINGS:
             reason = f" ({printable(footer.reason)})" if footer.reason else ""

@@ -13,7 +13,7 @@ from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.records import MarkRecord, Record, RunHeader
-from ssbench.core.stats.budget import Budget
+from ssbench.core.stats.budget import MEMORY, Budget
 from ssbench.core.stats.merge import Part, check_distinct, end_of_load_ns, merged
 from ssbench.core.stats.merge import check as check_parts
 from ssbench.core.stats.run_stats import RunStats
@@ -91,12 +91,17 @@ def ends_of_load(paths: Iterable[str]) -> dict[str, int]:
 
 
 def read_stats(
-    path: str, warn: Callable[[str], None] | None = None, *, in_detail: bool = False
+    path: str,
+    warn: Callable[[str], None] | None = None,
+    *,
+    in_detail: bool = False,
+    memory: int = MEMORY,
 ) -> StoredStats:
     """The statistics of a stat file.
 
     :param warn: called with each line on what is wrong with it; ``run.damage`` has these, too.
     :param in_detail: whether they have a ``breakdown``, which takes longer.
+    :param memory: of the Budget.
     :raises StatFileError: the file is not a stat file.
     """
     with ExitStack() as stack:
@@ -105,7 +110,7 @@ def read_stats(
         records = iter(reader)
         first = next(records)
         end_ns = _end_of_load_ns(path, first)
-        budget = Budget(lambda: reader.bytes_read)
+        budget = Budget(lambda: reader.bytes_read, memory)
         stats = StoredStats.of(chain([first], records), end_ns, in_detail=in_detail, budget=budget)
         stats.path = path
         stats.run.damage += reader.damage
@@ -117,26 +122,34 @@ def read_stats(
 
 
 def read_distinct(
-    named: Iterable[tuple[str, str]], warn: Callable[[str], None] | None = None
+    named: Iterable[tuple[str, str]],
+    warn: Callable[[str], None] | None = None,
+    memory: int = MEMORY,
 ) -> list[tuple[str, RunStats]]:
     """Names and statistics of runs to compare.
 
     :param named: name and path of each stat file.
-    :param warn: as of ``read_stats``.
+    :param warn, memory: as of ``read_stats``.
     :raises StatFileError: one of the files is not a stat file.
     :raises UsageError: two of them are of the same run.
     """
-    found: list[tuple[str, RunStats]] = [(name, read_stats(path, warn)) for name, path in named]
+    found: list[tuple[str, RunStats]] = [
+        (name, read_stats(path, warn, memory=memory)) for name, path in named
+    ]
     check_distinct((name, stats.run.header) for name, stats in found)
     return found
 
 
 def read_merged(
-    paths: Sequence[str], warn: Callable[[str], None] | None = None, *, in_detail: bool = False
+    paths: Sequence[str],
+    warn: Callable[[str], None] | None = None,
+    *,
+    in_detail: bool = False,
+    memory: int = MEMORY,
 ) -> tuple[RunStats, list[Part]]:
     """The statistics of the runs of several masters, as of one run; and these runs.
 
-    :param warn: as of ``read_stats``.
+    :param warn, memory: as of ``read_stats``.
     :raises StatFileError: one of the files is not a stat file.
     :raises UsageError: the runs do not go together.
     """
@@ -148,7 +161,7 @@ def read_merged(
                 parts.append(Part.of(path, reader.without_results()))
         check_parts(parts)
         readers = [stack.enter_context(statfile.read(path)) for path in paths]
-        budget = Budget(lambda: sum(reader.bytes_read for reader in readers))
+        budget = Budget(lambda: sum(reader.bytes_read for reader in readers), memory)
         records, end_ns = merged(parts, readers), end_of_load_ns(parts)
         stats = RunStats.of(records, end_ns, in_detail=in_detail, budget=budget)
         stats.run.damage += [f"{each.name}: {line}" for each in readers for line in each.damage]

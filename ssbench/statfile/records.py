@@ -25,6 +25,7 @@ from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import (
     MAX_ITEMS,
+    MAX_RECORD_ITEMS,
     MAX_TOTAL_ITEMS,
     ClockRecord,
     HostRecord,
@@ -74,7 +75,10 @@ def encode(record: Record) -> bytes:
     values = msgspec.structs.asdict(record)
     if isinstance(record, RunHeader):
         values["format"] = FORMAT  # also here: recompressing a file loses the block headers
-    return _pack([_CODES[type(record)], values])
+    data = _pack([_CODES[type(record)], values])
+    if isinstance(record, RunHeader) and not [*objects([data], lambda _fault: None)]:
+        raise MessageError("a scenario with more values than a stat file holds")
+    return data
 
 
 def encode_schema(number: int, schema: Schema) -> bytes:
@@ -114,7 +118,8 @@ def objects(pieces: Iterable[bytes], on_damage: OnDamage, *, raw: bool = False) 
 
     Calls ``on_damage`` and ends if the bytes are not msgpack or exceed a bound.
     """
-    budget = unpacking.Budget(MAX_TOTAL_ITEMS)
+    # Results are bytes here; in those of 0.3.9 they are maps.
+    budget = unpacking.Budget(MAX_TOTAL_ITEMS if raw else MAX_RECORD_ITEMS)
     unpacker = unpacking.stream_unpacker(MAX_OBJECT, MAX_ITEMS, _MAX_ENTRIES, budget, raw=raw)
     try:
         for piece in pieces:

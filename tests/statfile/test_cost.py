@@ -127,11 +127,13 @@ def test_statistics_of_this_process_are_not_limited() -> None:
     assert not stats.total(OTHERS).operations
 
 
-def test_records_that_no_run_writes_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_stages_beyond_the_limit_are_left_out_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.stat.gz"
     write_at_once(path, [HEADER, PHASE, *_marks(5000, "stage"), FOOTER])
     run = read_stats(str(path)).run
-    assert run.damage == [
-        "it holds more than a run of its size writes: "
-        f"{5000 - len(run.stages):,} stages were left out"
+    assert run.left_out == [
+        f"{5000 - len(run.stages):,} stages were left out; --max-report-memory raises the limit"
     ]
+    assert run.complete
+    more = read_stats(str(path), memory=2_000_000_000).run
+    assert (len(more.stages), more.left_out) == (5000, [])

@@ -13,6 +13,9 @@ from collections.abc import Callable, Hashable
 OTHERS = -1  #: in place of the number of an operation, size class, cause of errors, worker or URL
 OTHERS_NAME = "all others"
 
+#: Bytes that statistics take at most beside those in proportion to the file; the numbers below are
+#: for so many.
+MEMORY = 200_000_000
 _FREE, _BYTES_OF_ROW = 2000, 2048  #: rows of a table, whatever was read; bytes that allow one more
 _FREE_SECONDS, _BYTES_OF_SECOND = 20_000, 64
 _FREE_WORK = 500_000  #: steps, whatever was read; each byte allows one more
@@ -38,12 +41,14 @@ class Budget:
 
     :param bytes_read: of the file, so far; None: nothing is limited, as in statistics of a run of
         this process.
+    :param memory: bytes for what does not depend on the file's size.
     """
 
-    def __init__(self, bytes_read: Callable[[], int] | None = None) -> None:
+    def __init__(self, bytes_read: Callable[[], int] | None = None, memory: int = MEMORY) -> None:
         self._bytes_read = bytes_read
+        self._scale = memory / MEMORY
         self._kept: defaultdict[str, set[Hashable]] = defaultdict(set)
-        self._left_out: Counter[str] = Counter()
+        self._more: Counter[str] = Counter()
         self._work = 0
 
     def __repr__(self) -> str:
@@ -58,16 +63,17 @@ class Budget:
         if key in kept:
             return True
         if self._bytes_read is not None:
-            most = (_FREE + self._bytes_read() // _BYTES_OF_ROW) * _SHARES[what]
+            rows = _FREE * self._scale + self._bytes_read() // _BYTES_OF_ROW
+            most = rows * _SHARES[what]
             if len(kept) >= most:
                 return False
         kept.add(key)
         return True
 
     def keeps(self, what: str, key: Hashable) -> bool:
-        """As ``fits``; False is counted as damage."""
+        """As ``fits``; False is counted, for ``left_out``."""
         fits = self.fits(what, key)
-        self._left_out[what] += not fits
+        self._more[what] += not fits
         return fits
 
     def works(self, steps: int) -> bool:
@@ -75,19 +81,19 @@ class Budget:
         if self._bytes_read is None:
             return True
         self._work += steps
-        return self._work <= _FREE_WORK + self._bytes_read()
+        return self._work <= _FREE_WORK * self._scale + self._bytes_read()
 
     @property
     def seconds(self) -> float:
         """Seconds that a time series may have."""
         if self._bytes_read is None:
             return float("inf")
-        return _FREE_SECONDS + self._bytes_read() // _BYTES_OF_SECOND
+        return _FREE_SECONDS * self._scale + self._bytes_read() // _BYTES_OF_SECOND
 
     @property
-    def damage(self) -> list[str]:
-        """A line on each kind of record that was left out."""
+    def left_out(self) -> list[str]:
+        """A line on each kind of record that was left out. Results never are."""
         return [
-            f"it holds more than a run of its size writes: {count:,} {what} were left out"
-            for what, count in sorted((+self._left_out).items())
+            f"{count:,} {what} were left out; --max-report-memory raises the limit"
+            for what, count in sorted((+self._more).items())
         ]

@@ -54,6 +54,8 @@ class RunRecords:
         self.profiles: dict[tuple[str, int], ProfileRecord] = {}  #: by run id and worker
         #: What is missing or unreadable, one line each; also added to by the reader.
         self.damage: list[str] = []
+        #: Kinds of records that the budget had no room for, a line each. No result is missing.
+        self.left_out: list[str] = []
         self.unknown_records = 0  #: of types that only a newer release knows, which were skipped
         self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
         #: By number: the rows of this process, replaced and completed by those of the headers.

@@ -211,8 +211,7 @@ class RunStats:
                 stats.add(record)
         for phase, batches in waiting.items():
             stats._add_results(phase, batches)
-        for line in stats._budget.damage:
-            stats.run.add_damage(line)
+        stats.run.left_out += stats._budget.left_out
         return stats
 
     def _keeps(self, record: Record, number: int, *, between: bool) -> bool:
@@ -279,7 +278,7 @@ class RunStats:
     @property
     def operations(self) -> list[int]:
         """Numbers of the CRUD operations, then of others with results."""
-        others = {operation for operation, _class in self._tallies.kinds} - set(CRUD)
+        others = self._tallies.operations - set(CRUD)
         return [*CRUD, *sorted(others)]
 
     @property
@@ -423,7 +422,7 @@ class RunStats:
 
     def classes(self, operation: int | None = None) -> list[int]:
         """The size classes that have results (of this operation), in ascending order."""
-        return sorted({cls for op, cls in self._tallies.kinds if operation in (None, op)})
+        return sorted(self._tallies.classes(operation))
 
     def operation_name(self, operation: int) -> str:
         """``CREATE``; a number without a row, here and in the headers, is ``OPERATION 17``."""

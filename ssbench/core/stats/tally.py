@@ -349,6 +349,7 @@ class Tallies:
 
     def __init__(self) -> None:
         self._stages: defaultdict[int, dict[tuple[int, int], Tally]] = defaultdict(dict)
+        self._classes: defaultdict[int, set[int]] = defaultdict(set)  # by operation
         # Caches of sums, which a report asks for often, and of their parts; adding clears them.
         self._totals: dict[_Asked, Tally] = {}
         self._parts: defaultdict[_Asked, list[Tally]] = defaultdict(list)
@@ -365,12 +366,19 @@ class Tallies:
         """The tally to add to."""
         self._totals.clear()
         self._parts.clear()
+        self._classes[operation].add(size_class)
         return self._stages[stage].setdefault((operation, size_class), Tally())
 
     @property
-    def kinds(self) -> set[tuple[int, int]]:
-        """Each (operation, size class) that has results."""
-        return {kind for tallies in self._stages.values() for kind in tallies}
+    def operations(self) -> set[int]:
+        """Those that have results."""
+        return set(self._classes)
+
+    def classes(self, operation: int | None) -> set[int]:
+        """The size classes that have results of this operation; None: of any."""
+        if operation is None:
+            return set().union(*self._classes.values())
+        return self._classes.get(operation, set())
 
     def total(
         self,
