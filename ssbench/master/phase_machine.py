@@ -343,16 +343,13 @@ class PhaseMachine:
         else:
             self.dispatcher.returned(message.incarnation, message.numbers)
 
-    def is_current(self, results: Results) -> bool:
-        """Whether results are of this phase, and of a worker that is here."""
-        here = self._workers.settings.run_id, self._plan.phase
-        known = results.incarnation in self._workers.present
-        return known and (results.run, results.phase) == here
-
     def receive_results(self, results: Results, now_ns: int) -> Sequence[Any] | None:
-        """Current results. Returns their columns; None if they are rejected, and must not be
-        recorded: one of the jobs is not the worker's, or they are impossible."""
-        dispatcher = self.dispatcher
+        """Returns the columns of results; None if they are rejected, and must not be recorded: they
+        are of another phase, one of the jobs is not the worker's, or they are impossible."""
+        here, dispatcher = (self._workers.settings.run_id, self._plan.phase), self.dispatcher
+        if (results.run, results.phase) != here:
+            dispatcher.counts.rejected += 1
+            return None
         if results.acked:
             dispatcher.acked(results.incarnation, results.acked, now_ns)
         columns = dispatcher.results(results.incarnation, results.packed, now_ns, results.schema)

@@ -447,7 +447,7 @@ class WorkerMachine:
             self._return(phase.held.remove_unstarted(keep_for_idle=keep))
         if phase.stopping and not self._stop_reported:
             self._stop_reported = True
-            self._report()
+            self.report()
             self._send_ready(phase)
 
     def _close_if_drained(self, state: ControlState) -> None:
@@ -566,19 +566,19 @@ class WorkerMachine:
         if self.phase and self.phase.ready and self._starts_nothing(self.phase):
             self._to_return += self.phase.held.remove_unstarted()  # users put some back
         if self._unacked:
-            self._report()
+            self.report()
         for batches in _in_parts(self._unacked):
             self.outbox.append(Ack(self.incarnation, self._joined[0], batches))
         self._unacked = []
         numbers, self._to_return = self._to_return, []
         self._return(numbers)
 
-    def report(self, now_ns: int) -> None:
-        """Report the completed operations, if there are any."""
-        self._now_ns = now_ns
-        self._report()
+    def report(self, now_ns: int = 0) -> None:
+        """Report the completed operations, if there are any.
 
-    def _report(self) -> None:
+        :param now_ns: 0: the time of the newest message.
+        """
+        self._now_ns = now_ns or self._now_ns
         phase = self.phase
         if phase is None or not phase.held.finished:
             return
@@ -733,7 +733,7 @@ class WorkerMachine:
 
     def _end_phase(self) -> None:
         if self.phase:
-            self._report()
+            self.report()
             for queue in self.phase.held.queues:
                 queue.clear()
             self.phase.held.delayed.clear()

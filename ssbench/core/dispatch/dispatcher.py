@@ -375,6 +375,7 @@ class Dispatcher(Struct):
         its jobs: it is late (the worker was dropped), a duplicate or forged. Nothing is counted
         twice.
         """
+        self.rejection = ""
         worker = self.workers.present.get(incarnation)
         if worker is None:
             self.counts.rejected += 1
@@ -396,7 +397,6 @@ class Dispatcher(Struct):
             return None
         jobs = self._release(incarnation, numbers)
         if jobs is None:
-            self.rejection = ""
             self.counts.rejected += 1
             return None
         self._last_message_ns[incarnation] = now_ns
