@@ -13,6 +13,7 @@ from statistics import fmean, median
 from typing import Any
 
 from ssbench.core.model import SECOND_NS
+from ssbench.core.stats.capacity import Law
 from ssbench.core.stats.headroom import ProcessSeries
 from ssbench.core.stats.histogram import Buckets, Histogram
 from ssbench.core.stats.run_stats import Breakdown, RunStats
@@ -38,6 +39,7 @@ from ssbench.report.notes import cause_text
 #: Points of a line: more can't be told apart on a screen. Longer runs have several seconds each.
 _MOST_POINTS = 600
 _LEAST_OF_SECOND = 0.5  #: in which the load began; a rate over less is chance
+_CURVE_STEPS = 60  #: of a fitted line
 _MOST_LINES = 12  #: of hosts or processes in a chart
 #: Percentiles of a distribution, evenly spaced on its axis: 90, 99, 99.9 and 99.99 are as far from
 #: each other.
@@ -315,8 +317,10 @@ def comparison_charts(runs: Sequence[RunStats]) -> Iterator[Chart]:
     yield _distribution("Latency distribution by run, all operations", named)
 
 
-def series_charts(top: Section, ending: Section) -> Iterator[Chart]:
-    """:param top: the first section of a series; ``ending``: its summary."""
+def series_charts(top: Section, ending: Section, capacity: Section | None) -> Iterator[Chart]:
+    """:param top: the first section of a series; ``ending``: its summary.
+    :param capacity: the law of its throughput, if it has one.
+    """
     over, rows = top["over"], [row for row in top["steps"].rows if row["counts"]]
     rows = [row for row in rows if row["operations_per_s"] is not None]
     rows.sort(key=lambda row: row[over])
@@ -352,14 +356,33 @@ def series_charts(top: Section, ending: Section) -> Iterator[Chart]:
     )  # fmt: skip
     yield Chart(
         "Throughput by load", unit, "operations/s",
-        [*_by_load(rates, loads, over, 1), *_slos(rows, loads, {"/s": 1}, 1)],
-        "points", marks=marks,
+        [
+            *_by_load(rates, loads, over, 1),
+            *([_curve(capacity, loads)] if capacity else []),
+            *_slos(rows, loads, {"/s": 1}, 1),
+        ],
+        "points", marks=[*marks, *_knee(capacity, loads)],
     )  # fmt: skip
     yield Chart(
         "Latency by load", unit, f"{name} time, ms",
         [*_by_load(latencies, loads, over, 1e6), *_slos(rows, loads, DURATIONS, 1e6)],
         "points", y_log=True, marks=marks,
     )  # fmt: skip
+
+
+def _curve(capacity: Section, loads: Sequence[float]) -> Line:
+    """The fitted throughput."""
+    law = Law(capacity["rate_per_s"], capacity["contention"], capacity["coherency"])
+    least, ratio = min(loads), max(loads) / min(loads)
+    x = [_rounded(least * ratio ** (step / _CURVE_STEPS)) for step in range(_CURVE_STEPS + 1)]
+    y = [_rounded(law.at(users)) for users in x]
+    return Line("universal scalability law", x, y, form="limit")
+
+
+def _knee(capacity: Section | None, loads: Sequence[float]) -> Iterator[Mark]:
+    knee = capacity["knee_users"].value if capacity else None
+    if knee is not None and knee <= max(loads):
+        yield Mark("limit", knee, None, f"knee: {knee:,.0f} users")
 
 
 def _by_load(

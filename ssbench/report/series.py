@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from math import isfinite
 
 from msgspec import Struct
 
-from ssbench.core.stats.headroom import Bottleneck
+from ssbench.core.stats.capacity import Estimate, capacity_of
+from ssbench.core.stats.headroom import Bottleneck, Headroom
 from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold, is_sparse
 from ssbench.core.text import plural, printable
@@ -23,12 +25,14 @@ from ssbench.report.model import (
     WORD,
     Actual,
     Fact,
+    Interval,
     Level,
     Note,
     Report,
     Row,
     Section,
     Table,
+    Unit,
     fact,
     marked,
     percent_label,
@@ -119,8 +123,75 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
         search=top.row if search is not None else None,
     )
     store = store_section(steps[0].header)
-    charts = partial(series_charts, top, ending)
-    return Report("series", [top, store, ending], rows=table, charts=charts)
+    capacity = _capacity(table.rows) if over == "users" else None
+    charts = partial(series_charts, top, ending, capacity)
+    sections = [top, store, capacity or Section("capacity"), ending]
+    return Report("series", sections, rows=table, charts=charts)
+
+
+def _capacity(rows: Sequence[Row]) -> Section | None:
+    """The universal scalability law of the steps that count; None: it can't be fitted."""
+    counted = [row for row in rows if row["counts"] and row["operations_per_s"]]
+    found = capacity_of(
+        [row["users"] for row in counted], [row["operations_per_s"] for row in counted]
+    )
+    if found is None:
+        return None
+    law, knee, peak = found.law, found.knee, found.peak
+    lines = [
+        f"Knee: {_estimate(knee, 'users')}, {law.at(knee.value):,.1f} operations/s:"
+        " beyond it latency grows faster than throughput"
+        if isfinite(knee.value)
+        else "Knee: none, throughput grows with each user",
+        f"Peak: {_estimate(peak, 'users')}, {_estimate(found.peak_per_s, 'operations/s')}"
+        if isfinite(peak.value)
+        else f"Peak: none; ever more users approach {_estimate(found.peak_per_s, 'operations/s')}",
+        f"Twice the highest rate, {2 * found.most_per_s:,.1f} operations/s: "
+        + (
+            f"needs {_estimate(found.doubled, 'users')}"
+            if isfinite(found.doubled.value)
+            else "no number of users has it"
+        ),
+    ]
+    own = [row["users"] for row in counted if row["load_generator"] == Headroom.NONE.value]
+    doubts = found.doubts
+    if own:
+        loads = ", ".join(f"{load:g}" for load in sorted(set(own)))
+        doubts.append(f"With {loads} users the load generator was the limit, not the store.")
+    return Section(
+        "capacity",
+        "Capacity by the universal scalability law, with 95 % intervals",
+        [
+            fact("rate_per_s", law.rate_per_s, RATE, "of one user", "json"),
+            fact("contention", law.contention, WORD, "share of work that users queue for", "json"),
+            fact("coherency", law.coherency, WORD, "cost of each pair of users", "json"),
+            fact("knee_users", _interval(knee), COUNT, "highest throughput by latency", "json"),
+            fact("peak_users", _interval(peak), COUNT, "highest throughput; null: none", "json"),
+            fact("peak_per_s", _interval(found.peak_per_s, RATE), RATE, "there", "json"),
+            fact("doubled_users", _interval(found.doubled), COUNT, "for twice the highest", "json"),
+            fact("residual", found.residual, WORD, "of the rates, relative, RMS", "json"),
+        ],
+        notes=[
+            *map(plain_note, lines),
+            *(Note(Level.WARNING, doubt, {}) for doubt in doubts),
+        ],
+    )
+
+
+def _interval(found: Estimate, unit: Unit = COUNT) -> Interval:
+    """Without what is infinite."""
+    value, low, high = (x if isfinite(x) else None for x in (found.value, found.low, found.high))
+    return Interval(value, low, high, unit)
+
+
+def _estimate(found: Estimate, unit: str) -> str:
+    """``20 users (18 to 22)``, ``1,590.2 operations/s (more than 1,490.1)``."""
+    digits = 0 if unit == "users" else 1
+    value, low, high = (f"{x:,.{digits}f}" for x in (found.value, found.low, found.high))
+    if not isfinite(found.value):
+        return f"any number of {unit}"
+    within = f"{low} to {high}" if isfinite(found.high) else f"at least {low}"
+    return f"{value} {'user' if (value, unit) == ('1', 'users') else unit} ({within})"
 
 
 def _step(step: Step, settings: SeriesSettings) -> list[Fact]:

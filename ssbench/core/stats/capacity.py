@@ -1,0 +1,175 @@
+"""The capacity of a store by a series of runs with more and more users.
+
+Throughput of N users after the universal scalability law (Gunther 1993; *Guerrilla Capacity
+Planning*, 2007)::
+
+    X(N) = rate * N / (1 + contention * (N - 1) + coherency * N * (N - 1))
+
+``contention`` is the share of the work that users do one after the other, ``coherency`` what each
+pair of users costs: with it, throughput falls beyond a peak. N / X is linear in three coefficients,
+none of them negative. They are fitted to the relative deviations, which are what noise is like in
+rates. Intervals come from repeated fits to curves with as much noise as the residuals have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+Floats = npt.NDArray[np.float64]
+
+LEAST_LOADS = 4  #: that differ: one more than there are coefficients
+_RESAMPLES = 1000
+_OUTSIDE = (0.025, 0.975)
+_POOR_FIT = 0.1  #: of the rates, the root mean square of relative residuals
+_EACH_TERM = [[0], *([0, *more] for more in ([1], [2], [1, 2]))]  #: the first one is above 0
+
+
+class Estimate(Struct, frozen=True):
+    """A number with its 95 % confidence interval; math.inf where there is no bound."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Law(Struct, frozen=True):
+    """The universal scalability law with its coefficients."""
+
+    rate_per_s: float  #: of one user
+    contention: float
+    coherency: float
+
+    def at(self, users: float) -> float:
+        """Operations per second of a number of users."""
+        contended = self.contention * (users - 1)
+        return self.rate_per_s * users / (1 + contended + self.coherency * users * (users - 1))
+
+    @property
+    def peak(self) -> float:
+        """The users of the highest throughput; inf: it grows with each user."""
+        if self.contention >= 1:
+            return 1.0
+        if not self.coherency:
+            return math.inf
+        return max(math.sqrt((1 - self.contention) / self.coherency), 1.0)
+
+    @property
+    def knee(self) -> float:
+        """The users of the highest throughput by latency, X / (N / X), which Kleinrock (1979) calls
+        power: with more, latency grows faster than throughput. inf: there are none."""
+        return _root(3 * self.coherency, self.contention - self.coherency, self.contention - 1)
+
+    def users_for(self, rate_per_s: float) -> float:
+        """The fewest users of this throughput; inf: no number of users has it."""
+        linear = self.contention - self.coherency - self.rate_per_s / rate_per_s
+        # coherency N^2 + linear N + (1 - contention) = 0, the lower root.
+        square, constant = self.coherency, 1 - self.contention
+        inside = linear * linear - 4 * square * constant
+        if linear >= 0 or inside < 0:
+            return math.inf
+        return 2 * constant / (-linear + math.sqrt(inside))
+
+
+class Capacity(Struct, frozen=True):
+    """What a series of runs says about the capacity of a store."""
+
+    law: Law
+    knee: Estimate  #: users
+    peak: Estimate  #: users
+    peak_per_s: Estimate  #: operations per second; of ever more users where there is no peak
+    most_users: int  #: of all runs
+    most_per_s: float  #: the highest throughput of a run
+    doubled: Estimate  #: users for twice ``most_per_s``
+    residual: float  #: root mean square of the relative differences of the runs from the law
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why the law may not say much about this store."""
+        found = []
+        if self.residual > _POOR_FIT:
+            found.append(
+                f"The rates differ from the curve by {self.residual:.0%} on average: this store "
+                "does not follow it, or the runs are too short."
+            )
+        if self.knee.value > self.most_users:
+            found.append(f"The knee lies beyond the {self.most_users} users that were tried.")
+        elif self.knee.high > 2 * self.knee.low:
+            found.append("The knee is uncertain: more loads around it would say more.")
+        return found
+
+
+def capacity_of(users: Sequence[float], rates_per_s: Sequence[float]) -> Capacity | None:
+    """Fit the law to runs; None: fewer than LEAST_LOADS different numbers of users have a rate.
+
+    :param rates_per_s: the throughput of each; a run without one is left out.
+    """
+    pairs = [(n, x) for n, x in zip(users, rates_per_s, strict=True) if n >= 1 and x > 0]
+    if len({n for n, _ in pairs}) < LEAST_LOADS:
+        return None
+    loads, rates = (np.array(each, np.float64) for each in zip(*pairs, strict=True))
+    law, terms = _fit(loads, rates)
+    expected = np.array([law.at(n) for n in loads])
+    residuals = rates / expected - 1
+    freedom = max(len(loads) - terms, 1)
+    spread = math.sqrt(float(residuals @ residuals) / freedom)
+    # Student's distribution, because the spread is itself an estimate.
+    noise = np.random.default_rng(0).standard_t(freedom, (_RESAMPLES, len(loads))) * spread
+    laws = [_fit(loads, expected * np.exp(each))[0] for each in noise]
+    most = max(x for _, x in pairs)
+    return Capacity(
+        law=law,
+        knee=_estimate(law.knee, [each.knee for each in laws]),
+        peak=_estimate(law.peak, [each.peak for each in laws]),
+        peak_per_s=_estimate(_peak_rate(law), [_peak_rate(each) for each in laws]),
+        most_users=int(loads.max()),
+        most_per_s=most,
+        doubled=_estimate(law.users_for(2 * most), [each.users_for(2 * most) for each in laws]),
+        residual=spread,
+    )
+
+
+def _fit(loads: Floats, rates: Floats) -> tuple[Law, int]:
+    """The law of the least relative squares, and how many coefficients are not 0."""
+    each = loads / rates
+    terms = np.column_stack([np.ones_like(loads), loads - 1, loads * (loads - 1)]) / each[:, None]
+    best: tuple[float, Floats, int] = (math.inf, np.zeros(3), 0)
+    for chosen in _EACH_TERM:
+        found, *_ = np.linalg.lstsq(terms[:, chosen], np.ones_like(loads), rcond=None)
+        if (found < 0).any() or found[0] <= 0:
+            continue
+        rest = 1 - terms[:, chosen] @ found
+        squares = float(rest @ rest)
+        if squares < best[0]:
+            values = np.zeros(3)
+            values[chosen] = found
+            best = squares, values, len(chosen)
+    first, second, third = best[1].tolist()
+    return Law(1 / first, second / first, third / first), best[2]
+
+
+def _peak_rate(law: Law) -> float:
+    if not math.isinf(law.peak):
+        return law.at(law.peak)
+    return law.rate_per_s / law.contention if law.contention else math.inf
+
+
+def _estimate(value: float, draws: Sequence[float]) -> Estimate:
+    low, high = np.quantile(draws, _OUTSIDE, method="inverted_cdf").tolist()
+    return Estimate(value, min(low, value), max(high, value))
+
+
+def _root(square: float, linear: float, constant: float) -> float:
+    """The positive root where ``constant`` is negative; inf: there is none."""
+    if constant >= 0:
+        return 1.0
+    if not square:
+        return max(-constant / linear, 1.0) if linear > 0 else math.inf
+    root = math.sqrt(linear * linear - 4 * square * constant)
+    # In the form that loses no digits.
+    found = -2 * constant / (linear + root) if linear > 0 else (root - linear) / (2 * square)
+    return max(found, 1.0)
