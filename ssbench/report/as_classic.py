@@ -393,30 +393,25 @@ def as_0_3_9(report: Report, stats: RunStats) -> Report:
     figures = dict(_figures_of_0_3_9(report, stats))
     sections = []
     for section in report.sections:
-        changed = [
+        facts = [
             structs.replace(fact, value=figures.get(fact.column.key, fact.value))
             for fact in section.facts
         ]
-        section = structs.replace(section, facts=changed)
-        found = section.notes or ()
+        notes, series = section.notes, section.series
         if section.key == "settings":
-            section = structs.replace(section, notes=[])
+            notes = []
         elif section.key == "notes":
-            kept = [each for each in found if each.figures["note"] not in _LATER_NOTES]
-            section = structs.replace(section, notes=kept)
-        elif section.key in ("steadiness", "load_generator"):
-            hidden = [each for each in found if "json" in each.formats]
-            brief = [n.sentence for n in hidden if n.figures.get("finding") == "too_short"]
-            kept = [each for each in found if each.sentence not in brief or each in hidden]
-            if section.key == "load_generator":
-                kept = [structs.replace(each, formats="json") for each in found]
-            section = structs.replace(section, notes=kept)
+            notes = [each for each in notes or () if each.figures["note"] not in _LATER_NOTES]
+        elif section.key == "steadiness":
+            short = [n.sentence for n in notes or () if n.figures.get("finding") == "too_short"]
+            notes = [n for n in notes or () if "json" in n.formats or n.sentence not in short]
+        elif section.key == "load_generator":
+            notes = [structs.replace(each, formats="json") for each in notes or ()]
         elif section.key == "completions_per_s":  # seconds count from the first success
-            (series,) = section.series
             counts = [*dropwhile(lambda count: not count, stats.completions())]
             rows = [{"second": at, "requests": count} for at, count in enumerate(counts, 1)]
-            section = structs.replace(section, series=[structs.replace(series, rows=rows)])
-        sections.append(section)
+            series = [structs.replace(each, rows=rows) for each in series]
+        sections.append(structs.replace(section, facts=facts, notes=notes, series=series))
     return structs.replace(report, sections=sections, legacy=True)
 
 

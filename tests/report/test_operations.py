@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
-from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
+from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE, Operation
 from ssbench.core.records import (
     ClockRecord,
     MarkRecord,
@@ -26,6 +26,7 @@ from ssbench.core.records import (
 from ssbench.report import operation_json, operation_rows, over_time_rows, write_parquet
 from ssbench.report.operations import ALL_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner.methods import MIXED
+from tests.report import runs
 
 START_S = 1_700_000_000
 START_NS = START_S * 10**9
@@ -44,14 +45,12 @@ HEADER = RunHeader(
 RUN = PhaseRecord(Phase.RUN, START_S, 4)
 
 
-def result(number: int, start_ns: int, took_ns: int, operation: int = READ, **more: int) -> Result:
-    values = {
-        **dict.fromkeys(Result._fields, 0), "number": number + 1, "operation": operation,
-        "object": number, "due_ns": NONE_NS, "start_ns": start_ns, "headers_ns": took_ns // 2,
-        "first_byte_ns": NONE_NS, "last_byte_ns": took_ns, "bytes_moved": 7, "status": 200,
-        "transaction_id": b"tx1", "detail": "", "others": (), "statuses": (), **more,
-    }  # fmt: skip
-    return Result(**values)  # type: ignore[arg-type]
+def result(
+    number: int, start_ns: int, took_ns: int, operation: Operation = READ, **more: Any
+) -> Result:
+    times = {"start_ns": start_ns, "headers_ns": took_ns // 2, "last_byte_ns": took_ns}
+    values = {**times, "first_byte_ns": NONE_NS, "bytes_moved": 7, "transaction_id": b"tx1", **more}
+    return runs.result(number, operation, **values)
 
 
 def batch(*rows: Result, worker: int = 0, phase: Phase = Phase.RUN) -> ResultBatch:
@@ -228,9 +227,6 @@ def test_control_characters_do_not_reach_a_terminal() -> None:
     row = lines([header, RUN, batch(result(1, 0, 1))])[1]
     assert "\x1b" not in row
     assert "\\x1b[2J1" in row
-
-
-# Over time --------------------------------------------------------------------------------
 
 
 def over_time(records: list[Record], *methods: str) -> list[str]:
