@@ -26,13 +26,14 @@ from ssbench.report.model import (
     percent_text,
     time_text,
 )
-from ssbench.report.tables import judged_text, verified_text
-from ssbench.report.text_layout import (
+from ssbench.report.tables import (
     COLUMNS,
     aligned,
+    judged_text,
     note_lines,
     percentile_name,
     section_lines,
+    verified_text,
 )
 
 RATE_TITLE = "Average requests per second:"

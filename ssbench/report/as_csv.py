@@ -25,12 +25,13 @@ from ssbench.core.stats.host_metrics import (
 from ssbench.core.stats.tally import COUNTERS
 from ssbench.core.text import for_spreadsheet, printable
 from ssbench.report.model import (
+    LATENCY,
+    PERCENT,
     WALL_CLOCK,
     Column,
     Distribution,
     Report,
     Row,
-    Section,
     Table,
     percent_text,
     time_text,
@@ -55,6 +56,9 @@ _MEASURED = {
     "load_generator_busiest_core_percent", "load_generator_busiest_loop_percent",
     "load_generator_loop_lag_max_s", "rate_window_s", "completed_after_end_s",
 }  # fmt: skip
+#: Figures of an operation: the first are those of ssbench 0.3.9; what is in neither comes last.
+_FIGURES = ("count", "errors", "retries", "retry_rate", "avg_req_per_s")
+_MORE_FIGURES = ("bytes", "bytes_per_s", *COUNTERS[1:])
 _NO_MINIMUM, _NOTHING = " N/A  ", "  N/A  "  # padded so in 0.3.9
 _DIGITS = 6
 
@@ -128,50 +132,53 @@ def _rows(table: Table) -> Iterator[_Cell]:
 
 
 def _run(report: Report) -> Iterator[_Cell]:
-    known = dict(_facts(report))
-    blocks = [(row["operation"].lower().replace(" ", "_"), row) for row in report.operations]
+    known, percent = dict(_facts(report)), report.percentile
+    (table,), (phases,) = report["operations"].tables, report["phases"].tables
+    blocks = [
+        (row["operation"].lower().replace(" ", "_"), row, dict(_figures(table, row)))
+        for row in report.operations
+    ]
     for name in _ORDER:
-        if name == "BLOCKS":
-            for block, row in blocks:
-                yield from _block(block, row, report.percentile)
-        elif name == "MORE_OF_BLOCKS":
-            for block, row in blocks:
-                yield from _more_of_block(block, row, report.percentile)
-        elif name == "RESPONSES":
-            for block, row in blocks:
+        if name == "PHASES":
+            for row in phases.rows:
+                for figure, value in _figures(phases, row):
+                    yield f"{row['phase'].lower()}_{figure}", value
+            continue
+        for block, row, figures in blocks if name.isupper() else ():
+            if name == "BLOCKS":
+                yield from ((f"{block}_{each}", figures.pop(each)) for each in _FIGURES)
+                yield from _latencies(f"{block}_%s_all", row, percent)
+                for of_class in row["size_classes"].rows:
+                    label = printable(of_class["size_class"]).replace("%", "%%")
+                    yield from _latencies(f"{block}_%s_{label}", of_class, percent)
+            elif name == "MORE_OF_BLOCKS":
+                yield from ((f"{block}_{each}", figures.pop(each)) for each in _MORE_FIGURES)
+                yield from _more_latencies(block, row, percent)
+            elif name == "RESPONSES":
                 yield from _response(block, row)
-        elif name == "SPARSE":
-            for block, row in blocks:
+            else:
                 yield f"{block}_sparse_pctiles", " ".join(row["last_byte_latency"].sparse)
-        elif name == "PHASES":
-            yield from _phases(report["phases"])
-        else:
+        if not name.isupper():
             yield name, _of_fact(name, known.pop(name))
     yield from known.items()
-    for block, row in blocks:
-        if "items" in row:
-            yield f"{block}_items", row["items"]
-            yield f"{block}_items_per_s", _rounded(row["items_per_s"])
+    for block, _row, figures in blocks:
+        yield from ((f"{block}_{each}", value) for each, value in figures.items())
+
+
+def _figures(table: Table, row: Row) -> Iterator[_Cell]:
+    """The figures of a row but for its latencies and its parts."""
+    for column in table.columns:
+        name, value = column.csv or column.key, row.get(column.key)
+        is_plain = column.unit is not LATENCY and not isinstance(value, Table)
+        if "csv" in column.formats and column.key != table.by and is_plain:
+            percent = column.unit is PERCENT and value is not None
+            yield name, f"{value:.{_DIGITS}f}" if percent else _rounded(value)
 
 
 def _of_fact(name: str, value: Any) -> Any:
     if name == "delete_after":
         return str(value)
     return _rounded(value) if name in _MEASURED else value
-
-
-def _block(name: str, row: Row, percent: float) -> Iterator[_Cell]:
-    """The columns of an operation that ssbench 0.3.9 has."""
-    yield f"{name}_count", row["count"]
-    yield f"{name}_errors", row["errors"]
-    yield f"{name}_retries", row["retries"]
-    retried = row["retry_percent"]
-    yield f"{name}_retry_rate", _NOTHING if retried is None else f"{retried:.6f}"
-    yield f"{name}_avg_req_per_s", _rounded(row["requests_per_s"])
-    yield from _latencies(f"{name}_%s_all", row, percent)
-    for of_class in row["size_classes"].rows:
-        label = printable(of_class["size_class"]).replace("%", "%%")
-        yield from _latencies(f"{name}_%s_{label}", of_class, percent)
 
 
 def _latencies(pattern: str, row: Row, percent: float) -> Iterator[_Cell]:
@@ -185,11 +192,7 @@ def _latencies(pattern: str, row: Row, percent: float) -> Iterator[_Cell]:
         yield f"{prefix}_worst_txid", printable(found.worst_id or "")
 
 
-def _more_of_block(name: str, row: Row, column_percent: float) -> Iterator[_Cell]:
-    yield f"{name}_bytes", _rounded(row["moved_bytes"])
-    yield f"{name}_bytes_per_s", _rounded(row["moved_bytes_per_s"])
-    for counter in COUNTERS[1:]:
-        yield f"{name}_{counter}", row[counter]
+def _more_latencies(name: str, row: Row, column_percent: float) -> Iterator[_Cell]:
     first, last = row["first_byte_latency"], row["last_byte_latency"]
     for percent in first.percentiles:
         if percent not in (column_percent, 100):  # 100 is the maximum, which has a column
@@ -211,15 +214,6 @@ def _response(name: str, row: Row) -> Iterator[_Cell]:
 def _percentile(prefix: str, found: Distribution | None, percent: float) -> _Cell:
     value = found.percentiles[percent] if found else None
     return f"{prefix}_{percent_text(percent)}_pctile", _seconds(value)
-
-
-def _phases(section: Section) -> Iterator[_Cell]:
-    for row in section.tables[0].rows:
-        name = row["phase"].lower()
-        yield f"{name}_count", row["count"]
-        yield f"{name}_errors", row["errors"]
-        yield f"{name}_bytes", _rounded(row["moved_bytes"])
-        yield f"{name}_seconds", _rounded(row["span_s"])
 
 
 def _seconds(value_ns: float | None, nothing: str = _NOTHING) -> str | float:

@@ -12,10 +12,11 @@ from ssbench.core.text import printable, shortened
 from ssbench.report.as_classic import run_text
 from ssbench.report.model import LATENCY, SPARSE_MARK, Column, Report, Row, Sparse, Table
 from ssbench.report.summary import TOPIC_WIDTH, WIDTH
-from ssbench.report.tables import compared_runs, compared_tables
-from ssbench.report.text_layout import (
+from ssbench.report.tables import (
     COLUMNS,
     cell_text,
+    compared_runs,
+    compared_tables,
     note_lines,
     padded,
     section_lines,

@@ -79,29 +79,17 @@ def run_charts(stats: RunStats) -> Iterator[Chart]:
         return
     marks, points = list(_marks(stats)), list(_points(stats))
 
-    def over_time(
-        title: str, y_title: str, unit: Unit, names: Mapping[str, str], **more: Any
-    ) -> Chart:
-        """:param names: of the lines, with their keys in a point."""
-        lines = [
-            _line(name, ((row["at_s"], row.get(key)) for row in points), unit)
-            for name, key in names.items()
-        ]
-        lines = [line for line in lines if any(line.y)]
+    def over_time(title: str, y_title: str, unit: Unit, *names: str, **more: Any) -> Chart:
+        found = [_line(n, ((row["at_s"], row.get(n)) for row in points), unit) for n in names]
+        lines = [line for line in found if any(line.y)]
         return Chart(title, _SINCE_START, y_title, lines, marks=marks, **more)
 
-    yield over_time(
-        "Throughput", "operations/s", RATE,
-        {"operations/s": "operations_per_s", "errors/s": "errors_per_s"},
-    )  # fmt: skip
-    yield over_time("Data moved", "MB/s", THROUGHPUT, {"MB/s": "moved_bytes_per_s"})
+    yield over_time("Throughput", "operations/s", RATE, "operations/s", "errors/s")
+    yield over_time("Data moved", "MB/s", THROUGHPUT, "MB/s")
     kind = "response" if stats.total().response.histogram.count else "service"
-    names = {
-        f"{name} time {p}": f"{name}_{p}_s"
-        for name in dict.fromkeys((kind, "service"))
-        for p in ("p50", "p99")
-    }
-    yield over_time("Latency", "ms", LATENCY, names, y_log=True)
+    kinds = dict.fromkeys((kind, "service"))
+    names = [f"{name} time {percentile}" for name in kinds for percentile in ("p50", "p99")]
+    yield over_time("Latency", "ms", LATENCY, *names, y_log=True)
     yield _distribution("Latency distribution by operation", [
         (stats.operation_name(each), stats.total(each)) for each in stats.operations
     ])  # fmt: skip
@@ -122,7 +110,7 @@ def run_charts(stats: RunStats) -> Iterator[Chart]:
         yield from _bars(what, parts, "service")
     causes = list(_causes(stats, stats.breakdown))
     yield Chart("Errors by cause", _SINCE_START, "errors/s", causes, "stack", marks=marks)
-    yield over_time("Operations in flight", "operations", COUNT, {"in flight": "in_flight"})
+    yield over_time("Operations in flight", "operations", COUNT, "in flight")
     for title, unit, lines in _host_metrics(stats):
         yield Chart(title, _SINCE_START, unit.symbol, lines, marks=marks)
 
@@ -150,7 +138,8 @@ def _width(stats: RunStats) -> int:
 
 
 def _points(stats: RunStats) -> Iterator[Row]:
-    """Rates are per second of each point; latencies of its seconds are merged, never averaged."""
+    """What the lines have at each point, by their names: rates are per second of it; latencies of
+    its seconds are merged, never averaged."""
     width, seconds = _width(stats), iter(stats.series.seconds())
     has_bytes = stats.total().has_bytes
     begin_s = stats.run.stages[0].at_ns / SECOND_NS if stats.run.stages else 0.0
@@ -162,20 +151,18 @@ def _points(stats: RunStats) -> Iterator[Row]:
         moved = sum(second.bytes_moved for second in some)
         covered_s = sum(min(1.0, max(0.0, s.second + 1 - begin_s)) for s in some)  # by the load
         whole = covered_s >= len(some) - _LEAST_OF_SECOND
-        yield {
+        row: dict[str, float | None] = {
             "at_s": some[0].second,
-            "operations_per_s": sum(s.count for s in some) / covered_s if whole else None,
-            "errors_per_s": sum(s.errors for s in some) / covered_s if whole else None,
-            "moved_bytes_per_s": moved / covered_s if whole and has_bytes else None,
-            **quantiles("service", Buckets.merged([second.service for second in some])),
-            **quantiles("response", Buckets.merged([second.response for second in some])),
-            "in_flight": some[-1].in_flight,
+            "operations/s": sum(s.count for s in some) / covered_s if whole else None,
+            "errors/s": sum(s.errors for s in some) / covered_s if whole else None,
+            "MB/s": moved / covered_s if whole and has_bytes else None,
+            "in flight": some[-1].in_flight,
         }
-
-
-def quantiles(name: str, latencies: Buckets) -> dict[str, float | None]:
-    p50, p99 = latencies.quantiles((50.0, 99.0))
-    return {f"{name}_p50_s": p50, f"{name}_p99_s": p99}
+        for name in ("service", "response"):
+            merged = Buckets.merged([getattr(second, name) for second in some])
+            p50, p99 = merged.quantiles((50.0, 99.0))
+            row |= {f"{name} time p50": p50, f"{name} time p99": p99}
+        yield row
 
 
 def _marks(stats: RunStats) -> Iterator[Mark]:
@@ -309,8 +296,8 @@ def comparison_charts(runs: Sequence[RunStats]) -> Iterator[Chart]:
     """Each run's throughput from the start of its load on, and its latencies."""
     lines = []
     for number, stats in enumerate(runs, 1):
-        points = [row for row in _points(stats) if row.get("operations_per_s") is not None]
-        since = ((row["at_s"] - points[0]["at_s"], row["operations_per_s"]) for row in points)
+        points = [row for row in _points(stats) if row.get("operations/s") is not None]
+        since = ((row["at_s"] - points[0]["at_s"], row["operations/s"]) for row in points)
         lines.append(_line(f"run {number}", since, RATE))
     yield Chart("Throughput by run", "seconds since the load's start", "operations/s", lines)
     named = [(f"run {number}", stats.total()) for number, stats in enumerate(runs, 1)]

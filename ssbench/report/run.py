@@ -13,6 +13,7 @@ from ssbench.core.model import Phase, error_label
 from ssbench.core.operations import Body, row_of
 from ssbench.core.records import RunHeader
 from ssbench.core.stats.findings import arrivals, stage_missed, steady
+from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
@@ -21,7 +22,6 @@ from ssbench.core.stats.thresholds import Threshold, ThresholdResult, is_sparse,
 from ssbench.core.text import printable
 from ssbench.report import notes, summary
 from ssbench.report.as_classic import as_0_3_9
-from ssbench.report.charts import quantiles, run_charts
 from ssbench.report.load_generator import clocks_section, host_use_section, load_generator_section
 from ssbench.report.model import (
     ALL,
@@ -36,6 +36,7 @@ from ssbench.report.model import (
     THROUGHPUT,
     WALL_CLOCK,
     WORD,
+    Chart,
     Column,
     Distribution,
     Fact,
@@ -132,8 +133,14 @@ def of_run(
     sections.append(
         summary.of_run({each.key: each for each in sections}, steady(stats), stats_file)
     )
-    report = Report("run", sections, percentiles[0], charts=partial(run_charts, stats))
+    report = Report("run", sections, percentiles[0], charts=partial(_charts, stats))
     return as_0_3_9(report, stats) if "load" in stats.run.unrecorded else report
+
+
+def _charts(stats: RunStats) -> Iterator[Chart]:
+    from ssbench.report.charts import run_charts  # of all formats, pages alone draw
+
+    return run_charts(stats)
 
 
 def _legend(stats: RunStats, percents: Sequence[float]) -> list[Note]:
@@ -335,15 +342,20 @@ def _counts(counts: Counts) -> list[Fact]:
         fact("rate_limited", counts.rate_limited, COUNT, "answers to slow down", _DATA),
         fact("reconnects", counts.reconnects, COUNT, "idle connections replaced", _DATA),
         fact("renewals", counts.renewals, COUNT, "restarted with a new token", _DATA),
-        fact("retry_percent", counts.retry_percent, PERCENT, "retries in percent of successes"),
-        fact("moved_bytes", counts.moved_bytes, BYTES, "by successes; none if not known", _DATA),
+        fact("retry_percent", counts.retry_percent, PERCENT, "retries in percent of successes",
+             csv="retry_rate"),
+        fact("moved_bytes", counts.moved_bytes, BYTES, "by successes; none if not known", _DATA,
+             csv="bytes"),
         fact("failed_moved_bytes", counts.failed_moved_bytes, BYTES, "by failures", "json"),
         fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", "json"),
-        fact("requests_per_s", counts.rate_per_s, RATE, "successes per second of that"),
-        fact("moved_bytes_per_s", counts.bytes_per_s, THROUGHPUT, "per second of that"),
-        fact("span_s", counts.seconds, SECONDS, "first start to last end, but warm-ups", "json"),
+        fact("requests_per_s", counts.rate_per_s, RATE, "successes per second of that",
+             csv="avg_req_per_s"),
+        fact("moved_bytes_per_s", counts.bytes_per_s, THROUGHPUT, "per second of that",
+             csv="bytes_per_s"),
+        fact("span_s", counts.seconds, SECONDS, "first start to last end, but warm-ups", "json",
+             csv="seconds"),
         fact("span_requests_per_s", span_rate, RATE, "successes per second of that span", "json"),
-    ]
+    ]  # fmt: skip
     if counts.has_items:
         rate = counts.throughput.items_per_s
         facts += [
@@ -474,10 +486,15 @@ def _of_seconds(stats: RunStats) -> Iterator[Row]:
             "operations": second.count,
             "errors": second.errors,
             "moved_bytes": second.bytes_moved if has_bytes else None,
-            **quantiles("service", second.service),
-            **quantiles("response", second.response),
+            **_quantiles("service", second.service),
+            **_quantiles("response", second.response),
             "in_flight": second.in_flight,
         }
+
+
+def _quantiles(name: str, latencies: Buckets) -> dict[str, float | None]:
+    p50, p99 = latencies.quantiles((50.0, 99.0))
+    return {f"{name}_p50_s": p50, f"{name}_p99_s": p99}
 
 
 _OF_SOURCE = (

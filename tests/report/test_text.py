@@ -34,7 +34,7 @@ from ssbench.report.model import (
     Unit,
     change_text,
 )
-from ssbench.report.text_layout import cell_text
+from ssbench.report.tables import cell_text
 from tests.golden import legacy
 from tests.report import cases, runs
 from tests.report.reports import HOSTILE, MORE, REPORTS, named

@@ -23,7 +23,7 @@ from ssbench.live.terminal import make_progress
 from ssbench.live.watch import TITLES
 from ssbench.report.profile import profile_section
 from ssbench.report.run import store_lines
-from ssbench.report.text_layout import section_lines
+from ssbench.report.tables import section_lines
 from ssbench.runner.stop import Stop
 from ssbench.storage.registry import CHECKSUMS as STORE_CHECKSUMS
 from ssbench.storage.registry import row_of

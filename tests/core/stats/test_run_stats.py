@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from itertools import chain, product
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
-from ssbench.core.operations import CREATE, ENSURE, READ, REMOVE, Operation
+from ssbench.core.operations import CREATE, ENSURE, READ, REMOVE, UPDATE, Operation
 from ssbench.core.records import (
     MASTER,
     ClockRecord,
@@ -23,7 +24,9 @@ from ssbench.core.records import (
 )
 from ssbench.core.stats.headroom import Headroom, ProcessId
 from ssbench.core.stats.host_metrics import MeanMax
-from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.run_records import RunRecords
+from ssbench.core.stats.run_stats import Breakdown, RunStats
+from ssbench.core.stats.tally import Verified
 from tests.report import runs
 from tests.report.runs import render
 from tests.statfile.samples import result
@@ -444,3 +447,226 @@ def test_joined_columns_give_the_same_report_as_single_rows(
         one, other = fast.total(*group), slow.total(*group)
         assert one.last_byte.histogram == other.last_byte.histogram
         assert one.response.worst == other.response.worst
+
+
+# By worker and storage URL, and errors by second
+
+PHASE = PhaseRecord(runs.Phase.RUN, runs.STARTED_AT, 4)
+
+
+def two_workers(run_id: str = "5e1f") -> list[Record]:
+    """Of two workers, each with two URLs; of the second one all READs fail."""
+    first = [runs.result(n, READ, url=n % 2, last_byte_ns=n * runs.MS) for n in range(1, 11)]
+    second = [runs.failure(n, READ, url=n % 2, start_ns=n * runs.SECOND) for n in range(3)]
+    second += [runs.result(20, CREATE, url=1)]
+    return [
+        runs.header(run_id=run_id), runs.worker(0, "a"), runs.worker(1, "b"), PHASE,
+        runs.batch(first), runs.batch(second, worker_index=1), runs.footer(),
+    ]  # fmt: skip
+
+
+def breakdown_of(made: list[Record]) -> Breakdown:
+    found = RunStats.of(made, in_detail=True).breakdown
+    assert found is not None
+    return found
+
+
+def test_it_is_counted_only_where_it_is_asked_for() -> None:
+    assert RunStats.of(two_workers()).breakdown is None
+
+
+def test_each_worker_and_each_url_has_its_own_sums() -> None:
+    found = breakdown_of(two_workers()).sources
+    counts = {key[::2]: (tally.count, tally.errors) for key, tally in found.items()}
+    assert counts == {
+        ("worker", 0): (10, 0), ("worker", 1): (1, 3), ("url", 0): (5, 2), ("url", 1): (6, 1),
+    }  # fmt: skip
+    assert found["url", "5e1f", 0].service.max == 10 * runs.MS
+    assert found["worker", "5e1f", 0].bytes_moved == 50_000
+
+
+def test_errors_are_counted_by_cause_in_the_second_of_their_end() -> None:
+    assert breakdown_of(two_workers()).errors == {
+        (ErrorKind.STATUS, 503, 0): 1, (ErrorKind.STATUS, 503, 1): 1, (ErrorKind.STATUS, 503, 2): 1,
+    }  # fmt: skip
+
+
+def test_what_does_not_count_is_in_no_sum() -> None:
+    stats = RunStats.of(runs.lasting(10, 20, warmup=5, run_seconds=10), in_detail=True)
+    assert stats.breakdown is not None
+    counted = {
+        source: sum(
+            tally.count for key, tally in stats.breakdown.sources.items() if key[0] == source
+        )
+        for source in ("worker", "url")
+    }
+    assert 0 < counted["worker"] == counted["url"] == stats.total().count < 200
+
+
+def test_merged_runs_keep_their_workers_apart() -> None:
+    one = RunStats.of([*two_workers("1"), *two_workers("2")], in_detail=True)
+    assert one.breakdown is not None
+    tallies = one.breakdown.sources
+    assert {key[1] for key in tallies} == {"1", "2"}
+    assert sum(tally.count for key, tally in tallies.items() if key[0] == "worker") == 22
+    assert sum(one.breakdown.errors.values()) == 6
+
+
+# Headers, footers and workers
+
+
+def run_of(*records: object) -> RunRecords:
+    found = RunRecords()
+    for record in records:
+        found.add(record)  # type: ignore[arg-type]
+    return found
+
+
+def test_without_a_footer_it_was_cut_off() -> None:
+    assert run_of(runs.header()).ending == "cut off"
+    assert run_of(runs.header(), runs.footer(ended="interrupted")).ending == "interrupted"
+    assert run_of().ending == "cut off"
+
+
+def test_a_damaged_file_is_not_complete_whatever_its_footer_says() -> None:
+    run = run_of(runs.header(), runs.footer())
+    run.damage.append("block 3 is damaged")
+    assert (run.complete, run.ending) == (False, "cut off")
+
+
+def test_0_3_9_is_known_by_its_version() -> None:
+    assert "load" in run_of(runs.header(run_id="", ssbench_version="0.3.9")).unrecorded
+    assert not run_of(runs.header()).unrecorded
+
+
+def test_footers_of_several_runs_add_up() -> None:
+    one = run_of(
+        runs.header(run_id="1"), runs.footer(lost=2, skipped={"READ": 1}, warnings=["a"]),
+        runs.header(run_id="2"), runs.footer(late=3, skipped={"READ": 4}, left_behind=1),
+    )  # fmt: skip
+    assert (one.lost, one.late, one.left_behind, one.refused) == (2, 3, 1, 0)
+    assert one.skipped == {"READ": 5}
+    assert one.warnings == ["a"]
+
+
+def test_the_number_sent_is_known_if_each_run_records_it() -> None:
+    records = [runs.header(run_id="1"), runs.footer(sent=5)]
+    assert run_of(*records).sent == 5
+    records += [runs.header(run_id="2"), runs.footer(sent=2)]
+    assert run_of(*records).sent == 7
+    records += [runs.header(run_id="3"), runs.footer()]
+    assert run_of(*records).sent is None
+    assert run_of(runs.header()).sent is None
+
+
+def test_one_of_two_cut_off_is_incomplete() -> None:
+    one = run_of(runs.header(run_id="1"), runs.footer(), runs.header(run_id="2"))
+    assert not one.complete
+
+
+def test_the_measured_part_lies_between_the_marks_without_ramps() -> None:
+    stages = [{"seconds": 7.5, "users": 1}, {"seconds": 11, "users": 2, "warmup": 3}]
+    scenario = {**runs.SCENARIO, "warmup": 5, "cooldown": 2, "stages": stages}
+    found = run_of(
+        runs.header(scenario=scenario),
+        MarkRecord(1_500_000_000, "stage"),
+        MarkRecord(9_000_000_000, "stage", 1),
+        MarkRecord(20_000_000_000, "end", 1),
+    )
+    assert found.spans_s("5e1f") == [(6.5, 9.0), (12.0, 18.0)]
+    assert [span.seconds for span in found.spans] == [2.5, 6.0]
+    assert found.spans_s("another") == [(0.0, math.inf)]
+
+
+def test_a_run_that_ended_in_its_warm_up_has_no_measured_part() -> None:
+    scenario = {**runs.SCENARIO, "warmup": 5}
+    marks = MarkRecord(0, "stage"), MarkRecord(3_000_000_000, "end")
+    assert run_of(runs.header(scenario=scenario), *marks).spans_s("5e1f") == []
+
+
+def test_users_that_ran_and_users_requested_are_reported() -> None:
+    second = 1_000_000_000
+    run = run_of(
+        runs.header(),
+        MarkRecord(second, "stage", 0, 64),
+        MarkRecord(second, "users", 0, 4),
+        MarkRecord(9 * second, "stage", 1, 8),
+        MarkRecord(12 * second, "users", 1, 2),
+        MarkRecord(13 * second, "users", 1, 8),
+        MarkRecord(20 * second, "stage", 2, 5),
+        MarkRecord(30 * second, "end", 2, 5),
+    )
+    first, second_stage, third = run.stage_users
+    assert (first.asked, first.ran, first.least, first.short) == (64, ((1.0, 4),), 4, True)
+    assert second_stage.ran == ((9.0, 8), (12.0, 2), (13.0, 8))
+    assert (second_stage.least, second_stage.short) == (2, True)
+    assert (third.ran, third.short) == (((20.0, 5),), False)
+    assert (run.users_ran, run.short_of_users) == (2, True)
+
+
+def test_users_are_unknown_without_records() -> None:
+    assert run_of(runs.header()).users_ran is None
+    assert not run_of(runs.header()).short_of_users
+
+
+# Runs with --verify
+
+
+def wrong(number: int, kind: ErrorKind, operation: Operation = READ) -> Result:
+    return runs.failure(
+        number, operation, status=200, error=kind, detail=f"c/o{number}: wrong", bytes_moved=4000
+    )
+
+
+CHECKED = [
+    runs.result(1, READ),
+    runs.result(2, UPDATE),
+    wrong(3, ErrorKind.STALE),
+    wrong(5, ErrorKind.CORRUPT),
+    wrong(4, ErrorKind.CORRUPT),
+    wrong(6, ErrorKind.CORRUPT, UPDATE),
+    runs.failure(7, READ),
+]
+
+
+def verified_stats(rows: list[Result], **changes: object) -> RunStats:
+    started = PhaseRecord(Phase.RUN, runs.STARTED_AT, 4)
+    header = runs.header(**{"verify": True, **changes})
+    return runs.stats_of([header, started, runs.batch(rows), runs.footer()])
+
+
+def sums(verified: Verified | None) -> tuple[int, int, int, int, str]:
+    assert verified is not None
+    assert verified.example is not None
+    v = verified
+    return v.reads, v.bytes_read, v.corrupt, v.stale, verified.example.detail
+
+
+def test_checked_and_corrupt_operations_are_counted() -> None:
+    # A 503 brings no body that could be checked.
+    assert sums(verified_stats(CHECKED).verified) == (4, 17_000, 3, 1, "c/o4: wrong")
+
+
+def test_the_warm_up_is_verified_too() -> None:
+    scenario = {**runs.SCENARIO, "warmup": 0.045}
+    stats = verified_stats(CHECKED, scenario=scenario)
+    assert sums(stats.verified) == (4, 17_000, 3, 1, "c/o4: wrong")
+
+
+def test_an_unverified_run_has_no_verification_figures() -> None:
+    assert verified_stats(CHECKED, verify=False).verified is None
+    assert "Verified" not in render("text", verified_stats(CHECKED, verify=False))
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted"),
+    [
+        (
+            CHECKED,
+            "\nVerified: 4 READs, 17.0 kB; 3 corrupt, 1 stale\n  First corrupt: READ: c/o4: wr",
+        ),
+        (CHECKED[:2], "Verified: 1 READs, 5.0 kB; 0 corrupt, 0 stale\n"),
+    ],
+)
+def test_the_header_of_the_report_shows_the_verification(rows: list[Result], wanted: str) -> None:
+    assert wanted in render("text", verified_stats(rows)).partition("% Ops")[0]
