@@ -7,7 +7,7 @@ from time import time
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.model import ErrorKind
 from ssbench.core.naming import MARKER_HEADER, RUN_HEADER
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import (
@@ -53,7 +53,7 @@ class SwiftAdmin(SwiftClient):
 
     def state(self) -> StoreState:
         collector = Collector(bodiless=True)
-        self._request("HEAD", "?format=json", collector)
+        self.request("HEAD", "?format=json", collector)
         return StoreState(free_bytes(collector.headers), seconds_ahead(collector.headers, time()))
 
     def owns(self, container: str) -> bool:
@@ -61,7 +61,7 @@ class SwiftAdmin(SwiftClient):
 
     def container_info(self, container: str) -> ContainerInfo:
         collector = Collector(bodiless=True)
-        self._request("HEAD", quoted_name(container), collector)
+        self.request("HEAD", quoted_name(container), collector)
         return container_info(collector.headers)
 
     def make_container(
@@ -87,7 +87,7 @@ class SwiftAdmin(SwiftClient):
         headers = f"{MARKER_HEADER}: {quote(self._run_id) or 'yes'}\r\n"
         if self._policy is not None:
             headers += f"X-Storage-Policy: {self._policy}\r\n"
-        timing = self._request("PUT", quoted_name(container), None, headers, b"")
+        timing = self.request("PUT", quoted_name(container), headers=headers, body=b"")
         is_another = found is None and timing.status == 202
         return self.container_info(container) if is_another else None
 
@@ -100,40 +100,24 @@ class SwiftAdmin(SwiftClient):
     def _page(self, path: str, marker: str, limit: int) -> Listing:
         listing = Listing(limit)
         query = f"format=json&limit={limit}&marker={quote(marker, safe='')}"
-        self._request("GET", path + query, listing)
+        self.request("GET", path + query, listing)
         return listing
 
     def object_run_id(self, container: str, name: str) -> str | None:
         collector = Collector(bodiless=True)
-        self._request("HEAD", f"{quoted_name(container)}/{quoted_name(name)}", collector)
+        self.request("HEAD", f"{quoted_name(container)}/{quoted_name(name)}", collector)
         run = collector.headers.get(RUN_HEADER.lower())
         return None if run is None else unquote(run)
 
     def delete_object(self, container: str, name: str) -> bool:
         path = f"{quoted_name(container)}/{quoted_name(name)}"
-        return self._request("DELETE", path, missing_ok=True).status != 404
+        return self.request("DELETE", path, missing_ok=True).status != 404
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
         prefix = quoted_name(container)
         paths = [f"{prefix}/{quoted_name(name)}" for name in names]
-        failures = self.bulk(paths, self._admin_deadline_ns())[1].failures
+        failures = self.bulk(paths)[1].failures
         return [(name.removeprefix(container + "/"), status) for name, status in failures]
 
     def delete_container(self, container: str) -> bool:
-        return self._request("DELETE", quoted_name(container), missing_ok=True).status != 404
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        collector: Collector | None = None,
-        headers: str = "",
-        body: bytes | None = None,
-        *,
-        missing_ok: bool = False,
-    ) -> Timing:
-        """As ``request``, within the time of an administrative one."""
-        return self.request(
-            method, path, collector, self._admin_deadline_ns(), headers, body,
-            missing_ok=missing_ok,
-        )  # fmt: skip
+        return self.request("DELETE", quoted_name(container), missing_ok=True).status != 404

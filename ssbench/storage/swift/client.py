@@ -81,8 +81,8 @@ class SwiftClient(HttpClient):
         self,
         method: str,
         path: str,
-        collector: Collector | None,
-        deadline_ns: int,
+        collector: Collector | None = None,
+        deadline_ns: int | None = None,
         headers: str = "",
         body: Upload | bytes | None = None,
         *,
@@ -91,11 +91,14 @@ class SwiftClient(HttpClient):
     ) -> Timing:
         """Send a request; the collector gets the response.
 
+        :param deadline_ns: None: that of an administrative request.
         :param is_upload: with the header lines of an upload.
         :param missing_ok: a status of 404 is no error.
         :raises StorageError: the status is not 2xx, or there was no response.
         """
         url = self.any_url()
+        if deadline_ns is None:
+            deadline_ns = self._admin_deadline_ns()
         if isinstance(body, bytes):
             body = Upload(len(body), body)
         if body is not None:
@@ -130,7 +133,9 @@ class SwiftClient(HttpClient):
         content = content_mark(self._settings)
         return timing, timing.status != 404 and is_initial(found.headers, size, content, segments)
 
-    def bulk(self, paths: Sequence[str], deadline_ns: int) -> tuple[Timing, BulkResult]:
+    def bulk(
+        self, paths: Sequence[str], deadline_ns: int | None = None
+    ) -> tuple[Timing, BulkResult]:
         """Delete many objects by one request.
 
         :raises StorageError: the request failed as a whole, or its response is invalid.
