@@ -96,19 +96,19 @@ class SwiftClient(HttpClient):
         :param missing_ok: a status of 404 is no error.
         :raises StorageError: the status is not 2xx, or there was no response.
         """
-        url = self.any_url()
+        url = 0 if self._url_count == 1 else self.any_url()
         if deadline_ns is None:
             deadline_ns = self._admin_deadline_ns()
-        if isinstance(body, bytes):
-            body = Upload(len(body), body)
         if body is not None:
+            body = Upload(len(body), body) if isinstance(body, bytes) else body
             headers += f"Content-Length: {body.size}\r\n"
         base = self._sites[url].base
-        if path.startswith("?"):
+        if path[0] == "?":
             base = base.rstrip("/")
         suffix = (self._upload_suffixes if is_upload else self._suffixes)[url]
-        head = f"{method} {base}{path}{suffix}{headers}\r\n".encode()
-        timing = self._pools[url].request(head, body, deadline_ns, collector)
+        timing = self._pools[url].request(
+            f"{method} {base}{path}{suffix}{headers}\r\n".encode(), body, deadline_ns, collector
+        )
         if 200 <= timing.status < 300 or (missing_ok and timing.status == 404):
             return timing
         raise self.status_error(method, timing)
