@@ -31,10 +31,23 @@ from ssbench.core.operations import (
     Operation,
 )
 from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage.http import connection as httpconn
+from ssbench.storage.http import store as httpstore
+from ssbench.storage.http.pool import ConnectionPool
+from ssbench.storage.http.store import NO_CONTINUE
 from ssbench.storage.registry import ROWS, load, open_admin, open_store
 from ssbench.storage.s3.sign import AwsKeys, issue
-from tests.fakes.answered_store import ISSUED, SIZES, Request, always, driver_on, response
-from tests.fakes.scripted_server import ok
+from tests.fakes.answered_store import (
+    ISSUED,
+    SIZES,
+    Request,
+    always,
+    driver_on,
+    response,
+    scripted_driver,
+)
+from tests.fakes.scripted_server import Peer, answering, ok
+from tests.fakes.served_pool import dripping
 
 #: What the master issues at a renewal, and what only requests under it have.
 RENEWED: dict[str, tuple[dict[str, Any], str]] = {
@@ -312,3 +325,128 @@ def test_a_listing_has_the_same_verdict_by_the_operation_and_by_the_admin(name: 
     for names in (("a", "a"), ("b", "a")):
         hot = listed(name, PAGES[name][0](*names), open_store)
         assert hot == (REFUSED if name != "webdav" or names == ("a", "a") else 2)
+
+
+# Connections ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_connections_are_opened_to_each_address(name: str) -> None:
+    with driver_on(name, paths=("/a", "/b")) as (store, _):
+        store.connect(3)
+        assert repr(store).count("3 open, 3 idle") == 2
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_without_keep_alive_each_request_has_a_connection_of_its_own(name: str) -> None:
+    with scripted_driver(name, answering(*[ok()] * 9), keep_alive=False) as (store, server):
+        store.connect(4)
+        for _ in range(3):
+            store.actions[READ](job(READ), 0)
+        assert server.connections == 3
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_connections_come_from_the_source_addresses_in_turn(name: str) -> None:
+    peers: list[str] = []
+
+    def serve(peer: Peer) -> None:
+        peers.append(peer.sock.getpeername()[0])
+        answering(ok())(peer)
+
+    sources = ("127.0.0.2", "127.0.0.3")
+    given = {"keep_alive": False, "source_addresses": sources}
+    with scripted_driver(name, serve, **given) as (store, _):
+        for _ in range(4):
+            store.actions[READ](job(READ), 0)
+    assert peers == [*sources, *sources]
+    with driver_on(name, source_addresses=("192.0.2.7",)) as (store, _):
+        with pytest.raises(StorageError, match=r"source address 192\.0\.2\.7") as caught:
+            store.actions[READ](job(READ), 0)
+        assert caught.value.kind is ErrorKind.LOAD_GENERATOR
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_a_dripping_administrative_request_times_out(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(httpstore, "ADMIN_TIMEOUTS", 0.05)
+    drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
+    given = {"kind": open_admin, "network_timeout_s": 4.0}
+    with (
+        scripted_driver(name, drips, **given) as (admin, _),
+        pytest.raises(StorageError) as caught,
+    ):
+        admin.list_objects("ssbench_000000", "", 10)
+    assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_the_reconnects_of_a_probe_count_where_the_upload_fails(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = ConnectionPool.request
+    monkeypatch.setattr(
+        ConnectionPool, "request", lambda *given: request(*given)._replace(reconnects=1)
+    )
+    with (
+        driver_on(name, response(404), response(507)) as (store, heard),
+        pytest.raises(StorageError) as caught,
+    ):
+        store.actions[ENSURE](job(ENSURE), 0)
+    assert caught.value.reconnects == len(heard) == 2
+
+
+EXPECTING = {"headers": ((int(CREATE), "Expect: 100-continue\r\n"),), "expect_continue": True}
+
+
+def uploaded(name: str, *answers: bytes) -> tuple[Any, list[bytes]]:
+    """What an upload with Expect gives, and what the server heard: the head, and the content.
+
+    :param answers: the first one to the head, and others once the content has come.
+    """
+    heard: list[bytes] = []
+
+    def serve(peer: Peer) -> None:
+        first, *others = answers
+        heard.append(peer.hear())
+        peer.say(first)
+        if others:
+            _, _, body = heard[0].partition(b"\r\n\r\n")  # on a busy host it comes along
+            while len(body) < 50:
+                body += peer.sock.recv(50)
+            heard.append(body)
+            peer.say(others[0])
+        peer.linger(0.2)
+
+    with scripted_driver(name, serve, **EXPECTING) as (store, _):
+        try:
+            return store.actions[CREATE](job(CREATE), 0), heard
+        except StorageError as error:
+            return error, heard
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_an_upload_waits_for_100_continue(name: str) -> None:
+    timing, (head, body) = uploaded(name, b"HTTP/1.1 100 Continue\r\n\r\n", response(201))
+    assert (timing.status, timing.bytes_moved) == (201, 50)
+    assert b"\r\nExpect: 100-continue\r\n" in head
+    assert head.endswith(b"\r\n\r\n"), "the object comes later"
+    assert body == b"".join(SyntheticSource(64).pieces(b"tiny_000001", 0, 50))
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_a_store_that_rejects_an_upload_receives_no_content(name: str) -> None:
+    error, (head,) = uploaded(name, response(507))
+    assert (error.status, error.timing.bytes_moved) == (507, 0)
+    assert head.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_a_store_that_does_not_know_expect_gets_the_object_after_a_second(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(httpconn, "CONTINUE_S", 0.05)
+    noted, _ = uploaded(name, b"", response(201))
+    assert (noted.kind, noted.detail) == (ErrorKind.NONE, NO_CONTINUE)
+    assert (noted.status, noted.timing is not None) == (201, True)

@@ -11,7 +11,7 @@ import pytest
 
 from ssbench.core import content as content_module
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import (
     CREATE,
     DELETE,
@@ -26,14 +26,11 @@ from ssbench.core.operations import (
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ContainerInfo
-from ssbench.storage.http import connection as httpconn
 from ssbench.storage.http import store as httpstore
-from ssbench.storage.http.store import NO_CONTINUE
 from tests.fakes.drivers import WholeDriver, driver_settings, pieces, with_token
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.names import NASTY_NAMES
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
-from tests.fakes.served_pool import dripping
 
 PROFILE = crud_profile([1, 1, 1, 1])
 SIZES = (SizeClass("tiny", 1, 99, PROFILE, 10), SizeClass("q /?\u00fc%", 1, 99, PROFILE, 10))
@@ -231,12 +228,6 @@ def test_ensure_replaces_an_object_that_will_expire(swift: FakeSwift, opened: Op
     assert swift.methods() == ["PUT", "HEAD", "PUT"]
 
 
-def test_connections_are_opened_to_each_storage_url(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened(swift.url, swift.url)
-    driver.connect(3)
-    assert repr(driver).count("3 open, 3 idle") == 2
-
-
 def test_no_secret_is_shown(opened: Opener) -> None:
     driver = opened("http://127.0.0.1:1/v1/a", token=SECRET)
     with pytest.raises(StorageError) as caught:
@@ -362,16 +353,6 @@ def test_a_store_without_info_has_no_limits() -> None:
         assert driver.limits().listing_limit is None
 
 
-def test_a_dripping_administrative_request_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(httpstore, "ADMIN_TIMEOUTS", 0.05)
-    drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
-    with against(script=drips, network_timeout_s=4.0) as driver:
-        for request in (driver.limits, lambda: driver.list_objects("c", "", 10)):
-            with pytest.raises(StorageError) as caught:
-                request()
-            assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
-
-
 def test_many_users_at_once(swift: FakeSwift, opened: Opener) -> None:
     driver = opened()
     write, read = driver.actions[CREATE], driver.actions[READ]
@@ -425,98 +406,3 @@ def test_special_characters_are_quoted_in_every_request_line(
     ]
     lines = swift.seen[3].body.decode("ascii").splitlines()
     assert lines == [f"{quoted}_000000/{quoted}", f"{quoted}_000000/{quoted}%2F{quoted}"]
-
-
-# Requests of another form --------------------------------------------------------------------
-
-
-def test_without_keep_alive_each_request_has_a_connection_of_its_own() -> None:
-    with ScriptedServer(answering(*[ok(b"x" * 50)] * 9)) as server:
-        driver = WholeDriver(settings(server_url(server), keep_alive=False))
-        with closing(driver):
-            driver.connect(4)
-            for _ in range(3):
-                driver.actions[READ](job(READ), 0)
-        assert server.connections == 3
-
-
-def expecting(*answers: bytes, content: bool = True) -> Callable[[Peer], None]:
-    """Says the first answer to the head, and the others once the content has come."""
-
-    def serve(peer: Peer) -> None:
-        first, *others = answers
-        head = peer.hear()
-        heard.append(head)
-        peer.say(first)
-        if content:
-            _, _, body = head.partition(b"\r\n\r\n")  # on a busy host it comes along
-            while len(body) < 50:
-                body += peer.sock.recv(50)
-            heard.append(body)
-            for answer in others:
-                peer.say(answer)
-        peer.linger(0.2)
-
-    heard: list[bytes] = []
-    serve.heard = heard  # type: ignore[attr-defined]
-    return serve
-
-
-EXPECTING = {"headers": ((int(CREATE), "Expect: 100-continue\r\n"),), "expect_continue": True}
-CREATED = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
-
-
-def test_an_upload_waits_for_100_continue() -> None:
-    script = expecting(b"HTTP/1.1 100 Continue\r\n\r\n", CREATED)
-    with against(script=script, **EXPECTING) as driver:
-        timing = driver.actions[CREATE](job(CREATE, 12), 0)
-    assert (timing.status, timing.bytes_moved) == (201, 50)
-    head, body = script.heard  # type: ignore[attr-defined]
-    assert b"\r\nExpect: 100-continue\r\n" in head
-    assert head.endswith(b"\r\n\r\n"), "the object comes later"
-    assert body == b"".join(pieces(b"tiny_run1_000012", 0, 50, 65536))
-
-
-def test_a_store_that_rejects_an_upload_receives_no_content() -> None:
-    rejection = b"HTTP/1.1 507 Full\r\nContent-Length: 0\r\n\r\n"
-    script = expecting(rejection, content=False)
-    with against(script=script, **EXPECTING) as driver, pytest.raises(StorageError) as raised:
-        driver.actions[CREATE](job(CREATE, 12), 0)
-    assert raised.value.status == 507
-    assert raised.value.timing is not None
-    assert raised.value.timing.bytes_moved == 0
-    (head,) = script.heard  # type: ignore[attr-defined]
-    assert head.endswith(b"\r\n\r\n")
-
-
-def test_a_store_that_does_not_know_expect_gets_the_object_after_a_second(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(httpconn, "CONTINUE_S", 0.05)
-    script = expecting(b"", CREATED)
-    with against(script=script, **EXPECTING) as driver, pytest.raises(StorageError) as noted:
-        driver.actions[CREATE](job(CREATE, 12), 0)
-    assert (noted.value.kind, noted.value.detail) == (ErrorKind.NONE, NO_CONTINUE)
-    assert (noted.value.status, noted.value.timing is not None) == (201, True)
-
-
-def test_connections_come_from_the_source_addresses_in_turn() -> None:
-    peers: list[str] = []
-
-    def serve(peer: Peer) -> None:
-        peers.append(peer.sock.getpeername()[0])
-        answering(ok(b"x" * 50))(peer)
-
-    sources = ("127.0.0.2", "127.0.0.3")
-    with against(script=serve, keep_alive=False, source_addresses=sources) as driver:
-        for _ in range(4):
-            driver.actions[READ](job(READ), 0)
-    assert peers == [*sources, *sources]
-
-
-def test_a_source_address_that_the_host_lacks_is_a_failure_of_the_load_generator() -> None:
-    elsewhere = ("192.0.2.7",)
-    with against(source_addresses=elsewhere) as driver, pytest.raises(StorageError) as raised:
-        driver.actions[READ](job(READ), 0)
-    assert raised.value.kind is ErrorKind.LOAD_GENERATOR
-    assert "source address 192.0.2.7" in raised.value.detail
