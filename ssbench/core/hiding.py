@@ -41,9 +41,7 @@ class Secrets:
     def __init__(self, payload: Mapping[str, Any] | None = None) -> None:
         starts = {text[:_START] for text in _texts(payload or {}) if len(text) >= _LEAST}
         self._starts = [start.encode() for start in starts]
-        self._pattern = (
-            re.compile(rf"(?:{'|'.join(map(re.escape, starts))})\S*") if starts else None
-        )
+        self._pattern = re.compile("|".join(map(_found_by, starts))) if starts else None
 
     def __repr__(self) -> str:
         return f"<{len(self._starts)} secrets>"
@@ -72,6 +70,13 @@ class Secrets:
                 raise type(error)(text) from None
             error.detail, error.args = text, (text,)
             raise error from None
+
+
+def _found_by(start: str) -> str:
+    """A pattern for a secret; also for its first characters where a text is cut off."""
+    cut_off = [re.escape(start[:length]) for length in range(len(start) - 1, _LEAST - 1, -1)]
+    at_end = rf"|(?:{'|'.join(cut_off)})(?=(?:\.\.\.)?$)" if cut_off else ""
+    return rf"{re.escape(start)}\S*{at_end}"
 
 
 def _texts(payload: Mapping[str, Any]) -> Iterator[str]:

@@ -16,9 +16,9 @@ import requests
 
 from ssbench import __version__
 from ssbench.core.errors import AuthError, SsbenchError, UsageError
+from ssbench.core.hiding import Secrets
 from ssbench.core.text import plural, printable
 from ssbench.live.watch import LiveState, Sink, state_map
-from ssbench.storage.http.response import masked
 from ssbench.storage.http.session import BoundedSession, reason_of
 from ssbench.storage.options import HttpSettings
 
@@ -68,7 +68,7 @@ class Influx(Sink):
             if not token.isascii() or not token.isprintable() or " " in token:
                 raise UsageError("INFLUX_TOKEN: a token has no spaces, and only ASCII characters")
             self._headers["Authorization"] = f"Token {token}"
-        self._token = token
+        self._secrets = Secrets({"token": token or ""})
         self._tell = tell
         self._session = BoundedSession(HttpSettings(), timeouts_s=(_TIMEOUT_S, _TIMEOUT_S))
         self._given = 0  # states, and the marks of the start and the end
@@ -128,7 +128,7 @@ class Influx(Sink):
         if response.status_code >= 300:
             said = printable(response.content[:_MOST_SHOWN].decode("utf-8", "replace").strip())
             text = f"HTTP {response.status_code} {printable(response.reason)}: {said}"
-            raise _RefusedError(masked(text, self._token or ""))
+            raise _RefusedError(self._secrets.masked(text))
 
 
 class _RefusedError(OSError):

@@ -1,4 +1,4 @@
-"""Hiding: no repr shows what a struct hides."""
+"""Hiding: no repr shows what a struct hides, and no text of a store what it was sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.pretty import pprint
 import ssbench.storage
 from ssbench.cli import parser, site
 from ssbench.core import settings
-from ssbench.core.hiding import Hiding
+from ssbench.core.hiding import Hiding, Secrets
 from ssbench.core.scenario import scenario
 from ssbench.embedded import plan
 from ssbench.storage import options
@@ -58,3 +58,24 @@ def test_hidden_fields_are_in_no_text(kind: type[Hiding]) -> None:
         assert "s3cret" not in text
         assert "plain" in text or {*kind.HIDDEN} == {*kind.__struct_fields__}
         assert kind.__name__ in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("token abcdefghijkl-and-more<b refused", "token *** refused"),
+        ("token abcdefghijkl", "token ***"),
+        ("abcdefghijkl-and abcdefghijkl-or", "*** ***"),
+        ("cut off: abcdefg", "cut off: ***"),
+        ("cut off: abcdef...", "cut off: ***..."),
+        ("abcdef is a word", "abcdef is a word"),
+        ("too short: abcde", "too short: abcde"),
+        ("no-one2", "***"),
+        ("no-one", "***"),
+        ("tiny", "tiny"),
+    ],
+)
+def test_texts_of_a_store_have_stars_for_our_secrets(text: str, shown: str) -> None:
+    secrets = Secrets({"token": "abcdefghijkl-and-more<b", "key": "no-one2", "other": "tiny"})
+    assert secrets.masked(text) == shown
+    assert "abcdef" not in repr(secrets)

@@ -12,6 +12,7 @@ import re
 import subprocess
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from tests.e2e.commands import (
 from tests.e2e.stores import Store, http_stores
 from tests.fakes.auth_v1 import AuthV1
 from tests.fakes.breaking_proxy import Lie, Response
-from tests.fakes.loopback_http import Answer, Request
+from tests.fakes.loopback_http import Answer, LoopbackServer, Request
 from tests.servers.swift import swift_options
 
 #: What tokens look like, of tempauth and of Keystone (fernet), whichever one it was.
@@ -286,20 +287,100 @@ def test_of_a_store_that_repeats_requests_in_its_errors(
     def echo(said: Response) -> Response:
         return with_id(Response(403, {}, credential_in(said).encode(), said.asked))
 
-    with store.broken({"echo": Lie(echo), "id": Lie(with_id), "well": None}) as proxy:
-        words = ["-v", "--retries", 0, "-o", 30]
+    def redirect(said: Response) -> Response:
+        location = f"http://127.0.0.1:9/{credential_in(said)}/x"
+        return Response(302, {"Location": location}, b"", said.asked, credential_in(said))
+
+    lies = {"echo": Lie(echo), "redirect": Lie(redirect), "id": Lie(with_id), "well": None}
+    with store.broken(lies) as proxy:
+        live = ["--live-json", commands.place / "live.json", "--html", commands.place / "run.html"]
+        words = ["-v", "--retries", 0, "-o", 40, *live]
         started = store.run(commands, proxy.port, *words, program=True)
         with Watcher(started) as watcher:
             ended = started.wait().fine()
-        assert proxy.struck["echo"] == sum(error.count for error in ended.stats.errors.values()) > 0
+        failed = sum(error.count for error in ended.stats.errors.values())
+        assert proxy.struck["echo"] + proxy.struck["redirect"] == failed > 1
         assert proxy.struck["id"] > 0
-    commands.call("report-scenario", "-s", ended.results, "--json").fine()
+    for form in ("--json", "--csv", "--markdown"):
+        commands.call("report-scenario", "-s", ended.results, form).fine()
     rows = commands.place / "operations.csv"  # the stat file has ids in a form of its own
     commands.call("report-scenario", "-s", ended.results, "--operations", rows).fine()
     assert ("***" in rows.read_text()) is (name != "s3")  # which is sent signatures only
     none_has(watcher.public, *store.secrets)
     none_has(watcher.inherited, *store.secrets, *store.environment)
     nowhere(commands.place, *store.secrets)
+
+
+class Mirror(LoopbackServer):
+    """Answers with what it was sent, in each place that has a text: also as names of listings."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__()
+        self.status = status
+
+    def answer(self, request: Request) -> Answer:
+        headers = {name.lower(): text for name, text in request.headers.items()}
+        names = ("x-auth-token", "x-amz-security-token", "authorization")
+        text = next(filter(None, map(headers.get, names)), "").removeprefix("Basic ")
+        if not text:
+            return Answer(401, {"WWW-Authenticate": 'Basic realm="x"'})
+        is_s3 = "x-amz-date" in headers
+        headers = {
+            "X-Trans-Id": text, "ETag": text, "Location": f"http://127.0.0.1:9/{text}",
+            "X-Container-Meta-Ssbench": text, "x-amz-bucket-region": text, "DAV": "1",
+        }  # fmt: skip
+        name = f"ssbench_{text}"
+        if request.method == "PROPFIND" and self.status == 200:
+            body = f"""<d:multistatus xmlns:d="DAV:"><d:response><d:href>/dav/{name}/</d:href>
+                <d:propstat><d:prop><d:resourcetype><d:collection/></d:resourcetype></d:prop>
+                <d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response></d:multistatus>"""
+            return Answer(207, headers, body.encode())
+        if not is_s3:
+            listing = [{"name": name, "count": 1, "bytes": 1, "hash": text, "content_type": text}]
+            return Answer.of(self.status, listing, **headers)
+        body = f"""<ListAllMyBucketsResult><Buckets><Bucket><Name>{name}</Name></Bucket></Buckets>
+            <Contents><Key>{name}</Key><Size>1</Size></Contents></ListAllMyBucketsResult>"""
+        if self.status != 200:
+            body = f"<Error><Code>{text}</Code><Message>{text}</Message></Error>"
+        return Answer(self.status, headers, body.encode())
+
+
+@pytest.mark.parametrize("status", [200, 302, 403])
+@pytest.mark.parametrize("name", ["swift", "s3", "webdav"])
+def test_of_a_store_that_repeats_requests_to_any_command(
+    commands: Commands, name: str, status: int
+) -> None:
+    with Mirror(status) as mirror:
+        options = {
+            "swift": ["-S", f"{mirror.url}/v1/AUTH_x"],
+            "s3": ["--storage", "s3", "--s3-endpoint", mirror.url],
+            "webdav": ["--storage", "webdav", "--url", f"{mirror.url}/dav"],
+        }[name]
+        who = {
+            "OS_AUTH_TOKEN": KEY, "AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "k",
+            "AWS_SESSION_TOKEN": KEY, "WEBDAV_USER": "u", "WEBDAV_PASSWORD": KEY,
+        }  # fmt: skip
+        told = ""
+        for words in (
+            [
+                "run-scenario",
+                "-v",
+                "-f",
+                commands.scenario(),
+                "--retries",
+                0,
+                "-s",
+                commands.place / "x.stat.gz",
+            ],
+            ["cleanup-containers", "--dry-run"],
+            ["make-scenario", "--from-container", "c", "--output", commands.place / "new"],
+            ["doctor"],
+        ):
+            ended = commands.call(*words, *options, environment=who)
+            told += ended.out + ended.err
+        assert mirror.seen
+    assert "***" in told or name == "webdav"  # whose login shows nothing of a response
+    nowhere(commands.place, KEY, b64encode(f"u:{KEY}".encode()).decode())
 
 
 def test_of_a_throw_away_swift(commands: Commands) -> None:

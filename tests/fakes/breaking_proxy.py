@@ -32,6 +32,7 @@ class Response(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
     asked: str = ""  #: all header lines of the request
+    reason: str | None = None  #: None: the usual one of the status
 
 
 class Lie(NamedTuple):
@@ -147,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         response = self._ask()
         if isinstance(fault, Lie):
             response = fault.change(response)
-        self.send_response_only(response.status)
+        self.send_response_only(response.status, response.reason)
         for name, value in response.headers.items():
             if name.lower() not in _HOP:
                 self.send_header(name, value)

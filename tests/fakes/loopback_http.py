@@ -67,6 +67,7 @@ class LoopbackServer:
                     self.wfile.write(answer.body)
 
             do_HEAD = do_POST = do_PUT = do_DELETE = do_GET
+            do_PROPFIND = do_PROPPATCH = do_MKCOL = do_OPTIONS = do_GET
 
             def handle(self) -> None:
                 with suppress(OSError):  # a client that goes away is no matter to a fake

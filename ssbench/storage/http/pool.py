@@ -144,14 +144,12 @@ class ConnectionPool:
         head = self._signed_head(unsigned)
         return self.request(head, upload, deadline_ns, collector, longest, unsigned)
 
-    def status_error(self, method: str, timing: Timing, secret: str = "") -> StorageError:  # nosec B107
+    def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response; of kind UNAUTHORIZED if ``challenged`` says so.
 
         Call it before any other wait.
-
-        :param secret: hidden where the body repeats it.
         """
-        line = error_line(self._shared.error_body, secret)
+        line = error_line(self._shared.error_body)
         rejected = self._challenged(timing.status, self._shared.error_headers)
         return StorageError(
             ErrorKind.UNAUTHORIZED if rejected else ErrorKind.STATUS,

@@ -46,7 +46,6 @@ _SPACE = b" \t"
 _BODILESS = (204, 304)
 _MAX_ERROR_LINE = 120  #: characters shown of an error's body
 _TAG = re.compile(r"<[/!?]?[A-Za-z][^<>]*>|<!--[^<>]*>")
-_SECRET_START = 12  #: characters that identify a secret; the rest may be cut off
 
 
 class BadResponse(SsbenchError):
@@ -490,23 +489,14 @@ def check_length(length: int, longest: int) -> None:
 # What errors and headers say
 
 
-def error_line(body: bytes, secret: str = "") -> str:  # nosec B107 # "": no secret
-    """The first line of an error's body that has text, without markup; may be "".
-
-    :param secret: shown as ``***`` where the body repeats it.
-    """
+def error_line(body: bytes) -> str:
+    """The first line of an error's body that has text, without markup; may be ""."""
     text = unescape(_TAG.sub(" ", body.decode("utf-8", "replace")))
-    text = masked(text, secret)
     for line in text.splitlines():
         if any(map(str.isalnum, line)):
             shown = printable(" ".join(line.split()))
             return shortened(shown, _MAX_ERROR_LINE)
     return ""
-
-
-def masked(text: str, secret: str) -> str:
-    """The text, with ``***`` where it repeats the secret or its beginning."""
-    return re.sub(re.escape(secret[:_SECRET_START]) + r"\S*", "***", text) if secret else text
 
 
 def seconds_ahead(headers: Mapping[str, str], now: float) -> float | None:

@@ -289,6 +289,6 @@ class S3Admin(S3Client):
         return timing.status != 404
 
     def _xml(self, place: Place, path: str, query: str, limit: int) -> Xml:
-        response = Xml(limit, self.signer.token)
+        response = Xml(limit)
         self.request("GET", place, path, query, collector=response)
         return response

@@ -19,7 +19,7 @@ from ssbench.core.naming import CONTENT_HEADER, POST_HEADER, SEGMENTS_HEADER, VE
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import order_fault
-from ssbench.storage.http.response import LISTING_MAX, RESPONSE_MAX, StreamingCollector, masked
+from ssbench.storage.http.response import LISTING_MAX, RESPONSE_MAX, StreamingCollector
 from ssbench.storage.http.xmlreader import XmlReader
 from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
 
@@ -60,6 +60,7 @@ _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _ENTRY_MAX = 1 << 14  #: bytes of an entry of a listing: a key of 1,024 bytes, quoted, and the rest
 _ERROR_FIELDS = ("Code", "Message", "Region", "Endpoint")
 _SHOWN = 200  #: characters of an error's message
+_REGION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SIGNATURE = re.compile(r"(Signature=)\w+", re.IGNORECASE)
 
 
@@ -141,22 +142,25 @@ class S3Error(NamedTuple):
         return ": ".join(filter(None, (self.code, self.message)))
 
 
-def error_of(body: bytes, token: str = "") -> S3Error:  # nosec B107 # "": no token
-    """The error in the beginning of a response body; an empty one if there is none.
-
-    :param token: of the session: hidden, as any signature, where the body repeats it.
-    """
+def error_of(body: bytes) -> S3Error:
+    """The error in the beginning of a response body; an empty one if there is none."""
     text = body.decode("utf-8", "replace")
     values = []
     for name in _ERROR_FIELDS:
         found = re.search(f"<{name}>([^<]*)", text)
-        values.append(_shown(unescape(found[1]), token) if found else "")
+        values.append(_shown(unescape(found[1])) if found else "")
     return S3Error(*values)
 
 
-def _shown(text: str, token: str) -> str:
-    """What a user may see of a server's text."""
-    text = _SIGNATURE.sub(r"\1***", masked(" ".join(text.split()), token))
+def region_of(error: S3Error, headers: Mapping[str, str]) -> str:
+    """The bucket's region that a response names; "" for none, or what can be none."""
+    region = error.region or headers.get("x-amz-bucket-region", "")
+    return region if _REGION.fullmatch(region) else ""
+
+
+def _shown(text: str) -> str:
+    """A server's text without signatures, in one line."""
+    text = _SIGNATURE.sub(r"\1***", " ".join(text.split()))
     return printable(text)[:_SHOWN]
 
 
@@ -260,12 +264,12 @@ class Xml(XmlReader):
     :param token: as of ``error_of``.
     """
 
-    def __init__(self, limit: int, token: str = "") -> None:  # nosec B107 # "": no token
+    def __init__(self, limit: int) -> None:
         # What has a single record is no listing.
         super().__init__(_RECORDS, _VALUES, RESPONSE_MAX if limit == 1 else LISTING_MAX)
         self.records: list[tuple[str, dict[str, str]]] = []
         self._values: dict[str, str] = {}  #: of the present record
-        self._limit, self._token = limit, token
+        self._limit = limit
 
     def value(self, name: str, depth: int, text: str) -> None:
         if depth == 1:
@@ -287,7 +291,7 @@ class Xml(XmlReader):
         is_valid = self._is_valid()
         if self.root == "Error" and is_valid:
             code = self.values.get("Code", "")
-            text = _shown(f"{code}: {self.values.get('Message', '')}", self._token)
+            text = _shown(f"{code}: {self.values.get('Message', '')}")
             raise StorageError(
                 ErrorKind.STATUS,
                 f"the store returned 200 with an error: {text}",

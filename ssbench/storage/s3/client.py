@@ -35,6 +35,7 @@ from ssbench.storage.s3.bodies import (
     is_truncated,
     malformed,
     name_in,
+    region_of,
     time_of,
 )
 from ssbench.storage.s3.options import LEGAL_BUCKETS
@@ -179,7 +180,7 @@ class S3Client(HttpClient):
         """
         body = delete_request(keys)
         checksum = b64encode(md5(body, usedforsecurity=False).digest()).decode()
-        response = Xml(len(keys), self.signer.token)
+        response = Xml(len(keys))
         timing = self.request(
             "POST", place, place.bucket_path, "delete=", f"Content-MD5: {checksum}\r\n", response,
             body, deadline_ns=deadline_ns, url=url,
@@ -203,7 +204,7 @@ class S3Client(HttpClient):
         key = f"key-marker={quote(place.prefix + after, safe='')}&" if after else ""
         upload = ""
         while True:
-            response = Xml(_UPLOADS_PAGE, self.signer.token)
+            response = Xml(_UPLOADS_PAGE)
             query = (  # in canonical form
                 f"encoding-type=url&{key}max-uploads={_UPLOADS_PAGE}"
                 f"&prefix={quote(place.prefix + prefix, safe='')}&{upload}uploads="
@@ -264,8 +265,8 @@ class S3Client(HttpClient):
     def status_error(self, method: str, timing: Timing) -> StorageError:
         pool = self._pools[timing.url]
         headers, body = pool.error_response
-        error = error_of(body, self.signer.token)
-        region = error.region or headers.get("x-amz-bucket-region", "")
+        error = error_of(body)
+        region = region_of(error, headers)
         # A request with a wrong region may have been signed before the key for the right one came.
         # Under any other code our own region means nothing: MinIO names its region in all errors.
         is_redirected = region not in ("", self.signer.region) or (

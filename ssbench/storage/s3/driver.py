@@ -222,7 +222,7 @@ class S3Storage(S3Client, HttpStorage):
             f"x-amz-copy-source: {source.source}{self._object(size_class, number)}\r\n"
             f"x-amz-metadata-directive: REPLACE\r\n{self._metadata}{more}"
         )
-        copied = Xml(1, self.signer.token)
+        copied = Xml(1)
         timing = self.request(
             "PUT", place, place.path + self._object(size_class, target), "", headers, copied, b"",
             deadline_ns=deadline_ns, url=url,
@@ -352,7 +352,7 @@ class MultipartObjects(ObjectsInParts):
         :param more: signed header lines.
         """
         version = f"{VERSION}: {job.version}\r\n" if job.version else ""
-        response = Xml(1, self._client.signer.token)
+        response = Xml(1)
         headers = f"{self._signed}{self._metadata}{version}{more}"
         begun = self._request("POST", job, "uploads=", deadline_ns, response, headers, b"")
         upload_id = response.check("InitiateMultipartUploadResult", begun).values.get("UploadId")
@@ -387,7 +387,7 @@ class MultipartObjects(ObjectsInParts):
         """
         content = self._part(source or job, index)
         query = f"partNumber={index + 1}&uploadId={quote(upload_id, safe='')}"
-        copied = Xml(1, self._client.signer.token)
+        copied = Xml(1)
         if source is None:
             response, lines, body = Collector(), self._signed_of_all, content
         else:
@@ -408,7 +408,7 @@ class MultipartObjects(ObjectsInParts):
 
     def _complete(self, job: Job, upload_id: str, etags: list[str], deadline_ns: int) -> Timing:
         """Make an object of the parts. A response with status 200 can be an error."""
-        response = Xml(1, self._client.signer.token)
+        response = Xml(1)
         timing = self._request(
             "POST", job, f"uploadId={quote(upload_id, safe='')}", deadline_ns,
             response, self._signed_of_all, complete_request(etags),

@@ -47,6 +47,7 @@ from ssbench.storage.s3.bodies import (
     check_buckets,
     check_listing,
     error_of,
+    region_of,
 )
 from ssbench.storage.s3.client import S3Settings, explained, place_of
 from ssbench.storage.s3.options import DEFAULT_REGION, OPTIONS
@@ -169,9 +170,10 @@ class S3Login:
                 return
             headers = {name.lower(): value for name, value in response.headers.items()}
             body = response.content[:4096] if response.status_code >= 300 else b""
-            error = error_of(body, self._keys.token if self._keys else "")
-            region = error.region or headers.get("x-amz-bucket-region", "")
-            if region in ("", self._region):
+            error = error_of(body)
+            region = region_of(error, headers)
+            # A region that repeats a secret would be in the results.
+            if region in ("", self._region) or self._secrets.masked(region) != region:
                 break
             self._region = region
         if error.code == "NoSuchBucket" and is_strict and self._own.bucket:
@@ -196,7 +198,7 @@ class S3Login:
 
         :raises AuthError: it does not.
         """
-        found = Xml(_BUCKETS_MAX, self._keys.token if self._keys else "")
+        found = Xml(_BUCKETS_MAX)
         found.feed(memoryview(body))
         try:
             if self._lists_objects:

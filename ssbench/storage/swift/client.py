@@ -161,7 +161,7 @@ class SwiftClient(HttpClient):
         raise bulk_error(result, [unquote(path) for path in paths], timing)
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
-        return self._pools[timing.url].status_error(method, timing, self._token)
+        return self._pools[timing.url].status_error(method, timing)
 
 
 def _upload_headers(settings: StorageSettings) -> str:

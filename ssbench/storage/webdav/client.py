@@ -81,15 +81,14 @@ class Site:
         self.root = f"{scheme}://{url.netloc}{url.base}"  #: the same as a whole URL
         self.plain_headers = f"Host: {url.netloc}\r\nUser-Agent: ssbench\r\n"
         self.headers = self.plain_headers  #: of every request
-        self.secret = ""  #: what must not be shown of the headers  # nosec B105 # nothing yet
         self.digest: DigestCredentials | None = None  #: None: requests are not signed
         self.signer: DigestSigner | None = None  #: None: there is no nonce yet
 
     def authenticate(self, given: Mapping[str, Any]) -> None:
         """Use what the master issued for this server."""
         digest = given.get("digest")
-        self.secret = given.get("basic", "")
-        basic = f"Authorization: Basic {self.secret}\r\n" if self.secret else ""
+        secret = given.get("basic", "")
+        basic = f"Authorization: Basic {secret}\r\n" if secret else ""
         self.headers = self.plain_headers + basic
         self.digest = typed(DigestCredentials, digest) if digest else None
         self.signer = None
@@ -222,7 +221,7 @@ class WebdavClient(HttpClient):
         return timing
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
-        return self._pools[timing.url].status_error(method, timing, self._sites[timing.url].secret)
+        return self._pools[timing.url].status_error(method, timing)
 
     def _members(
         self, path: str, take: Callable[[str, int], object], limit: int = LISTING_MAX

@@ -64,7 +64,7 @@ class WebdavLogin:
             raise UsageError("--storage webdav: give the URL of a collection with --url")
         self._http = http_settings(urls, values)
         self._users = [user_of(url, values, options.environ) for url in urls]
-        self._secrets = Secrets({"passwords": [password for _, password in self._users]})
+        self._secrets = Secrets({"basic": [_basic(*each) for each in self._users]})
         cacert = values.get("os_cacert", "")
         self._session = partial(SameHostSession, self._http, cacert, options.timeouts_s)
         self.notes = [INSECURE_NOTE] if self._http.insecure else []
@@ -128,7 +128,7 @@ def _probe_server(http: requests.Session, url: str, user: str, password: str) ->
             issued["digest"] = asdict(credentials)
         elif any(each.scheme == "basic" for each in parse_challenges(offered)):
             _check_confidential(url)
-            issued["basic"] = b64encode(f"{user}:{password}".encode()).decode()
+            issued["basic"] = _basic(user, password)
             headers["Authorization"] = f"Basic {issued['basic']}"
         else:
             raise AuthError(
@@ -145,6 +145,10 @@ def _probe_server(http: requests.Session, url: str, user: str, password: str) ->
     _check_path(url, response.content)
     allow = _ask(http, "OPTIONS", url, headers, signer).headers.get("Allow", "")
     return issued, frozenset(method.strip().upper() for method in allow.split(",") if method)
+
+
+def _basic(user: str, password: str) -> str:
+    return b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _ask(

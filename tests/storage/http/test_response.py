@@ -295,9 +295,9 @@ def test_bytes_behind_the_last_chunk_are_counted() -> None:
     assert (body.done, body.rest) == (True, 8)
 
 
-@given(st.binary(max_size=1024) | st.text(max_size=300).map(str.encode), st.text(max_size=20))
-def test_an_error_body_becomes_a_short_line(body: bytes, secret: str) -> None:
-    line = error_line(body, secret)
+@given(st.binary(max_size=1024) | st.text(max_size=300).map(str.encode))
+def test_an_error_body_becomes_a_short_line(body: bytes) -> None:
+    line = error_line(body)
     must_be_line(line)
     assert len(line) <= 120
 
@@ -310,13 +310,11 @@ def test_an_error_body_becomes_a_short_line(body: bytes, secret: str) -> None:
         (b"Upload exceeds quota.", "Upload exceeds quota."),
         (b"<?xml version='1.0'?>\n<Error><Code>NoSuchKey</Code></Error>", "NoSuchKey"),
         (b"more than 1 < 2\nand > 0", "more than 1 < 2"),
-        (b"token abcdefghijkl-and-more&lt;b refused", "token *** refused"),
-        (b"token abcdefghijkl", "token ***"),
         (b"x" * 300, "x" * 117 + "..."),
     ],
 )
 def test_the_line_of_an_error_body(body: bytes, line: str) -> None:
-    assert error_line(body, "abcdefghijkl-and-more<b") == line
+    assert error_line(body) == line
 
 
 @pytest.mark.parametrize("date", [

@@ -13,8 +13,10 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.s3.bodies import (
     ItemCounter,
+    S3Error,
     Xml,
     delete_request,
+    region_of,
     size_of,
     time_of,
 )
@@ -144,6 +146,16 @@ def test_a_page_that_is_none_is_refused(data: bytes, says: str) -> None:
     with pytest.raises(StorageError, match=re.escape(says)) as caught:
         counter.check(TIMING)
     assert caught.value.timing == TIMING
+
+
+@pytest.mark.parametrize(
+    ("said", "region"),
+    [("eu-west-1", "eu-west-1"), ("", ""), ("a/b", ""), ("x" * 65, ""), ("a\nb", "")],
+)
+def test_a_region_is_a_short_word(said: str, region: str) -> None:
+    """It is part of what is signed, and of messages."""
+    assert region_of(S3Error(region=said), {}) == region
+    assert region_of(S3Error(), {"x-amz-bucket-region": said}) == region
 
 
 @pytest.mark.parametrize(("text", "expected"), [
