@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core import units
 from ssbench.core.errors import UsageError
@@ -189,22 +190,23 @@ def shown_url(url: str) -> str:
     return printable(f"{scheme}{mark}{netloc.rpartition('@')[2]}{slash}{path}"[:_SHOWN])
 
 
-def openstack_option(
-    flags: str,
-    metavar: str,
-    text: str,
-    *,
-    group: str,
-    secret: bool = False,
-    file: str = "",
-    needs: str = "",
-) -> Option:
-    """An option --os-x, which is also --os_x and OS_X."""
-    words = tuple(flags.split())
-    name = words[-1][2:].replace("-", "_")
-    return Option(
-        words, name, group=group, help=text, metavar=metavar,
-        aliases=(f"--{name}",), variables=(name.upper(),), secret=secret, file=file, needs=needs,
+def openstack_option(metavar: str, text: str, *, group: str, name: str = "", **more: Any) -> Option:
+    """An option os_x: --os-x, --os_x and OS_X.
+
+    :param name: "": that of the field; see ``named``.
+    """
+    found = Option((), name, group=group, help=text, metavar=metavar, **more)
+    return named(found) if name else found
+
+
+def named(option: Option) -> Option:
+    """With flags and variable by its name, if it has none."""
+    if option.flags:
+        return option
+    name = option.name
+    return replace(
+        option, flags=(f"--{name.replace('_', '-')}",), aliases=(f"--{name}",),
+        variables=(name.upper(),),
     )  # fmt: skip
 
 
@@ -216,12 +218,11 @@ _TLS = "TLS"
 # fmt: off
 #: Options of every store that speaks HTTP.
 TLS_OPTIONS = CACERT, CERT, KEY, INSECURE = (
-    openstack_option("--os-cacert", "FILE", "CA certificates to trust [default: the system's]",
-                     group=_TLS, file="r"),
-    openstack_option("--os-cert", "FILE", "client certificate (PEM)", group=_TLS, file="r"),
-    openstack_option("--os-key", "FILE",
-                     "key of the client certificate, if it is in a file of its own",
-                     group=_TLS, file="r", needs="os_cert"),
+    openstack_option("FILE", "CA certificates to trust [default: the system's]", group=_TLS,
+                     name="os_cacert", file="r"),
+    openstack_option("FILE", "client certificate (PEM)", group=_TLS, name="os_cert", file="r"),
+    openstack_option("FILE", "key of the client certificate, if it is in a file of its own",
+                     group=_TLS, name="os_key", file="r", needs="os_cert"),
     Option(("--insecure",), "insecure", bool, group=_TLS,
            help="do not verify certificates; for tests only", variables=("SWIFTCLIENT_INSECURE",)),
 )

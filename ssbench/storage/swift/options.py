@@ -22,6 +22,7 @@ from ssbench.storage.options import (
     KEY,
     StoreOptions,
     check_http_url,
+    named,
     openstack_option,
     option_values,
     variables_of,
@@ -108,55 +109,43 @@ class LoginOptions(Hiding, frozen=True):
             type=parse_version, aliases=("--os_identity_api_version",))] = ""
     #: Its values are in the other fields.
     os_cloud: Annotated[str, structs.replace(
-        _keystone("--os-cloud", "NAME",
+        _keystone("NAME",
             "log in to this cloud of clouds.yaml; requires ssbench[clouds]"),
         brief="log in to this cloud of clouds.yaml")] = ""
-    os_auth_url: Annotated[str,
-        _keystone("--os-auth-url", "URL", "Keystone URL: http://host:5000/v3")] = ""
+    os_auth_url: Annotated[str, _keystone("URL", "Keystone URL: http://host:5000/v3")] = ""
     os_auth_type: Annotated[str,
-        _keystone("--os-auth-type", "TYPE",
+        _keystone("TYPE",
             "kind of login: password, token, v1password, v2password, v3password or "
             "v3applicationcredential")] = ""
-    os_username: Annotated[str, _keystone("--os-username", "NAME", "user name")] = ""
-    os_user_id: Annotated[str, _keystone("--os-user-id", "ID", "user ID")] = ""
+    os_username: Annotated[str, _keystone("NAME", "user name")] = ""
+    os_user_id: Annotated[str, _keystone("ID", "user ID")] = ""
     os_password: Annotated[str,
-        _keystone("--os-password", "PASSWORD", "the user's password; safer in the environment",
-            secret=True)] = ""
-    os_user_domain_id: Annotated[str,
-        _keystone("--os-user-domain-id", "ID", "domain ID of the user (v3)")] = ""
-    os_user_domain_name: Annotated[str,
-        _keystone("--os-user-domain-name", "NAME", "domain name of the user (v3)")] = ""
-    os_project_id: Annotated[str, _keystone("--os-project-id", "ID", "project ID")] = ""
-    os_project_name: Annotated[str,
-        _keystone("--os-project-name", "NAME", "project name")] = ""
-    os_project_domain_id: Annotated[str,
-        _keystone("--os-project-domain-id", "ID", "domain ID of the project (v3)")] = ""
+        _keystone("PASSWORD", "the user's password; safer in the environment", secret=True)] = ""
+    os_user_domain_id: Annotated[str, _keystone("ID", "domain ID of the user (v3)")] = ""
+    os_user_domain_name: Annotated[str, _keystone("NAME", "domain name of the user (v3)")] = ""
+    os_project_id: Annotated[str, _keystone("ID", "project ID")] = ""
+    os_project_name: Annotated[str, _keystone("NAME", "project name")] = ""
+    os_project_domain_id: Annotated[str, _keystone("ID", "domain ID of the project (v3)")] = ""
     os_project_domain_name: Annotated[str,
-        _keystone("--os-project-domain-name", "NAME", "domain name of the project (v3)")] = ""
+        _keystone("NAME", "domain name of the project (v3)")] = ""
     os_tenant_id: Annotated[str,
-        _keystone("--os-tenant-id", "ID", "project ID (the v2 name of --os-project-id)")] = ""
+        _keystone("ID", "project ID (the v2 name of --os-project-id)")] = ""
     os_tenant_name: Annotated[str,
-        _keystone("--os-tenant-name", "NAME",
-            "project name (the v2 name of --os-project-name)")] = ""
+        _keystone("NAME", "project name (the v2 name of --os-project-name)")] = ""
     os_application_credential_id: Annotated[str,
-        _keystone("--os-application-credential-id", "ID",
-            "application credential ID, instead of a user (v3)")] = ""
+        _keystone("ID", "application credential ID, instead of a user (v3)")] = ""
     os_application_credential_name: Annotated[str,
-        _keystone("--os-application-credential-name", "NAME",
-            "application credential by its name, with its user (v3)")] = ""
+        _keystone("NAME", "application credential by its name, with its user (v3)")] = ""
     os_application_credential_secret: Annotated[str,
-        _keystone("--os-application-credential-secret", "SECRET", "application credential secret",
-            secret=True)] = ""
+        _keystone("SECRET", "application credential secret", secret=True)] = ""
     os_region_name: Annotated[str,
-        _keystone("--os-region-name", "REGION",
-            "region of the object store [default: any]")] = ""
+        _keystone("REGION", "region of the object store [default: any]")] = ""
     os_service_type: Annotated[str,
-        _keystone("--os-service-type", "TYPE",
-            "service type in the catalog [default: object-store]")] = "object-store"
+        _keystone("TYPE", "service type in the catalog [default: object-store]")] = "object-store"
     os_service_name: str = ""  #: only of clouds.yaml; "": any
     #: Of several, separated by commas, the first that exists.
     os_endpoint_type: Annotated[str,
-        _keystone("--os-endpoint-type", "TYPE",
+        _keystone("TYPE",
             "public, internal or admin endpoint, or several with commas in order of preference "
             "[default: public]")] = "public"
     os_auth_token: Annotated[str,
@@ -165,7 +154,7 @@ class LoginOptions(Hiding, frozen=True):
             aliases=("--os_auth_token",), variables=("OS_AUTH_TOKEN",), secret=True)] = ""
     #: Of clouds.yaml: %(project_id)s stands for the project.
     os_storage_url: Annotated[str,
-        openstack_option("--os-storage-url", "URL",
+        openstack_option("URL",
             "the account's URL: http://host:8080/v1/AUTH_account", group=_TOKEN_GROUP)] = ""
     os_cacert: Annotated[str, CACERT] = ""
     os_cert: Annotated[str, CERT] = ""
@@ -177,7 +166,7 @@ class LoginOptions(Hiding, frozen=True):
     # fmt: on
 
 
-OPTIONS = options_of_fields(LoginOptions)
+OPTIONS = tuple(map(named, options_of_fields(LoginOptions)))
 
 
 class Login(Hiding, frozen=True):
