@@ -494,7 +494,7 @@ def test_short_help_fits_one_screen(program: str, capsys: pytest.CaptureFixture[
     [
         ("run-scenario", "-f SCENARIO_FILE", "-u, --users COUNT             concurrent users"),
         ("find-limit", "-f SCENARIO_FILE --slo SLO", "--over users|rate             what to inc"),
-        ("compare", "STATS_FILE...", "STATS_FILE             results of two or more runs"),
+        ("compare", "STATS_FILE...", "STATS_FILE                results of two or more runs"),
         ("bench put", "CONTAINER[/PREFIX]", "-u, --users COUNT            concurrent users, 1"),
         ("gen-files", "DIR COUNT TOTAL", "DIR    a new folder, or an empty one"),
         ("upload", "DIR --container CONTAINER[/FOLDER]", "--sweep users=N,N               run"),

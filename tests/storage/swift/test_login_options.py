@@ -28,7 +28,8 @@ def credentials_from(ns: argparse.Namespace, environ: dict[str, str]) -> LoginOp
 
 
 def parsed(*argv: str) -> argparse.Namespace:
-    return PARSER.parse_args(["cleanup-containers", *argv])
+    needed = ["--os-cert", "c"] if argv[:1] in (("--os-key",), ("--os_key",)) else []
+    return PARSER.parse_args(["cleanup-containers", *needed, *argv])
 
 
 def value_of(field: str) -> str:
