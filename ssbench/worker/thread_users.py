@@ -7,6 +7,7 @@ thread, so the way there and back is in none of them.
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -149,11 +150,17 @@ class ThreadUserPool(UserPool):
         loop. Not if groups have users of their own: these would take turns of others.
         """
         held, queue = self._held, self._held.queues[group]
-        quick = self._threads and not self._pause_s and len(held.queues) == 1
+        quick = self._threads and not (self._think_s or self._bandwidth) and len(held.queues) == 1
         ahead = held.quick if quick else 0
         while queue and self._free[group] + ahead > 0 and not self.closed:
             if self._clock() > held.lease_expires_ns:
                 self._expire_lease()
+                return
+            wait_s = self._bandwidth.wait_s(queue[0]) if self._bandwidth else 0.0
+            if wait_s:
+                if not self._paying[group]:
+                    self._paying[group] = True
+                    gevent.spawn_later(wait_s, self._end_wait, group)
                 return
             self._free[group] -= 1
             held.busy += 1
@@ -191,10 +198,15 @@ class ThreadUserPool(UserPool):
         if self.closed:
             return
         held.finished.append(completed)
-        if self._pause_s:
-            gevent.spawn_later(self._pause_s(completed[0]), self._end_pause, group)
+        if self._think_s:
+            pause_s = random.uniform(*self._think_s)  # nosec B311 # a pause
+            gevent.spawn_later(pause_s, self._end_pause, group)
         else:
             self._free[group] += 1
+
+    def _end_wait(self, group: int) -> None:
+        self._paying[group] = False
+        self._wake_next(group)
 
     def _end_pause(self, group: int) -> None:
         self._free[group] += 1

@@ -66,37 +66,40 @@ class _NewUsers:
             self._idle.insert(0, self)
 
 
-class Pauses:
-    """How long each user pauses after an operation: its think time, or longer if the worker's users
-    together would exceed their bandwidth.
+class Bandwidth:
+    """When the worker's users may start an operation without exceeding their bandwidth together.
 
-    A token bucket that may be overdrawn: an operation begins while nothing is owed, and its bytes
-    are paid by pauses after it. So each user may be ahead by one operation.
+    A token bucket: an operation starts once its bytes are paid. So the mean of a run is never above
+    the limit, however few and large its objects are.
     """
 
     def __init__(self, phase: WorkerPhase, clock: Callable[[], int]) -> None:
         self._held = phase.held
         self._clock = clock
-        self._think_s = phase.think_s
         limit = phase.settings.get("bandwidth") if phase.phase is Phase.RUN else 0
         self._bytes_per_s = float(limit) if isinstance(limit, int | float) else 0.0
-        self._paid_ns = 0  # when all bytes so far are paid
+        self._paid_ns = clock()  # when all bytes so far are paid
+        self._is_awaited = False  # an operation waits since then, so that nothing is lost
 
     @property
-    def needed(self) -> bool:
-        """Whether there are any pauses."""
-        return self._bytes_per_s > 0 or self._think_s[1] > 0
+    def is_limited(self) -> bool:
+        return self._bytes_per_s > 0
 
-    def after(self, job: Job) -> float:
-        """The pause in seconds of the user that did this job."""
-        pause_s = random.uniform(*self._think_s)  # nosec B311 # a pause
+    def wait_s(self, job: Job) -> float:
+        """How long the job must wait, in seconds; 0: it starts now, and is paid."""
         share = self._bytes_per_s * self._held.share
         if not share:
-            return pause_s
+            return 0.0
         now_ns = self._clock()
-        owed_ns = int(max(moved_bytes(job), 0) / share * SECOND_NS)
-        self._paid_ns = max(self._paid_ns, now_ns - _BURST_NS) + owed_ns
-        return max(pause_s, (self._paid_ns - now_ns) / SECOND_NS)
+        cost_ns = int(max(moved_bytes(job), 0) / share * SECOND_NS)
+        if not self._is_awaited:
+            self._paid_ns = max(self._paid_ns, now_ns - _BURST_NS)
+        paid_ns = self._paid_ns + cost_ns
+        self._is_awaited = paid_ns > now_ns
+        if self._is_awaited:
+            return (paid_ns - now_ns) / SECOND_NS
+        self._paid_ns = paid_ns
+        return 0.0
 
 
 class UserPool:
@@ -129,8 +132,9 @@ class UserPool:
         self._naming: Naming | None = None
         self._retries = machine.settings.retries
         self._timeout_ns = int(phase.operation_timeout_s * SECOND_NS)
-        pauses = Pauses(phase, channel.clock)
-        self._pause_s = pauses.after if pauses.needed else None
+        self._think_s = phase.think_s if phase.think_s[1] > 0 else None
+        bandwidth = Bandwidth(phase, channel.clock)
+        self._bandwidth = bandwidth if bandwidth.is_limited else None
         # By group of users:
         self._greenlets = [0] * len(phase.held.queues)
         self._idle: list[list[Any]] = [[] for _ in phase.held.queues]
@@ -138,6 +142,7 @@ class UserPool:
             _NewUsers(self._start_user, group, idle) for group, idle in enumerate(self._idle)
         ]
         self._waking = [False] * len(phase.held.queues)  # one of the idle ones is about to run
+        self._paying = [False] * len(phase.held.queues)  # a user waits for the bandwidth
         self._enough = 1  # completed operations at which a report is scheduled
         self._reported = 0  # operations, at the last tick
         self._kept = 0  # completed operations that were not reported at the last tick
@@ -268,6 +273,23 @@ class UserPool:
         self._hub.switch()
         self._waking[group] = False
 
+    def _waits_for_bandwidth(self, group: int) -> bool:
+        """Whether the next job was not paid; then its user has waited. Of a group one user does,
+        and wakes the next when it has its job."""
+        assert self._bandwidth is not None  # nosec B101 # for the type checker
+        if self._paying[group]:
+            self._wait_for_job(group)
+            return True
+        wait_s = self._bandwidth.wait_s(self._held.queues[group][0])
+        if not wait_s:
+            return False
+        if self._held.finished:
+            self._schedule_flush()
+        self._paying[group] = True
+        gevent.sleep(wait_s)
+        self._paying[group] = False
+        return True
+
     # One user -----------------------------------------------------------------------------
 
     def _start_user(self, group: int) -> bool:
@@ -282,10 +304,12 @@ class UserPool:
         queue, delayed, finished = held.queues[group], held.delayed, held.finished
         greenlets = self._greenlets
         actions = self._storage.actions
-        timeout_ns, pause_s = self._timeout_ns, self._pause_s
+        timeout_ns, think_s, limited = self._timeout_ns, self._think_s, self._bandwidth is not None
         while greenlets[group] <= held.users[group]:
             if not queue:
                 self._wait_for_job(group)
+                continue
+            if limited and self._waits_for_bandwidth(group):
                 continue
             job = queue.popleft()
             if queue and idle:
@@ -312,8 +336,8 @@ class UserPool:
                 return
             if len(finished) >= self._enough:
                 self._schedule_flush()
-            if pause_s:
-                gevent.sleep(pause_s(job))
+            if think_s:
+                gevent.sleep(random.uniform(*think_s))  # nosec B311 # a pause
         greenlets[group] -= 1
 
     def _expire_lease(self) -> None:

@@ -44,7 +44,7 @@ from ssbench.worker.machine import (
     WorkerSettings,
 )
 from ssbench.worker.thread_users import ThreadUserPool
-from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, Pauses, UserPool
+from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, Bandwidth, UserPool
 from tests.fakes.control_states import IDLE
 from tests.fakes.scripted_master import rows_of
 
@@ -808,34 +808,51 @@ def test_users_pause_for_the_think_time() -> None:
     assert took_s >= 2 * 0.02, "three operations each, two pauses between"
 
 
-def paused(bandwidth: int, *jobs: Job, share: float = 1.0, idle_s: float = 0.0) -> list[float]:
-    """The pauses after these jobs, all of which end at once."""
+def waits(bandwidth: int, *jobs: Job, share: float = 1.0, idle_s: float = 0.0) -> list[float]:
+    """How long these jobs wait, each of which ends at once."""
     now_ns = 5 * SECOND
     held = HeldJobs()
     held.share = share
     settings = {"bandwidth": bandwidth}
     phase = WorkerPhase(1, "run", Phase.RUN, 0, settings, 0.0, (0.0, 0.0), held)
-    pauses = Pauses(phase, lambda: now_ns)
-    assert pauses.needed
+    limit = Bandwidth(phase, lambda: now_ns)
+    assert limit.is_limited
     found = []
     for each in jobs:
-        found.append(pauses.after(each))
+        found.append(limit.wait_s(each))
+        now_ns += round(found[-1] * SECOND) + 1
+        assert found[-1] == 0 or limit.wait_s(each) == 0, "then it starts"
         now_ns += int(idle_s * SECOND)
     return found
 
 
-def test_users_pause_until_their_bytes_are_within_the_bandwidth() -> None:
+def test_operations_start_once_their_bytes_are_within_the_bandwidth() -> None:
     reads = [job(number, READ) for number in range(4)]
-    assert paused(1000, *reads) == pytest.approx([0.0, 0.1, 0.2, 0.3])
-    assert paused(1000, *reads, share=0.5) == pytest.approx([0.1, 0.3, 0.5, 0.7])
-    assert paused(1000, *reads, idle_s=9.0) == pytest.approx([0.0] * 4), "no more than the burst"
+    assert waits(1000, *reads) == pytest.approx([0.1] * 4)
+    assert waits(1000, *reads, share=0.5) == pytest.approx([0.2] * 4)
+    idle = waits(1000, *reads, idle_s=9.0)
+    assert idle == pytest.approx([0.1, 0.0, 0.0, 0.0]), "no more than the burst"
+
+
+@pytest.mark.parametrize("pool", [UserPool, ThreadUserPool])
+def test_the_users_of_a_group_wait_for_the_bandwidth_one_after_another(
+    pool: type[UserPool],
+) -> None:
+    driver, real_ns = Driver(), time.monotonic_ns
+    begun_ns = real_ns() - driver.now_ns
+    driver.clock = lambda: real_ns() - begun_ns  # type: ignore[method-assign]
+    team = Team(driver, 3, settings={**TWO_ADDRESSES, "bandwidth": 10_000}, pool=pool)
+    team.do(*[job(number, READ) for number in range(6)])
+    assert sorted(driver.done) == [*range(6)]
+    starts = sorted(row.start_ns - 3 * SECOND for row in team.rows)
+    # Each reads 100 bytes; the first has to wait for its own.
+    assert all(at_ns >= (index + 1) * 10 * MS for index, at_ns in enumerate(starts)), starts
 
 
 def test_operations_that_move_nothing_cost_no_bandwidth() -> None:
     ranged = job(1, RANGE_READ)._replace(arguments=(7, 50))
-    assert paused(100, job(1, HEAD), job(2, DELETE), ranged, ranged) == pytest.approx(
-        [0.0, 0.0, 0.4, 0.9]
-    )
+    found = waits(100, job(1, HEAD), job(2, DELETE), ranged, ranged)
+    assert found == pytest.approx([0.0, 0.0, 0.5, 0.5])
 
 
 # The lease, and the end -------------------------------------------------------------------

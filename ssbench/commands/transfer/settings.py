@@ -63,8 +63,8 @@ class TransferConfig(Struct, frozen=True, kw_only=True):
             brief="only so many files")] = None
     bandwidth: Annotated[int | None,
         of_field("--bandwidth", units.size, WHAT,
-            "limit on the bytes per second of all users together, such as 100MB; a user pauses "
-            "after a file, so few large files exceed it [default: no limit]")] = None
+            "limit on the bytes per second of all users together, such as 100MB "
+            "[default: no limit]")] = None
     #: None: the same path.
     worker_folder: Annotated[str | None,
         of_field("--worker-dir", types.path, WHAT,

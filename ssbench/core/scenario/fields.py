@@ -368,10 +368,9 @@ KEYS: dict[str, KeyRule] = {
     "bandwidth": KeyRule(
         size_from(1),
         "Bytes of objects that all users together send and receive per second at most. Each worker "
-        "has a share of it, as of the users. Users pause after an operation, before its bytes "
-        "exceed the share: transfers themselves are not slowed down, and no latency includes a "
-        "pause. At the start each user may be ahead by one object. With a ``rate``, operations "
-        "that it delays start late.",
+        "has a share of it, as of the users. An operation starts once its bytes are within the "
+        "share: transfers themselves are not slowed down, and no latency includes the wait. With "
+        "a ``rate``, operations that it delays start late.",
         default="unlimited",
         option="--bandwidth",
     ),
