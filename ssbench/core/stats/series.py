@@ -168,6 +168,7 @@ class TimeSeries:
         self.untimed = 0  #: successes at times that can't be true: in no second
         #: By (wall clock of the origin, operation type).
         self._lanes: defaultdict[tuple[int, int], _Lane] = defaultdict(_Lane)
+        self._zero = 0  # the first origin
         self._waiting = 0  # latencies
         self._bits = 0  # by which buckets are coarser
         self._united = True  # whether each lane's latencies are in one block
@@ -198,6 +199,7 @@ class TimeSeries:
         key = origin_ns, group.operation
         if not self._budget.fits("operations over time", key):
             key = origin_ns, OTHERS
+        self._zero = min(self._zero, origin_ns) if self._lanes else origin_ns
         lane = self._lanes[key]
         for second, count in _counted(starts):
             lane.cells[second].started += count
@@ -309,9 +311,8 @@ class TimeSeries:
 
     def _shifted(self) -> Iterator[tuple[int, int, _Lane]]:
         """(what its seconds are later than those of the first run, operation type, lane)."""
-        zero = min((origin for origin, _operation in self._lanes), default=0)
         for (origin, operation), lane in self._lanes.items():
-            yield (origin - zero) // SECOND_NS, operation, lane
+            yield (origin - self._zero) // SECOND_NS, operation, lane
 
     def _latencies(self) -> list[_Latencies]:
         return [each for lane in self._lanes.values() for each in (lane.service, lane.response)]
