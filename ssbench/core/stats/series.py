@@ -169,6 +169,7 @@ class TimeSeries:
         #: By (wall clock of the origin, operation type).
         self._lanes: defaultdict[tuple[int, int], _Lane] = defaultdict(_Lane)
         self._zero = 0  # the first origin
+        self._span: range | None = None  # until something is added
         self._waiting = 0  # latencies
         self._bits = 0  # by which buckets are coarser
         self._united = True  # whether each lane's latencies are in one block
@@ -199,6 +200,7 @@ class TimeSeries:
         key = origin_ns, group.operation
         if not self._budget.fits("operations over time", key):
             key = origin_ns, OTHERS
+        self._span = None
         self._zero = min(self._zero, origin_ns) if self._lanes else origin_ns
         lane = self._lanes[key]
         for second, count in _counted(starts):
@@ -262,12 +264,14 @@ class TimeSeries:
     @property
     def span(self) -> range:
         """The seconds that ``seconds`` gives."""
-        ends = [
-            shift + end
-            for shift, _operation, lane in self._shifted()
-            for end in (min(lane.cells), max(lane.cells))
-        ]
-        return range(min(0, *ends), max(ends) + 1)[: self._most_seconds + 1] if ends else range(0)
+        if self._span is None:
+            ends = [
+                shift + end
+                for shift, _operation, lane in self._shifted()
+                for end in (min(lane.cells), max(lane.cells))
+            ]
+            self._span = range(min(0, *ends), max(ends) + 1) if ends else range(0)
+        return self._span[: self._most_seconds + 1]
 
     def flows(self, seconds: range) -> tuple[list[float], list[float]]:
         """Successes, each by the share of its time in each of these seconds; and their bytes.
