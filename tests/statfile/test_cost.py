@@ -23,8 +23,18 @@ from ssbench.core.records import (
 from ssbench.core.stats.budget import OTHERS
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import of_run, render, render_html
-from ssbench.runner.results import read_stats
-from tests.statfile.samples import FOOTER, HEADER, PHASE, WORKER, batch, result, write_at_once
+from ssbench.runner.results import read_merged, read_stats
+from tests.statfile.samples import (
+    FOOTER,
+    HEADER,
+    PHASE,
+    WORKER,
+    batch,
+    old_result,
+    result,
+    write_at_once,
+    write_old,
+)
 
 
 def _rows(count: int, of: Callable[[int], dict[str, int]]) -> list[Record]:
@@ -76,14 +86,40 @@ HEAVY: dict[str, Callable[[], list[Record]]] = {
 
 
 @pytest.mark.parametrize("kind", HEAVY)
-def test_a_report_takes_work_in_proportion(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [1, 2], ids=["report", "merged"])
+def test_a_report_takes_work_in_proportion(kind: str, files: int, tmp_path: Path) -> None:
     """Work is counted in calls, some ten million a second: the machine's speed does not matter."""
-    path = tmp_path / "a.stat.gz"
-    write_at_once(path, [HEADER, WORKER, PHASE, *HEAVY[kind](), FOOTER])
+    paths = [tmp_path / f"{number}.stat.gz" for number in range(files)]
+    for number, path in enumerate(paths):
+        header = replace(HEADER, run_id=f"r{number}")
+        records = [*HEAVY[kind](), MarkRecord(5 * SECOND_NS, "end", 0, 1), FOOTER]
+        write_at_once(path, [header, WORKER, PHASE, *records])
+    _assert_cheap(paths)
+
+
+def _assert_cheap(paths: list[Path]) -> None:
     with cProfile.Profile() as profile:
-        texts = _reports(path)
-    assert sum(each.callcount for each in profile.getstats()) < 25_000_000
+        texts = _reports(paths)
+    assert sum(each.callcount for each in profile.getstats()) < 25_000_000 * len(paths)
     assert max(map(len, texts)) < 25_000_000
+
+
+#: Of 0.3.9: results that differ in one field.
+HEAVY_OLD: dict[str, Callable[[int], dict[str, object]]] = {
+    "workers": lambda n: {"worker_id": n},
+    "size classes": lambda n: {"size_str": f"s{n}"},
+    "far seconds": lambda n: {"completed_at": 1000.0 + n * 3000},
+    "causes": lambda n: {"exception": f"E{n}('x' * 300)", "last_byte_latency": ...},
+    "long causes": lambda n: {"exception": f"{n}" + "'" * 50_000 if n < 100 else "x"},
+    "names": lambda n: {"name": "n" * 4000 + f"{n}"},
+}
+
+
+@pytest.mark.parametrize("kind", HEAVY_OLD)
+def test_a_report_on_a_file_of_0_3_9_takes_work_in_proportion(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.stat.gz"
+    write_old(path, [old_result(**HEAVY_OLD[kind](number)) for number in range(20_000)])
+    _assert_cheap([path])
 
 
 @pytest.mark.parametrize("kind", ["latencies far apart", "a far second"])
@@ -92,15 +128,19 @@ def test_a_report_takes_memory_in_proportion(kind: str, tmp_path: Path) -> None:
     size = len(write_at_once(path, [HEADER, WORKER, PHASE, *HEAVY[kind](), FOOTER]))
     tracemalloc.start()
     try:
-        _reports(path)
+        _reports([path])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert peak < 200_000_000 + 10 * size
 
 
-def _reports(path: Path) -> list[str]:
-    report = of_run(read_stats(str(path), in_detail=True))
+def _reports(paths: list[Path]) -> list[str]:
+    if len(paths) == 1:
+        report = of_run(read_stats(str(paths[0]), in_detail=True))
+    else:
+        stats, parts = read_merged(list(map(str, paths)), in_detail=True)
+        report = of_run(stats, parts=parts)
     return [render(report, "json"), render_html(report, "p.js")]
 
 
