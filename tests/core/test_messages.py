@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 from contextlib import suppress
 from typing import get_args
@@ -208,6 +209,17 @@ def test_a_message_too_long_is_rejected_undecoded() -> None:
             ],
             "control: settings that are no map",
         ),
+        (
+            [PROTOCOL, "heartbeat", 1, 1, 2**63, 0, 0, 0, 0, 0, {}, SEAL],
+            "heartbeat: Expected `int`",
+        ),
+        ([PROTOCOL, "heartbeat", 1, 1, 0, 0, 0, 0, 0, 0, {1: -1}, SEAL], "heartbeat: Expected"),
+        (
+            [PROTOCOL, "heartbeat", 1, 1, 0, 0, 0, 0, 0, 0, dict.fromkeys(range(65), 1), SEAL],
+            "heartbeat: Expected",
+        ),
+        ([PROTOCOL, "host", 1, 0, "", {"cpu": math.inf}, SEAL], "host: Expected `float` <= 1e"),
+        ([PROTOCOL, "host", 1, 0, "", {"x" * 65: 1.0}, SEAL], "host: Expected `str` of length"),
         ([PROTOCOL], "not an ssbench message"),
         ({"a": 1}, "not an ssbench message"),
         (None, "not an ssbench message"),

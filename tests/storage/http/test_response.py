@@ -16,7 +16,6 @@ from ssbench.storage.http.response import (
     seconds_ahead,
 )
 from tests.corpus import recorded
-from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line
 
 SWIFT_GET = (
@@ -86,15 +85,6 @@ BAD = [
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
 ]
-
-
-#: Tokens that matter in a head.
-PIECES = [
-    b"\r\n", b"\r\n\r\n", b"\n", b"\r", b" ", b"\t", b":", b"\r\n ", b"\r\n\t", b"5", b",", b"",
-    b"\r\nContent-Length: 7", b"\r\ncontent-length:7", b"\r\nTransfer-Encoding: chunked",
-    b"\r\nConnection: close", b"\r\nconnection:keep-alive", b"\r\nX-Trans-Id:  tx7 ",
-    b"\r\nX-Amz-Request-Id: 8", b"\r\nContent-Length : 9", b"HTTP/1.1 204 X\r\n", b"\xff", b"\0",
-]  # fmt: skip
 
 
 def taught(*heads: bytes, bodiless: bool = False) -> HeadPatternCache:
@@ -179,13 +169,6 @@ def read_alike(data: bytes) -> None:
 
 
 TWO_HEADS = [head + b"\0\0" + head for head in (*USUAL, *recorded("answers"))]
-
-
-@fuzzed([*USUAL, *UNUSUAL, *BAD, *recorded("answers")], PIECES)
-def test_both_parsers_agree_after_learning_a_damaged_head(data: bytes) -> None:
-    """Invariant: that of ``read_alike``, for a damaged answer and then the usual ones."""
-    for head in USUAL[:3]:
-        read_alike(data + b"\0\0" + head)
 
 
 @pytest.mark.parametrize(
