@@ -12,7 +12,6 @@ from ssbench.core.model import Job
 from ssbench.core.operations import OPERATIONS, Body, Effect, Operation, Target, register
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
-from tests.fakes.drivers import with_token
 
 
 @pytest.fixture
@@ -37,12 +36,3 @@ def test_every_registered_operation_succeeds_at_once_and_moves_its_bytes(
         assert began_ns <= timing.headers_ns == timing.last_byte_ns <= perf_counter_ns()
         assert timing.bytes_moved == (77 if row.moves_content else 0)
         assert timing.status // 100 == 2
-
-
-def test_it_keeps_the_serial_of_credentials_and_no_secret() -> None:
-    settings = StorageSettings(driver="noop", credentials=(with_token("s3cret", 2),))
-    storage = NoopStorage(settings)
-    assert storage.credentials_serial == 2
-    storage.set_credentials(with_token("s3cret too", 3))
-    assert storage.credentials_serial == 3
-    assert "s3cret" not in repr(storage) + repr(vars(storage)) + repr(settings)

@@ -114,20 +114,6 @@ def test_requests_carry_run_and_worker_for_the_stores_logs(
     assert (extra[:12], len(extra)) == ("run1-w%2F1xx", 32)
 
 
-def test_the_newest_token_is_on_every_request(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened(serial=4)
-    assert driver.credentials_serial == 4
-    swift.token = "newer"
-    driver.set_credentials(with_token("newer", 5))
-    driver.actions[CREATE](job(CREATE), 0)
-    driver.actions[READ](job(READ), 0)
-    with pytest.raises(UsageError, match="can't be sent in a header"):
-        driver.set_credentials(with_token("new\r\nX-Evil: yes", 6))
-    driver.list_objects("ssbench_000000", "", 9)
-    assert driver.credentials_serial == 5
-    assert [request.headers["X-Auth-Token"] for request in swift.seen] == ["newer"] * 3
-
-
 @pytest.mark.parametrize("said_in", [1, 2, 3])
 @pytest.mark.parametrize("collected", [True, False])
 def test_an_error_quotes_the_beginning_of_its_body(said_in: int, collected: bool) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import io
 import logging
-import socket
 import traceback
 import tracemalloc
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
-from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.errors import AuthError
 from ssbench.storage.base import Access
 from ssbench.storage.http import session as authhttp
 from ssbench.storage.http.session import BoundedAdapter, SameHostSession
@@ -169,42 +167,6 @@ def test_circular_redirects_are_an_error() -> None:
         text = failure(LoginOptions(auth=f"{fake.url}/auth", user="u", key="k"))
         assert "too many redirects" in text
         assert len(fake.seen) < 10
-
-
-def test_proxies_of_the_environment_are_ignored(
-    v1: AuthV1, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    monkeypatch.delenv("no_proxy", raising=False)
-    assert token_of(Authenticator(old(v1)).log_in()) == "token-1"
-
-
-# --- no answer
-
-
-def test_connection_refused() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # bound but not listening: refuses
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}/auth"
-        assert failure(LoginOptions(auth=url, user="u", key="k")) == (
-            f"{url}: connection refused: nothing listens there: is the port right, and does the"
-            " service run?"
-        )
-
-
-def test_no_answer_in_time() -> None:
-    with socket.socket() as mute:
-        mute.bind(("127.0.0.1", 0))
-        mute.listen()
-        url = f"http://127.0.0.1:{mute.getsockname()[1]}/auth"
-        text = failure(LoginOptions(auth=url, user="u", key="k", network_timeout_s=0.05))
-    assert text.startswith(f"{url}: no response within --network-timeout: is the service")
-
-
-def test_no_such_host() -> None:
-    text = failure(LoginOptions(auth="http://nobody.invalid/auth", user="u", key="k"))
-    assert text.startswith("http://nobody.invalid/auth: ")
-    assert "http://nobody.invalid/auth: the connection broke" not in text
 
 
 # --- version 2
@@ -447,31 +409,6 @@ def test_token_and_storage_url_are_used_unchanged() -> None:
         authenticator.renew()
 
 
-# --- files and notes
-
-
-def test_insecure_is_noted_once(v1: AuthV1) -> None:
-    authenticator = Authenticator(old(v1, insecure=True))
-    authenticator.log_in()
-    authenticator.renew()
-    (note,) = authenticator.notes
-    assert note.startswith("--insecure: certificates are not verified")
-    assert Authenticator(old(v1)).notes == []
-
-
-def test_cacert_is_read_for_the_workers(v1: AuthV1, certificates: Certificates) -> None:
-    found = Authenticator(old(v1, os_cacert=str(certificates.authority))).log_in()
-    assert found.settings["cacert_pem"] == certificates.authority.read_text()
-
-
-@pytest.mark.parametrize("option", ["os_cacert", "os_cert", "os_key"])
-def test_missing_certificate_files(v1: AuthV1, tmp_path: Path, option: str) -> None:
-    path = tmp_path / "none.pem"
-    with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} {path}: can't be read"):
-        Authenticator(old(v1, **{option: str(path)}))
-    assert v1.seen == []
-
-
 # --- TLS
 
 
@@ -513,29 +450,6 @@ def test_an_http_storage_url_given_by_the_user_is_accepted(
     assert reached(Authenticator(trusting).log_in()) == ("token-1", IN_CLEAR)
     careless = old(tls_v1, insecure=True)
     assert Authenticator(careless).log_in().settings["urls"][0] == tls_v1.storage_url
-
-
-def test_tls_with_a_client_certificate(certificates: Certificates) -> None:
-    trusting = {"os_cacert": str(certificates.authority)}
-    mine = {"os_cert": str(certificates.certificate), "os_key": str(certificates.key)}
-    with AuthV1(tls=certificates.server_context(asks_client=True)) as fake:
-        assert token_of(Authenticator(old(fake, **trusting, **mine)).log_in()) == "token-1"
-        failure(old(fake, **trusting))
-
-
-def test_an_untrusted_certificate_is_rejected_before_the_key_is_sent(tls_v1: AuthV1) -> None:
-    text = failure(old(tls_v1))
-    assert "its certificate is not trusted" in text
-    assert "give its CA with --os-cacert" in text
-    assert tls_v1.seen == []
-
-
-def test_insecure_accepts_any_certificate_silently(tls_v1: AuthV1) -> None:
-    assert token_of(Authenticator(old(tls_v1, insecure=True)).log_in()) == "token-1"
-
-
-def test_https_to_an_http_server(v1: AuthV1) -> None:
-    assert "TLS failed" in failure(old(v1, auth=v1.auth_url.replace("http:", "https:")))
 
 
 # --- secrets

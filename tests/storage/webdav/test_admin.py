@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -13,14 +12,12 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.core.naming import pack_names
-from ssbench.core.operations import HEAD
 from ssbench.storage.base import ContainerInfo, ObjectEntry
 from ssbench.storage.registry import open_admin
 from ssbench.storage.webdav import admin as webdavadmin
 from tests.fakes.answered_store import Request, always, response
 from tests.fakes.small_stores import Tree
-from tests.storage.webdav.test_driver import driver_on, job
+from tests.storage.webdav.test_driver import driver_on
 
 
 def answering(
@@ -270,20 +267,6 @@ def test_containers_are_the_folders_of_the_collection() -> None:
         assert [entry.name for entry in found] == ["ssbench_000001", "ssbench_000002"]
         assert admin.list_containers("ssbench_", "ssbench_000001", 10) == found[1:]
         assert admin.list_containers("", "", 1)[0].name == "other"
-
-
-def test_names_of_others_are_not_changed() -> None:
-    names = ["50 off", "50%20off", "a%3Fb", "a?b"]
-    tree = Tree(*(f"theirs/{name}" for name in names))
-    changes = {"kind": "listed", "containers": ["theirs"], "packed_names": pack_names(names)}
-    with driver_on(tree, kind=open_admin, names=changes) as (admin, _):
-        assert pages(admin, "theirs", 10) == [names]
-    with driver_on(tree, names=changes) as (driver, heard):
-        for number in range(len(names)):
-            assert driver.actions[HEAD](job(HEAD, number), 0).status == 200
-        assert [each.line for each in heard] == [
-            f"HEAD /dav/theirs/{quote(each)}" for each in names
-        ]
 
 
 def test_several_slashes_in_a_listing_are_one() -> None:

@@ -185,11 +185,6 @@ def test_a_redirect_to_no_place_is_told_as_well(location: str) -> None:
     assert str(caught.value).isprintable()
 
 
-def test_nobody_listens() -> None:
-    with pytest.raises(AuthError, match="connection refused"):
-        provider("http://127.0.0.1:9").log_in()
-
-
 def test_renewal_meets_the_challenge_again() -> None:
     with server(DIGEST, FOUND, ALLOW, DIGEST, FOUND, ALLOW, DIGEST, DIGEST) as (url, _):
         login = provider(url, environ=WHO)
