@@ -17,7 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from http.client import SWITCHING_PROTOCOLS, HTTPException, HTTPResponse
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urljoin, urlsplit
 from urllib.request import getproxies_environment
 
@@ -25,12 +26,19 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    InsecureRequestWarning,
+    ReadTimeoutError,
+)
 
-from ssbench.core.errors import AuthError
+from ssbench.core.errors import AuthError, outcome_of
 from ssbench.storage.http.addresses import without_zone
 from ssbench.storage.http.response import BadResponse, decoded
 from ssbench.storage.options import HttpSettings, shown_url
+
+T = TypeVar("T")
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 #: Methods of logins. At another path, any other could change or delete what is there.
@@ -159,6 +167,20 @@ def same_host(here: SplitResult, target: str) -> bool:
 
 def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2] if url.isprintable() else "?"
+
+
+def within(timeout_s: float, call: Callable[[], T]) -> T:
+    """What a call returns or raises. It runs in a thread, which stays behind if it is late: nothing
+    can end a resolver or a library that waits.
+
+    :raises TimeoutError: it takes longer.
+    """
+    result: SimpleQueue[Callable[[], T]] = SimpleQueue()
+    threading.Thread(target=lambda: result.put(outcome_of(call)), daemon=True).start()
+    try:
+        return result.get(timeout=timeout_s)()
+    except Empty:
+        raise TimeoutError(f"not within {timeout_s:g} s") from None
 
 
 def _system_bundle() -> str | bool:
@@ -330,7 +352,8 @@ class _FinalResponse(HTTPResponse):
 
 
 class _Connection(HTTPConnection):
-    """Notes its socket before a handshake."""
+    """Connects within its timeout, also where the name's look-up takes longer, and notes its socket
+    before a handshake."""
 
     response_class = _FinalResponse
 
@@ -340,7 +363,10 @@ class _Connection(HTTPConnection):
         super().__init__(host.replace("%25", "%"), *args, **kwargs)  # as in parse_storage_url
 
     def _new_conn(self) -> socket.socket:
-        sock = super()._new_conn()
+        try:
+            sock = within(float(self.timeout or 0), super()._new_conn)
+        except TimeoutError as error:
+            raise ConnectTimeoutError(self, "no connection in time") from error
         self._noted = self._sockets.add(sock, self._noted)
         return sock
 

@@ -17,8 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,13 +24,13 @@ import requests
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from ssbench.core.errors import AuthError, StorageError, UsageError, outcome_of
+from ssbench.core.errors import AuthError, StorageError, UsageError
 from ssbench.core.hiding import Secrets
 from ssbench.core.settings import Credentials
 from ssbench.host.user_files import read_text
 from ssbench.storage.base import Access
 from ssbench.storage.http.addresses import parse_storage_url
-from ssbench.storage.http.session import BoundedSession, check_not_redirected, reason_of
+from ssbench.storage.http.session import BoundedSession, check_not_redirected, reason_of, within
 from ssbench.storage.options import (
     INSECURE_NOTE,
     StoreOptions,
@@ -334,11 +332,9 @@ def _in_time(ask: Callable[[], Any], profile: str) -> Any:
 
     :raises UsageError: it takes too long.
     """
-    answer: SimpleQueue[Callable[[], Any]] = SimpleQueue()
-    Thread(target=lambda: answer.put(outcome_of(ask)), daemon=True).start()
     try:
-        return answer.get(timeout=_KEYS_WITHIN_S)()
-    except Empty:
+        return within(_KEYS_WITHIN_S, ask)
+    except TimeoutError:
         raise UsageError(
             f"profile {profile}: no keys within {_KEYS_WITHIN_S:g} s: does what gives them (a role,"
             " SSO, a program, the instance's metadata) respond?"

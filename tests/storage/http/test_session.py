@@ -5,6 +5,7 @@ import gzip
 import re
 import socket
 import ssl
+import threading
 import zlib
 from collections.abc import Callable
 from itertools import pairwise
@@ -269,3 +270,22 @@ def test_what_comes_compressed_unasked_is_read(pack: Callable[[bytes], bytes]) -
 def test_what_can_not_be_decoded_is_named(body: bytes, coding: bytes, says: str) -> None:
     with pytest.raises(AuthError, match=says):
         asked(answering(ok(body, b"Content-Encoding: " + coding)))
+
+
+def test_a_resolver_that_never_answers_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+
+    def silent(*_: object) -> list[object]:
+        over.wait()
+        raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    try:
+        with (
+            BoundedSession(HttpSettings(), timeouts_s=(0.1, 60.0)) as session,
+            pytest.raises(requests.ConnectTimeout) as caught,
+        ):
+            session.get("http://store.example/")
+    finally:
+        over.set()
+    assert reason_of(caught.value).startswith("no connection within --connect-timeout")
