@@ -40,7 +40,7 @@ class Option(Struct, frozen=True):
     :param type: converts the text; ``bool``: the option takes no text, and sets ``const``.
     :param default: None: not given.
     :param group: title of the section of the help; "": none.
-    :param scenario_key: key of the scenario that the option overrides.
+    :param scenario_key: key of the scenario that the option overrides; "": as its field.
     :param secret: the value is hidden in process lists and never shown.
     :param choices: values that are valid; None: any that ``type`` accepts.
     :param repeat: may be given several times; the value is a list.
@@ -173,9 +173,12 @@ def options_of_fields(kind: type[Struct]) -> tuple[Option, ...]:
     names, values = kind.__struct_fields__[::-1], kind.__struct_defaults__[::-1]
     defaults = dict(zip(names, values, strict=False))
     return tuple(
-        replace(each, name=name, default=defaults.get(name))
-        if each.default is _OF_FIELD
-        else replace(each, name=name)
+        replace(
+            each,
+            name=name,
+            default=defaults.get(name) if each.default is _OF_FIELD else each.default,
+            scenario_key=name if each.scenario_key == "" else each.scenario_key,
+        )
         for base in reversed(kind.__mro__)
         for name, hint in get_annotations(base).items()
         for each in getattr(hint, "__metadata__", ())

@@ -38,9 +38,12 @@ WHAT, LOAD, RESULTS = "what to run", "load and measurement", "results"
 
 
 def of_key(
-    flags: str, key: str, type_: types.OptionType, group: str, text: str, **more: Any
-) -> Any:
-    """The option that overrides a key of the scenario."""
+    flags: str, type_: types.OptionType, group: str, text: str, key: str = "", **more: Any
+) -> types.Option:
+    """The option that overrides a key of the scenario.
+
+    :param key: "": named as the field.
+    """
     return of_field(flags, type_, group, text, scenario_key=key, **more)
 
 
@@ -114,60 +117,60 @@ class RunConfig(Limits, frozen=True, kw_only=True):
     # fmt: off
     scenario: "ScenarioText"
     users: Annotated[int | None,
-        of_key("-u --user-count --users", "user_count", units.count, WHAT,
+        of_key("-u --user-count --users", units.count, WHAT,
             "concurrent users; overrides the scenario's user_count",
-            brief="concurrent users")] = None
+            brief="concurrent users", key="user_count")] = None
     operations: Annotated[int | None,
-        of_key("-o --op-count", "operation_count", units.count, WHAT,
+        of_key("-o --op-count", units.count, WHAT,
             "number of operations; overrides the scenario's run length",
-            rivals="length", brief="number of operations")] = None
+            rivals="length", brief="number of operations", key="operation_count")] = None
     seconds: Annotated[float | None,
-        of_key("-r --run-seconds --duration", "run_seconds", units.seconds, WHAT,
+        of_key("-r --run-seconds --duration", units.seconds, WHAT,
             "duration of the run; overrides the scenario's run length, and -o",
-            rivals="length", brief="length of the run, as in 90 or 15m")] = None
+            rivals="length", brief="length of the run, as in 90 or 15m", key="run_seconds")] = None
     container_count: Annotated[int | None,
-        of_key("-c --container-count", "container_count", units.count, WHAT,
+        of_key("-c --container-count", units.count, WHAT,
             "number of containers; overrides the scenario's container_count")] = None
     container_base: Annotated[str | None,
-        of_key("--container-base", "container_base", str, WHAT,
+        of_key("--container-base", str, WHAT,
             "start of the containers' names; overrides the scenario's container_base",
             metavar="BASE")] = None
     block_size: Annotated[int | None,
-        of_key("-b --block-size", "block_size", units.size, WHAT,
+        of_key("-b --block-size", units.size, WHAT,
             "bytes to send at a time (no effect below 1 MiB); overrides the scenario's block_size "
             "[default: 65536]")] = None
     delete_after: Annotated[int | None,
-        of_key("--delete-after", "delete_after", units.expiry, WHAT,
+        of_key("--delete-after", units.expiry, WHAT,
             "let the store expire objects after this time, 0 for never; overrides the scenario's "
             "delete_after", metavar="SECONDS")] = None
     policy: Annotated[str | None,
-        of_key("-p --policy", "policy", str, WHAT,
+        of_key("-p --policy", str, WHAT,
             "storage policy of the containers; overrides the scenario's policy",
             metavar="POLICY")] = None
     seed: Annotated[int | None,
-        of_key("--seed", "seed", units.seed, WHAT,
+        of_key("--seed", units.seed, WHAT,
             "seed of an earlier run, to repeat its random choices", metavar="NUMBER")] = None
     rate: Annotated[float | None,
-        of_key("--rate", "rate", units.rate, LOAD,
+        of_key("--rate", units.rate, LOAD,
             "target arrival rate in operations/s (open loop); overrides the scenario's "
             "rate")] = None
     arrivals: Annotated[str | None,
-        of_key("--arrivals", "arrivals", str, LOAD,
+        of_key("--arrivals", str, LOAD,
             "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
             choices=("uniform", "poisson"))] = None
     bandwidth: Annotated[int | None,
-        of_key("--bandwidth", "bandwidth", units.size, LOAD,
+        of_key("--bandwidth", units.size, LOAD,
             "limit on the bytes per second that all users together send and receive, such as "
             "100MB; overrides the scenario's bandwidth [default: no limit]")] = None
     think_time: Annotated[Sequence[float] | None,
-        of_key("--think-time", "think_time", types.think_time, LOAD,
+        of_key("--think-time", types.think_time, LOAD,
             "closed loop: pause of a user after each operation; MIN,MAX for a random pause",
             metavar="SECONDS")] = None
     warmup: Annotated[float | None,
-        of_key("--warmup", "warmup", units.seconds_or_none, LOAD,
+        of_key("--warmup", units.seconds_or_none, LOAD,
             "warm-up: time at the start of the run that statistics exclude")] = None
     cooldown: Annotated[float | None,
-        of_key("--cooldown", "cooldown", units.seconds_or_none, LOAD,
+        of_key("--cooldown", units.seconds_or_none, LOAD,
             "cool-down: time at the end of the run that statistics exclude")] = None
     overrides: Mapping[str, object] = {}  #: further keys of the scenario
     #: Key of the scenario -> where it was given, if not by the key's own option.
