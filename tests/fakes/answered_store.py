@@ -68,22 +68,21 @@ def always(answer: bytes) -> Callable[[Request], bytes]:
 @contextmanager
 def scripted_driver(
     name: str,
-    script: Script,
-    *,
+    *scripts: Script,
     kind: Callable[[StorageSettings], Any] = open_store,
     issued: Mapping[str, Any] | None = None,
     paths: Sequence[str] = ("/v1/a",),
     own: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> Iterator[tuple[Any, ScriptedServer]]:
-    """A half of a store's driver on a server.
+    """A half of a store's driver on a server, which serves its connections by these scripts.
 
     :param issued: the credentials.
     :param paths: of its addresses, all of this server.
     :param own: the store's own settings.
     :param changes: of the other settings.
     """
-    with ScriptedServer(script) as server:
+    with ScriptedServer(*scripts) as server:
         urls = [f"http://127.0.0.1:{server.port}{path}" for path in paths]
         values = {
             "run_id": "run1", "worker_id": "w1", "sizes": SIZES, "container_count": 2,

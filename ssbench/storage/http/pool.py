@@ -32,9 +32,6 @@ _CONNECT_AT_ONCE = 64
 #: lines, each with its CRLF. Called for each attempt, immediately before it is sent. ``headers``
 #: is the str that the driver passed to ``request_signed``.
 Sign = Callable[[str, str, str, str, str | None, float], bytes]
-#: ``challenged(status, headers)``: whether a response means that the store rejected the
-#: credentials. Called for statuses from 300 on; header names are in lower case.
-Challenged = Callable[[int, Mapping[str, str]], bool]
 
 
 class UnsignedRequest(NamedTuple):
@@ -53,11 +50,6 @@ def no_signature(*_: object) -> bytes:
     return b""
 
 
-def is_unauthorized(status: int, headers: Mapping[str, str]) -> bool:
-    """The default of ``challenged``: status 401."""
-    return status == 401
-
-
 class ConnectionPool:
     """The connections to one storage URL, reused in LIFO order.
 
@@ -74,7 +66,6 @@ class ConnectionPool:
         *,
         keep_alive: bool = True,
         sign: Sign = no_signature,
-        challenged: Challenged = is_unauthorized,
     ) -> None:
         self._dialler = dialler
         self.name = str(dialler.endpoint)  #: for messages
@@ -84,7 +75,6 @@ class ConnectionPool:
         self._closed = False
         self._network_timeout_s = network_timeout_s
         self._sign = sign
-        self._challenged = challenged
         # ref=False: the timer alone doesn't keep the hub's loop alive.
         interval = min(_SWEEP_S, network_timeout_s / 4)
         loop: Any = get_hub().loop
@@ -145,14 +135,13 @@ class ConnectionPool:
         return self.request(head, upload, deadline_ns, collector, longest, unsigned)
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
-        """The error for an unsuccessful response; of kind UNAUTHORIZED if ``challenged`` says so.
+        """The error for an unsuccessful response; of kind UNAUTHORIZED if its status is 401.
 
         Call it before any other wait.
         """
         line = error_line(self._shared.error_body)
-        rejected = self._challenged(timing.status, self._shared.error_headers)
         return StorageError(
-            ErrorKind.UNAUTHORIZED if rejected else ErrorKind.STATUS,
+            ErrorKind.UNAUTHORIZED if timing.status == 401 else ErrorKind.STATUS,
             f"{self.name}: {method} returned {self.status_text(timing.status)}"
             f"{': ' if line else ''}{line}",
             status=timing.status,

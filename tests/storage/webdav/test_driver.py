@@ -32,7 +32,7 @@ from ssbench.storage.webdav.client import path_of
 from tests.fakes import answered_store
 from tests.fakes.answered_store import Answer, Request, always, response
 from tests.fakes.drivers import pieces
-from tests.fakes.scripted_server import ok
+from tests.fakes.scripted_server import Peer, answering, ok
 
 PLAIN = DigestChallenge("r", "", "MD5", None, has_qop=True, stale=False, userhash=False)
 SIZES = (SizeClass("tiny", 10, 200, crud_profile([1, 1, 1, 1]), 10),)
@@ -128,6 +128,21 @@ def test_users_share_a_nonce_and_its_count() -> None:
         users = [gevent.spawn(driver.actions[READ], job(READ, each % 10), 0) for each in range(20)]
         gevent.joinall(users, raise_error=True)
     assert sorted(seen) == [("n1", f"{each:08x}") for each in range(1, 21)]
+
+
+def test_a_request_repeated_on_a_new_connection_is_signed_anew() -> None:
+    first, heard = answering(challenged("n1"), ok(b"x")), list[Request]()
+
+    def second(peer: Peer) -> None:
+        heard.append(Request.of(peer.hear()))
+        peer.say(ok(b"x"))
+
+    given = {"issued": {"access": [{"digest": DIGEST}]}, "sizes": SIZES}
+    with answered_store.scripted_driver("webdav", first, second, **given) as (driver, server):
+        driver.actions[READ](job(READ), 0)
+        server.wait_closed()
+        assert driver.actions[READ](job(READ), 0).reconnects == 1
+    assert signed(heard[0])["nc"] == "00000003", "the second one was sent to a closed connection"
 
 
 @pytest.mark.parametrize(("answer", "says", "requests"), [
