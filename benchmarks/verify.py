@@ -20,7 +20,7 @@ from ssbench.core.bodycheck import BodyCheck, Expected
 from ssbench.core.content import SyntheticSource
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import READ
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.http.connection import BUFFER_SIZE
 from ssbench.storage.swift.driver import SwiftStorage

@@ -17,7 +17,7 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,14 +31,17 @@ from docs import messages as index  # noqa: E402
 from ssbench.cli.commands import COMMANDS, master_parser  # noqa: E402
 from ssbench.cli.worker_options import worker_parser  # noqa: E402
 from ssbench.core.errors import GRAVITY, ExitStatus, ScenarioError  # noqa: E402
-from ssbench.core.model import LargeObject, Phase, SizeClass, Stage  # noqa: E402
+from ssbench.core.model import Group, LargeObject, Phase, SizeClass, Stage  # noqa: E402
 from ssbench.core.operations import Body, of_phase  # noqa: E402
 from ssbench.core.option import Option  # noqa: E402
-from ssbench.core.scenario.checks import KeyRule  # noqa: E402
-from ssbench.core.scenario.fields import KEYS, OWN_READERS, parameter_keys  # noqa: E402
-from ssbench.core.scenario.load_keys import GROUP_KEYS, STAGE_KEYS  # noqa: E402
-from ssbench.core.scenario.scenario import Scenario  # noqa: E402
-from ssbench.core.scenario.size_keys import LARGE_KEYS, SIZE_KEYS  # noqa: E402
+from ssbench.core.scenario.checks import Key  # noqa: E402
+from ssbench.core.scenario.parts import (  # noqa: E402
+    GROUP_KEYS,
+    LARGE_KEYS,
+    SIZE_KEYS,
+    STAGE_KEYS,
+)
+from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys  # noqa: E402
 from ssbench.core.text import bytes_text  # noqa: E402
 from ssbench.runner.api import settings_shown  # noqa: E402
 from ssbench.runner.scenarios import list_canned  # noqa: E402
@@ -302,13 +305,13 @@ def _default_of(option: Option) -> str:
 
 # --- scenarios, exit statuses
 
-#: Part of a scenario -> its rules, a scenario that has only this key there, where it is in errors,
+#: Part of a scenario -> its keys, a scenario that has only this key there, where it is in errors,
 #: and the type with the defaults.
-_KEYS: dict[str, tuple[dict[str, KeyRule], Callable[[str], object], str, Any]] = {
-    "scenario": (KEYS | OWN_READERS, lambda key: {key: -1}, "", Scenario),
+_KEYS: dict[str, tuple[Mapping[str, Key], Callable[[str], object], str, Any]] = {
+    "scenario": (KEYS, lambda key: {key: -1}, "", Scenario),
     "size": (SIZE_KEYS, lambda key: {"sizes": [{key: -1}]}, "sizes[0].", SizeClass),
     "stage": (STAGE_KEYS, lambda key: {"stages": [{key: -1}]}, "stages[0].", Stage),
-    "group": (GROUP_KEYS, lambda key: {"groups": {"a": {key: -1}}}, "groups.a.", None),
+    "group": (GROUP_KEYS, lambda key: {"groups": {"a": {key: -1}}}, "groups.a.", Group),
     "large-object": (LARGE_KEYS, lambda key: {"large_object": {key: -1}}, "large_object.",
                      LargeObject),
 }  # fmt: skip
@@ -316,15 +319,15 @@ _KEYS: dict[str, tuple[dict[str, KeyRule], Callable[[str], object], str, Any]] =
 
 def scenario_keys(part: str) -> str:
     """The keys of a part of a scenario. Their values are what the error of a wrong one says."""
-    rules, wrong, place, type_ = _KEYS[part]
-    defaults = {each.name: each.default for each in structs.fields(type_)} if type_ else {}
-    has_options = any(rule.option for rule in rules.values())
+    keys, wrong, place, type_ = _KEYS[part]
+    defaults = {each.name: each.default for each in structs.fields(type_)}
+    has_options = any(key.option for key in keys.values())
     rows = []
-    for key, rule in sorted(rules.items(), key=lambda item: not item[1].required):
-        default = rule.default or ("required" if rule.required else _json_text(defaults[key]))
-        option = [literal(rule.option) if rule.option else ""] if has_options else []
-        value = _accepted(wrong(key), f"{place}{key}")
-        rows.append((literal(key), value, default, *option, rule.meaning))
+    for name, key in sorted(keys.items(), key=lambda item: not item[1].required):
+        default = key.default or ("required" if key.required else _json_text(defaults[name]))
+        option = [literal(key.option) if key.option else ""] if has_options else []
+        value = _accepted(wrong(name), f"{place}{name}")
+        rows.append((literal(name), value, default, *option, key.meaning))
     head = ("Key", "Value", "Default", *(["Option"] if has_options else []), "Meaning")
     return list_table(head, (18, 20, 14, 10, 38) if has_options else (18, 22, 14, 46), rows)
 

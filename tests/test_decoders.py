@@ -37,8 +37,8 @@ from ssbench.core.errors import MessageError, ScenarioError, SsbenchError
 from ssbench.core.hostlist import parse_hosts
 from ssbench.core.messages import Jobs, Results, decode, encode
 from ssbench.core.model import RESULT_NUMBERS, LargeObject, SizeClass, Timing, WorkerExit
-from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.stats import series
 from ssbench.core.stats.run_stats import RunStats

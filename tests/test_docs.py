@@ -25,10 +25,8 @@ from ssbench.commands.transfer.profiler import upload_words
 from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS, NotFound, of_phase
 from ssbench.core.records import MASTER, MarkRecord, ProfileRecord
-from ssbench.core.scenario.fields import KEYS, OWN_READERS, parameter_keys
-from ssbench.core.scenario.load_keys import GROUP_KEYS, STAGE_KEYS
-from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.scenario.size_keys import LARGE_KEYS, SIZE_KEYS
+from ssbench.core.scenario.parts import GROUP_KEYS, LARGE_KEYS, SIZE_KEYS, STAGE_KEYS
+from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS, of_run
@@ -168,7 +166,7 @@ def test_the_page_on_options_says_which_operations_are_tried_again_after_a_404()
 
 
 def test_every_key_of_a_scenario_has_a_meaning() -> None:
-    known = (KEYS, OWN_READERS, SIZE_KEYS, STAGE_KEYS, LARGE_KEYS, GROUP_KEYS, parameter_keys())
+    known = (KEYS, SIZE_KEYS, STAGE_KEYS, LARGE_KEYS, GROUP_KEYS, parameter_keys())
     for key, rule in (each for keys in known for each in keys.items()):
         assert rule.meaning.endswith("."), key
 

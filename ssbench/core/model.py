@@ -19,7 +19,7 @@ Profile = tuple[tuple[int, float], ...]
 SECOND_NS = 1_000_000_000
 NONE_NS = -1  #: no such time, in a column of nanoseconds
 UNCERTAIN_NS = -2  #: such a time, but it is unknown: the response was read late
-UNKNOWN_SIZE = -1  #: of the object of a Job
+UNKNOWN_SIZE = -1  #: of a Job's object, or of a size class in a damaged header
 
 
 class WorkerExit(NamedTuple):

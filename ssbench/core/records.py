@@ -56,9 +56,12 @@ class RunHeader(Struct, frozen=True):
     @property
     def unrecorded(self) -> frozenset[str]:
         """What all files of that version lack; of ssbench 0.3.9, as ``statfile.legacy`` reads it:
-        the load's marks, containers of objects, bytes of READs, and when failures began."""
+        the load's marks, containers of objects, the block size, bytes of READs, and when failures
+        began."""
         if not self.run_id and self.ssbench_version.startswith("0."):
-            return frozenset({"load", "containers", "bytes read", "starts of failures"})
+            return frozenset(
+                {"load", "containers", "block size", "bytes read", "starts of failures"}
+            )
         return frozenset()
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import structs
 
 from ssbench.core.model import SECOND_NS
+from ssbench.core.operations import CRUD
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.scenario_view import other_operations
 from ssbench.core.text import bytes_text, plural, printable, shortened
 from ssbench.report.model import (
     Distribution,
@@ -149,7 +149,8 @@ def _more_header(report: Report) -> Iterator[str]:
 
 def _scenario_table(report: Report) -> Iterator[str]:
     run = report["run"]
-    others = other_operations(run["operations_weighted_average"])
+    average = run["operations_weighted_average"] or {}
+    others = [name for name in average if name not in {row.name for row in CRUD}]
     named = "".join(f" {printable(name)}" for name in others)
     yield f"% Ops    C   R   U   D{named}       Size Range       Size Name"
     for size in run["sizes"].rows:
@@ -159,8 +160,8 @@ def _scenario_table(report: Report) -> Iterator[str]:
             f"      {low if low == high else f'{low} - {high}':15}  {printable(size['name'])}"
         )
     yield _RULE
-    average = _profile(run["crud_weighted_average"], run["operations_weighted_average"], others)
-    yield f"        {average}      CRUD weighted average"
+    mean = _profile(run["crud_weighted_average"], run["operations_weighted_average"], others)
+    yield f"        {mean}      CRUD weighted average"
 
 
 def _profile(crud: Sequence[float] | None, profile: Row | None, others: Sequence[str]) -> str:

@@ -17,9 +17,9 @@ from ssbench.core.stats.capacity import Law
 from ssbench.core.stats.headroom import ProcessSeries
 from ssbench.core.stats.histogram import Buckets, Histogram
 from ssbench.core.stats.run_stats import Breakdown, RunStats
-from ssbench.core.stats.scenario_view import NEVER_NS
 from ssbench.core.stats.tally import Tally
 from ssbench.core.stats.thresholds import DURATIONS, is_sparse
+from ssbench.core.stats.windows import NEVER_NS
 from ssbench.core.text import plural, printable
 from ssbench.report.model import (
     COUNT,

@@ -48,7 +48,7 @@ def load_lines(stats: RunStats) -> Iterator[str]:
     open_rates = [mark.rate for mark in stats.run.stages if mark.rate]
     if open_rates:
         rates = ", ".join(f"{rate:g}" for rate in open_rates)
-        model = printable(view.arrivals or "uniform")
+        model = printable(view.arrivals)
         found = arrivals(stats)
         by_end = ""
         if found:
@@ -95,11 +95,11 @@ def load_lines(stats: RunStats) -> Iterator[str]:
 def excluded_text(stats: RunStats) -> str:
     """``the first 5 s, the last 3 s and the first 2 s of stages 2, 3``; "" for nothing."""
     view, stages = stats.run.scenario, stats.stage_count
-    parts = [f"the first {view.warmup_s:g} s"] if view.warmup_s else []
-    parts += [f"the last {view.cooldown_s:g} s"] if view.cooldown_s else []
+    parts = [f"the first {view.warmup:g} s"] if view.warmup else []
+    parts += [f"the last {view.cooldown:g} s"] if view.cooldown else []
     of_stages: defaultdict[float, list[str]] = defaultdict(list)
     for stage in range(stages):
-        of_stages[view.stage_warmup_s(stage)].append(str(stage + 1))
+        of_stages[view.warmup_of(stage)].append(str(stage + 1))
     for seconds, those in of_stages.items():
         if seconds:
             named = f"stage{'s' if len(those) > 1 else ''} {', '.join(those)}"
@@ -127,9 +127,9 @@ def _rate_line(stats: RunStats) -> Iterator[str]:
     begin, end = "first start", "last completion"
     if basis in (Basis.WINDOW, Basis.SHARE):
         begin = "start of the load" if basis is Basis.WINDOW else begin
-        begin = "end of the warm-up" if view.warmup_s or view.stage_warmup_s(0) else begin
-        end = "start of the cool-down" if view.cooldown_s else "end of the load"
-    if any(view.stage_warmup_s(stage) for stage in range(1, stats.stage_count)):
+        begin = "end of the warm-up" if view.warmup or view.warmup_of(0) else begin
+        end = "start of the cool-down" if view.cooldown else "end of the load"
+    if any(view.warmup_of(stage) for stage in range(1, stats.stage_count)):
         end += ", without the warm-ups in between"
     yield f"Rates: over {seconds:.3f} s, from the {begin} to the {end}{_COUNTED[basis]}"
 
@@ -241,8 +241,8 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
     """What speaks against quoting an average of the run: every finding for JSON, a line for each
     sentence, with its stages and two at most, for people."""
     view = stats.run.scenario
-    warmups_s = [view.stage_warmup_s(stage) for stage in range(stats.stage_count)]
-    excluded_s = max(view.warmup_s, *warmups_s) + view.cooldown_s
+    warmups_s = [view.warmup_of(stage) for stage in range(stats.stage_count)]
+    excluded_s = max(view.warmup, *warmups_s) + view.cooldown
     found, by_sentence = [], defaultdict[tuple[Level, str], list[str]](list)
     for stage, finding in steadiness(stats):
         sentence = _sentence(finding, stats.total(stage=stage).seconds, excluded_s)

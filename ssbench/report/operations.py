@@ -14,7 +14,7 @@ from itertools import chain, islice, repeat
 from typing import IO, Any
 
 from ssbench.core.errors import MessageError
-from ssbench.core.model import NONE_NS, SECOND_NS, Phase, SizeClass, error_label
+from ssbench.core.model import NONE_NS, SECOND_NS, Phase, error_label
 from ssbench.core.naming import Naming, naming_of
 from ssbench.core.operations import Operation, Target, row_of, rows_of
 from ssbench.core.records import (
@@ -26,11 +26,11 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.core.scenario.fields import MAX_CONTAINERS
+from ssbench.core.scenario.checks import ValidationErrors
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.findings import LONGEST_RUN
 from ssbench.core.stats.results import PhaseResults
-from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.windows import LEFT_OUT, Windows
 from ssbench.core.text import for_spreadsheet, printable
 
@@ -181,7 +181,7 @@ class _Run:
 
     def __init__(self, ends_ns: Mapping[str, int] = {}) -> None:
         self._ends_ns = ends_ns
-        self._windows = Windows(ScenarioView.of({}))
+        self._windows = Windows(Scenario.of_header({}))
         self._workers: dict[int, str] = {}
         self.origin_ns = 0  #: of the run phase, Unix time
         self._shifts: dict[int, int] = {}
@@ -193,12 +193,14 @@ class _Run:
     def add(self, record: Record) -> None:
         if isinstance(record, RunHeader):
             self._operations = rows_of(record.operations)
-            view = ScenarioView.of(record.scenario)
-            self._windows = Windows(view, self._ends_ns.get(record.run_id))
+            faults = ValidationErrors("scenario", of_header=self._operations)
+            scenario = Scenario.of_header(record.scenario, self._operations, faults)
+            self._windows = Windows(scenario, self._ends_ns.get(record.run_id))
             self._workers.clear()
-            self._classes = [printable(size.name) for size in view.sizes]
+            self._classes = [printable(size.name) for size in scenario.sizes]
             self._has_containers = "containers" not in record.unrecorded
-            self._naming = _naming(record, view) if self._has_containers else None
+            known = self._has_containers and not faults
+            self._naming = _naming(record, scenario) if known else None
         elif isinstance(record, MarkRecord):
             self._windows.mark(record)
         elif isinstance(record, WorkerRecord):
@@ -281,17 +283,14 @@ class _Run:
         return printable(name)
 
 
-def _naming(header: RunHeader, view: ScenarioView) -> Naming | None:
+def _naming(header: RunHeader, scenario: Scenario) -> Naming | None:
     """The run's; None if the header doesn't say, or is damaged."""
     settings = StorageSettings(
         run_id=header.run_id,
-        sizes=tuple(
-            SizeClass(size.name, size.size_min or 0, size.size_max or 0, (), size.initial_files)
-            for size in view.sizes
-        ),
-        container_base=view.container_base or "",
-        container_count=min(view.container_count or 1, MAX_CONTAINERS),
-        placement=view.policy,
+        sizes=scenario.sizes,
+        container_base=scenario.container_base,
+        container_count=scenario.container_count,
+        placement=scenario.policy,
         names=header.names,
     )
     try:

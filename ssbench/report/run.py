@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean, pstdev
-from typing import Any
 
 from msgspec import structs
 
-from ssbench.core.model import Phase, error_label
-from ssbench.core.operations import Body, row_of
+from ssbench.core.model import UNKNOWN_SIZE, Phase, Profile, SizeClass, error_label
+from ssbench.core.operations import CRUD, Body, Operation, row_of
 from ssbench.core.records import RunHeader
 from ssbench.core.stats.findings import arrivals, stage_missed, steady
 from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.scenario_view import crud_of
 from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult, is_sparse, metric_of
 from ssbench.core.text import printable
@@ -156,9 +154,11 @@ def _run(stats: RunStats) -> Section:
     """The run as a whole, in the order of JSON's keys."""
     run = stats.run
     header, footer, view, after = run.header, run.footer, run.scenario, stats.after_end
-    asked = max((users.asked for users in run.stage_users), default=view.user_count)
+    asked = max((users.asked for users in run.stage_users), default=view.user_count or None)
     after_count, after_s = after or (0, None)
-    sizes = [_size(structs.asdict(size), crud_of(size.profile)) for size in view.sizes]
+    files = sum(size.initial_files for size in view.sizes) or 1
+    sizes = [_size(size, size.initial_files / files, run.operations) for size in view.sizes]
+    average = _named(view.profile, run.operations)
     facts = [
         fact("run_id", header and header.run_id, WORD, "identifier", _DATA),
         fact("ssbench_version", header and header.ssbench_version, WORD, "that ran it", _DATA),
@@ -173,8 +173,8 @@ def _run(stats: RunStats) -> Section:
         fact("hosts", header and header.hosts, WORD, "facts of the hosts, by name", "json"),
         fact("versions", header and header.versions, WORD, "of Python and libraries", "json"),
         fact("sizes", Table.of("sizes", sizes), WORD, "size classes", "json"),
-        fact("crud_weighted_average", crud_of(view.profile), WORD, "over all classes", "json"),
-        fact("operations_weighted_average", view.profile, WORD, "over all classes", "json"),
+        fact("crud_weighted_average", _crud(view.profile), WORD, "over all classes", "json"),
+        fact("operations_weighted_average", average, WORD, "over all classes", "json"),
         fact("complete", run.complete, WORD, "whether no result is missing", "json"),
         fact("damage", run.damage, WORD, "what is missing or unreadable, a line each", "json"),
         fact("ended", run.ending, WORD, "how the run ended", _DATA),
@@ -197,8 +197,8 @@ def _run(stats: RunStats) -> Section:
         fact("rate_basis", stats.rate_basis.value, WORD, "how rates count operations", _DATA),
         fact("completed_after_end", after_count, COUNT, "after the load's end", _DATA),
         fact("completed_after_end_s", after_s, SECONDS, "until the last of these", _DATA),
-        fact("warmup_s", view.warmup_s, SECONDS, "excluded from the beginning", _DATA),
-        fact("cooldown_s", view.cooldown_s, SECONDS, "excluded from the end", _DATA),
+        fact("warmup_s", view.warmup, SECONDS, "excluded from the beginning", _DATA),
+        fact("cooldown_s", view.cooldown, SECONDS, "excluded from the end", _DATA),
         fact("left_behind", run.left_behind, COUNT, "orphaned objects", _DATA),
         fact("left_unknown", run.left_unknown, COUNT, "possibly orphaned objects", _DATA),
         fact("workers_lost", run.workers_lost, WORD, "ids of lost workers", "json"),
@@ -266,30 +266,48 @@ def _arrivals(stats: RunStats) -> list[Fact]:
     ]
 
 
-def _size(size: dict[str, Any], crud: Sequence[float] | None) -> list[Fact]:
+def _named(profile: Profile, known: Mapping[int, Operation]) -> dict[str, float] | None:
+    """Shares by the operations' names, also those of CRUD that are 0 if there are no others."""
+    if not profile:
+        return None
+    shares = dict(profile)
+    rows = shares if shares.keys() - {*CRUD} else CRUD
+    return {row_of(row, known).name: shares.get(row, 0.0) for row in rows}
+
+
+def _crud(profile: Profile) -> list[float] | None:
+    return [dict(profile).get(row, 0.0) for row in CRUD] if profile else None
+
+
+def _known(size: int) -> int | None:
+    return None if size == UNKNOWN_SIZE else size
+
+
+def _size(size: SizeClass, share: float, known: Mapping[int, Operation]) -> list[Fact]:
     return [
-        fact("name", size["name"], WORD, "size class"),
-        fact("size_min", size["size_min"], BYTES, "smallest object"),
-        fact("size_max", size["size_max"], BYTES, "largest object"),
-        fact("initial_files", size["initial_files"], COUNT, "initial objects"),
-        fact("share", size["share"], COUNT, "part of all operations, 0 to 1"),
-        fact("profile", size["profile"], WORD, "share of each operation, by name"),
-        fact("crud", crud, WORD, "shares of CREATE, READ, UPDATE and DELETE"),
+        fact("name", size.name, WORD, "size class"),
+        fact("size_min", _known(size.size_min), BYTES, "smallest object"),
+        fact("size_max", _known(size.size_max), BYTES, "largest object"),
+        fact("initial_files", size.initial_files, COUNT, "initial objects"),
+        fact("share", share, COUNT, "part of all operations, 0 to 1"),
+        fact("profile", _named(size.profile, known), WORD, "share of each operation, by name"),
+        fact("crud", _crud(size.profile), WORD, "shares of CREATE, READ, UPDATE and DELETE"),
     ]
 
 
 def _settings(stats: RunStats) -> Section:
     """What JSON has only inside the scenario; and the lines about the load."""
     run, view = stats.run, stats.run.scenario
+    block_size = None if "block size" in run.unrecorded else view.block_size
     begin_s, end_s = stats.whole_run_s or (None, None)
     window_s = stats.total().throughput.seconds
     facts = [
         fact("scenario_name", view.name, WORD, "its name"),
         fact("worker_count", stats.worker_count, COUNT, "workers that took part"),
-        fact("concurrency", view.user_count, COUNT, "users that the scenario asks for"),
+        fact("concurrency", view.user_count or None, COUNT, "users that the scenario asks for"),
         fact("delete_after", view.delete_after, SECONDS, "until new objects expire"),
         fact("policy", view.policy, WORD, "storage policy"),
-        fact("block_size", view.block_size, COUNT, "bytes sent at a time"),
+        fact("block_size", block_size, COUNT, "bytes sent at a time"),
         fact("skipped", run.skipped_count, COUNT, "operations that found no object", "csv"),
         fact("rate", view.rate, RATE, "operations/s due", "csv"),
         fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", "csv"),
@@ -435,7 +453,7 @@ def _stage(stats: RunStats, index: int, percents: Sequence[float]) -> list[Fact]
     mark = marks[index] if index < len(marks) else None
     ran = stats.run.stage_users[index] if mark else None
     by_time = [{"from_s": at_s, "users": users} for at_s, users in ran.ran] if ran else []
-    warmup_s = stats.run.scenario.stage_warmup_s(index)
+    warmup_s = stats.run.scenario.warmup_of(index)
     return [
         fact("users", mark and mark.users, COUNT, "users asked for"),
         fact("users_ran", ran and ran.least, COUNT, "the fewest that ran at any time"),

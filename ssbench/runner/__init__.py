@@ -140,9 +140,7 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
 def check_thresholds(config: RunConfig, scenario: Scenario) -> None:
     """:raises UsageError: a threshold on what the run does not have."""
     if config.thresholds:
-        from ssbench.core.stats.scenario_view import ScenarioView
         from ssbench.runner import results
 
         is_open = any(stage.rate for stage in scenario.load)
-        view = ScenarioView.of(scenario.to_dict())
-        results.check_thresholds(config.thresholds, view, open_loop=is_open)
+        results.check_thresholds(config.thresholds, scenario, open_loop=is_open)

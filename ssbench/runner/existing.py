@@ -16,7 +16,6 @@ from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import has_dot_segment, pack_names
 from ssbench.core.operations import Effect, row_of
-from ssbench.core.scenario.fields import profile
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.core.workload.bench import bench_jobs
@@ -59,12 +58,8 @@ class ExistingObjects(Struct, frozen=True):
         """The scenario on these objects, as one size class, and what its run does."""
         low, high = min(self.sizes), max(self.sizes)
         used = [size for size in scenario.sizes if size.initial_files]
-        weights: dict[int, float] = {}
-        for size in used:
-            for operation, share in size.profile:
-                weights[operation] = weights.get(operation, 0.0) + share * size.initial_files
         only = SizeClass(
-            "existing", low, high, profile(weights), len(self.names), None, used[0].pick
+            "existing", low, high, scenario.profile, len(self.names), None, used[0].pick
         )
         scenario = replace(
             scenario, sizes=(only,), container_count=1, policy=None, delete_after=None,

@@ -6,13 +6,12 @@ result of the file, of a replay's more, whatever numbers a damaged or crafted fi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
 from typing import Any
 
 from ssbench import statfile
-from ssbench.core.errors import MessageError, ScenarioError, UsageError
+from ssbench.core.errors import MessageError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.naming import (
     HashedNaming,
@@ -25,7 +24,7 @@ from ssbench.core.naming import (
 from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, rows_of
 from ssbench.core.records import HostRecord, PhaseRecord, ResultBatch, RunHeader
 from ssbench.core.retry import leaves_unknown
-from ssbench.core.scenario.fields import KEYS, OWN_READERS
+from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.storage.base import OpenUpload
 
@@ -277,23 +276,11 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
             f"{path}: its run used names without its ID (bench, upload, --existing), so its objects"
             ' cannot be recognized; delete those of bench with "bench delete"'
         )
-    try:
-        scenario = Scenario.from_json(json.dumps(_without_profiles(header.scenario)), path)
-    except ScenarioError as error:
-        raise UsageError(f"the scenario in its header can't be used: {error.faults[0]}") from error
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: the scenario in its header can't be used: {error}") from error
+    known = rows_of(header.operations)
+    faults = ValidationErrors(path, of_header=known)
+    scenario = Scenario.of_header(header.scenario, known, faults)
+    if faults or not scenario.sizes:
+        wrong = faults.lines[0] if faults else f"{path}: no sizes"
+        raise UsageError(f"the scenario in its header can't be used: {wrong}")
     period = (header.started_at, 0.0)
-    return kind(scenario, header.run_id, rows_of(header.operations), header.driver, period)
-
-
-def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """The scenario without its operations and their keys, as this process may lack rows of some;
-    and without its arrivals, as a scenario file can't have those of a replay."""
-    kept = {*KEYS, *OWN_READERS} - {"operations", "groups", "arrivals"}
-    rest = {key: value for key, value in scenario.items() if key in kept}
-    sizes = rest.get("sizes")
-    for size in sizes if isinstance(sizes, list) else ():
-        if isinstance(size, dict):
-            size.pop("operations", None)
-    return {**rest, "crud_profile": [1, 1, 1, 1]}
+    return kind(scenario, header.run_id, known, header.driver, period)

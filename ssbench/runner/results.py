@@ -13,11 +13,11 @@ from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import SECOND_NS
 from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.records import MarkRecord, Record, RunHeader
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import MEMORY, Budget
 from ssbench.core.stats.merge import Part, check_distinct, end_of_load_ns, merged
 from ssbench.core.stats.merge import check as check_parts
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.thresholds import LATENCY, METRICS, Threshold
 from ssbench.host.process import tune_garbage_collector
 
@@ -179,7 +179,7 @@ def _end_of_load_ns(path: str, first: Record) -> int | None:
 
     :raises UsageError: the file can't be read a second time.
     """
-    if not isinstance(first, RunHeader) or not ScenarioView.of(first.scenario).cooldown_s:
+    if not isinstance(first, RunHeader) or not Scenario.of_header(first.scenario).cooldown:
         return None
     if path == "-" or not os.path.isfile(statfile.existing_path(path)):  # another pipe
         name = "stdin" if path == "-" else path
@@ -206,7 +206,7 @@ def parse_thresholds(
 
 
 def check_thresholds(
-    thresholds: Sequence[Threshold], scenario: ScenarioView, *, open_loop: bool | None = None
+    thresholds: Sequence[Threshold], scenario: Scenario, *, open_loop: bool | None = None
 ) -> None:
     """Check that a run of the scenario can meet or miss each threshold.
 

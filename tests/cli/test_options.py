@@ -15,7 +15,7 @@ from ssbench.cli.parser import LETTERS
 from ssbench.cli.worker_options import WORKER, worker_parser
 from ssbench.commands.bench.nectar import bench_words
 from ssbench.commands.transfer.profiler import upload_words
-from ssbench.core.scenario.fields import ARRIVALS
+from ssbench.core.scenario.values import ARRIVALS
 from tests.cli.shell import Shell
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ssbench.commands.replay.sampling import SizeHistogram, sample_containers, scenario_of
 from ssbench.core.content import initial_size
 from ssbench.core.errors import SsbenchError
-from ssbench.core.scenario.draw_keys import MAX_BINS
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.values import MAX_BINS
 from ssbench.storage.retrying_client import RetryingClient
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 

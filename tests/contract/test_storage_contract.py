@@ -38,7 +38,7 @@ from ssbench.core.operations import (
     UPDATE,
     Operation,
 )
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.embedded import EmbeddedSwift
 from ssbench.storage.base import ContainerInfo, ObjectEntry, StateAdmin

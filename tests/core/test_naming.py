@@ -29,7 +29,7 @@ from ssbench.core.naming import (
     unpack_names,
     why_not_ours,
 )
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import StorageSettings
 
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.model import SizeClass
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from tests.fakes.control_states import IDLE
 

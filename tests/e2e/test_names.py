@@ -8,7 +8,7 @@ import pytest
 
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, UPDATE
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account
 from tests.fakes.drivers import WholeDriver, driver_settings

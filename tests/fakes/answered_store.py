@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 from ssbench.core.model import SizeClass
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.registry import open_store
 from ssbench.storage.s3.sign import AwsKeys, issue

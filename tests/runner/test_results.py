@@ -14,8 +14,8 @@ from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest
 from ssbench.core.model import RESULT_NUMBERS, SECOND_NS, Phase, Result
 from ssbench.core.records import MarkRecord, PhaseRecord
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.report import FORMATS
 from ssbench.runner.results import (
     check_thresholds,
@@ -171,7 +171,7 @@ def test_what_is_wrong_with_any_of_several_files_is_said_of_them_all(tmp_path: P
 
 # Thresholds ----------------------------------------------------------------------
 
-FACTS = ScenarioView.of(runs.SCENARIO)
+FACTS = Scenario.of_header(runs.SCENARIO)
 
 
 def test_all_malformed_thresholds_are_reported_together() -> None:

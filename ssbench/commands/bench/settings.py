@@ -24,9 +24,8 @@ from ssbench.core.errors import UsageError
 from ssbench.core.model import Group, Profile, SizeClass
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.option import Option, of_field, options_of_fields, row
-from ssbench.core.scenario.fields import container_base, headers
-from ssbench.core.scenario.load_keys import mix
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.values import container_base, headers, mix
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
 from ssbench.runner.config import RESULTS, WHAT, RunConfig, RunPlan
 from ssbench.runner.methods import METHODS, Method
@@ -122,7 +121,7 @@ class BenchConfig(Struct, frozen=True, kw_only=True):
         groups = self._groups
         return Scenario(
             name=f"bench {self.method.name}",
-            sizes=(self._size_class(mix(groups)),),
+            sizes=(self._size_class(mix((group.users, group.profile) for group in groups)),),
             user_count=sum(group.users for group in groups),
             operation_count=self.total if self.seconds is None else None,
             run_seconds=self.seconds,

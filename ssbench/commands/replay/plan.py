@@ -15,8 +15,8 @@ from ssbench.core.errors import UsageError
 from ssbench.core.live import Observer
 from ssbench.core.model import NONE_NS, SECOND_NS, Failure, Job, SizeClass
 from ssbench.core.operations import Effect, Operation, Target, row_of
-from ssbench.core.scenario.fields import profile
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.values import profile
 from ssbench.core.units import MAX_RATE
 from ssbench.core.workload.numbered import NumberedRun
 from ssbench.core.workload.pacing import LOOKAHEAD_NS, DueTimes

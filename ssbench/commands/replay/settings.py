@@ -18,7 +18,7 @@ from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.option import of_field, options_of_fields, row
-from ssbench.core.scenario.fields import container_option
+from ssbench.core.scenario.values import container_option
 from ssbench.runner.config import WHAT, RunConfig
 
 

@@ -21,7 +21,7 @@ from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.option import of_field, options_of_fields, row
-from ssbench.core.scenario.fields import container_option
+from ssbench.core.scenario.values import container_option
 from ssbench.runner.config import RESULTS, WHAT, RunConfig
 from ssbench.runner.methods import TRANSFERS
 

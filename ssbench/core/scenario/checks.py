@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeGuard, TypeVar
+from functools import cache, partial
+from typing import Any, TypeGuard, TypeVar, get_type_hints
 
 from msgspec import Struct
 
 from ssbench.core.errors import ScenarioError
+from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.text import close_matches, printable
 from ssbench.core.units import ValidationError, clipped, kind, preview
 
@@ -29,11 +31,20 @@ class ValidationErrors:
     """The errors of one source: lines ``source: place: what is wrong; what would be right``.
 
     :param places: key that was overridden -> where: an option, a setting of the API.
+    :param of_header: the rows of a stat file's header, which a scenario is read from: it may be of
+        any release, so unknown keys and missing ones are no errors. None: from a user.
     """
 
-    def __init__(self, source: str, places: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self,
+        source: str,
+        places: Mapping[str, str] = {},
+        of_header: Mapping[int, Operation] | None = None,
+    ) -> None:
         self.source = printable(source)
         self.places = places
+        self.of_header = of_header is not None
+        self.operations = OPERATIONS if of_header is None else of_header
         self.lines: list[str] = []
         self._left_out = 0
 
@@ -87,40 +98,91 @@ class ValidationErrors:
             self.lines.append(line)
 
 
-class KeyRule(Struct, frozen=True):
-    """What a key may have as its value, and what the reference (docs/generate.py) says of it."""
+class Key(Struct, frozen=True):
+    """A key of a scenario. It stands in the annotation of the field that has its value."""
 
-    check: Check[Any]
-    meaning: str = ""  #: in reStructuredText
-    default: str = ""  #: in words; "": the one of the field that has the value
-    required: bool = False
-    example: str = ""  #: of a required key
+    check: Callable[..., Any] | None  #: None: a function of its own reads it
+    meaning: str  #: for the reference (docs/generate.py), in reStructuredText
+    default: str = ""  #: in words; "": the one of the field
+    example: str = ""  #: of a key that must be given
     option: str = ""  #: that overrides it on the command line; the place of its errors
+    field: str = ""  #: that has its value; "": that of the key's name
+    by_name: bool = False  #: the value names operations
+    of_header: Callable[..., Any] | None = None  #: of a stat file's value; None: ``check``
+
+    @property
+    def required(self) -> bool:
+        return bool(self.example) or self.default == "required"
+
+
+@cache
+def keys_of(kind: type[Struct]) -> dict[str, Key]:
+    """The keys in the annotations of a struct's fields, in their order."""
+    hints = get_type_hints(kind, include_extras=True).items()
+    found = ((name, key) for name, hint in hints for key in getattr(hint, "__metadata__", ()))
+    return {name: key for name, key in found if isinstance(key, Key)}
 
 
 def read_keys(
     raw: Mapping[str, object],
-    keys: Mapping[str, KeyRule],
+    keys: Mapping[str, Key],
     place: str,
     faults: ValidationErrors,
     others: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The values of the keys in ``raw``; None if wrong. A key with null counts as absent.
+    """The values by field; None if wrong. A key with null counts as absent.
 
     :param others: further keys that are allowed, but not read here.
     """
     known = list(dict.fromkeys([*keys, *others]))
-    for name in raw:
+    for name in raw if not faults.of_header else ():
         if name not in known:
             right = suggest(name, known) if not faults.full else ""
             faults.add(member(place, name), "unknown key", right)
-    values = {}
+    values: dict[str, Any] = {}
+    given: dict[str, str] = {}  # field -> key
     for name, key in keys.items():
-        if raw.get(name) is not None:
-            values[name] = faults.check(member(place, name), key.check, raw[name])
-        elif key.required:
-            faults.add(member(place, name), "missing", f'as in "{name}": {key.example}')
+        if raw.get(name) is None:
+            if key.example and not faults.of_header:
+                faults.add(member(place, name), "missing", f'as in "{name}": {key.example}')
+        elif key.check is not None:
+            other = given.setdefault(key.field or name, name)
+            if other != name and not faults.of_header:
+                faults.add(member(place, name), f"{other} is given as well", "one of the two")
+            check = (faults.of_header and key.of_header) or key.check
+            told = faults
+            if key.by_name:
+                check = partial(check, known=faults.operations)
+                if faults.of_header:  # perhaps a driver's operations, which this process lacks
+                    told = ValidationErrors(faults.source)
+            values[key.field or name] = told.check(member(place, name), check, raw[name])
     return values
+
+
+def read_rows(
+    raw: object, keys: Mapping[str, Key], place: str, example: str, faults: ValidationErrors
+) -> list[tuple[str, dict[str, Any]]]:
+    """Place and values, as of ``read_keys``, of each object in a list, or in an object.
+
+    :param example: ``{"seconds": 30}`` of a list, ``"puts": {"users": 5}`` of an object.
+    """
+    is_list = example.startswith("{")
+    right = f"a list like [{example}]" if is_list else f"an object like {{{example}}}"
+    if not isinstance(raw, list if is_list else dict) or not raw:
+        wrong = "missing" if raw is None else f"{preview(raw)} is {kind(raw)}"
+        wrong = f"the {kind(raw).partition(' ')[2]} is empty" if raw in ([], {}) else wrong
+        if raw is not None or not faults.of_header:
+            faults.add(place, wrong, right)
+        return []
+    of_one = f"an object like {{{example.partition('{')[2]}"
+    rows = []
+    for name, item in raw.items() if isinstance(raw, dict) else enumerate(raw):
+        at = f"{place}[{name}]" if is_list else member(place, str(name))
+        if faults.is_object(item, at, of_one):
+            rows.append((at, read_keys(item, keys, at, faults)))
+        else:
+            rows.append((at, dict.fromkeys(key.field or name for name, key in keys.items())))
+    return rows
 
 
 def member(place: str, key: str) -> str:
@@ -128,22 +190,6 @@ def member(place: str, key: str) -> str:
     if not _IDENTIFIER.fullmatch(key):
         return f"{place}[{preview(key)}]"
     return f"{place}.{key}" if place else key
-
-
-def text(raw: object) -> str:
-    """A check for strings of one or more printable characters that UTF-8 can encode."""
-    right = "a string of one or more printable characters"
-    if not isinstance(raw, str):
-        raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
-    if not raw:
-        raise ValidationError("the string is empty", right)
-    if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in raw):
-        raise ValidationError(f"{preview(raw)} has a control character", right)
-    if any(0xD800 <= ord(c) < 0xE000 for c in raw):
-        raise ValidationError(
-            f"{preview(raw)} has half a surrogate pair", "characters that UTF-8 can encode"
-        )
-    return raw
 
 
 def suggest(word: str, known: Sequence[str]) -> str:

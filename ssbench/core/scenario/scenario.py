@@ -1,56 +1,45 @@
 """A scenario: what a run does. Read from JSON; command-line options override it.
 
-``docs/reference/scenarios.rst`` is the reference of the keys; ``fields``, ``size_keys`` and
-``load_keys`` read them.
+The annotations of ``Scenario`` declare the keys, those of its parts are in ``parts``;
+``docs/reference/scenarios.rst`` is made of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any
 
 from msgspec.structs import asdict, replace
 
-from ssbench.core.distributions import UNIFORM
+from ssbench.core import units
+from ssbench.core.distributions import UNIFORM, Pick
 from ssbench.core.hiding import Hiding
-from ssbench.core.model import Group, LargeObject, Phase, SizeClass, Stage
-from ssbench.core.naming import container_name
+from ssbench.core.model import Group, LargeObject, Phase, Profile, SizeClass, Stage
+from ssbench.core.naming import KEY_NAMES
 from ssbench.core.operations import (
     CRUD,
     OPERATIONS,
     Body,
     Effect,
+    Operation,
+    Parameter,
     of_phase,
     operation_named,
+    parameters_of,
     row_of,
 )
-from ssbench.core.scenario.checks import ValidationErrors, read_keys
-from ssbench.core.scenario.draw_keys import pick_to_json, size_to_json
-from ssbench.core.scenario.fields import (
-    KEYS,
-    MAX_CONTAINER_NAME,
-    NO_PROFILE,
-    OWN_READERS,
-    PROFILE_KEYS,
-    check_parameters,
-    one_profile,
-    parameter_keys,
-    profile_keys,
-)
+from ssbench.core.scenario import rules, values
+from ssbench.core.scenario.checks import Check, Key, ValidationErrors, keys_of, read_keys
 from ssbench.core.scenario.jsontext import read_object
-from ssbench.core.scenario.load_keys import (
-    check_groups,
-    check_load,
-    have_users,
-    mix,
+from ssbench.core.scenario.parts import (
     read_groups,
+    read_large_object,
+    read_sizes,
     read_stages,
+    weights,
 )
-from ssbench.core.scenario.size_keys import check_large_object, read_large_object, read_sizes
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.core.units import preview
 
 
 class Scenario(Hiding, frozen=True, eq=False):
@@ -62,34 +51,89 @@ class Scenario(Hiding, frozen=True, eq=False):
 
     HIDDEN = ("given",)
 
-    name: str
-    sizes: tuple[SizeClass, ...]  #: in the file's order, profiles normalised
-    user_count: int
-    operation_count: int | None = None
-    run_seconds: float | None = None
-    container_base: str = "ssbench"
-    container_count: int = 100
-    container_concurrency: int = 10
-    delete_after: int | None = None  #: seconds; None: objects don't expire
-    policy: str | None = None  #: None: the cluster's default
-    block_size: int = 65536  #: bytes
-    seed: int | None = None  #: None: the run draws one
-    rate: float | None = None  #: operations a second that fall due; None: a closed loop
-    arrivals: str = "uniform"  #: how they are spaced: a name of pacing.MODELS
-    think_time: tuple[float, float] | None = None  #: seconds, least and longest, of closed users
-    stages: tuple[Stage, ...] = ()  #: as the file has them; they make up run_seconds
-    groups: tuple[Group, ...] = ()  #: of users, user_count in all; (): all users are alike
-    large_object: LargeObject | None = None  #: objects that are stored in parts; None: none
+    # fmt: off
+    name: Annotated[str, Key(values.text,
+        "The name of the scenario in the report and in the stat file's name.",
+        example='"Small objects"', of_header=values.any_text)]
+    #: In the file's order, profiles normalised.
+    sizes: Annotated[tuple[SizeClass, ...], Key(None,
+        "The size classes, at least one: see `In a size`_.", "required")]
+    user_count: Annotated[int, Key(units.count,
+        "Concurrent users: the number of operations in flight. Start workers with enough "
+        "concurrency.",
+        "required here, as ``-u``, or by ``stages`` or ``groups``", example="4", option="-u")]
+    operation_count: Annotated[int | None, Key(units.count,
+        "The run ends after this number of operations.", "see `Precedence`_", option="-o")] = None
+    run_seconds: Annotated[float | None, Key(units.seconds,
+        "The run ends after this time.", "see `Precedence`_", option="-r")] = None
+    container_base: Annotated[str, Key(values.container_base,
+        "The start of the containers' names: ``ssbench_000061``; with a policy, "
+        f"``ssbench_000061_gold``. No slashes; at most {values.MAX_CONTAINER_NAME} bytes "
+        "including number and policy.", option="--container-base")] = "ssbench"
+    container_count: Annotated[int, Key(units.whole(1, values.MAX_CONTAINERS),
+        "The number of containers over which the objects are spread.", option="-c")] = 100
+    container_concurrency: Annotated[int, Key(units.count,
+        "The number of containers to create concurrently before the run.")] = 10
+    #: Seconds; None: objects don't expire.
+    delete_after: Annotated[int | None, Key(values.delete_after,
+        "Uploaded objects expire after this time (``X-Delete-After``); 0 for never.",
+        "0", option="--delete-after")] = None
+    policy: Annotated[str | None, Key(values.policy,
+        "The storage policy of the containers. The cluster must have it.",
+        "the cluster's", option="--policy")] = None
+    block_size: Annotated[int, Key(units.size_from(1, values.MAX_BLOCK),
+        "Objects are sent and received in pieces of this size.", option="-b")] = 65536
+    seed: Annotated[int | None, Key(units.seed,
+        "The same seed gives the same operations, sizes and names. Initial objects do not depend "
+        "on the seed.", "random for each run", option="--seed")] = None
+    rate: Annotated[float | None, Key(units.rate,
+        "Target arrival rate (open loop), independent of the store: see `The load`_.",
+        "none: a closed loop", option="--rate")] = None
+    #: A name of pacing.MODELS; "replayed".
+    arrivals: Annotated[str, Key(values.one_of(values.ARRIVALS, "an arrival model"),
+        "Open loop: evenly spaced or random arrivals.", option="--arrivals",
+        of_header=values.any_text)] = "uniform"
+    #: Seconds, least and longest.
+    think_time: Annotated[tuple[float, float] | None, Key(values.think_time,
+        "Closed loop: how long a user pauses after each operation; of two numbers, uniform "
+        "between them.", "0", option="--think-time")] = None
+    #: As the file has them; they make up run_seconds.
+    stages: Annotated[tuple[Stage, ...], Key(None,
+        "Parts of the run, each with its own load: see `In a stage`_.", "none")] = ()
+    #: Of users, user_count in all.
+    groups: Annotated[tuple[Group, ...], Key(None,
+        "Groups of users with operations of their own: see `Groups of users`_.",
+        "none: all users are alike")] = ()
+    large_object: Annotated[LargeObject | None, Key(None,
+        "How objects above a size are stored in parts: see `In a large object`_.",
+        "none: each object is stored as one")] = None
     #: Of the operations in use (operations.Parameter), all of them.
     parameters: Mapping[str, int | str] = {}
-    warmup: float = 0.0  #: seconds at the start that don't count
-    cooldown: float = 0.0  #: seconds at the end that don't count
-    key_names: str = "flat"  #: a key of naming.KEY_NAMES
-    bandwidth: int | None = None  #: bytes/s of all users together; None: any number
-    #: Further request headers, by name; or of one operation, by its name, and theirs.
-    headers: Mapping[str, str | Mapping[str, str]] = {}
-    keep_alive: bool = True  #: a connection serves several requests
-    expect_continue: bool = False  #: uploads wait for 100 Continue
+    warmup: Annotated[float, Key(units.seconds_or_none,
+        "The start of the run that is in the stat file, but not in the report's figures: see "
+        "`What counts`_.", option="--warmup")] = 0.0
+    cooldown: Annotated[float, Key(units.seconds_or_none,
+        "The same for the end of the run.", option="--cooldown")] = 0.0
+    #: A key of naming.KEY_NAMES.
+    key_names: Annotated[str, Key(values.one_of(KEY_NAMES, "a form of names"),
+        "The form of the objects' names. ``flat``: ``tiny_000012``. ``hashed``: behind four "
+        "hexadecimal digits that differ from one object to the next, ``6a99-tiny_000012``. "
+        "``deep``: below three levels of a hundred folders each, "
+        "``12/00/00/tiny_000012``.")] = "flat"
+    bandwidth: Annotated[int | None, Key(units.size_from(1),
+        "Bytes of objects that all users together send and receive per second at most. Each "
+        "worker has a share of it, as of the users. An operation starts once its bytes are within "
+        "the share: transfers themselves are not slowed down, and no latency includes the wait. "
+        "With a ``rate``, operations that it delays start late.",
+        "unlimited", option="--bandwidth")] = None
+    #: By name; or of one operation, by its name, and theirs.
+    headers: Annotated[Mapping[str, str | Mapping[str, str]], Key(values.headers,
+        "Further request headers: see `Requests`_.", "none", by_name=True)] = {}
+    keep_alive: Annotated[bool, Key(values.flag,
+        "Whether a connection serves several requests: see `Requests`_.")] = True
+    expect_continue: Annotated[bool, Key(values.flag,
+        "Whether uploads ask before they send the object: see `Requests`_.")] = False
+    # fmt: on
     source: str = "scenario"
     given: Mapping[str, object] = {}
     overrides: Mapping[str, object] = {}
@@ -155,12 +199,21 @@ class Scenario(Hiding, frozen=True, eq=False):
         """The highest number of users in any stage."""
         return max(stage.users or 0 for stage in self.load)
 
+    def warmup_of(self, stage: int) -> float:
+        """Seconds of a stage's beginning that don't count."""
+        return self.stages[stage].warmup if stage < len(self.stages) else 0.0
+
     @property
     def operations(self) -> set[int]:
         """The operations of all profiles in use."""
         profiles = [size.profile for size in self.sizes if size.initial_files and not self.groups]
         profiles += [group.profile for group in self.groups]
         return {operation for profile in profiles for operation, _ in profile}
+
+    @property
+    def profile(self) -> Profile:
+        """The operations of all classes, by their initial objects."""
+        return values.mix((size.initial_files, size.profile) for size in self.sizes)
 
     @property
     def keeps_initial_objects(self) -> bool:
@@ -170,32 +223,31 @@ class Scenario(Hiding, frozen=True, eq=False):
 
     def to_dict(self) -> dict[str, object]:
         """The scenario as it is run, as JSON values; ``from_json`` makes an equal one of it."""
-        named = {name: value for name, value in asdict(self).items() if name in KEYS}
-        values = {key: value for key, value in named.items() if value is not None}
-        values |= self.parameters
-        values["sizes"] = [_size_to_dict(size) for size in self.sizes]
-        values["initial_files"] = {size.name: size.initial_files for size in self.sizes}
+        found = {
+            key: value
+            for key, value in asdict(self).items()
+            if key in KEYS and value != _LEFT_OUT.get(key)
+        }
+        found |= self.parameters
+        own = self.sizes if not self.groups else [replace(s, profile=()) for s in self.sizes]
+        found["sizes"] = [_size_to_dict(size) for size in own]
+        found["initial_files"] = {size.name: size.initial_files for size in self.sizes}
         if self.stages:
-            values["stages"] = [
+            found["stages"] = [
                 {k: v for k, v in asdict(stage).items() if v} for stage in self.stages
             ]
         if self.groups:
-            values["sizes"] = [_size_to_dict(replace(size, profile=())) for size in self.sizes]
-            values["groups"] = {
-                group.name: {"users": group.users, **profile_keys(group.profile)}
+            found["groups"] = {
+                group.name: {"users": group.users, **values.profile_keys(group.profile)}
                 for group in self.groups
             }
         if self.large_object:
-            values["large_object"] = {k: v for k, v in asdict(self.large_object).items() if v != ""}
+            found["large_object"] = {k: v for k, v in asdict(self.large_object).items() if v != ""}
         if self.think_time:
-            values["think_time"] = [*self.think_time]
+            found["think_time"] = [*self.think_time]
         if not self.load[0].rate:
-            del values["arrivals"]
-        rare = ("key_names", "headers", "keep_alive", "expect_continue", "warmup", "cooldown")
-        for key in rare:
-            if values[key] == _DEFAULTS[key]:
-                del values[key]
-        return values
+            del found["arrivals"]
+        return found
 
     def header_lines(self) -> tuple[tuple[int, str], ...]:
         """Number and further header lines, each with its CRLF, of each operation that has some.
@@ -226,10 +278,7 @@ class Scenario(Hiding, frozen=True, eq=False):
         used = [size for size in self.sizes if size.initial_files]
         total = sum(size.initial_files for size in used)
         sizes = ", ".join(f"{printable(size.name)} {_size_range(size)}" for size in used)
-        shares: defaultdict[int, float] = defaultdict(float)
-        for size in used:
-            for operation, share in size.profile:
-                shares[operation] += share * size.initial_files / total
+        shares = dict.fromkeys(OPERATIONS, 0.0) | dict(self.profile)
         crud = "/".join(f"{100 * shares[each]:.0f}" for each in CRUD)
         others = [row for row in of_phase(Phase.RUN) if row not in CRUD and shares[row]]
         mix = ", ".join([f"CRUD {crud} %", *(f"{o.name} {100 * shares[o]:.0f} %" for o in others)])
@@ -248,6 +297,25 @@ class Scenario(Hiding, frozen=True, eq=False):
         return "no length"
 
     @classmethod
+    def of_header(
+        cls,
+        header: Mapping[str, Any],
+        known: Mapping[int, Operation] = OPERATIONS,
+        faults: ValidationErrors | None = None,
+    ) -> Scenario:
+        """The scenario of a stat file's header, of any release and perhaps damaged: what is missing
+        or impossible has its default, a name "", a size UNKNOWN_SIZE, and another number 0.
+
+        :param known: the rows of the header's operations.
+        :param faults: what is impossible is added.
+        """
+        faults = ValidationErrors("scenario", of_header=known) if faults is None else faults
+        found = {
+            key: value for key, value in _read_file(header, faults).items() if value is not None
+        }
+        return cls(**{"name": "", "user_count": 0, **found})
+
+    @classmethod
     def _read(
         cls,
         text: str | bytes,
@@ -259,51 +327,97 @@ class Scenario(Hiding, frozen=True, eq=False):
         faults = ValidationErrors(source, given_places)
         given = read_object(text, faults)
         changes = _read_overrides(overrides or {}, faults)
-        values: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         if given is not None:
-            values = _read_file(given, changes, faults) | _one_limit(changes)
-            _check_container_names(values, faults)
-            values |= check_load(values, changes, faults)
-            check_groups(given, values, changes, faults)
+            found = _read_file(given, faults, changes) | _one_limit(changes)
+            there = {key: value for key, value in found.items() if value is not None}
+            rules.check_container_names({**_DEFAULTS, **there}, faults)
+            found |= rules.check_load(found, changes, faults)
+            rules.check_groups(given, found, changes, faults)
             if overrides is not None:
-                _check_limit(faults, given, overrides)
+                rules.check_limit(faults, given, overrides)
         faults.raise_any()
         return cls(
-            **values, source=source, given=given or {}, overrides=changes, places=faults.places
+            **found, source=source, given=given or {}, overrides=changes, places=faults.places
         )
 
 
 _NOT_COMPARED = ("source", "given", "overrides", "places")
 _DEFAULTS: Mapping[str, Any] = asdict(Scenario("", (), 0))
+#: By which the header of a run leaves a key out; None: of others.
+_LEFT_OUT = {
+    key: _DEFAULTS[key]
+    for key in (
+        "stages", "groups", "warmup", "cooldown", "key_names", "headers", "keep_alive",
+        "expect_continue",
+    )
+}  # fmt: skip
+#: Those that only the size classes have, with what is for all of them.
+_OF_CLASSES = {
+    **weights(
+        "Only the proportion of the weights counts: ``[3, 4, 2, 2]`` means 27 % CREATE, 36 % READ, "
+        "18 % UPDATE, 18 % DELETE. At least one is above 0.",
+        'Weights by name, for any of the `Operations`_: ``{"read": 8, "head": 1, "post": 1}``. '
+        "Replaces ``crud_profile``; a scenario cannot have both at the same level.",
+        "one of the two, unless each size in use has its own",
+    ),
+    "pick": Key(
+        values.pick,
+        "Which of the existing objects an operation uses: see `Sizes and picks`_.",
+        "uniform",
+    ),
+    "initial_files": Key(
+        None,
+        "The number of objects of each size class when the run begins. Operations are divided "
+        "among the classes in the same proportion: a class that is missing here, or has 0, takes "
+        "no part in the run. At least one count must be above 0.",
+        "required",
+    ),
+}
+#: All but those of operations.
+KEYS: Mapping[str, Key] = {**_OF_CLASSES, **keys_of(Scenario)}
+
+
+def parameter_keys() -> dict[str, Key]:
+    """The keys of all operations' parameters. A driver's module may have registered some."""
+    known = parameters_of(of_phase(Phase.RUN))
+    return {key: Key(_parameter_check(each), each.meaning) for key, each in known.items()}
+
+
+def _parameter_check(parameter: Parameter) -> Check[int | str]:
+    if isinstance(parameter.default, int):
+        return (units.size_from if parameter.is_size else units.whole)(
+            parameter.low, parameter.high
+        )
+    return lambda raw: values.short(values.text(raw) if raw != "" else "", "text", parameter.high)
 
 
 def _read_file(
-    given: Mapping[str, object], changes: Mapping[str, object], faults: ValidationErrors
+    given: Mapping[str, object], faults: ValidationErrors, overridden: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Scenario's fields from the file. Those that the command line overrides may be missing."""
-    wanted = {key: KEYS[key] for key in KEYS if key not in changes or given.get(key) is not None}
+    """Scenario's fields from the file. Those that are overridden may be missing."""
+    wanted = {key: KEYS[key] for key in KEYS if key not in overridden or given.get(key) is not None}
     if given.get("user_count") is None and (
-        have_users(given.get("stages")) or given.get("groups") is not None
+        rules.have_users(given.get("stages")) or given.get("groups") is not None
     ):
         wanted.pop("user_count", None)
-    own = parameter_keys()
-    values = _one_limit(read_keys(given, wanted, "", faults, {*OWN_READERS, *KEYS, *own}))
-    default = one_profile(values, given, "", faults)
-    groups = read_groups(given.get("groups"), faults)
+    parameters = parameter_keys()
+    found = _one_limit(read_keys(given, wanted, "", faults, {*KEYS, *parameters}))
+    profile = found.pop("profile") or values.NO_PROFILE if "profile" in found else None
+    picked: Pick = found.pop("pick", None) or UNIFORM
+    groups = found["groups"] = read_groups(given.get("groups"), faults)
     if given.get("groups") is not None:  # then other profiles are faults
-        default = mix(groups) if groups else NO_PROFILE
-        values.setdefault("user_count", sum(group.users for group in groups) or None)
-    values["groups"] = groups
-    pick = values.pop("pick", None) or UNIFORM
-    values["sizes"] = read_sizes(
-        given.get("sizes"), given.get("initial_files"), default, faults, pick
-    )
-    values["stages"] = read_stages(given.get("stages"), faults)
-    values["large_object"] = read_large_object(given.get("large_object"), faults)
-    check_large_object(values["large_object"], values["sizes"], faults)
-    there = read_keys({key: given[key] for key in own if key in given}, own, "", faults)
-    values["parameters"] = check_parameters(there, values["sizes"], groups, faults)
-    return values
+        profile = values.mix((group.users, group.profile) for group in groups)
+        found.setdefault("user_count", sum(group.users for group in groups) or None)
+    sizes = found["sizes"] = read_sizes(given, profile, picked, faults)
+    found["stages"] = read_stages(given.get("stages"), faults)
+    found["large_object"] = read_large_object(given.get("large_object"), faults)
+    there = {key: given[key] for key in parameters if key in given}
+    found["parameters"] = read_keys(there, parameters, "", faults)
+    if not faults.of_header:
+        rules.check_large_object(found["large_object"], sizes, faults)
+        found["parameters"] = rules.check_parameters(found["parameters"], sizes, groups, faults)
+    return found
 
 
 def _read_overrides(overrides: Mapping[str, object], faults: ValidationErrors) -> dict[str, Any]:
@@ -313,10 +427,11 @@ def _read_overrides(overrides: Mapping[str, object], faults: ValidationErrors) -
     """
     changes = {}
     for name, raw in overrides.items():
-        if name not in KEYS or name in (*PROFILE_KEYS, "pick"):
+        check = KEYS[name].check if name in KEYS and name not in _OF_CLASSES else None
+        if check is None:
             raise TypeError(f"{name} cannot be overridden")
         if raw is not None:
-            changes[name] = faults.check_option(faults.places[name], KEYS[name].check, raw)
+            changes[name] = faults.check_option(faults.places[name], check, raw)
     return changes
 
 
@@ -326,32 +441,13 @@ def _option(key: str) -> str:
     return option if option.lstrip("-").replace("-", "_") == key else f"{option} ({key})"
 
 
-def _one_limit(values: Mapping[str, Any]) -> dict[str, Any]:
+def _one_limit(found: Mapping[str, Any]) -> dict[str, Any]:
     """The values with the limit that counts; the other limit is None, also for lower levels."""
-    if values.get("run_seconds") is not None:
-        return {**values, "operation_count": None}
-    if values.get("operation_count") is not None:
-        return {**values, "run_seconds": None}
-    return dict(values)
-
-
-def _check_limit(faults: ValidationErrors, *levels: Mapping[str, object]) -> None:
-    # Raw values: a wrong limit has its error already.
-    keys = ("operation_count", "run_seconds", "stages")
-    limits = [level.get(key) for level in levels for key in keys]
-    if all(limit is None for limit in limits):
-        wrong = "missing, and run_seconds as well"
-        faults.add("operation_count", wrong, "one of them here, or -o COUNT or -r SECONDS")
-
-
-def _check_container_names(values: Mapping[str, Any], faults: ValidationErrors) -> None:
-    sound = {**_DEFAULTS} | {key: value for key, value in values.items() if value is not None}
-    last = sound["container_count"] - 1
-    name = container_name(sound["container_base"], last, sound["policy"])
-    if len(name.encode()) > MAX_CONTAINER_NAME:
-        wrong = f"container names like {preview(name)} have {len(name.encode())} bytes"
-        right = f"at most {MAX_CONTAINER_NAME}, number and policy included"
-        faults.add_to(["container_base", "policy", "container_count"], wrong, right)
+    if found.get("run_seconds") is not None:
+        return {**found, "operation_count": None}
+    if found.get("operation_count") is not None:
+        return {**found, "run_seconds": None}
+    return dict(found)
 
 
 def _size_to_dict(size: SizeClass) -> dict[str, object]:
@@ -361,10 +457,12 @@ def _size_to_dict(size: SizeClass) -> dict[str, object]:
         "size_max": size.size_max,
     }
     if size.distribution is not None:
-        row["size"] = size_to_json(size.distribution)
+        row["size"] = values.size_to_json(size.distribution)
     if size.pick != UNIFORM:
-        row["pick"] = pick_to_json(size.pick)
-    return row if size.profile == NO_PROFILE else {**row, **profile_keys(size.profile)}
+        row["pick"] = values.pick_to_json(size.pick)
+    return (
+        row if size.profile == values.NO_PROFILE else {**row, **values.profile_keys(size.profile)}
+    )
 
 
 def _size_range(size: SizeClass) -> str:

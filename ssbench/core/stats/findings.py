@@ -21,10 +21,10 @@ from msgspec import Struct
 from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.headroom import Bottleneck, Headroom, HeadroomVerdict
 from ssbench.core.stats.histogram import Buckets
-from ssbench.core.stats.scenario_view import joined
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.steady import Incomplete, Stalled, SteadinessFinding, TooShort, check
 from ssbench.core.stats.tally import Basis
+from ssbench.core.stats.windows import joined
 
 if TYPE_CHECKING:
     from ssbench.core.stats.run_records import RunRecords

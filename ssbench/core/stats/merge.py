@@ -297,13 +297,13 @@ def _header(parts: Sequence[Part]) -> RunHeader:
     for part in parts:
         initial.update(part.scenario.get("initial_files") or {})
     scenario["initial_files"] = dict(initial)
-    view = parts[0].run.scenario
+    base = parts[0].run.scenario
     begins = list(zip(*[part.begins_ns for part in parts], strict=True))
     skews_s = [_rounded_up_s(max(of_stage) - min(of_stage)) for of_stage in begins]
     ends = [part.end_ns for part in parts]
-    scenario["warmup"] = view.warmup_s + skews_s[0]
+    scenario["warmup"] = base.warmup + skews_s[0]
     if not all(map(_ran_all, parts)):
-        scenario["cooldown"] = view.cooldown_s + _rounded_up_s(max(ends) - min(ends))
+        scenario["cooldown"] = base.cooldown + _rounded_up_s(max(ends) - min(ends))
     if "run_seconds" in scenario:
         scenario["run_seconds"] = _rounded_up_s(max(ends) - min(begins[0]))
     if "stages" in scenario:
@@ -311,7 +311,7 @@ def _header(parts: Sequence[Part]) -> RunHeader:
             {
                 **row,
                 **_added([part.scenario["stages"][at] for part in parts]),
-                "warmup": view.stage_warmup_s(at) + skews_s[at],
+                "warmup": base.warmup_of(at) + skews_s[at],
             }
             for at, row in enumerate(scenario["stages"][: len(skews_s)])
         ]

@@ -17,11 +17,14 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
+from ssbench.core.scenario.checks import ValidationErrors
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import Budget
-from ssbench.core.stats.scenario_view import ScenarioView, Span, joined
+from ssbench.core.stats.windows import Span, joined, load_end_ns, spans_of
+from ssbench.core.text import first_of
 
 _MOST_DAMAGE = 100  #: lines
-_NO_SCENARIO = ScenarioView.of({})
+_NO_SCENARIO = Scenario.of_header({})
 
 
 class StageUsers(Struct, frozen=True):
@@ -56,11 +59,12 @@ class RunRecords:
         self.damage: list[str] = []
         #: Kinds of records that the budget had no room for, a line each. No result is missing.
         self.left_out: list[str] = []
+        self.scenario_faults: list[str] = []  #: impossible values in the headers' scenarios
         self.unknown_records = 0  #: of types that only a newer release knows, which were skipped
         self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
         #: By number: the rows of this process, replaced and completed by those of the headers.
         self.operations: dict[int, Operation] = dict(OPERATIONS)
-        self._scenarios: dict[str, ScenarioView] = {}
+        self._scenarios: dict[str, Scenario] = {}
 
     def worker_id(self, run_id: str, index: int) -> str:
         """The worker's id; ``#7`` without its record."""
@@ -76,10 +80,13 @@ class RunRecords:
         if isinstance(record, RunHeader):
             self.run_id = record.run_id
             self.headers[record.run_id] = record
-            self._scenarios[record.run_id] = ScenarioView.of(record.scenario)
             self.operations = rows_of(
                 entry for header in self.headers.values() for entry in header.operations
             )
+            faults = ValidationErrors("scenario", of_header=self.operations)
+            scenario = Scenario.of_header(record.scenario, self.operations, faults)
+            self._scenarios[record.run_id] = scenario
+            self.scenario_faults += faults.lines
         elif isinstance(record, WorkerRecord):
             if self._budget.keeps("workers", (self.run_id, record.index)):
                 self.workers[self.run_id, record.index] = record
@@ -124,12 +131,12 @@ class RunRecords:
         return bool(self.headers) and not self.damage and self.headers.keys() <= self.footers.keys()
 
     @property
-    def scenario(self) -> ScenarioView:
+    def scenario(self) -> Scenario:
         """The scenario of the run that began first."""
         header = self.header
         return self._scenarios[header.run_id] if header else _NO_SCENARIO
 
-    def scenario_of(self, run_id: str) -> ScenarioView:
+    def scenario_of(self, run_id: str) -> Scenario:
         """The scenario of one of the runs."""
         return self._scenarios.get(run_id, _NO_SCENARIO)
 
@@ -176,7 +183,7 @@ class RunRecords:
         if self.header is None:
             return None
         run_id = self.header.run_id
-        return self._scenarios[run_id].load_end_ns(self.marks.get(run_id, []))
+        return load_end_ns(self._scenarios[run_id], self.marks.get(run_id, []))
 
     @property
     def spans(self) -> list[Span]:
@@ -193,8 +200,8 @@ class RunRecords:
     def _spans(self, run_id: str) -> list[Span]:
         marks = self.marks.get(run_id, [])
         begins = [mark.at_ns for mark in marks if mark.name == "stage"]
-        view = self.scenario_of(run_id)
-        return view.spans(begins, view.load_end_ns(marks)) if begins else []
+        scenario = self.scenario_of(run_id)
+        return spans_of(scenario, begins, load_end_ns(scenario, marks)) if begins else []
 
     @property
     def ending(self) -> str:
@@ -252,6 +259,8 @@ class RunRecords:
     def warnings(self) -> list[str]:
         """Warnings shown during the run, and one on records that were skipped."""
         found = [text for footer in self.footers.values() for text in footer.warnings]
+        if self.scenario_faults:
+            found.append(f"impossible values in the header: {first_of(self.scenario_faults, 3)}")
         if self.unknown_records:
             found.append(
                 f"records of a newer release of ssbench were skipped: {self.unknown_records:,}"

@@ -29,12 +29,12 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import OTHERS, OTHERS_NAME, Budget
 from ssbench.core.stats.headroom import HeadroomVerdict, Hosts, judge
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.results import PhaseResults, ResultGroup
 from ssbench.core.stats.run_records import RunRecords
-from ssbench.core.stats.scenario_view import ScenarioView, Span, gaps_ns
 from ssbench.core.stats.series import MAX_SECONDS, TimeSeries
 from ssbench.core.stats.tally import (
     Basis,
@@ -46,7 +46,15 @@ from ssbench.core.stats.tally import (
     Verified,
     possible_statuses,
 )
-from ssbench.core.stats.windows import LEFT_OUT, InTime, LastStart, ResponseTrend, Windows
+from ssbench.core.stats.windows import (
+    LEFT_OUT,
+    InTime,
+    LastStart,
+    ResponseTrend,
+    Span,
+    Windows,
+    gaps_ns,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -158,7 +166,7 @@ class RunStats:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._origins: dict[Phase, int] = {}
         self._end_ns = end_ns
-        self._windows = Windows(ScenarioView.of({}), budget=self._budget)
+        self._windows = Windows(Scenario.of_header({}), budget=self._budget)
         self._last_start: LastStart | None = None  # of a run whose operations may end it
         self._after_end = 0
         self._last_after_end_ns = 0
@@ -247,9 +255,9 @@ class RunStats:
         elif isinstance(record, RunHeader | WorkerRecord | RunFooter | MarkRecord | ProfileRecord):
             self.run.add(record)
             if isinstance(record, RunHeader):
-                view = self.run.scenario_of(record.run_id)
-                self._windows = Windows(view, self._end_ns, self._budget)
-                if view.operation_count is not None:
+                scenario = self.run.scenario_of(record.run_id)
+                self._windows = Windows(scenario, self._end_ns, self._budget)
+                if scenario.operation_count is not None:
                     self._last_start = LastStart()
                 if record.verify:
                     self.verified = self.verified or Verified()

@@ -26,9 +26,9 @@ from msgspec.structs import replace
 
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase
-from ssbench.core.operations import OPERATIONS, Operation, of_phase, operation_named
+from ssbench.core.operations import OPERATIONS, Operation, of_phase, operation_named, row_of
 from ssbench.core.scenario.checks import suggest
-from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import close_matches
 from ssbench.core.units import preview
 
@@ -230,7 +230,7 @@ class Threshold(Struct, frozen=True):
         """Whether a value in base units meets it."""
         return _OPERATORS[self.operator](Fraction(value), self.limit)
 
-    def check(self, scenario: ScenarioView, *, open_loop: bool | None = None) -> None:
+    def check(self, scenario: Scenario, *, open_loop: bool | None = None) -> None:
         """Check that a run of the scenario can meet or miss the threshold.
 
         :param open_loop: whether its operations have due times; None: not known.
@@ -294,14 +294,14 @@ class Threshold(Struct, frozen=True):
             return Tally()
         return stats.total(self.operation, names.index(self.size_class))
 
-    def _operations(self, scenario: ScenarioView, size_class: str | None) -> list[str]:
+    def _operations(self, scenario: Scenario, size_class: str | None) -> list[str]:
         """Names of the operations that a run of the scenario does, on a size class or on any; all
         if that is unknown."""
         sizes = [size for size in scenario.sizes if size_class in (None, size.name)]
-        if not sizes or any(size.profile is None for size in sizes):
+        used = [size.profile for size in sizes if size.initial_files]
+        if not sizes or not all(used):
             return [row.name for row in of_phase(Phase.RUN)]
-        profiles = [size.profile for size in sizes if size.profile and size.share > 0]
-        return [*{name: 0 for each in profiles for name, share in each.items() if share > 0}]
+        return [*{row_of(number).name: 0 for profile in used for number, _ in profile}]
 
     def _nothing(self, stats: RunStats) -> str:
         if self.metric == "throughput" and stats.no_bytes:

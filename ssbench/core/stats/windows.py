@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from operator import sub
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +25,97 @@ from msgspec import Struct
 
 from ssbench.core.model import SECOND_NS
 from ssbench.core.records import MarkRecord
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import Budget
 from ssbench.core.stats.histogram import MAX_NS
 from ssbench.core.stats.results import Ints, PhaseResults, ResultGroup, exact_sum
-from ssbench.core.stats.scenario_view import NEVER_NS, ScenarioView
 from ssbench.core.stats.tally import SHARE, SHARE_BITS, Throughput
 
+NEVER_NS = (1 << 63) - 1
 LEFT_OUT = -1  #: in place of a stage's index
 
 _STEPS_OF_EDGE = 10  #: that an edge takes, beside those of each row that crosses it
 _MOST_IN_FLIGHT = 1 << 16  #: operations at the last start; in a damaged file it may be all
+
+
+class Span(NamedTuple):
+    """A part of the run, in ns from its start; both are the same if nothing of a stage counts."""
+
+    low_ns: int
+    high_ns: int  #: NEVER_NS: the end is unknown
+
+    @property
+    def seconds(self) -> float | None:
+        """Its length; None: unknown."""
+        return None if self.high_ns == NEVER_NS else (self.high_ns - self.low_ns) / SECOND_NS
+
+
+def joined(parts: Sequence[Span]) -> list[Span]:
+    """The same time, with adjacent spans joined and empty ones dropped."""
+    found: list[Span] = []
+    for part in parts:
+        if part.low_ns == part.high_ns:
+            continue
+        if found and found[-1].high_ns == part.low_ns:
+            part = Span(found.pop().low_ns, part.high_ns)
+        found.append(part)
+    return found
+
+
+def gaps_ns(parts: Sequence[Span], low_ns: int, high_ns: int) -> int:
+    """The time from low to high that lies between the spans."""
+    return sum(
+        max(0, min(after.low_ns, high_ns) - max(before.high_ns, low_ns))
+        for before, after in pairwise(joined(parts))
+    )
+
+
+def planned_end_ns(scenario: Scenario, begin_ns: int) -> int:
+    """The planned end of a load that begins then; NEVER_NS if its operations end it."""
+    seconds = scenario.run_seconds
+    return NEVER_NS if seconds is None else begin_ns + round(seconds * SECOND_NS)
+
+
+def load_end_ns(scenario: Scenario, marks: Sequence[MarkRecord]) -> int | None:
+    """The end of a load: its earliest ``end`` mark, but not later than planned. (One that is
+    written ahead is followed by another if the run is stopped before.)
+
+    :param marks: of one run.
+    :returns: None without an ``end`` mark.
+    """
+    marked_ns = min((mark.at_ns for mark in marks if mark.name == "end"), default=None)
+    begin_ns = next((mark.at_ns for mark in marks if mark.name == "stage"), None)
+    if marked_ns is None or begin_ns is None:
+        return marked_ns
+    return min(marked_ns, planned_end_ns(scenario, begin_ns))
+
+
+def counts_from_ns(scenario: Scenario, stage: int, begin_ns: int, first_ns: int) -> int:
+    """The end of a stage's warm-up: its own, or the run's, which may extend into it.
+
+    :param begin_ns: when the stage began; ``first_ns``: when the first stage began.
+    """
+    own_ns = begin_ns + round(scenario.warmup_of(stage) * SECOND_NS)
+    return max(own_ns, first_ns + round(scenario.warmup * SECOND_NS))
+
+
+def counts_until_ns(scenario: Scenario, end_ns: int | None) -> int:
+    """The start of the cool-down; NEVER_NS if the load's end is unknown."""
+    return NEVER_NS if end_ns is None else end_ns - round(scenario.cooldown * SECOND_NS)
+
+
+def spans_of(scenario: Scenario, begins_ns: Sequence[int], end_ns: int | None) -> list[Span]:
+    """The part of each stage that counts.
+
+    :param begins_ns: of each stage.
+    :param end_ns: when the load ended; None: unknown.
+    """
+    last_ns = counts_until_ns(scenario, end_ns)
+    found = []
+    for stage, (begin_ns, after_ns) in enumerate(pairwise([*begins_ns, last_ns])):
+        low_ns = counts_from_ns(scenario, stage, begin_ns, begins_ns[0])
+        found.append(Span(low_ns, max(low_ns, min(after_ns, last_ns))))
+    return found
 
 
 class _Cuts:
@@ -62,14 +145,14 @@ class _Cuts:
 class Windows:
     """Assigns the run phase's results to stages, and to the windows of their rates.
 
-    :param view: of the run's scenario. Without marks nothing is excluded.
+    :param scenario: of the run. Without marks nothing is excluded.
     :param end_ns: of the mark of the load's end; None: nothing is excluded at the end.
     """
 
     def __init__(
-        self, view: ScenarioView, end_ns: int | None = None, budget: Budget | None = None
+        self, scenario: Scenario, end_ns: int | None = None, budget: Budget | None = None
     ) -> None:
-        self._view = view
+        self._scenario = scenario
         self._budget = budget or Budget()
         #: When the load ends, as far as it is known yet.
         self.load_end_ns = NEVER_NS if end_ns is None else end_ns
@@ -91,7 +174,7 @@ class Windows:
         begin_ns, stage = mark.at_ns, len(self._lows_ns)
         if self._first_ns is None:
             self._first_ns = begin_ns
-        low_ns = self._view.counts_from_ns(stage, begin_ns, self._first_ns)
+        low_ns = counts_from_ns(self._scenario, stage, begin_ns, self._first_ns)
         self._lows_ns.append(low_ns)
         for cuts in (self._counts, self._rates):
             if low_ns > begin_ns:
@@ -99,17 +182,17 @@ class Windows:
             # Without a warm-up nothing precedes the first stage, although the error of a worker's
             # clock may say so.
             cuts.cut(low_ns if stage or low_ns > begin_ns else -NEVER_NS, stage)
-        planned_ns = self._view.planned_end_ns(self._first_ns)
-        if self._marked_ns is not None and self._view.cooldown_s:
+        planned_ns = planned_end_ns(self._scenario, self._first_ns)
+        if self._marked_ns is not None and self._scenario.cooldown:
             # Without a cool-down, operations that began after the mark of the end count as well.
             end_ns = min(self._marked_ns, planned_ns)
-            self._counts.cut(self._view.counts_until_ns(end_ns), LEFT_OUT)
+            self._counts.cut(counts_until_ns(self._scenario, end_ns), LEFT_OUT)
         self._ends(planned_ns)
 
     def _ends(self, at_ns: int) -> None:
         self.load_end_ns = min(self.load_end_ns, at_ns)
         if self._rates.edges and self.load_end_ns != NEVER_NS:
-            self._rates.cut(self._view.counts_until_ns(self.load_end_ns), LEFT_OUT)
+            self._rates.cut(counts_until_ns(self._scenario, self.load_end_ns), LEFT_OUT)
 
     def begin_ns(self, stage: int) -> int:
         """From when on operations of a stage count; 0 without its mark."""
@@ -120,7 +203,7 @@ class Windows:
         cuts = self._rates
         at = cuts.stages.index(stage) + 1 if stage in cuts.stages else len(cuts.edges)
         of_stage = cuts.edges[at] if at < len(cuts.edges) else NEVER_NS
-        return of_stage, self._view.counts_until_ns(self.load_end_ns)
+        return of_stage, counts_until_ns(self._scenario, self.load_end_ns)
 
     def stages(self, results: PhaseResults) -> Ints | None:
         """The index of each row's stage, or LEFT_OUT; None if all are of stage 0."""

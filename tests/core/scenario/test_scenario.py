@@ -1,4 +1,5 @@
 import json
+import math
 import re
 from itertools import pairwise
 from typing import Any
@@ -8,15 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.errors import ScenarioError
-from ssbench.core.model import SizeClass
-from ssbench.core.scenario.fields import KEYS, OWN_READERS, crud_profile, parameter_keys
-from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.model import UNKNOWN_SIZE, Group, SizeClass, Stage
+from ssbench.core.operations import CREATE, OPERATIONS, READ, UPDATE, Effect, Operation
+from ssbench.core.scenario.checks import MAX_FAULTS, ValidationErrors
+from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys
+from ssbench.core.scenario.values import crud_profile, profile
 from ssbench.core.text import printable
 from tests.fakes.mutations import fuzz
 from tests.fakes.values import any_of, boolean, integer, none, number, scripted
 from tests.fakes.values import text as word
 
 PROFILE = crud_profile([3, 4, 2, 2])
+GROUPS = {
+    "puts": {"users": 3, "operations": {"create": 1}},
+    "gets": {"users": 1, "crud_profile": [0, 3, 1, 0]},
+}
 
 #: With every key that ssbench 0.3.9 knew, and in its way: null for what isn't used.
 OLD: dict[str, Any] = {
@@ -179,25 +186,6 @@ def test_overrides_are_applied_and_recorded() -> None:
     assert scenario.given == {**OLD, "delete_after": 60}
 
 
-def test_overrides_are_validated_under_the_names_of_their_option_and_key() -> None:
-    lines = faults_of(
-        text(),
-        user_count=0,
-        operation_count=-1,
-        run_seconds=0,
-        container_count=0,
-        delete_after=-1,
-        policy="a/b",
-        block_size=0,
-        seed=-1,
-        container_base="a/b",
-    )
-    assert [line.partition(":")[0] for line in lines] == [
-        "-u (user_count)", "-o (operation_count)", "-r (run_seconds)", "-c (container_count)",
-        "--delete-after", "--policy", "-b (block_size)", "--seed", "--container-base",
-    ]  # fmt: skip
-
-
 def test_an_unknown_override_is_a_programming_error() -> None:
     for key in ("users", "sizes", "crud_profile", "given"):
         with pytest.raises(TypeError):
@@ -223,15 +211,15 @@ def test_all_faults_of_a_file_and_its_overrides_are_reported_together() -> None:
         "x.scenario: user_count: the key is given more than once",
         "-c (container_count): 0 is below 1",
         "x.scenario: nam: unknown key",
-        "x.scenario: name: missing",
         "x.scenario: crud_profile: all four weights are 0",
+        "x.scenario: name: missing",
         "x.scenario: user_count: 1.5 is not a whole number",
         "x.scenario: policy: the string is empty",
         "x.scenario: seed: -1 is below 0",
-        "x.scenario: sizes[0].size_min: 9 is above size_max 1",
         "x.scenario: sizes[1].size_min: true is a truth value",
         "x.scenario: sizes[1].size_max: NaN is not a finite number",
         "x.scenario: sizes[1].crud_profile: [1, 2, 3] has 3 entries",
+        "x.scenario: sizes[0].size_min: 9 is above size_max 1",
         'x.scenario: sizes[1].name: "tiny" is the name of sizes[0] as well',
         "x.scenario: initial_files.tiny: -1 is below 0",
         "x.scenario: initial_files.tinny: no size has this name",
@@ -244,12 +232,17 @@ def test_a_container_name_with_number_and_policy_has_256_bytes_at_most() -> None
     base = "b" * (256 - len("_000099_gold"))
     assert Scenario.from_json(text(container_base=base)).container_base == base
     assert places_of(text(container_base=base + "b")) == ["container_base"]
-    for change, option in (
-        ({"policy": "golden"}, "--policy"),
-        ({"container_count": 1_000_001}, "-c"),
-    ):
-        with pytest.raises(ScenarioError, match=f"^{option}.*: container names like"):
-            Scenario.resolve(text(container_base=base), **change)
+
+
+def test_many_faults_are_cut_off_with_a_count() -> None:
+    lines = faults_of(text(initial_files={f"k{n}": 1 for n in range(MAX_FAULTS + 1234)}))
+    assert len(lines) == MAX_FAULTS + 1
+    assert lines[-1] == "x.scenario: and 1,234 more errors"
+
+
+def test_a_very_long_word_is_compared_with_nothing() -> None:
+    (line,) = faults_of(text(**{"seed" * 1000: 1}))
+    assert "unknown key; one of " in line
 
 
 def test_the_summary_is_one_line() -> None:
@@ -262,7 +255,114 @@ def test_the_summary_is_one_line() -> None:
     assert "; 1.5 s; 1 user" in timed.summary()
 
 
-# --- properties -----------------------------------------------------------------------------
+STAGES = [{"seconds": 30, "users": 8}, {"seconds": 60, "users": 64}]
+NO_LIMIT: dict[str, Any] = {"operation_count": None, "user_count": None}
+
+
+def loaded(**changes: object) -> Scenario:
+    return Scenario.resolve(text(**{**NO_LIMIT, **changes}))
+
+
+def test_without_stages_there_is_a_single_one() -> None:
+    assert loaded(user_count=4, run_seconds=9).load == (Stage(9, 4, None),)
+    assert loaded(user_count=4, operation_count=9, rate=5).load == (Stage(math.inf, 4, 5),)
+
+
+def test_stages_have_durations_and_loads() -> None:
+    scenario = loaded(stages=STAGES)
+    assert (scenario.run_seconds, scenario.operation_count) == (90, None)
+    assert (scenario.user_count, scenario.most_users) == (64, 64)
+    assert scenario.load == (Stage(30, 8, None), Stage(60, 64, None))
+    stages = [{"seconds": 1, "rate": 5}, {"seconds": 1, "users": 2}]
+    assert loaded(stages=stages, user_count=7, rate=3).load == (Stage(1, 7, 5), Stage(1, 2, 3))
+    rates = text(**{**NO_LIMIT, "stages": [{"seconds": 5, "rate": 5}]})
+    assert Scenario.resolve(rates, user_count=3).most_users == 3
+
+
+def test_a_stage_may_warm_up_and_the_run_for_longer_than_a_stage() -> None:
+    stages = [{"seconds": 5, "users": 1}, {"seconds": 5, "users": 2, "warmup": 1}]
+    scenario = loaded(stages=stages, warmup=6, cooldown=2)
+    assert [scenario.warmup_of(stage) for stage in range(3)] == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"stages": STAGES, "warmup": 5, "cooldown": 2.5},
+        {"stages": [{"seconds": 2, "users": 8, "warmup": 0.5}]},
+        {"stages": [{"seconds": 2, "rate": 8}], "user_count": 2, "arrivals": "poisson"},
+        {"user_count": 2, "run_seconds": 5, "think_time": [0.5, 2]},
+        {"user_count": 2, "operation_count": 5, "rate": 0.25},
+        {"run_seconds": 3, "groups": GROUPS, "crud_profile": None, "sizes": OLD["sizes"][1:],
+         "initial_files": {"tiny": 5}},
+    ],
+)  # fmt: skip
+def test_a_load_round_trips_through_json_and_a_header(keys: dict[str, object]) -> None:
+    scenario = loaded(**keys)
+    again = Scenario.from_json(json.dumps(scenario.to_dict()))
+    assert again == scenario
+    assert again.to_dict() == scenario.to_dict()
+    assert Scenario.of_header(scenario.to_dict()) == scenario
+
+
+def test_defaults_are_left_out() -> None:
+    plain = loaded(user_count=2, run_seconds=5).to_dict()
+    rare = {"arrivals", "warmup", "cooldown", "stages", "think_time", "rate", "headers"}
+    assert not plain.keys() & {*rare, "keep_alive", "expect_continue", "key_names", "groups"}
+
+
+def test_the_command_line_overrides_the_load() -> None:
+    one = text(user_count=2, run_seconds=5, think_time=3, warmup=3)
+    assert Scenario.resolve(one, warmup=1.0).warmup == 1
+    assert Scenario.resolve(one, think_time=[1.0, 2.0]).think_time == (1, 2)
+    assert Scenario.resolve(one, think_time=[0.0, 0.0]).think_time is None
+    assert Scenario.resolve(text(run_seconds=5, rate=1), rate=50.0).rate == 50
+
+
+def test_groups_have_their_own_users_and_operations() -> None:
+    scenario = loaded(
+        run_seconds=3, groups=GROUPS, crud_profile=None, sizes=OLD["sizes"][1:],
+        initial_files={"tiny": 5},
+    )  # fmt: skip
+    assert scenario.user_count == 4
+    assert scenario.groups == (
+        Group("puts", 3, ((CREATE, 1.0),)), Group("gets", 1, ((READ, 0.75), (UPDATE, 0.25))),
+    )  # fmt: skip
+    assert dict(scenario.sizes[0].profile) == {CREATE: 0.75, READ: 0.1875, UPDATE: 0.0625}
+    assert scenario.summary().endswith("4 users (puts 3, gets 1)")
+
+
+def test_a_header_of_any_release_is_read() -> None:
+    """Unknown keys and missing ones are no errors; what is impossible has its default."""
+    assert Scenario.of_header({}) == Scenario("", (), 0)
+    faults = ValidationErrors("h", of_header=OPERATIONS)
+    stages = [{"seconds": 9, "warmup": 2}, "damaged", {"warmup": -3}]
+    sizes = [{"name": "a", "size_min": 5, "size_max": 9, "later": 1}, {"size_min": "x"}]
+    header = {
+        "later": 1, "stages": stages, "sizes": sizes, "initial_files": {"a": 3, "z": 1, "b": "x"},
+        "crud_profile": [3, 1, 0, 0], "think_time": [2], "user_count": 0, "block_size": 4096,
+        "arrivals": "replayed",
+    }  # fmt: skip
+    scenario = Scenario.of_header(header, faults=faults)
+    assert [scenario.warmup_of(stage) for stage in range(4)] == [2, 0, 0, 0]
+    first, second = scenario.sizes
+    assert (first.size_min, first.initial_files, dict(first.profile)[CREATE]) == (5, 3, 0.75)
+    assert (second.name, second.size_min, second.initial_files) == ("class 1", UNKNOWN_SIZE, 0)
+    assert (scenario.user_count, scenario.block_size, scenario.think_time) == (0, 4096, None)
+    assert scenario.arrivals == "replayed"
+    assert [line.split(": ")[1] for line in faults.lines] == [
+        "user_count", "think_time", "sizes[1].size_min", "initial_files.b", "stages[1]",
+        "stages[2].warmup",
+    ]  # fmt: skip
+
+
+def test_a_header_may_have_operations_that_this_process_does_not_know() -> None:
+    row = Operation(250, "PLUGIN", Effect.NONE)
+    header = {"sizes": [{"name": "a", "size": 1}], "operations": {"plugin": 1, "read": 1}}
+    assert Scenario.of_header(header).sizes[0].profile == ()
+    known = {**OPERATIONS, 250: row}
+    assert dict(Scenario.of_header(header, known).sizes[0].profile) == {READ: 0.5, 250: 0.5}
+
 
 COUNT = st.integers(1, 2**53 - 1)
 NAME = st.text("abc_. %é对\u202e\U0001f600", min_size=1, max_size=9)
@@ -335,6 +435,7 @@ def test_a_scenario_round_trips_through_json(values: dict[str, object]) -> None:
     assert printable(scenario.summary()) == scenario.summary()
 
 
+JSON = scripted(any_of(none, boolean, integer, number, word, key=word), 20)
 NUMBERS = ["0", "-1", "1e3", "1e999", "NaN", "9" * 30, "1.5"]
 WORDS = ["null", "true", '"x"', '"tiny"', '"size_min"', '"\\ud800"', '"\\u202e"', "[]", "{}", "[1]"]
 BREAKS = ["", "[[", '"', ",", "\n", "\x00", "\udcff", ": ", "'", ",]", ",}", "\\"]
@@ -376,10 +477,26 @@ def test_any_text_is_a_scenario_or_a_list_of_faults(one: str) -> None:
         assert all(printable(line) == line for line in outcome)
 
 
-VALUE = scripted(any_of(none, boolean, integer, number, word, key=word), 20)
+@given(st.dictionaries(st.sampled_from([*OLD, "stages", "groups", "operations"]), JSON))
+def test_any_header_is_read(header: dict[str, Any]) -> None:
+    """Invariant: a scenario; nothing is raised."""
+    scenario = Scenario.of_header({**OLD, **header})
+    shares = [share for _, share in scenario.profile]
+    assert sum(shares) == pytest.approx(1 if shares else 0)
+    assert printable(scenario.summary()) == scenario.summary()
 
 
-@given(st.sampled_from([*KEYS, *OWN_READERS, *parameter_keys()]), VALUE)
+WEIGHTS = st.floats(0, 1.7e308, allow_nan=False)
+
+
+@given(st.tuples(WEIGHTS, WEIGHTS, WEIGHTS, WEIGHTS).filter(any))
+def test_shares_are_not_normalised_if_they_sum_to_one(weights: tuple[float, ...]) -> None:
+    shares = dict(profile(dict(enumerate(weights))))
+    assert math.isclose(math.fsum(shares.values()), 1, abs_tol=2e-9)
+    assert dict(profile(shares)) == shares
+
+
+@given(st.sampled_from([*KEYS, *parameter_keys()]), JSON)
 def test_any_value_of_any_key_is_read_or_reported(key: str, value: object) -> None:
     """Invariant: whatever a key has as its value, no other exception is raised."""
     assert read_or_refuse(text(**{key: value}))

@@ -113,7 +113,7 @@ def test_only_the_time_in_which_all_ran_counts() -> None:
     assert stats.total().throughput.seconds == pytest.approx(8)
     assert stats.total().rate_per_s == pytest.approx(100, rel=0.01)
     assert (stats.total().count, stats.left_out) == (800, 200)
-    assert (stats.run.scenario.warmup_s, stats.run.scenario.cooldown_s) == (2, 2)
+    assert (stats.run.scenario.warmup, stats.run.scenario.cooldown) == (2, 2)
     counts = [second.count for second in stats.series.seconds()]
     assert (counts[1], counts[4], counts[11]) == (50, 100, 50)
     assert stats.run.footer is not None

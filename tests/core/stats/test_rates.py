@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ssbench.core.model import Phase, Result
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.findings import arrivals
 from ssbench.core.stats.results import PhaseResults
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.steps import Step
 from ssbench.core.stats.tally import SHARE, Basis
 from ssbench.core.stats.thresholds import Threshold
@@ -388,7 +388,7 @@ extents = st.tuples(st.integers(-(10**9), 2 * 10**10), st.integers(0, 10**10), s
 
 def counted(rows: Iterable[Result], begins_ns: Sequence[int]) -> list[int]:
     """What adjacent stages have of these, together."""
-    windows = Windows(ScenarioView.of({}))
+    windows = Windows(Scenario.of_header({}))
     for index, at_ns in enumerate(begins_ns):
         windows.mark(MarkRecord(at_ns, "stage", index))
     groups = PhaseResults([runs.batch(list(rows))], {}).groups()

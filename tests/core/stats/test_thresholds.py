@@ -13,8 +13,8 @@ from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase, Result
 from ssbench.core.operations import CREATE, CRUD, READ, Effect, Operation
 from ssbench.core.records import PhaseRecord
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.tally import Tally
 from ssbench.core.stats.thresholds import (
     LATENCY,
@@ -303,7 +303,7 @@ def test_the_text_of_a_threshold_round_trips(
     assert Threshold.parse(str(threshold)) == threshold
 
 
-SCENARIO = ScenarioView.of(
+SCENARIO = Scenario.of_header(
     {
         "sizes": [
             {"name": "tiny", "crud_profile": [0, 1, 0, 0]},
@@ -344,7 +344,7 @@ def test_thresholds_on_other_operations_are_rejected(text: str, words: str) -> N
 @pytest.mark.parametrize("text", ["p99(ENSURE) < 1s", "p99(ensured, removed) < 1s"])
 def test_operations_of_other_phases_are_not_offered(text: str) -> None:
     with pytest.raises(UsageError, match=r"READ, .*HEAD, ") as raised:
-        Threshold.parse(text).check(ScenarioView.of({}))
+        Threshold.parse(text).check(Scenario.of_header({}))
     assert "ENSURE, " not in str(raised.value)
     assert "REMOVE, " not in str(raised.value)
 

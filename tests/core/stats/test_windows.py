@@ -9,16 +9,16 @@ import pytest
 from ssbench.core.model import NONE_NS
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, ResultBatch
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.results import PhaseResults
-from ssbench.core.stats.scenario_view import ScenarioView
-from ssbench.core.stats.windows import LEFT_OUT, Windows
+from ssbench.core.stats.windows import LEFT_OUT, NEVER_NS, Span, Windows, gaps_ns, joined, spans_of
 from tests.report import runs
 
 SECOND = runs.SECOND
 
 
 def windows_of(end_s: int | None = None, **scenario: object) -> Windows:
-    return Windows(ScenarioView.of(scenario), None if end_s is None else end_s * SECOND)
+    return Windows(Scenario.of_header(scenario), None if end_s is None else end_s * SECOND)
 
 
 def batch(*starts_s: float, due: bool = False) -> ResultBatch:
@@ -101,3 +101,55 @@ def test_an_operation_belongs_to_the_stage_in_which_it_began_if_that_part_counts
 def test_an_operation_with_a_due_time_belongs_to_that() -> None:
     windows = marked(windows_of(warmup=2), 0, 10)
     assert stages(windows, batch(1, 2, 9.5, 10, due=True)) == {LEFT_OUT: [0], 0: [1, 2], 1: [3]}
+
+
+# --- the parts that count
+
+
+def warming(*warmups: float) -> list[dict[str, float]]:
+    return [{"warmup": warmup} for warmup in warmups]
+
+
+def spans_s(begins_s: list[int], end_s: int | None, **scenario: Any) -> list[tuple[float, float]]:
+    end_ns = None if end_s is None else end_s * SECOND
+    begins_ns = [at * SECOND for at in begins_s]
+    found = spans_of(Scenario.of_header(scenario), begins_ns, end_ns)
+    return [(low / SECOND, high if high == NEVER_NS else high / SECOND) for low, high in found]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "found"),
+    [
+        ({}, [(1, 11), (11, 21)]),
+        ({"warmup": 2, "cooldown": 3}, [(3, 11), (11, 18)]),
+        ({"stages": warming(0, 2.5)}, [(1, 11), (13.5, 21)]),
+        ({"stages": warming(4, 1), "warmup": 2}, [(5, 11), (12, 21)]),
+        ({"stages": warming(0, 1), "warmup": 12}, [(13, 13), (13, 21)]),
+        ({"stages": warming(0, 3), "warmup": 12}, [(13, 13), (14, 21)]),
+        ({"cooldown": 12}, [(1, 9), (11, 11)]),
+    ],
+)
+def test_ramps_are_left_out(scenario: dict[str, Any], found: list[tuple[float, float]]) -> None:
+    assert spans_s([1, 11], 21, **scenario) == found
+
+
+def test_an_unknown_end_is_infinite() -> None:
+    assert spans_s([1], None, cooldown=3) == [(1, NEVER_NS)]
+    assert spans_of(Scenario.of_header({}), [], 5) == []
+    assert Span(0, NEVER_NS).seconds is None
+    assert Span(SECOND, 3 * SECOND).seconds == 2
+
+
+def test_adjacent_windows_are_merged_and_empty_ones_dropped() -> None:
+    assert joined([Span(0, 5), Span(5, 9), Span(12, 12), Span(13, 20)]) == [
+        Span(0, 9), Span(13, 20),
+    ]  # fmt: skip
+    assert joined([]) == []
+
+
+def test_gaps_lie_between_windows_within_the_range() -> None:
+    parts = [Span(0, 10), Span(15, 20), Span(20, 30), Span(32, NEVER_NS)]
+    assert gaps_ns(parts, 0, 100) == 7
+    assert gaps_ns(parts, 12, 31) == 4
+    assert gaps_ns(parts, 16, 29) == 0
+    assert gaps_ns([], 0, 100) == 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ssbench.core.model import Job, SizeClass
-from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.scenario.values import crud_profile
 from ssbench.core.workload.bench import BenchWorkload, bench_jobs
 from ssbench.core.workload.workload import Workload, initial_jobs
 

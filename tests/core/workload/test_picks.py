@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ssbench.core.distributions import Pick
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
-from ssbench.core.scenario.fields import profile
+from ssbench.core.scenario.values import profile
 from ssbench.core.workload.bench import BenchWorkload
 from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import AgeIndex, Population

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ssbench.core.content import initial_size
 from ssbench.core.model import SizeClass
 from ssbench.core.operations import DELETE
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.core.workload.population import ObjectPool, Population, lifetime_s
 
 ALL = (0.25, 0.25, 0.25, 0.25)

@@ -27,7 +27,7 @@ from ssbench.core.operations import (
     Operation,
     Target,
 )
-from ssbench.core.scenario.load_keys import mix
+from ssbench.core.scenario.values import mix
 from ssbench.core.workload.bench import BenchWorkload
 from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import Population
@@ -253,7 +253,7 @@ def test_a_source_is_not_replaced_while_it_is_copied() -> None:
 
 def test_groups_draw_operations_of_their_own_on_one_population() -> None:
     groups = [Group("puts", 2, ((int(CREATE), 1.0),)), Group("deletes", 1, ((int(DELETE), 1.0),))]
-    sizes = [SizeClass("tiny", 10, 99, mix(groups), 1)]
+    sizes = [SizeClass("tiny", 10, 99, mix((each.users, each.profile) for each in groups), 1)]
     workload = BenchWorkload(Population(sizes), BenchPlan(seed=1, groups=groups))
     assert workload.groups == (2, 1)
     (gone,) = workload.take(1, 1, 0.0, 1)

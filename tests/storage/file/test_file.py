@@ -35,7 +35,7 @@ from ssbench.core.operations import (
     UPDATE,
     Operation,
 )
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage import filetree
 from ssbench.storage.base import ContainerEntry, ObjectEntry

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CRUD, Operation
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.storage.http.session import SameHostSession
 from ssbench.storage.options import HttpSettings, shown_url
 from ssbench.storage.swift.login import Authenticator

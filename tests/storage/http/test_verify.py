@@ -14,7 +14,7 @@ from ssbench.core.content import PERIOD
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CREATE, ENSURE, READ, UPDATE, Operation
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.http.verify import FOREIGN_ETAGS, hash_of
 from ssbench.storage.registry import open_store

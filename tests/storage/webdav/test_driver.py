@@ -24,7 +24,7 @@ from ssbench.core.operations import (
     POST,
     READ,
 )
-from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.scenario.values import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.http.digest import DigestChallenge, digest_credentials, parse_challenges
 from ssbench.storage.registry import open_store

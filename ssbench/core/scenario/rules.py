@@ -1,82 +1,21 @@
-"""The load of a scenario: stages, groups of users, and the keys that must agree with them."""
+"""The rules between the keys of a scenario."""
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from ssbench.core.model import Group, Profile, Stage
-from ssbench.core.scenario.checks import KeyRule, ValidationErrors, member, read_keys
-from ssbench.core.scenario.fields import (
-    NO_PROFILE,
-    PROFILE_KEYS,
-    crud_profile,
-    one_profile,
-    operations,
-    profile,
-)
-from ssbench.core.units import kind, preview, rate, seconds, seconds_or_none, whole
+from ssbench.core.model import Group, LargeObject, Phase, SizeClass, Stage
+from ssbench.core.naming import container_name
+from ssbench.core.operations import of_phase, parameters_of, row_of
+from ssbench.core.scenario.checks import ValidationErrors, member
+from ssbench.core.scenario.values import MAX_CONTAINER_NAME
+from ssbench.core.units import preview
 
-MAX_GROUPS = 64
-
-STAGE_KEYS: dict[str, KeyRule] = {
-    "seconds": KeyRule(
-        seconds,
-        "The duration of the stage. The run lasts as long as all stages together.",
-        required=True,
-        example="30",
-    ),
-    "users": KeyRule(whole(1), "Concurrent users.", default="``user_count``"),
-    "rate": KeyRule(
-        rate,
-        "Target arrival rate. Either every stage has a rate, or none has.",
-        default="the scenario's ``rate``",
-    ),
-    "warmup": KeyRule(
-        seconds_or_none,
-        "The start of the stage that is in the stat file, but not in the report's figures, neither "
-        "those of the stage nor those of the run. Shorter than the stage.",
-    ),
-}
-
-GROUP_KEYS: dict[str, KeyRule] = {
-    "users": KeyRule(whole(1), "Concurrent users of this group.", required=True, example="5"),
-    "crud_profile": KeyRule(
-        crud_profile, "Weights of the group's operations.", default="this or ``operations``"
-    ),
-    "operations": KeyRule(operations, "Weights by name.", default="this or ``crud_profile``"),
-}
-
-
-def read_stages(raw: object, faults: ValidationErrors) -> tuple[Stage, ...]:
-    """The stages in their order; () if there are none, and after an error."""
-    if raw is None:
-        return ()
-    if not isinstance(raw, list) or not raw:
-        wrong = "the list is empty" if raw == [] else f"{preview(raw)} is {kind(raw)}"
-        faults.add("stages", wrong, 'a list like [{"seconds": 30, "users": 8}]')
-        return ()
-    before = len(faults.lines)
-    rows = []
-    for index, item in enumerate(raw):
-        place = f"stages[{index}]"
-        if not faults.is_object(item, place, '{"seconds": 30, "users": 8}'):
-            continue
-        row = read_keys(item, STAGE_KEYS, place, faults)
-        if row and not (row.keys() & {"users", "rate"}):
-            faults.add(place, "neither users nor rate", 'as in {"seconds": 30, "users": 8}')
-        if (row.get("warmup") or 0) >= (row.get("seconds") or math.inf):
-            wrong = f"{row['warmup']:g} s of a stage of {row['seconds']:g} s"
-            faults.add(f"{place}.warmup", wrong, "less than the stage")
-        rows.append(row)
-    if len(faults.lines) > before:
-        return ()
-    return tuple(
-        Stage(row["seconds"], row.get("users"), row.get("rate"), row.get("warmup", 0.0))
-        for row in rows
-    )
+#: Of a class's name, behind that of another: its objects are named like segments of that one's.
+_LIKE_A_SEGMENT = "_([0-9a-f]{10}_)?[0-9]{6,10}_[0-9]{1,9}"
 
 
 def have_users(raw: object) -> bool:
@@ -84,44 +23,6 @@ def have_users(raw: object) -> bool:
     if not isinstance(raw, list) or not raw:
         return False
     return all(isinstance(row, dict) and row.get("users") is not None for row in raw)
-
-
-def read_groups(raw: object, faults: ValidationErrors) -> tuple[Group, ...]:
-    """The groups of users in the order of the file; () if there are none, or all are wrong."""
-    if raw is None:
-        return ()
-    example = '{"puts": {"users": 5, "operations": {"create": 1}}}'
-    if not isinstance(raw, dict) or not raw:
-        wrong = "the object is empty" if raw == {} else f"{preview(raw)} is {kind(raw)}"
-        faults.add("groups", wrong, f"an object like {example}")
-        return ()
-    if len(raw) > MAX_GROUPS:
-        faults.add("groups", f"there are {len(raw)}", f"at most {MAX_GROUPS}")
-        return ()
-    before = len(faults.lines)
-    groups = []
-    for name, item in raw.items():
-        place = member("groups", name)
-        if not name.strip():
-            faults.add("groups", f"{preview(name)} is no name", f"a name for each, as in {example}")
-            continue
-        if not faults.is_object(item, place, f"an object, as in {example}"):
-            continue
-        row = read_keys(item, GROUP_KEYS, place, faults)
-        profile = one_profile(row, item, place, faults)
-        if profile is None:
-            faults.add(place, "no operations", 'as in "operations": {"create": 1}')
-        groups.append(Group(name, row.get("users") or 0, profile or NO_PROFILE))
-    return tuple(groups) if len(faults.lines) == before else ()
-
-
-def mix(groups: Sequence[Group]) -> Profile:
-    """The profile that the groups have together if all operations take the same time."""
-    weights: dict[int, float] = {}
-    for group in groups:
-        for operation, share in group.profile:
-            weights[operation] = weights.get(operation, 0.0) + share * group.users
-    return profile(weights)
 
 
 def check_groups(
@@ -146,15 +47,10 @@ def check_groups(
     if values.get("stages") or values.get("rate"):
         faults.add_to(["groups", "rate"], "there are stages or a rate as well", "one of them")
     sizes = given.get("sizes")
-    places = [("", given)]
-    places += [
-        (f"sizes[{at}]", size)
-        for at, size in enumerate(sizes if isinstance(sizes, list) else ())
-        if isinstance(size, dict)
-    ]
-    for place, item in places:
-        for key in PROFILE_KEYS:
-            if item.get(key) is not None:
+    sizes = sizes if isinstance(sizes, list) else []
+    for place, item in (("", given), *((f"sizes[{at}]", size) for at, size in enumerate(sizes))):
+        for key in ("crud_profile", "operations"):
+            if isinstance(item, dict) and item.get(key) is not None:
                 wrong = "the groups have operations of their own"
                 faults.add(member(place, key), wrong, "leave it out")
 
@@ -231,3 +127,57 @@ def _is_left(stages: Sequence[Stage], low_s: float, high_s: float) -> bool:
         max(low_s, end_s - stage.seconds + stage.warmup) < min(high_s, end_s)
         for stage, end_s in zip(stages, ends, strict=True)
     )
+
+
+def check_parameters(
+    given: Mapping[str, int | str],
+    sizes: Sequence[SizeClass],
+    groups: Sequence[Group],
+    faults: ValidationErrors,
+) -> dict[str, int | str]:
+    """The parameters of the operations in use, with defaults for those that aren't given."""
+    used = {size.name: size.profile for size in sizes if size.initial_files}
+    numbers = {each for profile in used.values() for each, _ in profile}
+    numbers |= {each for group in groups for each, _ in group.profile}
+    parameters = parameters_of(numbers)
+    for key in given:
+        if sizes and key not in parameters:
+            names = [row.name.lower() for row in of_phase(Phase.RUN) if key in parameters_of([row])]
+            wrong = "the scenario has no operation that uses it"
+            faults.add(key, wrong, f"leave it out, or add {' or '.join(names)} to the operations")
+    for at, each in enumerate(sizes):
+        for row in map(row_of, numbers if groups else [n for n, _ in each.profile]):
+            if each.initial_files and each.size_min < row.least_size:
+                wrong = f"{each.size_min} is too small for {row.name.lower()}"
+                faults.add(f"sizes[{at}].size_min", wrong, f"at least {row.least_size}")
+    return {key: given.get(key, each.default) for key, each in parameters.items()}
+
+
+def check_large_object(
+    large: LargeObject | None, sizes: Sequence[SizeClass], faults: ValidationErrors
+) -> None:
+    """Add an error for each class whose objects are named like segments of another class's."""
+    names = [each.name for each in sizes if large]
+    for at, name in enumerate(names):
+        if any(re.fullmatch(re.escape(other) + _LIKE_A_SEGMENT, name) for other in names):
+            wrong = f"objects of {preview(name)} would be named like segments of another size's"
+            faults.add(f"sizes[{at}].name", wrong, "another name")
+
+
+def check_limit(faults: ValidationErrors, *levels: Mapping[str, object]) -> None:
+    # Raw values: a wrong limit has its error already.
+    keys = ("operation_count", "run_seconds", "stages")
+    limits = [level.get(key) for level in levels for key in keys]
+    if all(limit is None for limit in limits):
+        wrong = "missing, and run_seconds as well"
+        faults.add("operation_count", wrong, "one of them here, or -o COUNT or -r SECONDS")
+
+
+def check_container_names(values: Mapping[str, Any], faults: ValidationErrors) -> None:
+    """Add an error if the last container has too long a name."""
+    last = values["container_count"] - 1
+    name = container_name(values["container_base"], last, values["policy"])
+    if len(name.encode()) > MAX_CONTAINER_NAME:
+        wrong = f"container names like {preview(name)} have {len(name.encode())} bytes"
+        right = f"at most {MAX_CONTAINER_NAME}, number and policy included"
+        faults.add_to(["container_base", "policy", "container_count"], wrong, right)
