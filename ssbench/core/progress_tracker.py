@@ -54,12 +54,24 @@ def _buckets_of(values_ns: Sequence[int]) -> list[int]:
 
 def latency_buckets(packed: Sequence[Any]) -> Counter[int]:
     """Counts of the latencies of the successes of packed results, by bucket."""
+    return buckets(successes(packed, with_sizes=False)[0])
+
+
+def successes(
+    packed: Sequence[Any], *, with_sizes: bool = True
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Latencies in ns and bytes of the successes of packed results.
+
+    :param with_sizes: False: without the bytes.
+    """
     count, errors = packed[0], packed[_ERROR]
     lasts_ns = unpack_column(packed[_LAST], count)
-    if errors != 0:
-        rows = zip(lasts_ns, unpack_column(errors, count), strict=True)
-        lasts_ns = [last_ns for last_ns, error in rows if not error]
-    return buckets(lasts_ns)
+    sizes = unpack_column(packed[_BYTES], count) if with_sizes else lasts_ns
+    if errors == 0:
+        return lasts_ns, sizes
+    rows = zip(lasts_ns, sizes, unpack_column(errors, count), strict=True)
+    good = [(last_ns, size) for last_ns, size, error in rows if not error]
+    return [last_ns for last_ns, _ in good], [size for _, size in good]
 
 
 def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:

@@ -318,7 +318,7 @@ class PhaseMachine:
         if end_ns is not None and now_ns >= end_ns:
             return "complete", ""
         if plan.steady_state:
-            steady = plan.steady_state.reason_to_end(now_ns, dispatcher.counts.done)
+            steady = plan.steady_state.reason_to_end(now_ns)
             if steady:
                 return "complete", steady
         if plan.watch:
@@ -356,10 +356,13 @@ class PhaseMachine:
         if columns is None:
             if dispatcher.rejection:
                 self._warn_of_results(results.incarnation, dispatcher.rejection)
-        elif self._counts:
+            return None
+        if self._counts:
             self._tracker.add_results(columns)
             if self._plan.watch:
                 self._plan.watch.add_results(columns)
+        if self._plan.steady_state:
+            self._plan.steady_state.add_results(now_ns, columns)
         return columns
 
     def _warn_of_results(self, incarnation: int, reason: str) -> None:

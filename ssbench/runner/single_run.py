@@ -382,6 +382,7 @@ class Run:
                 window_s=self.config.auto_stop_window_s,
                 tolerance=self.config.auto_stop_percent / 100,
                 warmup_s=scenario.warmup,
+                no_bytes=self.config.is_noop,
             )
         if self.config.abort_window_s:
             from ssbench.core.stats.auto_stop import ThresholdWatch

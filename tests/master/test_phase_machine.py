@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from random import Random
 from typing import Any
@@ -233,13 +233,16 @@ class Enough(SteadyStateDetector):
 
     def __init__(self) -> None:
         super().__init__()
-        self.began_ns = 0
+        self.began_ns = self.done = 0
 
     def begin(self, now_ns: int) -> None:
         self.began_ns = now_ns
 
-    def reason_to_end(self, now_ns: int, done: int) -> str:
-        return "steady" if self.began_ns and done >= 20 else ""
+    def add(self, now_ns: int, lasts_ns: Sequence[int], sizes: Sequence[int]) -> None:
+        self.done += len(lasts_ns)
+
+    def reason_to_end(self, now_ns: int) -> str:
+        return "steady" if self.began_ns and self.done >= 20 else ""
 
 
 def test_it_ends_when_the_rate_is_steady() -> None:

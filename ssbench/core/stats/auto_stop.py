@@ -1,7 +1,7 @@
 """Ends a run early: when its rate has been steady for long enough, or when it misses a threshold.
 
-Seconds count from the start of the load, by the master's clock. An operation belongs to the second
-in which the master received its result.
+Seconds count from the start of the load, by the master's clock. An operation ends when the master
+receives its result.
 
 A watch of thresholds sees less than a report: latencies are service times within 3 %
 (core.progress_tracker). So it errs towards going on: a latency must miss its limit by more than
@@ -11,7 +11,7 @@ these 3 %.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean, variance
@@ -22,8 +22,10 @@ from ssbench.core.progress_tracker import (
     BUCKET_WIDTH,
     ProgressTracker,
     above,
+    buckets,
     latency_buckets,
     quantile_s,
+    successes,
 )
 from ssbench.core.stats.steady import check
 from ssbench.core.stats.thresholds import Threshold, percent_of
@@ -43,44 +45,70 @@ class SteadyStateDetector:
     All seconds since the warm-up are judged or, where these are not steady, their later half: so a
     ramp, or a single stall, only delays the end. They are steady if
 
-    - a report would call them so (``steady.check``), and
+    - a report would call them so: ``steady.check`` of operations and bytes, each by the share of
+      its time in each second, and by windows as long as a usual operation; and
     - the rates of their two halves, of ``window_s`` or more each, differ by at most ``tolerance``
       (as a fraction), with the error of both at 95 %. So the fewer operations a second, and the
       noisier they are, the longer it takes to tell.
 
     :param warmup_s: seconds at the start that do not count, as in the statistics.
+    :param no_bytes: nothing is moved, so only operations count.
     """
 
     def __init__(
-        self, *, window_s: int = 15, tolerance: float = 0.075, warmup_s: float = 0.0
+        self,
+        *,
+        window_s: int = 15,
+        tolerance: float = 0.075,
+        warmup_s: float = 0.0,
+        no_bytes: bool = False,
     ) -> None:
         if window_s < 1 or not 0 < tolerance < 1:
             raise ValueError("a window of 1 s or more, and a tolerance between 0 and 1")
         self.window_s = window_s
         self.tolerance = tolerance
         self._since_s = math.ceil(warmup_s)
+        self._no_bytes = no_bytes
         self._begin_ns = 0
-        self._done = 0
         self._second = 0  # of the last call
-        self._counts: Counter[int] = Counter()  # successes by second
+        # By second:
+        self._counts: defaultdict[int, float] = defaultdict(float)  # successes
+        self._moved: defaultdict[int, float] = defaultdict(float)  # bytes
+        self._latencies: Counter[int] = Counter()  # buckets
 
     def __repr__(self) -> str:
-        return f"<SteadyStateDetector in second {self._second}, {self._done} done>"
+        return f"<SteadyStateDetector in second {self._second}>"
 
     def begin(self, now_ns: int) -> None:
         """The load begins; once."""
         self._begin_ns = now_ns
 
-    def reason_to_end(self, now_ns: int, done: int) -> str:
-        """Why the run may end; "" if it may not.
+    def add_results(self, now_ns: int, columns: Sequence[Any]) -> None:
+        """Packed results, which were checked, and arrive now."""
+        self.add(now_ns, *successes(columns))
 
-        Must be called often: what completed since the last call counts for the present second.
+    def add(self, now_ns: int, lasts_ns: Sequence[int], sizes: Sequence[int]) -> None:
+        """Operations that succeed now.
 
-        :param done: operations that have succeeded so far.
+        :param lasts_ns: how long they took; ``sizes``: their bytes.
         """
+        end_ns = now_ns - self._begin_ns
+        second, into_ns = divmod(end_ns, SECOND_NS)
+        longer = [each for each in zip(lasts_ns, sizes, strict=True) if each[0] > into_ns]
+        self._latencies.update(buckets(lasts_ns))
+        self._counts[second] += len(lasts_ns) - len(longer)
+        self._moved[second] += sum(sizes) - sum(size for _, size in longer)
+        for last_ns, size in longer:
+            start_ns = end_ns - last_ns
+            for at in range(start_ns // SECOND_NS, second + 1):
+                low_ns, high_ns = max(start_ns, at * SECOND_NS), (at + 1) * SECOND_NS
+                share = (min(end_ns, high_ns) - low_ns) / last_ns
+                self._counts[at] += share
+                self._moved[at] += share * size
+
+    def reason_to_end(self, now_ns: int) -> str:
+        """Why the run may end; "" if it may not."""
         second = (now_ns - self._begin_ns) // SECOND_NS
-        self._counts[second] += done - self._done
-        self._done = done
         if second == self._second:
             return ""
         self._second = second
@@ -96,16 +124,21 @@ class SteadyStateDetector:
         return ""
 
     def _steady(self, since_s: int, now_s: int) -> bool:
-        counts = [self._counts[second] for second in range(since_s, now_s)]
+        usual_s, long_s = (quantile_s(self._latencies, each) or 0.0 for each in (50, 99))
+        usual = max(1, math.ceil(usual_s))
+        # Operations that are in flight will add their shares to the last seconds.
+        seconds = range(since_s, now_s - int(long_s))
+        counts = [self._counts[second] for second in seconds]
+        moved = () if self._no_bytes else [self._moved[second] for second in seconds]
         half = len(counts) // 2
-        if half < max(self.window_s, _PARTS) or not any(counts):
+        if half < max(self.window_s, _PARTS * usual) or not any(counts):
             return False
         halves = counts[:half], counts[-half:]
         cuts = [part * half // _PARTS for part in range(_PARTS + 1)]
         means = [[fmean(each[a:b]) for a, b in pairwise(cuts)] for each in halves]
         error = math.sqrt(sum(variance(parts) for parts in means) / _PARTS)
         apart = abs(fmean(halves[1]) - fmean(halves[0])) + _SURE * error
-        return apart <= self.tolerance * fmean(counts) and not check(counts)
+        return apart <= self.tolerance * fmean(counts) and not check(counts, moved, window_s=usual)
 
 
 class _Snapshot(NamedTuple):

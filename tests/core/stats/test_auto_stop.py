@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 
 import numpy as np
@@ -21,13 +22,18 @@ def ends_at(rates: list[int], window_s: int = 5, **options: float) -> int | None
     """
     detector = SteadyStateDetector(window_s=window_s, **options)
     detector.begin(BEGIN)
-    done = 0
     for tenth in range(10 * len(rates)):
-        if detector.reason_to_end(BEGIN + tenth * SECOND // 10, done):
+        now_ns = BEGIN + tenth * SECOND // 10
+        if detector.reason_to_end(now_ns):
             return tenth // 10
         rate, part = rates[tenth // 10], tenth % 10
-        done += rate * (part + 1) // 10 - rate * part // 10
+        succeed(detector, now_ns, rate * (part + 1) // 10 - rate * part // 10)
     return None
+
+
+def succeed(detector: SteadyStateDetector, now_ns: int, count: int) -> None:
+    """So many operations end, which took a millisecond and moved 10 kB each."""
+    detector.add(now_ns, [1_000_000] * count, [10_000] * count)
 
 
 def test_a_steady_run_ends_after_two_windows() -> None:
@@ -40,8 +46,8 @@ def test_the_reason_states_second_and_tolerance() -> None:
     detector.begin(0)
     said = ""
     for second in range(1, 13):
-        detector.reason_to_end(second * SECOND - 1, 100 * second)
-        said = detector.reason_to_end(second * SECOND, 100 * second)
+        succeed(detector, second * SECOND - 1, 100)
+        said = detector.reason_to_end(second * SECOND)
     assert said.startswith("the rate was steady at second 12: ")
     assert said.endswith("within 5 %")
 
@@ -51,7 +57,10 @@ def test_the_reason_says_what_a_report_finds_before_the_run_became_steady() -> N
     detector.begin(0)
     counts = [100] * 60
     counts[4] = 0
-    said = [detector.reason_to_end(at * SECOND, sum(counts[:at])) for at in range(60)]
+    said = []
+    for at, count in enumerate(counts):
+        said.append(detector.reason_to_end(at * SECOND))
+        succeed(detector, at * SECOND + SECOND // 2, count)
     first = next(at for at, reason in enumerate(said) if reason)
     assert said[first].startswith(
         f"the rate was steady from second {first - first // 2} to {first}"
@@ -73,8 +82,37 @@ def test_a_slow_run_can_be_steady() -> None:
     """With one success in two seconds."""
     detector = SteadyStateDetector(window_s=20)
     detector.begin(0)
-    ended = [s for s in range(60) if detector.reason_to_end(s * SECOND, (s + 1) // 2)]
+    ended = []
+    for second in range(60):
+        if detector.reason_to_end(second * SECOND):
+            ended.append(second)
+        succeed(detector, second * SECOND + SECOND // 2, second % 2)
     assert ended[0] == 40
+
+
+def of_eight_users(seconds: int, took_s: float, sizes: Sequence[int]) -> SteadyStateDetector:
+    """The detector after these seconds of operations that end together, all users at once."""
+    detector = SteadyStateDetector(window_s=5)
+    detector.begin(0)
+    for number in range(int(seconds / took_s)):
+        end_ns = round((number + 1) * took_s * SECOND)
+        detector.add(end_ns, [round(took_s * SECOND)] * 8, [sizes[number % len(sizes)]] * 8)
+    return detector
+
+
+def test_long_operations_are_judged_by_their_share_of_each_second_as_in_a_report() -> None:
+    """Eight users that upload 50 MiB each in 6.5 s, at a constant rate."""
+    detector = of_eight_users(150, 6.5, [50 << 20])
+    assert not detector.reason_to_end(60 * SECOND), "a report wants ten windows of 7 s"
+    assert detector.reason_to_end(150 * SECOND)
+
+
+def test_bytes_that_change_are_not_steady_whatever_the_operations_do() -> None:
+    assert of_eight_users(60, 0.1, [1000]).reason_to_end(60 * SECOND)
+    jump = [1000] * 450 + [2000] * 150
+    assert not of_eight_users(60, 0.1, jump).reason_to_end(60 * SECOND)
+    falling = [round(10_000 * 0.99**number) for number in range(600)]
+    assert not of_eight_users(60, 0.1, falling).reason_to_end(60 * SECOND)
 
 
 def test_a_stall_is_not_steady() -> None:
