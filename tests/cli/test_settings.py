@@ -18,6 +18,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.option import Option, options_of_fields
 from ssbench.core.peers import TransportConfig
 from ssbench.core.stats.thresholds import Threshold
+from ssbench.core.units import Unit
 from ssbench.runner.config import RunConfig
 from ssbench.storage.options import StoreOptions
 
@@ -101,11 +102,17 @@ def test_the_tables_have_each_option_of_a_run() -> None:
     assert WRONG.keys() == ROWS.keys() - {row.flags[-1] for row in any_text} - {"--stats-file"}
 
 
-def settings(tmp_path: Path, line: str, environ: dict[str, str], file: str) -> Any:
+def settings(
+    tmp_path: Path,
+    line: str,
+    environ: dict[str, str],
+    file: str,
+    command: str = "run-scenario -f very_small --noop",
+) -> Any:
     path = tmp_path / "config.toml"
     path.write_text(file)
     site = SiteDefaults.read({"SSBENCH_CONFIG": str(path), **environ})
-    words = shlex.split(f"run-scenario -f very_small --noop {line}")
+    words = shlex.split(f"{command} {line}")
     site.check({name: each.rows for name, each in COMMANDS.items()})
     return master_parser(words, site).parse_args(words)
 
@@ -184,3 +191,36 @@ def test_an_error_of_a_program_names_the_argument(
     with pytest.raises(UsageError) as caught:
         from_python(monkeypatch, **{name: " ".join(shlex.split(text))})
     assert str(caught.value).startswith(f"{name}: {message}")
+
+
+def checked_options() -> dict[str, tuple[str, Option]]:
+    """Options of any command with a type that has wrong values -> the command and the row."""
+    return {
+        f"{command} {row.flags[-1]}": (command, row)
+        for command, each in COMMANDS.items()
+        for row in each.rows
+        if row.flags and row.keys and row.help and row.flags[-1] not in ROWS
+        if row.type is bool or isinstance(row.type, Unit) or row.choices
+    }
+
+
+@pytest.mark.parametrize("option", sorted(checked_options()))
+def test_options_of_other_commands_name_the_place_of_a_wrong_value(
+    tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, row = checked_options()[option]
+    flag = row.flags[-1]
+    variable = "SSBENCH_" + flag[2:].upper().replace("-", "_")
+    where = {
+        f"argument {'/'.join(row.flags)}: ": (f"{flag}=!", {}, ""),
+        f"{variable}: ": ("", {variable: "!"}, ""),
+        f"config.toml: {flag[2:]}: ": ("", {}, f"{flag[2:]} = '!'"),
+    }
+    for place, given in where.items():
+        line, environ, _ = given
+        if (environ and row.of_store) or (line and row.type is bool):
+            continue  # the store reads its variables itself; a switch takes no value
+        with pytest.raises((UsageError, SystemExit)) as caught:
+            settings(tmp_path, *given, f"{command} --show-config")
+        said = f"{caught.value}\n{capsys.readouterr().err}"
+        assert place in said or (row.command_line_only and "is for the command line only" in said)
