@@ -41,10 +41,6 @@ def names_of(command: Command) -> set[str]:
             },
         ),
         (
-            "run-scenario -f s -u 24 -o 30000 --workers 3 --noop --batch-size 8",
-            {"noop": True, "batch_size": 8},
-        ),
-        (
             "run-scenario -f - -r 60 -b 4096 -k -R -s out.gz --csv --profile -S http://h/v1/A "
             "-S http://i/v1/A -T tok --delete-after 60 --policy gold",
             {
@@ -61,17 +57,6 @@ def names_of(command: Command) -> set[str]:
                 "auth": "http://h/auth", "user": "a:u", "key": "k", "auth_version": "2.0",
                 "address": "::", "work_port": 1, "results_port": 2,
                 "control_port": 3, "key_file": "k.key",
-            },
-        ),
-        (
-            "run-scenario -f s --expect-workers 4 --worker-wait 0 --worker-timeout 2.5 --seed 7 "
-            "--progress live --compressible --operation-timeout 9 --drain-timeout 0 --retries 0 "
-            "--container-base mine -p silver --pctile 99.9 --pctile 100",
-            {
-                "expect_workers": 4, "worker_wait_s": 0.0, "worker_timeout_s": 2.5, "seed": 7,
-                "progress": "live", "compressible": True, "operation_timeout_s": 9.0,
-                "drain_timeout_s": 0.0, "retries": 0, "container_base": "mine", "policy": "silver",
-                "percentiles": [99.9, 100.0],
             },
         ),
         (
@@ -241,11 +226,6 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
     [
         ("", "COMMAND"),
         ("run-scenario", "-f/--filename"),
-        ("run-scenario -f s --zmq-work-port 70000", "--zmq-work-port: 70000 is above 65535"),
-        ("run-scenario -f s -u 0", "-u/--user-count/--users: 0 is below 1"),
-        ("run-scenario -f s --pctile 101", "--pctile: 101 is above 100; a percentile"),
-        ("run-scenario -f s --batch-size few", "--batch-size: 'few': give auto"),
-        ("run-scenario -f s --progress dots", "--progress: invalid choice; choose from chars"),
         ("run-scenario -f s --noop --embedded-swift", "not allowed with"),
         ("run-scenario -f s -S nowhere", "-S/--storage-url: the URL 'nowhere' is invalid"),
         ("run-scenario -f s -V 9", "auth version '9' is unknown"),
@@ -279,10 +259,6 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("bench files read d --sweep size=3", "--sweep: 'size=3': give users=1,20,50 or files="),
         ("upload d --container c --sweep files=4", "--sweep: 'files=4': give users=16,32"),
         ("upload d --container /x", "--container: '/x': give a container, or CONTAINER/FOLDER"),
-        (
-            "run-scenario -f s --existing /x",
-            "--existing: '/x': give a container, or CONTAINER/PREFIX",
-        ),
     ],
 )
 def test_wrong_usage_has_status_2_and_names_the_fault(line: str, says: str, shell: Shell) -> None:
@@ -354,8 +330,6 @@ def test_an_option_that_does_nothing_alone_is_an_error(
         ("--arrivals often", "--arrivals: invalid choice; choose from uniform, poisson"),
         ("--sweep users", "--sweep: 'users': give users=1,20,40 or rate=100,200"),
         ("--sweep users=1,1", "--sweep: 'users=1,1': 1 is given more than once"),
-        ("--auto-stop-tolerance 100", "--auto-stop-tolerance: 100 is not below 100"),
-        ("--retries -1", "--retries: -1 is below 0; a whole number from 0 up"),
         ("--zmq-key-file=", "--zmq-key-file: is empty: give a name, or leave the option out"),
         (
             "--stop-on-error --max-consecutive-errors 2",
