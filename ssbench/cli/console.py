@@ -46,8 +46,8 @@ def say(text: object) -> None:
 def write_output(parts: Iterable[str]) -> None:
     """Write to standard output, piece by piece.
 
-    Nothing ends if that fails, as a run that has begun is worth more than its output: the rest is
-    dropped, and ``check_output`` reports it at the end.
+    A failed write does not end the command, because the run matters more than its output: the rest
+    is dropped, and ``check_output`` reports it at the end.
     """
     error = _write(sys.stdout, parts)
     if error is not None and not isinstance(error, BrokenPipeError):  # the reader has seen enough

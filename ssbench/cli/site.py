@@ -107,7 +107,7 @@ class SiteDefaults(Hiding, frozen=True):
     def values(self, command: str, rows: Sequence[Option]) -> dict[str, SiteValue]:
         """Name of an option -> the default that this site gives it.
 
-        An option that excludes one of a higher level, such as ``json`` and ``csv``, has none.
+        An option has none if a higher level sets one that excludes it (``json`` and ``csv``).
 
         :raises UsageError: a value that is not valid, or two that exclude each other.
         """

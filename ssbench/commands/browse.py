@@ -75,7 +75,7 @@ class BrowseSite:
         return None
 
     def post(self, path: str) -> bool:
-        """There is no button that does anything."""
+        """The page has no actions: every POST is refused."""
         return False
 
     def _list(self) -> Page:

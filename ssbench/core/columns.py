@@ -57,7 +57,7 @@ ID_BYTES = 16  #: of a transaction id of one of HEX_SHAPES
 HEX_SHAPES = ("uuid", "swift")
 #: ``Operation`` is a subclass of int, which the encoder does not know.
 _encoder = msgspec.msgpack.Encoder(enc_hook=int)
-_new_job = partial(tuple.__new__, Job)  # Job._make without its detour through Python
+_new_job = partial(tuple.__new__, Job)  # as Job._make, without a Python-level call
 
 _Name = Annotated[str, Meta(max_length=MAX_NAME)]
 #: (name, kind) of each column

@@ -1,4 +1,4 @@
-"""What may watch a run, and what it sees: the state of a phase."""
+"""Observers of a run, and the state they are given: the state of a phase."""
 
 from __future__ import annotations
 

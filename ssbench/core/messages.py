@@ -291,7 +291,7 @@ class ControlState(NamedTuple):
         return not self.run and not any(users for users, _ in self.workers.values())
 
 
-#: Those with many messages first: ``decode`` looks for them in this order.
+#: Most frequent first, because ``decode`` tries them in this order.
 Message = (
     Results
     | Jobs

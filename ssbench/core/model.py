@@ -1,6 +1,6 @@
 """The types of a run: SizeClass, Stage, Job, Timing, Result, Phase, ErrorKind.
 
-Rows that exist once per operation are NamedTuples; everything colder is a frozen struct.
+Rows that exist once per operation are NamedTuples; everything else is a frozen struct.
 Times are whole nanoseconds on a monotonic clock, sizes are bytes.
 """
 

@@ -267,7 +267,7 @@ class RunNaming(ObjectNaming, Naming):
 
 
 class NumberedNaming(Naming):
-    """A prefix and the number, in containers by turns: ``bench-12`` in container ``C2`` of ten.
+    """A prefix and the number, over containers in turn: ``bench-12`` in container ``C2`` of ten.
 
     A single container has no number: ``C``. A suffix may follow: ``file_12.txt``.
 
@@ -311,7 +311,7 @@ class HashedNaming(Naming):
 
 
 class ListedNaming(Naming):
-    """Exactly these names, in containers by turns."""
+    """Exactly these names, distributed over the containers round-robin."""
 
     def __init__(self, containers: Sequence[str], names: Sequence[str]) -> None:
         self.containers = containers

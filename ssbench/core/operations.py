@@ -48,7 +48,7 @@ class Effect(Enum):
 
 
 class Body(Enum):
-    """Which way the object's content travels."""
+    """Whether the operation sends the object's content, receives it, or neither."""
 
     NONE = "none"
     SENT = "sent"
@@ -99,8 +99,8 @@ class Operation(int):
     set_key: str  #: the parameter that says so instead; "": none
     alias: str  #: another name that users may give, in capitals; "" if there is none
     #: Requests that access logs show for it, named as in those of S3: ``METHOD RESOURCE``, and
-    #: ``206`` behind if a part of the object was sent. Of two rows with the same request, the
-    #: second is for objects that exist.
+    #: ``206`` behind it for a partial GET. If two rows have the same request, the second applies
+    #: to existing objects.
     logged: tuple[str, ...]
     crud: bool  #: has a weight in ``crud_profile`` and a block in every report
 

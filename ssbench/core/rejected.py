@@ -27,7 +27,7 @@ OTHER_PROTOCOL = "its protocol is not that of ssbench"
 CLOSED_EARLY = "it closed during the handshake; both sides need the same key file, or none"
 UNEXPECTED_DATA = "it sent more than any worker does at this port"
 CLOSED = "closed"
-#: Connections closed during the handshake in a row. A worker may be killed there, but not so often.
+#: Consecutive connections closed during the handshake. Fewer can be workers that were killed then.
 MAX_CLOSED_EARLY = 4
 _MAX_LOGGED = 10  #: addresses that are logged, one line each
 MAX_COUNTED = 1000

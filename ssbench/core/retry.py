@@ -85,7 +85,7 @@ class Attempts(Struct):
         return NextStep.GIVE_UP
 
     def anew(self, rejected: StorageError) -> Attempts:
-        """The attempts of an operation that starts again with new credentials, with all retries.
+        """A fresh set of attempts after new credentials: the retry count starts over.
 
         ``unknown`` stays: an earlier attempt may have had no response, also the rejected one when
         the driver sent it the first time.

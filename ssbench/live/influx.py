@@ -38,11 +38,11 @@ _COUNTS = (
 
 
 class Influx(Sink):
-    """Writes states in a thread. A state is dropped where a minute's are waiting already.
+    """Writes states in a thread. If a minute's worth of states is queued, new ones are dropped.
 
     The first write is that of the start; the run begins after it.
 
-    :param url: as ``core.option.influx_url`` has found it good.
+    :param url: validated by ``core.option.influx_url``.
     :param scenario: a tag of all points.
     :param token: None where none is needed.
     :param tell: called in the end if anything was not written.

@@ -199,7 +199,7 @@ class Master:
         del self.workers_lost[before:]
 
     def keep_workers_once(self) -> None:
-        """The same without a wait, to be called again within a tenth of a second."""
+        """Non-blocking ``keep_workers``; call it at least every 100 ms."""
         self._poll(0.0)
 
     def add_children(self, children: Children) -> None:

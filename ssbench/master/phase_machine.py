@@ -386,7 +386,7 @@ class PhaseMachine:
         """
         connecting = self.state is PhaseState.CONNECTING
         if reason and connecting and not self._workers.load_workers:
-            self.abort("failed", f"no worker could begin: {reason}")
+            self.abort("failed", f"no worker could open the store: {reason}")
         self._moving.pop(incarnation, None)
         return self.dispatcher.worker_lost(incarnation)
 

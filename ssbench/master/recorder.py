@@ -20,7 +20,7 @@ from ssbench.host.live import HostLive, Sample
 _LEAST_GAP_S, _AHEAD_S = 0.5, 60.0
 #: Wall clocks that differ by more are worth a warning.
 ALARM_NS = SECOND_NS // 10
-#: Corrections that differ by less are the same: rows of the time series are 10,000 times longer.
+#: Clock corrections that differ by less count as equal: the time series has a row per second.
 _SAME_NS = SECOND_NS // 10_000
 
 

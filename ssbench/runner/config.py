@@ -308,7 +308,7 @@ class RunConfig(Limits, frozen=True, kw_only=True):
             (self.existing and self.is_noop,
              "--existing has nothing to read with --noop: leave out one of them"),
             (self.existing and self.verify,
-             "--existing with --verify: what objects of others contain is not known"),
+             "--existing with --verify: only the content of objects that ssbench wrote is known"),
             (self.stats_file == "-", "-s -: standard output is for the report; name a file"),
             (self.verify and self.is_noop,
              "--verify has nothing to check with --noop: leave out one of them"),

@@ -31,7 +31,7 @@ from ssbench.storage.base import OpenUpload
 NOOP = "noop"  #: the driver of --noop
 _INSTEAD = "cleanup-containers -b BASE deletes whole containers"
 
-#: Marks of an object: results created it, results deleted it, a listing has it.
+#: Flags of an object: created by the run, deleted by the run, present in a listing.
 _CREATED, _DELETED, _LISTED = 1, 2, 4
 _PAGE_BITS = 10
 #: A run numbers its objects without gaps, so marks take at most so many bytes for each result, and

@@ -223,7 +223,7 @@ def check_marks(
 
 
 def _is_to_change(client: RetryingClient, name: str) -> bool:
-    """Whether make_container would make or mark it."""
+    """Whether ``make_container`` would create the container or set our mark."""
     try:
         found = client.call(client.storage.container_info, name)
     except StorageError as error:

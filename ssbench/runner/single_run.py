@@ -292,8 +292,8 @@ class Run:
         session.has_workers = True
 
     def _prepare_containers(self, settings: StorageSettings, writer: StatFileWriter) -> None:
-        """Make the containers, once a session. A run that only changes objects makes none; it may
-        change those in containers with our mark.
+        """Create the containers, once a session. A run without uploads creates none, and only
+        changes objects in containers with our mark.
 
         From the first change of the store on there is a stat file, and a report of a stopped run.
 

@@ -170,8 +170,8 @@ class StoreAdmin(OpenStore, Protocol):
     """The admin: administrative requests of master and cleanup.
 
     Every method may raise StorageError. "Container" means a Swift container. A name with a
-    segment ``.`` or ``..`` is never sent: a server could resolve it to another path. Nor is an
-    empty name: the path would be the container's.
+    segment ``.`` or ``..`` is never sent: a server could resolve it to another path. Empty
+    names are refused too, because their path is the container's.
     """
 
     def limits(self) -> StoreLimits:

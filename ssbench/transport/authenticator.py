@@ -47,8 +47,9 @@ _EVENTS = (
 )
 
 _RETRY_S = 1.0
-#: Bytes that a peer may send at a port that only sends: a handshake (700 with a key) and one
-#: subscription. Each byte of a subscription takes 50 to 100 bytes that ZeroMQ never frees.
+#: Limit on what a peer may send to a port on which the master never reads messages: a handshake
+#: (700 bytes with a key) and one subscription, of which each byte takes 50 to 100 bytes that ZeroMQ
+#: never frees.
 MAX_PEER_BYTES = 8192
 _LISTEN_MS = 100  #: between checks of how much was sent
 _TCP_INFO_BYTES, _BYTES_RECEIVED = 192, struct.Struct("=128xQ")  # of Linux' struct tcp_info

@@ -127,7 +127,7 @@ def _detect_dead_peers(sock: zmq.Socket[bytes]) -> None:
 
 
 def drop_stalled_peers(sock: zmq.Socket[bytes]) -> None:
-    """Messages on this socket are read at once, or the link is dead. (Jobs may have to wait.)"""
+    """Drop peers that do not read this socket promptly. Not for the job socket: jobs may wait."""
     sock.setsockopt(zmq.TCP_MAXRT, _DEAD_MS)
 
 

@@ -296,7 +296,7 @@ class WorkerMachine:
         self._next_ask_ns = 0
         self._checked = (0, 0)  # the newest check of the network: master and number
         self._next_hello_ns = 0
-        #: The master whose control states don't list this incarnation (0: none), and since when.
+        #: The master (0: none) whose control states do not list this incarnation, and since when.
         self._unlisted = (0, 0)
         self._silent_ns = 0  # since the newest control state, see ``tick``
         self._heard_any = False
@@ -716,7 +716,7 @@ class WorkerMachine:
             self._begin_exit("the master is gone", ExitStatus.FAILED if cut else ExitStatus.OK)
 
     def _rejoin(self) -> None:
-        """Leave the phase, and take an incarnation that no master knows."""
+        """Leave the phase and continue as a new incarnation."""
         self._cut_short = self._cut_short or self.in_phase
         self._dropped += self._leave()
         self._membership.renew(self._chance.getrandbits(63))

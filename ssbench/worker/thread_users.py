@@ -47,7 +47,7 @@ class _Done(NamedTuple):
 
 
 class ThreadUserPool(UserPool):
-    """As UserPool, with threads. In flight at ``close``, they end with their operation."""
+    """A UserPool with a thread per user. A thread busy at ``close`` ends after its operation."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -55,7 +55,7 @@ class ThreadUserPool(UserPool):
         self._outcomes: deque[_Done | None] = deque()  #: None: a thread has ended
         self._threads = 0  #: that there are to be
         self._living = 0
-        #: By group of users: threads without a job; below 0: so many end with their operation.
+        #: By group: idle threads; if negative, that many busy ones must end after their operation.
         self._free = [0] * len(self._held.queues)
         self._sizes = [0] * len(self._held.queues)  #: users by group
         self._arrived = self._hub.loop.async_()
@@ -147,7 +147,7 @@ class ThreadUserPool(UserPool):
         """Hand out queued jobs of a group to its free threads.
 
         With a quick store, more: those that it does in 10 ms, so that threads do not wait for the
-        loop. Not if groups have users of their own: these would take turns of others.
+        loop. Not with several groups: one group's threads would delay another's.
         """
         held, queue = self._held, self._held.queues[group]
         quick = self._threads and not (self._think_s or self._bandwidth) and len(held.queues) == 1

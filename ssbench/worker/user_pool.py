@@ -50,7 +50,7 @@ _BURST_NS = SECOND_NS // 10  #: of unused bandwidth that is not lost
 
 
 class _NewUsers:
-    """Stands among a group's idle users for those without a greenlet.
+    """Placeholder in a group's idle list for users whose greenlet has not been started.
 
     They get one when a job finds no other idle user: a million greenlets take five seconds.
     """

@@ -195,7 +195,7 @@ class Worker:
         try:
             self._channel.open(pipe, self._on_readable)
         except TransportError as error:
-            self._machine.stop(f"can't begin: {error}", ExitStatus.FAILED)
+            self._machine.stop(f"cannot start: {error}", ExitStatus.FAILED)
 
     def _on_readable(self) -> None:
         if self._pool:
@@ -291,7 +291,7 @@ def _connect_fault(error: Exception) -> str:
     if isinstance(error, (SsbenchError, TypeError, ValueError, KeyError)):
         return f"the storage settings can't be used: {error}"
     log.error("The phase can't be begun", exc_info=error)
-    return f"can't begin: {type(error).__name__}: {error}"
+    return f"cannot start: {type(error).__name__}: {error}"
 
 
 def local_settings(worker_id: str, **options: Any) -> WorkerSettings:

@@ -107,7 +107,7 @@ def test_a_worker_without_permission_for_the_driver_rejects_the_run(
         f'driver "{DRIVER}" is not loaded here: start this worker with --allow-driver dictstore'
     )
     last = ended.err.splitlines()[-1]
-    assert last.startswith("ssbench-master: no worker could begin: ")
+    assert last.startswith("ssbench-master: no worker could open the store: ")
     assert reason in last
     assert reason in worker.wait().fine(1).err
 

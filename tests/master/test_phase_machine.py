@@ -310,7 +310,7 @@ def test_where_all_workers_leave_before_it_begins_it_fails_at_once_with_the_last
     here.machine.announce(here.now_ns, 0.0)
     here.deliver(Bye(1, "no such driver"))
     here.machine.worker_left(1, "no such driver")
-    assert here.end() == ("failed", "no worker could begin: no such driver")
+    assert here.end() == ("failed", "no worker could open the store: no such driver")
     assert here.outcome.seconds < 1
 
 

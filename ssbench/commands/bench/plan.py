@@ -34,7 +34,7 @@ _PAUSE_STEP_S = 0.1
 
 
 class EmptiedContainers(Struct):
-    """What became of the containers whose objects a run deleted."""
+    """Containers that a DELETE run emptied: how many were deleted, and why others remain."""
 
     deleted: int = 0
     #: Reason -> how many stay for it.

@@ -79,9 +79,9 @@ class Batch(Struct):
     number: int
     jobs: Sequence[Job]
     sent_ns: int
-    #: In transit for so long that it no longer counts against the credit.
+    #: Unacknowledged for longer than the limit: no longer part of the worker's credit.
     uncounted: bool = False
-    #: A worker was lost meanwhile, which may have started the jobs.
+    #: A worker was lost while this batch was unacknowledged, so its jobs may have been started.
     doubtful: bool = False
 
 
@@ -520,7 +520,7 @@ class Dispatcher(Struct):
         return now_ns - since_ns > self.workers.timeout_ns
 
     def _uneven(self) -> bool:
-        """Whether jobs wait at one worker while another has an idle user."""
+        """Whether one worker has queued jobs and another has idle users."""
         held = {i: len(self._held.get(i, ())) for i in self.workers.present}
         waiting = bool(self._sent) or any(
             held[i] > worker.users for i, worker in self.workers.present.items()

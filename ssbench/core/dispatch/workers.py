@@ -269,7 +269,7 @@ class Workers:
 
     def no_workers_left(self, now_ns: int) -> bool:
         """Whether there is no worker, and none joined within ``worker_wait_s``. That time may have
-        begun in an earlier phase. To be asked again and again."""
+        begun in an earlier phase. Poll this regularly."""
         if self.load_workers:
             self._alone_since_ns = now_ns
             return False

@@ -1,7 +1,7 @@
 """Results of a phase as numpy arrays: joined from batches, and divided into groups.
 
 Whole numbers are int64 wherever sums of two of them fit that, else Python's (dtype object): so
-whatever a damaged file holds is added up exactly, by the same code.
+sums are exact even if a damaged file contains huge numbers.
 
 Most batches of a run differ in their values only: their columns have the same widths, and so the
 same places. They are the rows of a matrix of bytes, and a column of results is a slice of it. Small
@@ -201,7 +201,7 @@ class _BatchForm:
             self.columns[name] = self._number(at + 1), items
 
     def _walk(self, at: int) -> int:
-        """Fix all but the values of what begins there; gives its end."""
+        """Fix the structure of the value at this offset; returns the offset behind it."""
         first = self._packed[at]
         if first < 0x80 or first >= 0xE0:  # a number in one byte
             self._mask[at] = 0x80 if first < 0x80 else 0xE0

@@ -94,7 +94,7 @@ class HttpStorage(HttpClient, ABC):
 
     operations: Collection[int] = METHODS.keys()
     actions: Mapping[int, Action]
-    #: Gives the MD5 that a response says its object has.
+    #: Returns the object's MD5 according to the response.
     _claimed_md5: ClaimedMd5 = staticmethod(claimed_md5)
 
     def __init__(
@@ -354,7 +354,7 @@ class ObjectBodies:
 
 
 class FileUploads:
-    """CREATE with the content of real files, by whatever way the checksum and the stream allow."""
+    """CREATE from a file: with sendfile where neither TLS nor a checksum needs the bytes here."""
 
     def __init__(self, driver: HttpStorage, files: DirectorySource) -> None:
         self._driver, self._files = driver, files
@@ -422,7 +422,7 @@ class ObjectsInParts:
     :param whole: the driver's actions for objects that are stored as one.
     """
 
-    #: Those for objects in parts. Where there is none, that of ``whole`` does for these, too.
+    #: Those for objects in parts. An operation without an entry uses that of ``whole``.
     actions: Mapping[int, Action]
 
     def __init__(
