@@ -85,9 +85,6 @@ SHARED = {
 _SHARED_PREFIX = {"Transport": "--zmq-"}
 
 
-# --- tables
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A simple table of WIDTH columns, or more where the last, which wraps, would be narrow."""
     body = [list(row) for row in rows]
@@ -140,9 +137,6 @@ def sentence(text: str, values: Iterable[object] | None = ()) -> str:
     for value in values or ():
         text = re.sub(rf"(?<![\w-]){re.escape(str(value))}(?=:)", f"``{value}``", text)
     return text[:1].upper() + text[1:]
-
-
-# --- options
 
 
 @cache
@@ -303,8 +297,6 @@ def _default_of(option: Option) -> str:
     return told[1] if told else "" if option.default in (None, False) else str(option.default)
 
 
-# --- scenarios, exit statuses
-
 #: Part of a scenario -> its keys, a scenario that has only this key there, where it is in errors,
 #: and the type with the defaults.
 _KEYS: dict[str, tuple[Mapping[str, Key], Callable[[str], object], str, Any]] = {
@@ -385,9 +377,6 @@ def messages(section: str) -> str:
     """The messages of a section of the index, with what to do."""
     found = ((literal(what), sentence(advice)) for what, advice in index.rows(section))
     return list_table(("Message", "Likely cause, and what to do"), (50, 50), found)
-
-
-# --- operations, reports
 
 
 def operations() -> str:

@@ -394,6 +394,14 @@ def test_every_message_on_logins_ports_workers_and_stat_files_is_in_the_index() 
     assert lacking == []
 
 
+def test_no_module_has_rulers() -> None:
+    """A module that needs lines such as ``# Time ----`` is two modules."""
+    for folder in ("ssbench", "benchmarks", "docs"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            assert not re.search(r"^ *# (.* -{4,}|-{3,} .*)$", text, re.MULTILINE), path
+
+
 def test_files_that_pages_name_exist() -> None:
     pages = [*PAGES, *ROOT.glob("*.md")]
     for path in pages:

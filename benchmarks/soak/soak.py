@@ -110,8 +110,6 @@ class Soak:
                 self._account()
         return self.outcome
 
-    # The master ---------------------------------------------------------------------------
-
     def _start_master(self, host: str) -> None:
         key = self.place / "key"
         CurveKey.generate().save(str(key))
@@ -139,8 +137,6 @@ class Soak:
         if self._master.poll() is None:
             self._master.kill()
             self._master.wait()
-
-    # The time of the soak -----------------------------------------------------------------
 
     def _soak(self) -> None:
         """Run the master, and cause the faults meanwhile."""
@@ -202,8 +198,6 @@ class Soak:
             came.given_up += 1
             came.lost += int(lost)
         self._read = whole
-
-    # Afterwards ---------------------------------------------------------------------------
 
     def _name_the_well(self) -> None:
         """Workers that had time to recover from their last fault."""

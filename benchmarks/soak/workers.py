@@ -92,8 +92,6 @@ class Workers:
         slot.logs.append(log)
         self._memory.watch(worker_id, slot.process.pid)
 
-    # Faults -------------------------------------------------------------------------------
-
     def _kill(self, slot: Slot, fault: Fault) -> None:
         assert slot.process is not None
         slot.process.kill()
@@ -118,8 +116,6 @@ class Workers:
 
     def _mend(self, slot: Slot, fault: Fault) -> None:
         run("ip", "link", "set", f"v{slot.index}", "up")
-
-    # The end ------------------------------------------------------------------------------
 
     def dismiss(self) -> list[str]:
         """End all; returns a line for each that did not end, or not properly."""
@@ -148,9 +144,6 @@ class Workers:
             if slot.process is not None and slot.process.poll() is None:
                 slot.process.kill()
                 slot.process.wait()
-
-
-# Networks -----------------------------------------------------------------------------------
 
 
 def enter_namespace() -> list[str]:

@@ -132,8 +132,6 @@ class TruthServer:
             self._connections[sock.fileno()] = Connection(sock)
             self._epoll.register(sock.fileno(), select.EPOLLIN)
 
-    # Requests -----------------------------------------------------------------------------
-
     def _hear(self, connection: Connection, now: int) -> None:
         try:
             data, notes, _, _ = connection.sock.recvmsg(_TO_RECEIVE, _NOTES)
@@ -239,8 +237,6 @@ class TruthServer:
             mark = self._containers.get(target)
             return Answer(404) if mark is None else Answer(204, headers=mark)
         return Answer(200, b"[]")
-
-    # Answers ------------------------------------------------------------------------------
 
     def _put_off(self, at_ns: int, outgoing: Outgoing) -> None:
         self._order += 1  # so that no two are equal

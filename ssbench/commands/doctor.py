@@ -203,9 +203,6 @@ _failed = partial(Finding, "", Verdict.FAILED)
 _skipped = partial(Finding, "", Verdict.SKIPPED)
 
 
-# This host ------------------------------------------------------------------------------------
-
-
 def _descriptors(doctor: Doctor) -> Iterator[Finding]:
     config, users = doctor.config, doctor.users
     allow_many_connections()
@@ -266,9 +263,6 @@ def _ports(doctor: Doctor) -> Iterator[Finding]:
         yield _ok(f"the run takes any free ports of {transport.ip}, for its own workers only")
         return
     yield _ok(f"{numbers} of {transport.ip} are free; {secured}")
-
-
-# The store ------------------------------------------------------------------------------------
 
 
 def _login(doctor: Doctor) -> Iterator[Finding]:
@@ -473,9 +467,6 @@ def _seconds(call: _Call, operation: int, size_class: int = 0, size: int = SMALL
     return (perf_counter_ns() - began_ns) / 1e9
 
 
-# Workers --------------------------------------------------------------------------------------
-
-
 def _workers(doctor: Doctor) -> Iterator[Finding]:
     config, transport = doctor.config, doctor.transport
     if transport is None:
@@ -605,9 +596,6 @@ def _missing_workers(
             f"the workers can run {users:,} of {doctor.users:,} users",
             "start more, or with more users each: ssbench-worker -c",
         )
-
-
-# All together ---------------------------------------------------------------------------------
 
 
 def _bottleneck(doctor: Doctor) -> Iterator[Finding]:

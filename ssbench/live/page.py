@@ -54,8 +54,6 @@ class LivePage(Sink):
     def __repr__(self) -> str:
         return f"<LivePage {self._server!r}>"
 
-    # A sink: called by the master's loop ---------------------------------------------------------
-
     def show(self, state: LiveState) -> None:
         if state.title:
             self._live = state
@@ -91,8 +89,6 @@ class LivePage(Sink):
             self._closed = True
             self._changed.notify_all()
         self._server.close()
-
-    # A site: called by the server's threads ------------------------------------------------------
 
     def get(self, path: str, query: Query) -> Page | Iterator[str] | None:
         if path == "/":

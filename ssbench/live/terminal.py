@@ -180,8 +180,6 @@ class Terminal(Sink):
             else:
                 yield line
 
-    # In place ----------------------------------------------------------------------------------
-
     def _draw(self, state: LiveState) -> None:
         waiting = printable(state.waiting) if state.waited_s >= _WAIT_SHOWN_S else ""
         if not (state.title or state.waiting):

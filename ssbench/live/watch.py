@@ -199,9 +199,6 @@ class Watch(Observer):
                 sink.show(self.state)
 
 
-# The state as JSON values and as words --------------------------------------------------------
-
-
 def state_map(state: LiveState) -> dict[str, Any]:
     """The state of a phase as JSON values, by the names that docs/reference/programs explains."""
     progress, (run, run_name) = state.progress, state.run or (None, None)

@@ -172,8 +172,6 @@ class Master:
         self._abort = bool(self._interrupted)
         self._interrupted = reason
 
-    # Runs --------------------------------------------------------------------------------------
-
     def begin_run(self, settings: StorageSettings, recorder: Recorder | None) -> None:
         """Begin another run with the workers that are here, and count anew.
 
@@ -351,8 +349,6 @@ class Master:
         workers.network = None
         return self._network
 
-    # The loop ----------------------------------------------------------------------------------
-
     def _poll(self, wait_s: float) -> None:
         """Send what is due, receive for up to ``wait_s``, and tick.
 
@@ -463,8 +459,6 @@ class Master:
             if outcome is not None:
                 self.workers.renewed(outcome, wall_ns)
 
-    # Observers ---------------------------------------------------------------------------------
-
     def _show(self, now_ns: int) -> None:
         self._next_show_ns = now_ns + _SHOW_NS
         if self._phase:
@@ -485,8 +479,6 @@ class Master:
     def _message(self, text: str) -> None:
         for observer in self._observers:
             observer.message(text)
-
-    # Messages ----------------------------------------------------------------------------------
 
     def _on_results(self, results: Results, now_ns: int) -> None:
         phase = self._phase
@@ -537,8 +529,6 @@ class Master:
         check = self.workers.network
         if check and (answer.incarnation, answer.number) == (check.incarnation, check.number):
             self._network = answer
-
-    # Workers -----------------------------------------------------------------------------------
 
     def _handle(self, events: Sequence[Event]) -> None:
         for event in events:

@@ -168,8 +168,6 @@ class PhaseMachine:
             return f"Waiting for {work} (at most {timeout_s:g} s)"
         return ""
 
-    # Time --------------------------------------------------------------------------------------
-
     def announce(self, now_ns: int, wall_s: float) -> None:
         """Begin: workers connect to the store. ``wall_s``: seconds since 1970."""
         users = self.schedule.stage.users or self._plan.users
@@ -308,8 +306,6 @@ class PhaseMachine:
             self._short_of_users,
         )  # fmt: skip
 
-    # Why it stops ------------------------------------------------------------------------------
-
     def _why_stop(self, now_ns: int) -> tuple[str, str] | None:
         workers, dispatcher, plan = self._workers, self.dispatcher, self._plan
         if workers.no_workers_left(now_ns):
@@ -331,8 +327,6 @@ class PhaseMachine:
             timeout_s = workers.settings.network_timeout_s
             reason = abort_reason(plan.phase, dispatcher, workers.start_ns, now_ns, timeout_s)
         return ("failed", reason) if reason else None
-
-    # Messages ----------------------------------------------------------------------------------
 
     def receive(self, message: Ack | Returned, now_ns: int) -> None:
         """A worker has batches, or returns jobs that it has not started."""
@@ -390,8 +384,6 @@ class PhaseMachine:
         self._moving.pop(incarnation, None)
         return self.dispatcher.worker_lost(incarnation)
 
-    # Marks -------------------------------------------------------------------------------------
-
     def _mark(self, name: str, at_ns: int) -> None:
         users = self.schedule.stage.users or self._workers.users
         self._note(at_ns, name, users)
@@ -439,8 +431,6 @@ class PhaseMachine:
             return None
         last_s = workload.dues.last_s((now_ns + LOOKAHEAD_NS) / SECOND_NS)
         return None if last_s is None else round((last_s + 1 / rate) * SECOND_NS)
-
-    # Progress ----------------------------------------------------------------------------------
 
     def progress(self, now_ns: int) -> RunProgress:
         """The state of the phase, for observers."""

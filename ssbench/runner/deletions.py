@@ -241,8 +241,6 @@ class Deletions:
                 return None
         return self._dry_run or self._client.call(self._storage.delete_object, container, name)
 
-    # Accounting ---------------------------------------------------------------------------
-
     def record_success(self) -> None:
         """Count a successful request."""
         self._consecutive_failures = 0

@@ -216,8 +216,6 @@ class Run:
             session.warn(line)
         self.scenario, self.plan = session.existing.prepare(self.scenario, session.seed)
 
-    # Before the first phase ----------------------------------------------------------------
-
     def _settings(self, store: Store) -> StorageSettings:
         """What the workers open the store with."""
         own = settings_of(store.settings, self.scenario)
@@ -335,8 +333,6 @@ class Run:
         """Release the workers, unless another run of a series may need them."""
         if not self.session.is_series:
             master.release_workers()
-
-    # The phases ---------------------------------------------------------------------------
 
     def _phases(self, master: Master, writer: StatFileWriter) -> None:
         self._workload = self.plan.workload or initial_jobs(self.scenario)

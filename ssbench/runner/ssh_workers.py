@@ -154,8 +154,6 @@ class SshWorkers:
             os.set_blocking(fd, False)
             self._streams.register(fd, selectors.EVENT_READ, made)
 
-    # The start ---------------------------------------------------------------------------------
-
     def wait_until_started(self, stop: Stop, waiting: Callable[[str], None]) -> None:
         """Wait until every host has started its workers; warns of hosts that can't be used if
         others can.
@@ -239,8 +237,6 @@ class SshWorkers:
             return f"there is no {self._command} ({said})", f"{advice} --ssh-worker-command"
         what = f"{self._command} ended with status {status}: {said}"
         return what, f"is it of release {__version__}, as here?"
-
-    # The run -----------------------------------------------------------------------------------
 
     @property
     def count(self) -> int:
@@ -341,8 +337,6 @@ class SshWorkers:
 
     def __exit__(self, *exc: object) -> None:
         self.end()
-
-    # Their output ------------------------------------------------------------------------------
 
     def _read(self, wait_s: float) -> None:
         """Read what there is; wait for the first of it."""

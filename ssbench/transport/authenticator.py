@@ -125,8 +125,6 @@ class ZapAuthenticator:
             monitor.close(0)
         self._zap.close(0)
 
-    # The thread ---------------------------------------------------------------------------
-
     def _run(self) -> None:
         poller = zmq.Poller()
         for sock in (*self._monitors, self._zap):
@@ -251,9 +249,6 @@ class ConnectionMonitor:
         """To be called before the socket is closed."""
         self._sock.disable_monitor()
         self._monitor.close(0)
-
-
-# ZeroMQ's monitors ------------------------------------------------------------------------
 
 
 def _open_monitor(

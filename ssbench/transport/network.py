@@ -86,9 +86,6 @@ class MeasureRequest(NamedTuple):
         return MAX_SECONDS if self.size_bytes else min(self.seconds, MAX_SECONDS)
 
 
-# The listening side ---------------------------------------------------------------------------
-
-
 class NetworkListener:
     """Serves requests, each in a thread of its own. A context manager.
 
@@ -211,9 +208,6 @@ def _parse(text: str) -> tuple[MeasureRequest, str]:
     raise ValueError("not a valid request")
 
 
-# The measuring side ---------------------------------------------------------------------------
-
-
 def measure(
     address: tuple[str, int],
     key: CurveKey | None,
@@ -300,9 +294,6 @@ def _with_round_trips(
     """The receiver's intervals with what the sender's TCP measured in each."""
     known = [*round_trips_s, *[None] * len(intervals)]
     return [each._replace(round_trip_s=known[index]) for index, each in enumerate(intervals)]
-
-
-# Both sides -----------------------------------------------------------------------------------
 
 
 def _echo(connection: socket.socket) -> None:

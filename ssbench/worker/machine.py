@@ -331,8 +331,6 @@ class WorkerMachine:
         # last control state.
         return _HELLO_PAUSE_S if self._silent_ns < SECOND_NS else _ALONE_PAUSE_S
 
-    # Control states ------------------------------------------------------------------------
-
     def receive_control_state(self, state: ControlState, arrived_ns: int, now_ns: int) -> None:
         """A control state arrived. Only the newest one counts, each is complete."""
         self._now_ns = now_ns
@@ -501,8 +499,6 @@ class WorkerMachine:
         )  # fmt: skip
         self.outbox.append(ready)
 
-    # Jobs in, results out --------------------------------------------------------------------
-
     @property
     def returns_jobs(self) -> bool:
         """Whether messages with jobs must be read at once, because most jobs go back."""
@@ -620,8 +616,6 @@ class WorkerMachine:
         """Report where this process spent CPU time in a phase, which is over."""
         self.outbox.append(Profiled(phase.incarnation, phase.run, *profile))
 
-    # Credentials -----------------------------------------------------------------------------
-
     def credentials_renewed(self, began_ns: int, waits_since_ns: int, now_ns: int) -> bool | None:
         """Whether credentials newer than an attempt that began at ``began_ns`` have arrived.
 
@@ -635,8 +629,6 @@ class WorkerMachine:
             self._next_ask_ns = now_ns + _ASK_NS
             self.outbox.append(Expired(self.incarnation, self._serial))
         return None
-
-    # Time ------------------------------------------------------------------------------------
 
     def tick(self, now_ns: int) -> None:
         """Time has passed. To be called after at most ``pause_s``."""
@@ -687,8 +679,6 @@ class WorkerMachine:
     def hello_sent(self, now_ns: int) -> None:
         """The hello is out; it is repeated until a control state lists or refuses the worker."""
         self._next_hello_ns = now_ns + _HELLO_NS
-
-    # Leaving ---------------------------------------------------------------------------------
 
     def expire_lease(self) -> None:
         """The master may give up the jobs that are here: start none of them, and get no more."""

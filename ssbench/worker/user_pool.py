@@ -290,8 +290,6 @@ class UserPool:
         self._paying[group] = False
         return True
 
-    # One user -----------------------------------------------------------------------------
-
     def _start_user(self, group: int) -> bool:
         """Start one more user of a group; returns whether there are to be more of them."""
         self._greenlets[group] += 1
@@ -345,8 +343,6 @@ class UserPool:
         self.close()
         self._channel.flush()
         self._wake.set()
-
-    # When something went wrong ------------------------------------------------------------
 
     def _recover(self, job: Job, start_ns: int, outcome: object) -> Row:
         """Retry as far as the rules allow; returns the row of the operation as it ended.

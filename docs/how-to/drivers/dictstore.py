@@ -37,8 +37,6 @@ from ssbench.storage.base import (
 from ssbench.storage.options import StoreOptions, option_values
 from ssbench.storage.registry import StoreRow
 
-# The driver ---------------------------------------------------------------------------------------
-
 #: An operation of the store's own. Numbers below 1000 are ssbench's.
 APPEND_TAG = ops.register(ops.Operation(1000, "APPEND_TAG", ops.Effect.TOUCHES))
 
@@ -316,8 +314,6 @@ class Connection:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-
-# The store ----------------------------------------------------------------------------------------
 
 Answer = tuple[dict[str, Any], bytes]
 

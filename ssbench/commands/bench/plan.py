@@ -126,9 +126,6 @@ def _is_of_run(name: str, config: BenchConfig) -> bool:
     return config.method.is_mixed or int(number) < config.count
 
 
-# The suite --------------------------------------------------------------------------------
-
-
 class PublishedRates(Struct, frozen=True):
     """One object size of the comparison, with the rates per second that were published.
 

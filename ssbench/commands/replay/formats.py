@@ -209,8 +209,6 @@ def _requests_with(body: str) -> tuple[str, ...]:
 
 _RECEIVES, _SENDS = _requests_with("sent"), _requests_with("received")
 
-# Swift's proxy log ------------------------------------------------------------------------
-
 _SWIFT = re.compile(
     rb"(?:^| )(\d\d/[A-Z][a-z]{2}/\d{4}/\d\d/\d\d/\d\d) ([A-Z]+) (\S+) HTTP/[\d.]+ (\d{3})"
     rb" \S+ \S+ \S+ (\d+|-) (\d+|-) \S+ \S+ \S+ (\d{1,9}(?:\.\d+)?|-)"
@@ -243,8 +241,6 @@ def _swift(line: bytes) -> Parsed | None:
         sent=_number(sent), received=_number(received), duration_ns=duration_ns, bucket_alone=True,
     )  # fmt: skip
 
-
-# S3's server access log -------------------------------------------------------------------
 
 _LOCAL_TIME = rb"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _TIME = rb"(" + _LOCAL_TIME + rb" [+-]\d{4})"
@@ -365,8 +361,6 @@ def _s3_request(
     return LoggedRequest(request, bucket, unquote_to_bytes(key), at_ns, content, moved, duration_ns)
 
 
-# The combined log of web servers ----------------------------------------------------------
-
 _COMBINED = re.compile(
     rb"(?:^| )\[" + _TIME + rb'\] "([A-Z]+) ((?:[^"\\ ]|\\.)+)(?: HTTP/[\d.]+)?" (\d{3}) (\d+|-)'
     rb"(?: " + _QUOTED + rb" " + _QUOTED + rb"(?: (\d+) (\d+)\s*$)?)?(?:\s|$)"
@@ -399,8 +393,6 @@ def _split(target: bytes) -> tuple[bytes, bytes]:
     return unquote_to_bytes(path) if b"%" in path else path, query
 
 
-# The log of RGW's beast frontend ----------------------------------------------------------
-
 _BEAST = re.compile(
     rb"beast: 0x[0-9a-f]{1,16}: \S+ - [^\[]{1,256} \[" + _TIME + rb'\] "([A-Z]+) (\S+) HTTP/[\d.]+"'
     rb" (\d{3}) (\d+)(?: [^\n]{0,2000}? latency=(\d{1,9}(?:\.\d{1,9})?)s)?(?:\s|$)"
@@ -427,8 +419,6 @@ def _beast(line: bytes) -> Parsed | None:
         bucket_alone=True,
     )  # fmt: skip
 
-
-# HAProxy's HTTP log -----------------------------------------------------------------------
 
 _HAPROXY = re.compile(
     rb" \[(" + _LOCAL_TIME + rb")\] \S+ \S+ (?:-?\d+/){4}\+?(\d{1,12}) (\d{3}|-1) \+?(\d+)"

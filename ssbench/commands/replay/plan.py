@@ -121,8 +121,6 @@ class ReplayWorkload(NumberedRun):
         assert row.draw is not None  # nosec B101 # for the type checker
         return row.draw(self._random, size, **row.parameter_values(given))
 
-    # Outcomes -----------------------------------------------------------------------------
-
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         for job in jobs:
             row = row_of(job.operation)

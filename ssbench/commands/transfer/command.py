@@ -173,9 +173,6 @@ def _common(ns: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# Lines ------------------------------------------------------------------------------------
-
-
 def _say_as_profiler(line: str) -> None:
     """With the date, as Go's log package writes it."""
     say(f"{time.strftime('%Y/%m/%d %H:%M:%S')} {line}")

@@ -241,8 +241,6 @@ class Dispatcher(Struct):
             return not self.held
         return self.workload.finished and self.idle
 
-    # What to send -------------------------------------------------------------------------
-
     def to_send(self, now_ns: int, most_batches: int = 1) -> list[Batch]:
         """The next batches that the credit of each group allows; they count as sent. [] for none.
 
@@ -335,8 +333,6 @@ class Dispatcher(Struct):
             self.counts.sent += len(jobs)
         self.next_number += len(jobs)
         return jobs
-
-    # What arrived -------------------------------------------------------------------------
 
     def acked(self, incarnation: int, batches: Iterable[int], now_ns: int) -> None:
         """A worker has these batches. Batches that timed out meanwhile are ignored: the worker's
@@ -482,8 +478,6 @@ class Dispatcher(Struct):
         for sent in self._sent.values():
             sent.doubtful = True
         return len(jobs)
-
-    # Time ---------------------------------------------------------------------------------
 
     def tick(self, now_ns: int) -> None:
         """Time passed: resend batches without an ack; recall jobs at the end of the phase."""

@@ -289,8 +289,6 @@ class Workers:
         longest_ns = min(SILENT_NS, self.timeout_ns // 2)
         return any(now_ns - worker.fresh_ns > longest_ns for worker in self.present.values())
 
-    # Messages and time --------------------------------------------------------------------------
-
     def receive(self, message: Hello | Bye | Leaving | Expired, now_ns: int) -> list[Event]:
         """A worker introduces itself (or repeats it), exits, will exit, or has credentials that
         the store rejects; returns who joined or left."""
@@ -470,8 +468,6 @@ class Workers:
             self.warnings.append(
                 f"Worker {ended.worker_id} (pid {ended.pid}) ended before it joined: {ended.reason}"
             )
-
-    # The control state --------------------------------------------------------------------------
 
     def wait_s(self, now_ns: int) -> float:
         """How long until the next control state is due, at most."""

@@ -207,8 +207,6 @@ class BenchWorkload(Workload):
     def cleanup(self) -> Workload | None:
         return CleanupWorkload(self.population) if self.left_behind else None
 
-    # Asking -------------------------------------------------------------------------------
-
     @property
     def finished(self) -> bool:
         if self.dues and self.dues.finished:
@@ -287,8 +285,6 @@ class BenchWorkload(Workload):
                 busy_skips -= job is NoJob.BUSY
                 if not (skips and busy_skips and any(picker.possible for picker in pickers)):
                     return
-
-    # Outcomes -----------------------------------------------------------------------------
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         if self._nothing_changes:

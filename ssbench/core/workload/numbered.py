@@ -122,8 +122,6 @@ class MixedWorkload(NumberedRun):
         yield from self._closed
         yield from (n for n in range(self._oldest, self._next) if n not in self._absent)
 
-    # Asking -------------------------------------------------------------------------------
-
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         row = self._rows[group]
         numbers: Sequence[int]
@@ -166,8 +164,6 @@ class MixedWorkload(NumberedRun):
                 numbers.append(number)
         self._last_used[group] = number
         return numbers
-
-    # Outcomes -----------------------------------------------------------------------------
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         for job in jobs:

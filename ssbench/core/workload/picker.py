@@ -199,8 +199,6 @@ class TargetPicker:
         """Whether any operation of the profile can be drawn now."""
         return self._always or len(self.pool.members) > 0
 
-    # One object: each method draws it, or takes the one that is given -----------------------
-
     def _create(
         self, operation: int, number: int, now_s: float, _: Given = None, size: Given = None
     ) -> Drawn:
@@ -297,8 +295,6 @@ class TargetPicker:
         fields = number, operation, self.index, target, version, size, NONE_NS, (), (), self.group
         return _new(Job, fields)
 
-    # Other targets ------------------------------------------------------------------------
-
     def _several(
         self, row: Operation, set_size: int, draw: Draw, number: int, now_s: float
     ) -> Drawn:
@@ -365,8 +361,6 @@ class TargetPicker:
         if type(job) is not Job:
             return job
         return job._replace(arguments=values(self._arguments, job.size))
-
-    # Choices ------------------------------------------------------------------------------
 
     def _free_target(self, shared: bool) -> int | None:
         """An object on which nothing is in flight or, if shared, nothing that replaces it; any

@@ -116,8 +116,6 @@ class ObjectPool:
             self.sizes = array("I" if spread < 1 << 32 else "Q")
         self._expiry = _Expiry(lifetime_s, self._next) if lifetime_s is not None else None
 
-    # What is there ------------------------------------------------------------------------
-
     def size(self, number: int) -> int:
         """Bytes of an object. Sizes of initial objects are computed on the first call for a number,
         with all before it: 10 s for 10 million, spread over the populate phase.
@@ -181,8 +179,6 @@ class ObjectPool:
             yield initial + at
             at = self._in_store.find(state, at + 1)
 
-    # Creating -----------------------------------------------------------------------------
-
     def reserve(self, size: int) -> int:
         """The number of an object that is about to be created. It counts as present until
         ``set_absent`` or ``set_unknown``.
@@ -224,16 +220,12 @@ class ObjectPool:
         if index >= 0:
             self._in_store[index] = state
 
-    # Replacing ----------------------------------------------------------------------------
-
     def updated(self, number: int, version: int, size: int) -> None:
         """An object has new content."""
         if self.versions is not None and version > self.versions[number]:
             self.versions[number] = version
         if self.sizes is not None:
             self.sizes[number] = size - self.size_class.size_min
-
-    # Removing -----------------------------------------------------------------------------
 
     def close(self, number: int) -> bool:
         """No new operation on this object. True if nothing is in flight on it, so that the
@@ -259,8 +251,6 @@ class ObjectPool:
             self.set_absent(number)
         else:
             self.join(number)
-
-    # Leaving ------------------------------------------------------------------------------
 
     def leave(self, number: int) -> bool:
         """Remove a number from the members; False if it was none.
@@ -309,8 +299,6 @@ class ObjectPool:
                     self._positions[number] = position
         return self.members, self._positions
 
-    # In flight ----------------------------------------------------------------------------
-
     def release(self, number: int) -> None:
         """An operation that was counted in ``busy`` has ended."""
         if self.busy is None:
@@ -324,8 +312,6 @@ class ObjectPool:
         if held is not None:
             operation, group = held
             self.ready[group].append((number, operation))
-
-    # Time ---------------------------------------------------------------------------------
 
     def writing(self, number: int, now_s: float) -> None:
         """A job that writes this object was drawn."""
