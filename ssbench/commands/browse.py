@@ -23,6 +23,7 @@ from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.compare import comparison
 from ssbench.core.text import latency_text, printable
+from ssbench.host.user_files import open_file
 from ssbench.live.web_server import Page, Query, WebServer
 from ssbench.report import Report
 from ssbench.report.comparison import of_comparison
@@ -258,9 +259,9 @@ def _may_be_results(entry: os.DirEntry[str]) -> bool:
     if ".stat" in entry.name:
         return True
     try:
-        with open(entry.path, "rb") as file:
+        with open_file(entry.path, follow=False) as file:
             return file.read(len(_GZIP)) == _GZIP
-    except OSError:
+    except (OSError, UsageError):
         return False
 
 

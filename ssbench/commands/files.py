@@ -30,6 +30,7 @@ from ssbench.core.operations import CREATE, READ
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, in_unit, plural, printable
 from ssbench.core.workload.numbered import NumberedWorkload
+from ssbench.host.user_files import open_file
 from ssbench.live.terminal import make_progress
 from ssbench.runner import execute, open_session
 from ssbench.runner.config import FREE_PORTS, RunConfig, RunPlan
@@ -218,7 +219,7 @@ def _difference(first: Path, second: Path, show: Callable[[str], None]) -> str:
 
 
 def _first_different_byte(first: Path, second: Path, show: Callable[[str], None]) -> int | None:
-    with open(first, "rb") as one, open(second, "rb") as other:
+    with open_file(first) as one, open_file(second) as other:
         for piece in count():
             show(f"Comparing {printable(str(first))}: {bytes_text(piece * _PIECE)}")
             read, expected = one.read(_PIECE), other.read(_PIECE)

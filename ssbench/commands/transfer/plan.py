@@ -7,7 +7,6 @@ container is made if there is none, and nothing is ever deleted.
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -27,6 +26,7 @@ from ssbench.core.naming import pack_names
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.core.workload.numbered import NumberedWorkload
+from ssbench.host.user_files import open_file
 from ssbench.runner import check_thresholds, execute, open_session
 from ssbench.runner.config import RunPlan
 from ssbench.runner.existing import MOST_PACKED, list_existing
@@ -490,16 +490,9 @@ def compute_md5(
 def _md5_of(path: str, stop: Stop) -> bytes:
     digest = md5(usedforsecurity=False)
     try:
-        with open(path, "rb", buffering=0, opener=_open) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return bytes(digest.digest_size)
+        with open_file(path, follow=False) as file:
             while (piece := file.read(_PIECE)) and not stop.requested:
                 digest.update(piece)
-    except OSError:
+    except (OSError, UsageError):
         return bytes(digest.digest_size)
     return digest.digest()
-
-
-def _open(path: str, flags: int) -> int:
-    """No link is followed, and no pipe waited for."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
