@@ -17,9 +17,8 @@ from rich.progress_bar import ProgressBar
 from rich.segment import Segment
 
 from ssbench.core.live import ATTENTION, RunProgress, WorkerProgress, by_attention
-from ssbench.core.operations import OPERATIONS
-from ssbench.core.text import clock_text, latency_text, plural, printable
-from ssbench.live.watch import error_causes, latencies, rate_text
+from ssbench.core.text import clock_text, plural, printable
+from ssbench.live.watch import figures, operation_rows
 
 _LEVELS = "▁▂▃▄▅▆▇█"  #: of a spark line
 _LABEL_WIDTH, _FIGURE_WIDTH = 12, 40  #: columns before a spark line
@@ -30,6 +29,7 @@ _GAP, _TABLE_GAP = "  ", "    "  #: between columns, between tables that stand s
 _SHORTEST_NAME = 10  #: columns that the first one of a table keeps
 _LEAST_TABLE = 3  #: lines: a blank one, the heads of the columns, a row
 _ERROR, _WARNING, _DIM, _PLAIN = "bold red", "yellow", "dim", ""
+_LEVEL_STYLES = {"": _PLAIN, "warning": _WARNING, "error": _ERROR}
 _STATES = dict(zip(ATTENTION, (_ERROR, _ERROR, _WARNING), strict=True))
 #: Figures from the one that a low terminal keeps longest to the first that it leaves out.
 _RANKS = ("Operations", "Errors", "Workers", "Latency", "Backlog", "Response", "Data")
@@ -133,29 +133,12 @@ class Dashboard:
 
 def _figures(progress: RunProgress, spark_width: int) -> dict[str, Line]:
     """The phase in lines of a label and a figure, by their label."""
-    done = f"{progress.done:,}" + (f" of {progress.total:,}" if progress.total else "")
-    rates = [rate for rate, _ in progress.history]
-    moved = [per_s for _, per_s in progress.history]
-    figures = {"Operations": (f"{done}, {rate_text(progress)}", _PLAIN, _spark(rates, spark_width))}
-    if any(moved) or progress.bytes_rate:
-        data = f"{progress.bytes_rate / 1e6:,.1f} MB/s"
-        figures["Data"] = data, _PLAIN, _spark(moved, spark_width)
-    if progress.p50_s is not None:
-        figures["Latency"] = ", ".join(latencies(progress.p50_s, progress.p99_s)), _PLAIN, ""
-    if progress.target_rate is not None:
-        backlog = f"{plural(progress.late, 'operation')} due and not started"
-        backlog += "; RATE MISSED" if progress.rate_missed else ""
-        warns = progress.late or progress.rate_missed
-        figures["Backlog"] = backlog, _WARNING if warns else _PLAIN, ""
-        if progress.response_p50_s is not None:
-            response = latencies(progress.response_p50_s, progress.response_p99_s)
-            figures["Response"] = ", ".join(response), _PLAIN, ""
-    if progress.errors:
-        share = 100 * progress.errors / max(progress.done, 1)
-        causes = ", ".join(error_causes(progress))
-        errors = f"{progress.errors:,} ({share:.2g} %)" + (f": {causes}" if causes else "")
-        figures["Errors"] = errors, _ERROR, ""
-    return {label: _line(label, *figure) for label, figure in figures.items()}
+    return {
+        each.label: _line(
+            each.label, each.text, _LEVEL_STYLES[each.level], _spark(each.history, spark_width)
+        )
+        for each in figures(progress)
+    }
 
 
 def _line(label: str, figure: str, style: str = _PLAIN, spark: str = "") -> Line:
@@ -176,17 +159,12 @@ def _spark(values: Sequence[float], width: int) -> str:
 
 def _operations(progress: RunProgress, most_rows: int) -> list[Line]:
     """Rows of operations under the heads of their columns; [] if there are none, or no space."""
-    found = sorted(progress.operations.items())[: max(most_rows, 0)]
-    if not found:
+    heads, *found = operation_rows(progress) or [()]
+    if not found or most_rows < 1:
         return []
-    timed = ("p50", "p99") if progress.p50_s is not None else ()
-    rows = [_heads("operation", "done", "per s", *timed, "errors")]
-    for number, row in found:
-        share = 100 * row.failed / max(row.done + row.failed, 1)
-        errors = (f"{row.failed:,} ({share:.2g} %)", _ERROR) if row.failed else ("0", _PLAIN)
-        times = [latency_text(each) for each in (row.p50_s, row.p99_s) if timed]
-        name = OPERATIONS[number].name if number in OPERATIONS else f"operation {number}"
-        rows.append([*_cells(name, f"{row.done:,}", f"{row.rate:,.0f}", *times), errors])
+    rows = [_heads(*heads)]
+    for row in found[:most_rows]:
+        rows.append([*_cells(*row[:-1]), (row[-1], _PLAIN if row[-1] == "0" else _ERROR)])
     return rows
 
 

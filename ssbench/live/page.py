@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ssbench.core.live import by_attention
 from ssbench.core.model import Phase
 from ssbench.core.text import printable
-from ssbench.live.watch import LiveState, Sink, error_causes, state_map
+from ssbench.live.watch import LiveState, Sink, figures, operation_rows, state_map
 from ssbench.live.web_server import Page, Query, WebServer
 from ssbench.runner.stop import Stop
 
@@ -134,8 +134,8 @@ class LivePage(Sink):
             workers = by_attention(progress.workers_seen)[:_MAX_WORKERS_SENT]
             state["progress"] = {
                 **state_map(live),
-                "causes": error_causes(progress),
-                "history": progress.history,
+                "figures": [*figures(progress)],
+                "rows": operation_rows(progress),
                 "workers_seen": [
                     {**worker._asdict(), "name": printable(worker.name)} for worker in workers
                 ],

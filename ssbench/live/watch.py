@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import ErrorKind, Phase, error_label
-from ssbench.core.operations import row_of
-from ssbench.core.text import latency_text
+from ssbench.core.operations import OPERATIONS, row_of
+from ssbench.core.text import latency_text, plural
 
 #: Titles of phases for people. IDLE: containers are made before the workers have jobs.
 TITLES: Mapping[Phase, str] = {
@@ -251,6 +251,53 @@ def workers_by_state(progress: RunProgress) -> dict[str, int]:
 
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 9)
+
+
+class Figure(NamedTuple):
+    """A figure of a phase in words."""
+
+    label: str
+    text: str
+    level: str = ""  #: "warning" or "error"
+    history: Sequence[float] = ()  #: for a chart: a value of each of the last seconds
+
+
+def figures(progress: RunProgress) -> Iterator[Figure]:
+    """What displays show of a phase."""
+    done = f"{progress.done:,}" + (f" of {progress.total:,}" if progress.total else "")
+    rates = [rate for rate, _ in progress.history]
+    yield Figure("Operations", f"{done}, {rate_text(progress)}", "", rates)
+    moved = [per_s for _, per_s in progress.history]
+    if any(moved) or progress.bytes_rate:
+        yield Figure("Data", f"{progress.bytes_rate / 1e6:,.1f} MB/s", "", moved)
+    if progress.p50_s is not None:
+        yield Figure("Latency", ", ".join(latencies(progress.p50_s, progress.p99_s)))
+    if progress.target_rate is not None:
+        backlog = f"{plural(progress.late, 'operation')} due and not started"
+        backlog += "; RATE MISSED" if progress.rate_missed else ""
+        yield Figure("Backlog", backlog, "warning" if progress.late or progress.rate_missed else "")
+        if progress.response_p50_s is not None:
+            response = latencies(progress.response_p50_s, progress.response_p99_s)
+            yield Figure("Response", ", ".join(response))
+    if progress.errors:
+        share = 100 * progress.errors / max(progress.done, 1)
+        causes = ", ".join(error_causes(progress))
+        errors = f"{progress.errors:,} ({share:.2g} %)" + (f": {causes}" if causes else "")
+        yield Figure("Errors", errors, "error")
+
+
+def operation_rows(progress: RunProgress) -> list[tuple[str, ...]]:
+    """A table of operations, with the heads of its columns; [] if there are none. "0" in the last
+    column: no errors."""
+    timed = ("p50", "p99") if progress.p50_s is not None else ()
+    rows: list[tuple[str, ...]] = []
+    for number, row in sorted(progress.operations.items()):
+        share = 100 * row.failed / max(row.done + row.failed, 1)
+        errors = f"{row.failed:,} ({share:.2g} %)" if row.failed else "0"
+        times = [latency_text(each) for each in (row.p50_s, row.p99_s) if timed]
+        name = OPERATIONS[number].name if number in OPERATIONS else f"operation {number}"
+        rows.append((name, f"{row.done:,}", f"{row.rate:,.0f}", *times, errors))
+    return [("operation", "done", "per s", *timed, "errors"), *rows] if rows else []
 
 
 def error_causes(progress: RunProgress) -> list[str]:

@@ -111,7 +111,9 @@ def test_a_page_is_told_the_state_of_the_run(served: Served) -> None:
     assert (progress["done"], progress["late"], progress["errors"]) == (1000, 1920, 12)
     assert [*progress["operations"]] == ["CREATE", "READ"]
     assert [row["state"] for row in progress["workers_seen"]] == ["gone", "running", "running"]
-    assert progress["causes"] == ["10 network timeout", "2 status 503"]
+    assert progress["figures"][-1][:3] == [
+        "Errors", "12 (1.2 %): 10 network timeout, 2 status 503", "error"
+    ]  # fmt: skip
     served.watch.wait_for("Waiting for 3 operations")
     served.watch.end_phase()
     served.page.finish("<p>report</p>")

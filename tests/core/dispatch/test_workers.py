@@ -91,6 +91,17 @@ def test_a_second_worker_of_one_name_is_rejected_while_the_first_is_alive() -> N
     assert workers.refused == {}
 
 
+def test_a_lost_worker_returns_under_a_new_incarnation_only() -> None:
+    workers = Workers()
+    registered(workers, 1)
+    bye(workers, 1)
+    assert workers.receive(hello(1), 1) == []
+    registered(workers, 2)
+    workers.receive(hello(3, previous=2), 2)
+    assert workers.receive(hello(2), 3) == []
+    assert list(workers.present) == [3]
+
+
 def test_a_silent_rejected_worker_is_forgotten() -> None:
     workers = Workers()
     registered(workers, 1)
