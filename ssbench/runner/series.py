@@ -31,7 +31,7 @@ _SUFFIX = ".stat.gz"
 MOST_USERS = 1024  #: upper bound of a search unless it is given, or remote workers set one
 #: Lowest rate that a search tries, as a fraction of the first.
 _LOWEST_RATE = 1 / 64
-_LONGER = 3  #: times the length of a step, near the limit
+LONGER = 3  #: times the length of a step, near the limit
 _FIRST = {"users": 1.0, "rate": 10.0}
 
 
@@ -257,7 +257,7 @@ class LimitSearch(StepRunner):
         warmup_s, seconds = scenario.warmup, scenario.run_seconds
         if seconds is None:
             return scenario
-        longer_s = warmup_s + _LONGER * (seconds - warmup_s)
+        longer_s = warmup_s + LONGER * (seconds - warmup_s)
         return resolve(self.config, **{OVER[self.over]: load, "run_seconds": longer_s})
 
 

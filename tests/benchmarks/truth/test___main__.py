@@ -38,3 +38,9 @@ def test_a_missed_bound_fails() -> None:
     status, said = truth("--seconds", "1", "--loose", "0.000000001", "--only", "after 20 ms; open")
     assert status == 1, said
     assert "MISSED: each answer after 20 ms; open loop, 1,000/s: service time mean" in said
+
+
+def test_searches_at_a_store_of_known_limit_are_near_it() -> None:
+    status, said = truth("--pairs", "20", "--only", "find-limit: M/M/1 of 200/s, p95 < 60 ms")
+    assert status == 0, said
+    assert said.count("limit 150.1/s; found") == 2
