@@ -95,7 +95,7 @@ def test_a_run_with_missing_results_gets_no_verdict(damage: str, shell: Shell) -
     assert "noise" not in said.out
 
 
-@pytest.mark.parametrize(("name", "status"), [("none.gz", 1), ("text", 1), (None, 2)])
+@pytest.mark.parametrize(("name", "status"), [("none.gz", 2), ("text", 1), (None, 2)])
 def test_incomparable_files_give_a_one_line_error(
     two: list[Path], shell: Shell, name: str | None, status: int
 ) -> None:
