@@ -59,6 +59,18 @@ def test_a_report_says_how_many_records_of_a_newer_release_were_skipped(tmp_path
         assert said in report.render(made, form)
 
 
+def test_a_report_says_which_values_of_the_header_are_impossible(tmp_path: Path) -> None:
+    path = tmp_path / "run.stat.gz"
+    scenario = {**HEADER.scenario, "block_size": 0, "warmup": -3, "of_a_later_release": 1}
+    write_run(path, [replace(HEADER, scenario=scenario)])
+    made = report.of_run(read_stats(str(path)))
+    for form in ("text", "json", "html"):
+        text = report.render(made, form)
+        assert "impossible values in the header: scenario: block_size: 0 is below 1; bytes" in text
+        assert "scenario: warmup: -3 is below 0" in text
+        assert "of_a_later_release: " not in text.partition("impossible")[2].partition("\n")[0]
+
+
 EXTREMES = [-(2**63), -(2**61), -2, 2**31, 2**63 - 1]
 
 
