@@ -160,11 +160,17 @@ def read_keys(
 
 
 def read_rows(
-    raw: object, keys: Mapping[str, Key], place: str, example: str, faults: ValidationErrors
+    raw: object,
+    keys: Mapping[str, Key],
+    place: str,
+    example: str,
+    faults: ValidationErrors,
+    rule: Callable[[dict[str, Any], str, ValidationErrors], None],
 ) -> list[tuple[str, dict[str, Any]]]:
     """Place and values, as of ``read_keys``, of each object in a list, or in an object.
 
     :param example: ``{"seconds": 30}`` of a list, ``"puts": {"users": 5}`` of an object.
+    :param rule: checks the values of one against each other.
     """
     is_list = example.startswith("{")
     right = f"a list like [{example}]" if is_list else f"an object like {{{example}}}"
@@ -178,10 +184,11 @@ def read_rows(
     rows = []
     for name, item in raw.items() if isinstance(raw, dict) else enumerate(raw):
         at = f"{place}[{name}]" if is_list else member(place, str(name))
+        row = dict.fromkeys(key.field or name for name, key in keys.items())
         if faults.is_object(item, at, of_one):
-            rows.append((at, read_keys(item, keys, at, faults)))
-        else:
-            rows.append((at, dict.fromkeys(key.field or name for name, key in keys.items())))
+            row = read_keys(item, keys, at, faults)
+            rule(row, at, faults)
+        rows.append((at, row))
     return rows
 
 

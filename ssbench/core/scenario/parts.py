@@ -44,6 +44,8 @@ from ssbench.core.units import (
 
 MAX_GROUPS = 64
 _OF_TOP_LEVEL = "that of the top level"
+_STAGE = '{"seconds": 30, "users": 8}'
+_GROUP = '"puts": {"users": 5, "operations": {"create": 1}}'
 
 
 def weights(meaning: str, of_names: str, default: str) -> dict[str, Key]:
@@ -110,17 +112,16 @@ def read_sizes(
     :param picked: the pick of classes without one.
     """
     example = '{"name": "tiny", "size_min": 0, "size_max": 4096}'
-    rows = read_rows(given.get("sizes"), SIZE_KEYS, "sizes", example, faults)
+    rows = read_rows(given.get("sizes"), SIZE_KEYS, "sizes", example, faults, _read_range)
     first: dict[str, str] = {}  # name -> place
     for place, row in rows:
-        _read_range(row, place, faults)
         if row.get("name") and first.setdefault(row["name"], place) != place:
             wrong = f"{preview(row['name'])} is the name of {first[row['name']]} as well"
             faults.add(f"{place}.name", wrong, "a unique name")
     names = [row.get("name") for _, row in rows] or [None]
     counts = _read_initial_files(given.get("initial_files"), names, faults)
     if default is None:
-        _want_profiles(rows, counts, faults)
+        _require_profiles(rows, counts, faults)
     if faults and not faults.of_header:
         return ()
     return tuple(
@@ -192,7 +193,7 @@ def _read_initial_files(
     return counts if sound else None
 
 
-def _want_profiles(
+def _require_profiles(
     rows: Sequence[tuple[str, Mapping[str, Any]]],
     counts: Mapping[str, int] | None,
     faults: ValidationErrors,
@@ -214,14 +215,7 @@ def read_stages(raw: object, faults: ValidationErrors) -> tuple[Stage, ...]:
     if raw is None:
         return ()
     before = len(faults.lines)
-    example = '{"seconds": 30, "users": 8}'
-    rows = read_rows(raw, STAGE_KEYS, "stages", example, faults)
-    for place, row in rows if not faults.of_header else ():
-        if not row.keys() & {"users", "rate"}:
-            faults.add(place, "neither users nor rate", f"as in {example}")
-        if (row.get("warmup") or 0.0) >= (row.get("seconds") or math.inf):
-            wrong = f"{row['warmup']:g} s of a stage of {row['seconds']:g} s"
-            faults.add(f"{place}.warmup", wrong, "less than the stage")
+    rows = read_rows(raw, STAGE_KEYS, "stages", _STAGE, faults, _check_stage)
     if len(faults.lines) > before and not faults.of_header:
         return ()
     return tuple(
@@ -232,25 +226,37 @@ def read_stages(raw: object, faults: ValidationErrors) -> tuple[Stage, ...]:
     )
 
 
+def _check_stage(row: dict[str, Any], place: str, faults: ValidationErrors) -> None:
+    if faults.of_header:
+        return
+    if not row.keys() & {"users", "rate"}:
+        faults.add(place, "neither users nor rate", f"as in {_STAGE}")
+    if (row.get("warmup") or 0) >= (row.get("seconds") or math.inf):
+        wrong = f"{row['warmup']:g} s of a stage of {row['seconds']:g} s"
+        faults.add(f"{place}.warmup", wrong, "less than the stage")
+
+
 def read_groups(raw: object, faults: ValidationErrors) -> tuple[Group, ...]:
     """The groups of users in the order of the file; () if there are none, and after an error."""
     if raw is None:
         return ()
     before = len(faults.lines)
-    example = '"puts": {"users": 5, "operations": {"create": 1}}'
     if isinstance(raw, dict) and len(raw) > MAX_GROUPS:
         faults.add("groups", f"there are {len(raw)}", f"at most {MAX_GROUPS}")
         return ()
-    rows = read_rows(raw, GROUP_KEYS, "groups", example, faults)
+    rows = read_rows(raw, GROUP_KEYS, "groups", _GROUP, faults, _check_group)
     groups = []
-    for name, (place, row) in zip(raw if isinstance(raw, dict) else (), rows, strict=False):
+    for name, (_, row) in zip(raw if isinstance(raw, dict) else (), rows, strict=False):
         if not name.strip():
             wrong = f"{preview(name)} is no name"
-            faults.add("groups", wrong, f"a name for each, as in {{{example}}}")
-        if "profile" not in row:
-            faults.add(place, "no operations", 'as in "operations": {"create": 1}')
+            faults.add("groups", wrong, f"a name for each, as in {{{_GROUP}}}")
         groups.append(Group(name, row.get("users") or 0, row.get("profile") or NO_PROFILE))
     return tuple(groups) if len(faults.lines) == before or faults.of_header else ()
+
+
+def _check_group(row: dict[str, Any], place: str, faults: ValidationErrors) -> None:
+    if "profile" not in row:
+        faults.add(place, "no operations", 'as in "operations": {"create": 1}')
 
 
 def read_large_object(raw: object, faults: ValidationErrors) -> LargeObject | None:
