@@ -283,19 +283,6 @@ def test_phases_follow_each_other_with_new_numbers() -> None:
         assert here.master.rejected == 0
 
 
-def test_a_phase_by_time_ends_with_its_time() -> None:
-    with scene(driver=DRIVER) as here:
-        here.thread_worker(concurrency=4)
-        ledger = Ledger(10**9)
-        outcome = here.run(ledger, users=4, seconds=0.3)
-        assert outcome.ended == "complete"
-        assert adds_up(outcome)
-        assert 0 < outcome.counts.done < 1000
-        assert outcome.counts.lost == outcome.counts.failed == 0
-        assert 0.25 < outcome.seconds < 2
-        assert len(ledger.outcome) == ledger.taken
-
-
 def test_the_mark_of_a_stage_is_recorded_before_its_jobs_are_sent() -> None:
     with scene() as here:
         here.thread_worker(concurrency=4)
@@ -561,22 +548,6 @@ def test_a_worker_that_is_gone_or_silent_measures_nothing() -> None:
 # What goes wrong --------------------------------------------------------------------------
 
 
-def test_an_interrupt_waits_for_operations_in_flight() -> None:
-    with scene(driver=DRIVER) as here:
-        here.thread_worker(concurrency=4)
-        here.when(5, lambda: here.master.interrupt("interrupted by SIGINT"))
-        outcome = here.run(Ledger(10**6), users=4)
-        assert (outcome.ended, outcome.reason) == ("interrupted", "interrupted by SIGINT")
-        assert adds_up(outcome)
-        assert (outcome.counts.lost, outcome.counts.failed) == (0, 0)
-        assert here.observer.messages == [
-            "interrupted by SIGINT: waiting for operations in flight, at most 30 s;"
-            " a second signal ends it at once"
-        ]
-        # The clean-up is done all the same.
-        assert here.master.run_phase(PhasePlan(Phase.CLEANUP, Ledger(8), 4)).counts.done == 8
-
-
 @pytest.mark.parametrize("kind", [ResultBatch, MarkRecord, PhaseRecord])
 def test_a_stat_file_that_cannot_be_written_ends_the_run(kind: type[Record]) -> None:
     with scene(driver=DRIVER) as here:
@@ -765,17 +736,6 @@ def test_jobs_whose_results_were_rejected_are_lost_and_the_run_ends() -> None:
         assert adds_up(outcome)
         assert here.master.rejected
         assert here.recorder.batches == 0
-
-
-def test_a_worker_that_forgets_its_jobs_does_not_hang_the_run() -> None:
-    def forgetful(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
-        scripted.transport.send(Ack(scripted.incarnation, RUN, [batch.batch]))
-
-    with scene(QUICK) as here:
-        here.scripted(forgetful)
-        outcome = here.run(Ledger(4), users=4)
-        assert (outcome.ended, outcome.counts.lost) == ("complete", 4)
-        assert outcome.seconds < 4
 
 
 def unknown_heartbeat(heartbeat: Heartbeat) -> Heartbeat:

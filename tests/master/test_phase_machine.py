@@ -215,19 +215,6 @@ def test_the_next_step_is_due_when_a_stage_ends() -> None:
     assert here.waits[:3] == pytest.approx([WAIT_S, WAIT_S, 0.02])
 
 
-@pytest.mark.parametrize(
-    "ending", [("interrupted", "interrupted by SIGINT"), ("failed", "no space left")]
-)
-def test_an_abort_waits_for_operations_in_flight(ending: tuple[str, str]) -> None:
-    here = Scene(10**6, Stage(10.0, 4))
-    here.then = lambda: here.machine.abort(*ending)
-    assert here.end() == ending
-    counts = here.outcome.counts
-    assert counts.lost == 0
-    assert counts.done + counts.withdrawn == counts.sent
-    assert here.marks()[-1] == (WAIT_S, "end", 0)
-
-
 class Enough(SteadyStateDetector):
     """Steady when so many operations are done."""
 
@@ -247,23 +234,6 @@ class Enough(SteadyStateDetector):
 
 def test_it_ends_when_the_rate_is_steady() -> None:
     assert Scene(10**6, steady_state=Enough()).end() == ("complete", "steady")
-
-
-def test_operations_that_never_end_are_lost_after_the_drain_timeout() -> None:
-    here = Scene(10**6, Stage(1.0, 4), drain_timeout_s=2.0)
-    here.works = False
-
-    def acknowledge() -> None:
-        for number, _ in here.sent():
-            here.machine.receive(Ack(1, RUN, [number]), here.now_ns)
-
-    here.then = acknowledge
-    assert here.end() == ("complete", "")
-    counts = here.outcome.counts
-    assert counts.lost == counts.sent > 0
-    text = f"{counts.lost} operations did not end within 2 s: counted as lost"
-    assert here.machine.warnings == [text]
-    assert here.outcome.seconds == pytest.approx(3.0, abs=2 * WAIT_S)
 
 
 def test_a_worker_that_never_stops_is_named() -> None:
@@ -365,26 +335,6 @@ def test_returned_jobs_are_sent_again_if_they_are_of_this_run() -> None:
     assert {job.object for job in jobs} <= set(again)
 
 
-def test_near_the_end_jobs_that_wait_at_one_worker_are_recalled_for_another() -> None:
-    here = Scene(6)
-    here.works = False
-    here.deliver(hello(2, "b"))
-    here.begin()
-    here.ready(incarnation=2)
-    here.workers.allocate_users(8)
-    here.turn()
-    for number, _ in here.sent():
-        here.machine.receive(Ack(1, RUN, [number]), here.now_ns)
-    here.turn()
-    here.machine.tick(here.now_ns)
-    here.turn()
-    assert not here.workers.ending
-    here.machine.tick(here.now_ns + SECOND_NS)
-    assert here.workers.state_changed
-    here.turn()
-    assert here.workers.ending
-
-
 @pytest.mark.parametrize(
     "changes", [{"incarnation": 99}, {"run": "another"}, {"phase": Phase.CLEANUP}]
 )
@@ -420,17 +370,6 @@ def test_impossible_results_are_rejected_with_one_warning_per_worker(
     assert here.machine.dispatcher.counts.rejected > 1
     (warning,) = here.machine.warnings
     assert warning.startswith("Worker w (host, pid 1) reported results that are rejected (")
-
-
-def test_repeated_results_are_rejected_without_a_warning() -> None:
-    here = Scene(4)
-    here.works = False
-    here.begin()
-    here.turn()
-    ((number, jobs), *_) = here.sent()
-    assert here.results(jobs, [number]) is not None
-    assert here.results(jobs) is None
-    assert (here.machine.dispatcher.counts.rejected, here.machine.warnings) == (1, [])
 
 
 # Marks -------------------------------------------------------------------------------------

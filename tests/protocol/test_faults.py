@@ -11,7 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.errors import ExitStatus
-from ssbench.core.model import Stage
+from ssbench.core.model import Phase, Stage
+from ssbench.master.phase_machine import PhasePlan
+from tests.core.workload.fleet import Ledger
 from tests.fakes.cluster import Cluster
 
 
@@ -215,6 +217,14 @@ def test_an_interrupt_waits_for_operations_in_flight() -> None:
     assert (outcome.ended, outcome.reason) == ("interrupted", "interrupted by SIGINT")
     assert outcome.counts.lost == outcome.counts.failed == 0
     assert sum(cluster.begun.values()) == outcome.counts.done
+    assert cluster.messages == [
+        "interrupted by SIGINT: waiting for operations in flight, at most 30 s;"
+        " a second signal ends it at once"
+    ]
+    # The clean-up is done all the same.
+    cluster.ledger = Ledger(8)
+    cleanup = cluster.master.run_phase(PhasePlan(Phase.CLEANUP, cluster.ledger, 4))
+    assert cleanup.counts.done == 8
 
 
 def test_a_worker_whose_users_hang_is_lost_after_the_drain_timeout() -> None:
