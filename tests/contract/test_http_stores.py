@@ -35,6 +35,7 @@ from ssbench.storage.http import connection as httpconn
 from ssbench.storage.http import store as httpstore
 from ssbench.storage.http.pool import ConnectionPool
 from ssbench.storage.http.store import NO_CONTINUE
+from ssbench.storage.options import shown_url
 from ssbench.storage.registry import ROWS, load, open_admin, open_store
 from ssbench.storage.s3.sign import AwsKeys, issue
 from tests.fakes.answered_store import (
@@ -83,12 +84,32 @@ def act(name: str, asked: Job, answer: bytes, **changes: Any) -> Any:
             return error
 
 
-@pytest.mark.parametrize("status", [300, 404, 416, 507])
+#: Where a redirect may point: to the host itself, or to another one.
+ELSEWHERE = "http://127.0.0.1:1/v1/a/x"
+REDIRECTS = [
+    (301, "/v1/other"),
+    (302, ELSEWHERE),
+    (303, ELSEWHERE),
+    (307, "//h/x"),
+    (308, ELSEWHERE),
+]
+
+
+@pytest.mark.parametrize(("status", "location"), [
+    (300, ""), *REDIRECTS, (404, ""), (416, ""), (507, ""),
+])  # fmt: skip
 @pytest.mark.parametrize(("name", "operation"), SUPPORTED)
 def test_a_bad_status_is_an_error_with_its_times(
-    name: str, operation: Operation, status: int
+    name: str, operation: Operation, status: int, location: str
 ) -> None:
-    found = act(name, job(operation), response(status, X_Trans_Id="tx1"))
+    """And no redirect is followed."""
+    answer = response(status, X_Trans_Id="tx1", **({"Location": location} if location else {}))
+    with driver_on(name, always(answer)) as (store, heard):
+        try:
+            found = store.actions[operation](job(operation), 0)
+        except StorageError as error:
+            found = error
+    assert len(heard) == 1 or not location
     if (operation, status) == (REMOVE, 404):
         assert isinstance(found, Timing)
         assert found.status == 404  # what should go, is gone
@@ -99,6 +120,26 @@ def test_a_bad_status_is_an_error_with_its_times(
     assert (found.timing.transaction_id, found.timing.bytes_moved) == (b"tx1", 0)
     assert found.detail.startswith("127.0.0.1:")
     assert f"returned {status}" in found.detail
+    if location:
+        assert f"{status}, a redirect to {shown_url(location)}" in found.detail
+
+
+@pytest.mark.parametrize("name", ISSUED)
+def test_no_redirect_of_an_administrative_request_is_followed(name: str) -> None:
+    asks: list[Callable[[Any], object]] = [
+        lambda admin: admin.list_objects("ssbench_000000", "", 10),
+        lambda admin: admin.list_containers("", "", 10),
+        lambda admin: admin.delete_object("ssbench_000000", "x"),
+        lambda admin: admin.delete_container("ssbench_000000"),
+        lambda admin: admin.make_container("ssbench_000000"),
+    ]
+    for status, location in REDIRECTS:
+        answer = always(response(status, Location=location))
+        with driver_on(name, answer, kind=open_admin) as (admin, heard):
+            for times, ask in enumerate(asks, 1):
+                with pytest.raises(StorageError, match=f"{status}, a redirect to"):
+                    ask(admin)
+                assert len(heard) == times
 
 
 @pytest.mark.parametrize("name", ISSUED)

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import pytest
 from msgspec.structs import replace
 
-from ssbench.core.errors import AuthError, StorageError
-from ssbench.core.model import ErrorKind, Job, SizeClass
-from ssbench.core.operations import CRUD, Operation
-from ssbench.core.scenario.values import crud_profile
+from ssbench.core.errors import AuthError
 from ssbench.storage.http.session import SameHostSession
-from ssbench.storage.options import HttpSettings, shown_url
+from ssbench.storage.options import HttpSettings
 from ssbench.storage.swift.login import Authenticator
 from ssbench.storage.swift.options import LoginOptions
-from tests.fakes.drivers import WholeDriver, driver_settings
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
 from tests.servers.certificates import Certificates
 
 STATUSES = (301, 302, 303, 307, 308)
-TOKEN, PASSWORD = "AUTH_tk-not-for-you", "pw-not-for-you"
-SIZES = (SizeClass("tiny", 1, 99, crud_profile([1, 1, 1, 1]), 10),)
+PASSWORD = "pw-not-for-you"
 
 
 class StorageUrl(LoopbackServer):
@@ -48,61 +42,6 @@ def site(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator
 def elsewhere() -> Iterator[StorageUrl]:
     with StorageUrl() as made:
         yield made
-
-
-#: Where a redirect may point: to the host itself, to another one, or to one without TLS.
-TARGETS: dict[str, Callable[[StorageUrl, StorageUrl], str]] = {
-    "same host": lambda site, elsewhere: f"{site.url}/v1/AUTH_other/x",
-    "same host, by path": lambda site, elsewhere: "/v1/AUTH_other/x",
-    "another host": lambda site, elsewhere: f"{elsewhere.url}/v1/AUTH_test/x",
-    "another host, by slashes": lambda site, elsewhere: f"//{elsewhere.url[7:]}/x",
-    "a user's": lambda site, elsewhere: f"http://{site.url.rpartition('/')[2]}@{elsewhere.url[7:]}",
-}
-
-
-def act(operation: Operation, storage: WholeDriver) -> object:
-    return storage.actions[operation](Job(1, operation, 0, 1, 0, 50), 0)
-
-
-REQUESTS: dict[str, Callable[[WholeDriver], object]] = {
-    **{operation.name: partial(act, operation) for operation in CRUD},
-    "container facts": lambda storage: storage.container_info("ssbench_000000"),
-    "make container": lambda storage: storage.make_container("ssbench_000000"),
-    "list containers": lambda storage: storage.list_containers("", "", 10),
-    "list objects": lambda storage: storage.list_objects("ssbench_000000", "", 10),
-    "delete object": lambda storage: storage.delete_object("ssbench_000000", "x"),
-    "bulk delete": lambda storage: storage.bulk_delete("ssbench_000000", ["x"]),
-    "delete container": lambda storage: storage.delete_container("ssbench_000000"),
-}
-
-
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize("ask", REQUESTS.values(), ids=REQUESTS)
-def test_no_redirect_of_a_store_is_followed(
-    site: StorageUrl,
-    elsewhere: StorageUrl,
-    certificates: Certificates,
-    ask: Callable[[WholeDriver], object],
-    target: Callable[[StorageUrl, StorageUrl], str],
-) -> None:
-    site.location = target(site, elsewhere)
-    storage = WholeDriver(
-        driver_settings(
-            urls=(f"{site.url}/v1/AUTH_test",), token=TOKEN, run_id="run1", sizes=SIZES,
-            container_count=2, cacert_pem=certificates.authority.read_text(),
-        )
-    )  # fmt: skip
-    try:
-        for times, site.status in enumerate(STATUSES, 1):
-            with pytest.raises(StorageError) as caught:
-                ask(storage)
-            assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, site.status)
-            assert TOKEN not in str(caught.value)
-            assert f"{site.status}, a redirect to {shown_url(site.location)}" in str(caught.value)
-            assert len(site.seen) == times, "asked again"
-    finally:
-        storage.close()
-    assert elsewhere.seen == []
 
 
 LOGINS: dict[str, Callable[[str], LoginOptions]] = {
