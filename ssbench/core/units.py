@@ -182,6 +182,7 @@ tolerance = Unit(
     what="percent, above 0 and below 100", kind=float, high=100, above_0=True,
     high_excluded=True, metavar="PERCENT",
 )  # fmt: skip
+share = Unit(what="a share from 0 to 1", kind=float, high=1)
 factor = Unit(
     what="a factor from 0.001 to 1000000", kind=float, low=0.001, above_0=True, high=1_000_000
 )

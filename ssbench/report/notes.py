@@ -83,6 +83,11 @@ def load_lines(stats: RunStats) -> Iterator[str]:
     if isinstance(large, Mapping):
         kept = ", ".join(f"{key} {printable(str(value))}" for key, value in large.items())
         yield f"Large objects: {kept}"
+    if mix := view.mix:
+        yield (
+            f"Content: {mix.compressible:.0%} of each {mix.compressible_block:,} bytes zeros,"
+            f" {mix.duplicate:.0%} of blocks of {mix.duplicate_block:,} bytes duplicates"
+        )
     excluded = excluded_text(stats)
     if excluded:
         yield (

@@ -119,6 +119,8 @@ class Run:
         self.plan = plan or RunPlan()
         self.config = session.config
         self.stop = session.stop
+        if self.config.compressible or self.config.existing:  # the content is another
+            scenario = replace(scenario, compressible=0.0, duplicate=0.0)
         self.scenario = scenario
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
@@ -527,6 +529,7 @@ def settings_of(store: StorageSettings, scenario: Scenario) -> StorageSettings:
         keep_alive=scenario.keep_alive,
         expect_continue=scenario.expect_continue,
         large_object=scenario.large_object,
+        mix=scenario.mix,
         names={} if flat else {"kind": "run", "key_names": scenario.key_names},
     )
 

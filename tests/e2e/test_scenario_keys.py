@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import zlib
 from collections import Counter
 
 import pytest
@@ -96,6 +97,26 @@ def test_swift_takes_expect_newest_and_new_connections(
         *login(embedded_swift), workers=1,
     )  # fmt: skip
     check_all_done(ended, 30, embedded_swift, base)
+
+
+def test_a_store_can_save_a_share_of_the_content(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    path = commands.scenario(
+        compressible=0.5, duplicate=0.25, container_base=base, operation_count=30,
+        sizes=[{"name": "tiny", "size_min": "64k", "size_max": "64k"}],
+    )  # fmt: skip
+    words = ["-f", path, "--verify", *login(embedded_swift)]
+    ended = commands.run(*words, workers=1)
+    check_all_done(ended, 30, embedded_swift, base)
+    assert "Content: 50% of each 4,096 bytes zeros, 25% of blocks of" in ended.out
+    account = Account(embedded_swift)
+    body = account("GET", account.objects(base)[0])[2]
+    assert 0.45 < 1 - len(zlib.compress(body)) / len(body) < 0.55
+    before = len(requests(embedded_swift, base))
+    other = commands.run(*words, "--compressible", workers=1)  # makes initial objects of its own
+    check_all_done(other, 30, embedded_swift, base, before)
+    assert "Content:" not in other.out
 
 
 def test_a_source_address_must_be_one_of_the_host(commands: Commands) -> None:

@@ -13,9 +13,18 @@ from typing import Annotated, Any
 from msgspec.structs import asdict, replace
 
 from ssbench.core import units
+from ssbench.core.content import STAMPED
 from ssbench.core.distributions import UNIFORM, Pick
 from ssbench.core.hiding import Hiding
-from ssbench.core.model import Group, LargeObject, Phase, Profile, SizeClass, Stage
+from ssbench.core.model import (
+    ContentMix,
+    Group,
+    LargeObject,
+    Phase,
+    Profile,
+    SizeClass,
+    Stage,
+)
 from ssbench.core.naming import KEY_NAMES
 from ssbench.core.operations import (
     CRUD,
@@ -133,6 +142,15 @@ class Scenario(Hiding, frozen=True, eq=False):
         "Whether a connection serves several requests: see `Requests`_.")] = True
     expect_continue: Annotated[bool, Key(values.flag,
         "Whether uploads ask before they send the object: see `Requests`_.")] = False
+    compressible: Annotated[float, Key(units.share,
+        "The share of the content that a store which compresses can save: see `Content`_.")] = 0.0
+    compressible_block: Annotated[int, Key(values.content_block(512),
+        "Each block of this size compresses by that share.")] = 4096
+    duplicate: Annotated[float, Key(units.share,
+        "The share of the content that a store which stores equal blocks once can save: see "
+        "`Content`_.")] = 0.0
+    duplicate_block: Annotated[int, Key(values.content_block(STAMPED),
+        "The size of the equal blocks, counted from the start of each object.")] = 4096
     # fmt: on
     source: str = "scenario"
     given: Mapping[str, object] = {}
@@ -214,6 +232,15 @@ class Scenario(Hiding, frozen=True, eq=False):
     def profile(self) -> Profile:
         """The operations of all classes, by their initial objects."""
         return values.mix((size.initial_files, size.profile) for size in self.sizes)
+
+    @property
+    def mix(self) -> ContentMix | None:
+        """What a store can save of the content; None: nothing."""
+        if not self.compressible and not self.duplicate:
+            return None
+        return ContentMix(
+            self.compressible, self.compressible_block, self.duplicate, self.duplicate_block
+        )
 
     @property
     def keeps_initial_objects(self) -> bool:
@@ -349,7 +376,7 @@ _LEFT_OUT = {
     key: _DEFAULTS[key]
     for key in (
         "stages", "groups", "warmup", "cooldown", "key_names", "headers", "keep_alive",
-        "expect_continue",
+        "expect_continue", "compressible", "compressible_block", "duplicate", "duplicate_block",
     )
 }  # fmt: skip
 #: Those that only the size classes have, with what is for all of them.

@@ -40,6 +40,7 @@ MAX_CLASS_NAME = 1024 - OBJECT_SUFFIX_LENGTH  #: Swift's default of max_object_n
 MAX_CONTAINER_NAME = 256  #: Swift's default of max_container_name_length, in bytes
 MAX_CONTAINERS = 10_000_000  #: every process has all names in memory
 MAX_BLOCK = 1 << 30
+MAX_CONTENT_BLOCK = 128 << 10
 ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
 
 MAX_HEADER = 4096  #: characters of a header's value
@@ -196,6 +197,19 @@ def policy(raw: object) -> str:
 def delete_after(raw: object) -> int | None:
     """Whole seconds until objects expire; None (0 in the file): never."""
     return expiry(raw) or None
+
+
+def content_block(low: int) -> Check[int]:
+    """The blocks in which a store saves content: a power of two from ``low`` to 128 KiB."""
+    bytes_ = size_from(low, MAX_CONTENT_BLOCK)
+
+    def check(raw: object) -> int:
+        found = bytes_(raw)
+        if found & (found - 1):
+            raise ValidationError(f"{preview(raw)} is not a power of two", "as in 4096 or 64k")
+        return found
+
+    return check
 
 
 def flag(raw: object) -> bool:
