@@ -322,12 +322,17 @@ class Mirror(LoopbackServer):
         headers = {name.lower(): text for name, text in request.headers.items()}
         names = ("x-auth-token", "x-amz-security-token", "authorization")
         text = next(filter(None, map(headers.get, names)), "").removeprefix("Basic ")
+        if request.path == "/info":  # which is asked for without a token
+            policies = [{"name": f"p {KEY}", "default": True, "aliases": KEY}]
+            return Answer.of(200, {"swift": {"policies": policies, "version": KEY, KEY: KEY}})
         if not text:
             return Answer(401, {"WWW-Authenticate": 'Basic realm="x"'})
         is_s3 = "x-amz-date" in headers
         headers = {
             "X-Trans-Id": text, "ETag": text, "Location": f"http://127.0.0.1:9/{text}",
             "X-Container-Meta-Ssbench": text, "x-amz-bucket-region": text, "DAV": "1",
+            "X-Storage-Policy": text, "Allow": f"{text}, GET", "Server": text, "Retry-After": text,
+            "X-Versions-Location": text, "X-Account-Storage-Policy-Default": text,
         }  # fmt: skip
         name = f"ssbench_{text}"
         if request.method == "PROPFIND" and self.status == 200:
@@ -361,6 +366,7 @@ def test_of_a_store_that_repeats_requests_to_any_command(
             "AWS_SESSION_TOKEN": KEY, "WEBDAV_USER": "u", "WEBDAV_PASSWORD": KEY,
         }  # fmt: skip
         told = ""
+        policy = ["-p", "gold"] if name == "swift" else []
         for words in (
             [
                 "run-scenario",
@@ -374,7 +380,9 @@ def test_of_a_store_that_repeats_requests_to_any_command(
             ],
             ["cleanup-containers", "--dry-run"],
             ["make-scenario", "--from-container", "c", "--output", commands.place / "new"],
-            ["doctor"],
+            ["doctor", "-f", commands.scenario(), *policy],
+            ["bench", "put", "ssbench_000000", "-s", commands.place / "y.stat.gz", *policy],
+            ["cleanup-containers", "--dry-run", *policy],
         ):
             ended = commands.call(*words, *options, environment=who)
             told += ended.out + ended.err

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from time import time
 from urllib.parse import quote, unquote
 
+from msgspec.structs import replace
+
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import MARKER_HEADER, RUN_HEADER
@@ -49,7 +51,10 @@ class SwiftAdmin(SwiftClient):
         head = f"GET /info HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: ssbench\r\n\r\n"
         pool = self._pools[0]
         timing = pool.request(head.encode(), None, self._admin_deadline_ns(), collector)
-        return store_limits(bytes(collector.body)) if timing.status == 200 else StoreLimits()
+        found = store_limits(bytes(collector.body)) if timing.status == 200 else StoreLimits()
+        return replace(
+            found, policies=found.policies and [*map(self._secrets.masked, found.policies)]
+        )
 
     def state(self) -> StoreState:
         collector = Collector(bodiless=True)
@@ -62,7 +67,8 @@ class SwiftAdmin(SwiftClient):
     def container_info(self, container: str) -> ContainerInfo:
         collector = Collector(bodiless=True)
         self.request("HEAD", quoted_name(container), collector)
-        return container_info(collector.headers)
+        headers = collector.headers.items()
+        return container_info({name: self._secrets.masked(text) for name, text in headers})
 
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None

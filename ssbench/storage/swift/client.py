@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from ssbench.core.content import content_mark
 from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.hiding import Secrets
 from ssbench.core.model import Timing
 from ssbench.core.naming import CONTENT_HEADER, RUN_HEADER
 from ssbench.core.settings import Credentials, StorageSettings, typed
@@ -67,6 +68,7 @@ class SwiftClient(HttpClient):
 
     def _use(self, token: str, serial: int) -> None:
         self._serial, self._token = serial, token
+        self._secrets = Secrets({"token": token})
         who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
         extra = quote("-".join(who), safe="")[:_TRANS_ID_EXTRA_MAX]
         self._suffixes = [
