@@ -44,6 +44,7 @@ from ssbench.core.scenario.parts import (  # noqa: E402
 from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys  # noqa: E402
 from ssbench.core.text import bytes_text  # noqa: E402
 from ssbench.runner.api import settings_shown  # noqa: E402
+from ssbench.runner.config import RunConfig  # noqa: E402
 from ssbench.runner.scenarios import list_canned  # noqa: E402
 from ssbench.storage.registry import ROWS, load, options_of  # noqa: E402
 from ssbench.storage.swift.options import OPTIONS as SWIFT_OPTIONS  # noqa: E402
@@ -313,15 +314,16 @@ def scenario_keys(part: str) -> str:
     """The keys of a part of a scenario. Their values are what the error of a wrong one says."""
     keys, wrong, place, type_ = _KEYS[part]
     defaults = {each.name: each.default for each in structs.fields(type_)}
-    has_options = any(key.option for key in keys.values())
+    places = RunConfig.option_places() if part == "scenario" else {}
     rows = []
     for name, key in sorted(keys.items(), key=lambda item: not item[1].required):
         default = key.default or ("required" if key.required else _json_text(defaults[name]))
-        option = [literal(key.option) if key.option else ""] if has_options else []
+        flag = places.get(name, "").partition(" ")[0]
+        option = [literal(flag) if flag else ""] if places else []
         value = _accepted(wrong(name), f"{place}{name}")
         rows.append((literal(name), value, default, *option, key.meaning))
-    head = ("Key", "Value", "Default", *(["Option"] if has_options else []), "Meaning")
-    return list_table(head, (18, 20, 14, 10, 38) if has_options else (18, 22, 14, 46), rows)
+    head = ("Key", "Value", "Default", *(["Option"] if places else []), "Meaning")
+    return list_table(head, (18, 20, 14, 10, 38) if places else (18, 22, 14, 46), rows)
 
 
 def _json_text(default: object) -> str:

@@ -36,11 +36,6 @@ from tests.e2e.test_webdav import MORE
 from tests.e2e.test_webdav import OPERATIONS as WEBDAV_OPERATIONS
 from tests.report import runs
 
-#: Keys of a scenario that options override.
-OVERRIDES = {
-    row.scenario_key: row.flags for row in COMMANDS["run-scenario"].rows if row.scenario_key
-}
-
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/**/*.rst")])
 PAGES.remove(ROOT / "docs/index.rst")  # docs/README.rst with directives that only Sphinx has
@@ -136,12 +131,6 @@ def test_pages_name_existing_options_only() -> None:
 
 
 # --- scenarios, statuses
-
-
-def test_the_reference_names_the_option_that_overrides_a_key() -> None:
-    assert {key for key, rule in KEYS.items() if rule.option} == {*OVERRIDES}
-    for key, flags in OVERRIDES.items():
-        assert KEYS[key].option in flags
 
 
 def test_the_page_on_options_says_which_may_be_repeated_and_which_a_site_cannot_set() -> None:

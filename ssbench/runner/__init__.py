@@ -126,7 +126,8 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
 
     text, source, _ = config.scenario
     overrides = {**config.keys, **changes}
-    scenario = Scenario.resolve(text, source, places=config.places, **overrides)
+    places = {**config.option_places(), **config.places}
+    scenario = Scenario.resolve(text, source, places=places, **overrides)
     if config.auto_stop and len(scenario.load) > 1:
         raise UsageError(f"{source}: with stages there is no steady rate: leave out --auto-stop")
     check_thresholds(config, scenario)

@@ -318,6 +318,16 @@ class RunConfig(Limits, frozen=True, kw_only=True):
             if excluded:
                 raise UsageError(why)
 
+    @staticmethod
+    def option_places() -> dict[str, str]:
+        """Key of the scenario -> the option that overrides it, with the key where they differ."""
+        places = {}
+        for row in options_of_fields(RunConfig):
+            if key := row.scenario_key:
+                same = f"--{key.replace('_', '-')}"
+                places[key] = same if row.flags[-1] == same else f"{row.flags[0]} ({key})"
+        return places
+
     @property
     def keys(self) -> dict[str, object]:
         """Keys of the scenario -> values that override them."""

@@ -225,7 +225,8 @@ def test_the_option_is_the_place_of_a_fault_in_its_value(
     overrides: dict[str, str], place: str
 ) -> None:
     text = json.dumps(scenario(policy="tin").to_dict())
-    wanted = Scenario.resolve(text, "a.scenario", **overrides)
+    places = {"policy": "--policy"}
+    wanted = Scenario.resolve(text, "a.scenario", places=places, **overrides)
     settings = settings_of(StorageSettings("swift"), wanted)
     found = check_store(MemoryStorage(MemoryStore(), settings), settings, wanted)
     assert found.faults == (

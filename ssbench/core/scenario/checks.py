@@ -105,7 +105,6 @@ class Key(Struct, frozen=True):
     meaning: str  #: for the reference (docs/generate.py), in reStructuredText
     default: str = ""  #: in words; "": the one of the field
     example: str = ""  #: of a key that must be given
-    option: str = ""  #: that overrides it on the command line; the place of its errors
     field: str = ""  #: that has its value; "": that of the key's name
     by_name: bool = False  #: the value names operations
     of_header: Callable[..., Any] | None = None  #: of a stat file's value; None: ``check``

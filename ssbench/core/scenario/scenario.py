@@ -70,42 +70,42 @@ class Scenario(Hiding, frozen=True, eq=False):
     user_count: Annotated[int, Key(units.count,
         "Concurrent users: the number of operations in flight. Start workers with enough "
         "concurrency.",
-        "required here, as ``-u``, or by ``stages`` or ``groups``", example="4", option="-u")]
+        "required here, as ``-u``, or by ``stages`` or ``groups``", example="4")]
     operation_count: Annotated[int | None, Key(units.count,
-        "The run ends after this number of operations.", "see `Precedence`_", option="-o")] = None
+        "The run ends after this number of operations.", "see `Precedence`_")] = None
     run_seconds: Annotated[float | None, Key(units.seconds,
-        "The run ends after this time.", "see `Precedence`_", option="-r")] = None
+        "The run ends after this time.", "see `Precedence`_")] = None
     container_base: Annotated[str, Key(values.container_base,
         "The start of the containers' names: ``ssbench_000061``; with a policy, "
         f"``ssbench_000061_gold``. No slashes; at most {values.MAX_CONTAINER_NAME} bytes "
-        "including number and policy.", option="--container-base")] = "ssbench"
+        "including number and policy.")] = "ssbench"
     container_count: Annotated[int, Key(units.whole(1, values.MAX_CONTAINERS),
-        "The number of containers over which the objects are spread.", option="-c")] = 100
+        "The number of containers over which the objects are spread.")] = 100
     container_concurrency: Annotated[int, Key(units.count,
         "The number of containers to create concurrently before the run.")] = 10
     #: Seconds; None: objects don't expire.
     delete_after: Annotated[int | None, Key(values.delete_after,
         "Uploaded objects expire after this time (``X-Delete-After``); 0 for never.",
-        "0", option="--delete-after")] = None
+        "0")] = None
     policy: Annotated[str | None, Key(values.policy,
         "The storage policy of the containers. The cluster must have it.",
-        "the cluster's", option="--policy")] = None
+        "the cluster's")] = None
     block_size: Annotated[int, Key(units.size_from(1, values.MAX_BLOCK),
-        "Objects are sent and received in pieces of this size.", option="-b")] = 65536
+        "Objects are sent and received in pieces of this size.")] = 65536
     seed: Annotated[int | None, Key(units.seed,
         "The same seed gives the same operations, sizes and names. Initial objects do not depend "
-        "on the seed.", "random for each run", option="--seed")] = None
+        "on the seed.", "random for each run")] = None
     rate: Annotated[float | None, Key(units.rate,
         "Target arrival rate (open loop), independent of the store: see `The load`_.",
-        "none: a closed loop", option="--rate")] = None
+        "none: a closed loop")] = None
     #: A name of pacing.MODELS; "replayed".
     arrivals: Annotated[str, Key(values.one_of(values.ARRIVALS, "an arrival model"),
-        "Open loop: evenly spaced or random arrivals.", option="--arrivals",
+        "Open loop: evenly spaced or random arrivals.",
         of_header=values.any_text)] = "uniform"
     #: Seconds, least and longest.
     think_time: Annotated[tuple[float, float] | None, Key(values.think_time,
         "Closed loop: how long a user pauses after each operation; of two numbers, uniform "
-        "between them.", "0", option="--think-time")] = None
+        "between them.", "0")] = None
     #: As the file has them; they make up run_seconds.
     stages: Annotated[tuple[Stage, ...], Key(None,
         "Parts of the run, each with its own load: see `In a stage`_.", "none")] = ()
@@ -120,9 +120,9 @@ class Scenario(Hiding, frozen=True, eq=False):
     parameters: Mapping[str, int | str] = {}
     warmup: Annotated[float, Key(units.seconds_or_none,
         "The start of the run that is in the stat file, but not in the report's figures: see "
-        "`What counts`_.", option="--warmup")] = 0.0
+        "`What counts`_.")] = 0.0
     cooldown: Annotated[float, Key(units.seconds_or_none,
-        "The same for the end of the run.", option="--cooldown")] = 0.0
+        "The same for the end of the run.")] = 0.0
     #: A key of naming.KEY_NAMES.
     key_names: Annotated[str, Key(values.one_of(KEY_NAMES, "a form of names"),
         "The form of the objects' names. ``flat``: ``tiny_000012``. ``hashed``: behind four "
@@ -134,7 +134,7 @@ class Scenario(Hiding, frozen=True, eq=False):
         "worker has a share of it, as of the users. An operation starts once its bytes are within "
         "the share: transfers themselves are not slowed down, and no latency includes the wait. "
         "With a ``rate``, operations that it delays start late.",
-        "unlimited", option="--bandwidth")] = None
+        "unlimited")] = None
     #: By name; or of one operation, by its name, and theirs.
     headers: Annotated[Mapping[str, str | Mapping[str, str]], Key(values.headers,
         "Further request headers: see `Requests`_.", "none", by_name=True)] = {}
@@ -189,7 +189,7 @@ class Scenario(Hiding, frozen=True, eq=False):
     ) -> Scenario:
         """The scenario of a text with values of the command line; None: not given.
 
-        :param places: key -> where it was given, for errors; of others it is the key's option.
+        :param places: key -> where it was given, for errors; of others it is the key itself.
 
         Overridden keys may be missing in the text (``user_count``). Either limit (operation_count,
         run_seconds) replaces those of the text; of both, run_seconds counts.
@@ -197,7 +197,7 @@ class Scenario(Hiding, frozen=True, eq=False):
         :raises ScenarioError: with every error of the text and of the overrides, also if there is
             no limit.
         """
-        own = {key: place for key in overrides if (place := places.get(key) or _option(key))}
+        own = {key: places.get(key, key) for key in overrides}
         return cls._read(text, source, overrides, own)
 
     @property
@@ -460,12 +460,6 @@ def _read_overrides(overrides: Mapping[str, object], faults: ValidationErrors) -
         if raw is not None:
             changes[name] = faults.check_option(faults.places[name], check, raw)
     return changes
-
-
-def _option(key: str) -> str:
-    """The option that overrides a key, and the key itself where they differ."""
-    option = KEYS[key].option or key if key in KEYS else key
-    return option if option.lstrip("-").replace("-", "_") == key else f"{option} ({key})"
 
 
 def _one_limit(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def test_no_limit_at_all_is_a_fault_once_the_command_line_is_known() -> None:
 def test_an_invalid_limit_is_not_reported_as_missing() -> None:
     assert places_of(text(operation_count="many")) == ["operation_count"]
     assert faults_of(text(operation_count=None), operation_count=0) == [
-        "-o (operation_count): 0 is below 1; a whole number from 1 up"
+        "operation_count: 0 is below 1; a whole number from 1 up"
     ]
 
 
@@ -209,7 +209,7 @@ def test_all_faults_of_a_file_and_its_overrides_are_reported_together() -> None:
     assert [line.partition("; ")[0] for line in lines] == [
         'x.scenario: 1:285: invalid JSON: a trailing comma before "}"',
         "x.scenario: user_count: the key is given more than once",
-        "-c (container_count): 0 is below 1",
+        "container_count: 0 is below 1",
         "x.scenario: nam: unknown key",
         "x.scenario: crud_profile: all four weights are 0",
         "x.scenario: name: missing",
