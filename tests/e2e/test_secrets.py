@@ -342,7 +342,8 @@ class Mirror(LoopbackServer):
             return Answer(207, headers, body.encode())
         if not is_s3:
             listing = [{"name": name, "count": 1, "bytes": 1, "hash": text, "content_type": text}]
-            return Answer.of(self.status, listing, **headers)
+            is_first = not re.search("[?&]marker=[^&]", request.path)
+            return Answer.of(self.status, listing if is_first else [], **headers)
         body = f"""<ListAllMyBucketsResult><Buckets><Bucket><Name>{name}</Name></Bucket></Buckets>
             <Contents><Key>{name}</Key><Size>1</Size></Contents></ListAllMyBucketsResult>"""
         if self.status != 200:
@@ -383,6 +384,7 @@ def test_of_a_store_that_repeats_requests_to_any_command(
             ["doctor", "-f", commands.scenario(), *policy],
             ["bench", "put", "ssbench_000000", "-s", commands.place / "y.stat.gz", *policy],
             ["cleanup-containers", "--dry-run", *policy],
+            ["download", "--container", "c", "-s", commands.place / "z.stat.gz"],
         ):
             ended = commands.call(*words, *options, environment=who)
             told += ended.out + ended.err

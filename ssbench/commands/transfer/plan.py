@@ -146,6 +146,7 @@ class Transfer:
         )
         self.names: Sequence[str] = ()  #: of the objects, by number
         self.sizes: Sequence[int] = ()  #: the same
+        self._shown: Callable[[str], str] = str  # a name, for messages
         self.workload: TransferWorkload | None = None  #: of the present run
 
     @property
@@ -212,7 +213,7 @@ class Transfer:
             checksum_s=checksum_s,
             compared=self._compared(result, checksum),
             cpu_s=self._cpu.cpu_s,
-            failed=[self.names[number] for number in workload.failed_numbers],
+            failed=[self._shown(self.names[number]) for number in workload.failed_numbers],
         )
 
     def _compared(self, result: RunResult, checksum: str) -> int:
@@ -373,7 +374,9 @@ class ContainerDownload(Transfer):
         with_file = {*files.names} if files else set()
         #: Names of files without an object; of objects without a file. Without --verify none.
         self.missing = sorted(with_file.difference(name[skipped:] for name in found.names))
-        self.unknown = [n for n in self.names if files and n[skipped:] not in with_file]
+        unknown = [n for n in self.names if files and n[skipped:] not in with_file]
+        self._shown = client.shown  # a store chooses the names of its objects
+        self.unknown = [*map(client.shown, unknown)]
         if found.listed > len(found.names) or config.limit is not None:
             self.missing = []  # they may be among those that are left out
         self._md5, self._checksum_s = b"", 0.0
