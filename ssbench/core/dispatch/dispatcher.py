@@ -32,15 +32,12 @@ MAX_BATCH = 256
 #: Credit per user: one job in progress and one queued.
 CREDIT = 2
 #: In addition, a batch may be in transit to each worker, or as many jobs as it completes in 10 ms,
-#: up to this many. With a fast store, each wake-up of a worker then yields several jobs: limited to
-#: one batch, throughput fell by a fifth with batches of one job, and by a third with eight. With a
-#: slow store, more jobs would only be drawn too early, and block their objects meanwhile.
+#: up to this many. With a fast store, each wake-up of a worker then yields several jobs. With a slow
+#: store, more jobs would only be drawn too early, and block their objects meanwhile.
 MAX_IN_TRANSIT = 128
 _IN_TRANSIT_S = 0.01
 #: With a fast store, a batch may hold the jobs that its worker completes in that time, up to this
-#: many, however few users there are; and two such batches may be in transit. (No-op operations of 8
-#: to 24 users: half as many more per second. GETs of 64 users, with this time instead of half of
-#: it: 108 results in a message instead of 77, for 0.75 of the master's CPU time.)
+#: many, however few users there are; and two such batches may be in transit.
 QUICK_BATCH = 128
 #: A batch in transit counts against the credit for at least this long, and for 1.25 times the time
 #: in which all waiting jobs should have started. After that it does not, so that batches in a
