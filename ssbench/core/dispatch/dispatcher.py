@@ -32,8 +32,8 @@ MAX_BATCH = 256
 #: Credit per user: one job in progress and one queued.
 CREDIT = 2
 #: In addition, a batch may be in transit to each worker, or as many jobs as it completes in 10 ms,
-#: up to this many. With a fast store, each wake-up of a worker then yields several jobs. With a slow
-#: store, more jobs would only be drawn too early, and block their objects meanwhile.
+#: up to this many. With a fast store, each wake-up of a worker then yields several jobs. With a
+#: slow store, more jobs would only be drawn too early, and block their objects meanwhile.
 MAX_IN_TRANSIT = 128
 _IN_TRANSIT_S = 0.01
 #: With a fast store, a batch may hold the jobs that its worker completes in that time, up to this
