@@ -104,9 +104,10 @@ COMMANDS: Mapping[str, Command] = {
         "and initial objects stay for the next run.",
         stray=_SCENARIO_WITH_F,
         groups=_WORKERS_OF_RUN,
+        alias="run",
         examples=(
-            "-f very_small --embedded-swift --workers 2",
-            "-f my.scenario -u 50 -r 5m --html run.html",
+            "very_small --embedded-swift --workers 2",
+            "my.scenario -u 50 -r 5m --html run.html",
         ),
         has_statistics=True,
     ),
@@ -119,7 +120,7 @@ COMMANDS: Mapping[str, Command] = {
         "and the highest load that met the SLO.",
         stray=_SCENARIO_WITH_F,
         groups=_WORKERS_OF_RUN,
-        examples=("-f my.scenario --slo 'p99 < 50ms' --workers 4",),
+        examples=("my.scenario --slo 'p99 < 50ms' --workers 4",),
         has_statistics=True,
     ),
     "report-scenario": Command(

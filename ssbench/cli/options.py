@@ -103,9 +103,10 @@ LOUDNESS = (
 _FILE = (
     row("-f --filename --scenario", "scenario", str, WHAT,
         "scenario to run: a file, - for stdin, or the name of a canned scenario (see "
-        "list-scenarios)", metavar="SCENARIO_FILE", aliases=("--scenario-file",),
-        exclusive="scenario", required=True, brief="a file, or a name from list-scenarios",
-        file="r"),
+        "list-scenarios); -f may be left out",
+        metavar="SCENARIO_FILE", aliases=("--scenario-file",),
+        exclusive="scenario", required=True, file="r", bare=True,
+        brief="a file, or a name from list-scenarios"),
 )
 _RESUME = "delete the orphaned objects of this stat file's run"
 _RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, WHAT,

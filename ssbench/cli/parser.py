@@ -13,7 +13,7 @@ from ssbench.cli.console import check_output, tell, write_output
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import Option, check_needs
-from ssbench.core.text import close_matches, printable
+from ssbench.core.text import close_matches
 
 SHOW_CONFIG = "--show-config"
 #: Letters that are other options in other commands, for historical reasons; a test compares them
@@ -140,6 +140,11 @@ class Parser(argparse.ArgumentParser):
         self._add_defaults(found)
         return found, left
 
+    @property
+    def _bare(self) -> list[str]:
+        """The spellings of the option that may be left out."""
+        return [flag for row in self.rows if row.bare for flag in (*row.flags, *row.aliases)]
+
     def _require_nothing(self) -> None:
         for action in self._actions:
             action.required = False
@@ -147,13 +152,10 @@ class Parser(argparse.ArgumentParser):
             group.required = False
 
     def _unexpected(self, left: Sequence[str]) -> str:
-        """An error with a hint. Of a word, only one that names a scenario is shown."""
-        from ssbench.runner.scenarios import CANNED, SUFFIX  # only after a mistake
-
+        """An error with a hint. No word is shown: it may be a password."""
         many = f"{len(left)} unexpected argument{'s' if len(left) > 1 else ''}"
-        scenarios = [word for word in left if word in CANNED or word.endswith(SUFFIX)]
-        if scenarios and "-f" in self._option_string_actions:
-            return f"{many}; did you mean -f {printable(scenarios[0])}?"
+        if self._bare and any(map(_names_scenario, left)):
+            return f"{many}; give one scenario"
         return f"{many}; {self._stray}" if self._stray else many
 
     def _add_defaults(self, found: argparse.Namespace) -> None:
@@ -223,6 +225,7 @@ class Parser(argparse.ArgumentParser):
             return
         choices = [str(choice) for choice in action.choices]
         near = [choice for choice in choices if value and choice.startswith(str(value))]
+        near = near or [_OTHER_COMMANDS.get(str(value), "")] * (str(value) in _OTHER_COMMANDS)
         near = near or close_matches(str(value), choices)
         meant = f"did you mean {' or '.join(near)}? " if near else ""
         raise argparse.ArgumentError(
@@ -230,18 +233,24 @@ class Parser(argparse.ArgumentParser):
         )
 
     def _expand_all(self, words: Sequence[str]) -> list[str]:
-        """The arguments, with abbreviated options expanded.
+        """The arguments, with abbreviated options expanded, and the flag that may be left out.
 
         Unknown options are reported here, before argparse complains about a missing ``-f`` when
         ``--scenariofile`` was given.
         """
         found: list[str] = []
         unknown: list[str] = []
+        is_value = False  # of the option before it
         for index, word in enumerate(words):
-            if word == "--" or (self._subparsers and not word.startswith("-")):
+            is_option = word.startswith("-") and word != "-"
+            if word == "--" or (self._subparsers and not is_option):
                 found += words[index:]  # the rest are positional arguments, or a command's
                 break
+            if self._bare and not (is_option or is_value or _are_given(self._bare, found)):
+                found += [self._bare[0]] * _names_scenario(word)
             found.append(self._expand(word, unknown))
+            action = self._option_string_actions.get(found[-1])
+            is_value = is_option and action is not None and action.nargs != 0
             self._check_login_user([*found[-1:], *words[index + 1 : index + 2]])
         if unknown:
             self.error(f"unknown option: {', '.join(unknown)}{self._suggestion(unknown)}")
@@ -339,7 +348,26 @@ _OTHER_NAMES = {
     "users": ("concurrency",),
     "vus": ("users", "concurrency"),
 }
+#: Commands of warp, elbencho, COSBench and k6 -> ours.
+_OTHER_COMMANDS = {
+    "analyze": "report-scenario", "analyse": "report-scenario", "cmp": "compare",
+    "client": "the program ssbench-worker", "cleanup": "cleanup-containers",
+    "mixed": "run-scenario", "submit": "run-scenario", "worker": "the program ssbench-worker",
+}  # fmt: skip
 _IN_SCENARIO = {"obj.size", "objects", "num-objects", "object-size", "size"}
+
+
+def _names_scenario(word: str) -> bool:
+    """Whether a word names a file or a canned scenario, perhaps misspelt, and so is no password."""
+    from ssbench.runner.scenarios import CANNED, SUFFIX  # few commands need it
+
+    is_name = word == "-" or word.endswith((SUFFIX, ".json")) or bool(close_matches(word, CANNED))
+    return is_name or os.path.exists(word)
+
+
+def _are_given(flags: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether an option is among the words, also as ``--scenario=FILE`` or ``-fFILE``."""
+    return any(word.partition("=")[0] in flags or word[:2] in flags for word in words)
 
 
 class _ShortHelp(argparse.Action):

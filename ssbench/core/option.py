@@ -59,6 +59,7 @@ class Option(Struct, frozen=True):
     :param command_line_only: a site can set no default, because with it a command deletes or
         replaces more, or measures something else.
     :param needs: name of the option without which this one does nothing, so that it is an error.
+    :param bare: the flag may be left out, as of the first word that is no option.
     :param of_store: an option of one store; its value reaches the store in StoreOptions.
     """
 
@@ -83,6 +84,7 @@ class Option(Struct, frozen=True):
     rivals: str = ""
     command_line_only: bool = False
     needs: str = ""
+    bare: bool = False
     of_store: bool = False
 
     @property

@@ -31,6 +31,9 @@ def names_of(command: Command) -> set[str]:
 @pytest.mark.parametrize(
     ("line", "values"),
     [
+        ("run small -u 4", {"command": "run-scenario", "scenario": "small", "users": 4}),
+        ("run-scenario -u 4 -k x.scenario -r 5", {"scenario": "x.scenario", "users": 4}),
+        ("find-limit --slo p99<1s small", {"scenario": "small"}),
         (
             "run-scenario -f scenarios/very_small.scenario -u 4 -c 80 -o 613 --pctile 50 "
             "--workers 2",
@@ -234,8 +237,10 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("report-scenario -s f -K s3cret", "unknown option: -K"),
         ("run-scenario -f s --noop=s3cret", "argument --noop: takes no value\n"),
         ("run-scenario -f s -U 5 s3cret", "1 unexpected argument; give the scenario with -f"),
-        ("run-scenario very_small", "1 unexpected argument; did you mean -f very_small?"),
-        ("run-scenario x.scenario", "1 unexpected argument; did you mean -f x.scenario?"),
+        ("run-scenario very_small x.scenario", "1 unexpected argument; give one scenario"),
+        ("run-scenario -fvery_small small", "1 unexpected argument; give one scenario"),
+        ("run-scenario --scenario=small very_small", "1 unexpected argument; give one scenario"),
+        ("analyze x.stat.gz", "did you mean report-scenario? "),
         ("run-scenario s3cret", "1 unexpected argument; give the scenario with -f"),
         ("run-scenario -f s --concurrent 5", "--concurrent; did you mean --users?"),
         ("run-scenario -f s --vus=5", "--vus; did you mean --users?"),
@@ -252,7 +257,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
         ("run-scenario -f s --bogus", "unknown option: --bogus\n"),
         ("report-scenario --csv", "STATS_FILE -s/--stats-file is required"),
         ("report-scenario -s f g", "not allowed with argument"),
-        ("run --csv", "did you mean run-scenario?"),
+        ("run-scen --csv", "did you mean run-scenario?"),
         ("-f s run-scenario", "unknown option: -f; give a command's options after its name"),
         ("bench files eat d", "METHOD: invalid choice; choose from read, write, copy"),
         ("bench files read d --sweep users", "--sweep: 'users': give users=1,20,50 or files="),
