@@ -26,6 +26,7 @@ LEAST_LOADS = 4  #: that differ: one more than there are coefficients
 _RESAMPLES = 1000
 _OUTSIDE = (0.025, 0.975)
 _POOR_FIT = 0.1  #: of the rates, the root mean square of relative residuals
+_MOST_NOISE = 3.0  #: the logarithm of a factor: Student's distribution has no bound
 _EACH_TERM = [[0], *([0, *more] for more in ([1], [2], [1, 2]))]  #: the first one is above 0
 
 
@@ -119,7 +120,8 @@ def capacity_of(users: Sequence[float], rates_per_s: Sequence[float]) -> Capacit
     spread = math.sqrt(float(residuals @ residuals) / freedom)
     # Student's distribution, because the spread is itself an estimate.
     noise = np.random.default_rng(0).standard_t(freedom, (_RESAMPLES, len(loads))) * spread
-    laws = [_fit(loads, expected * np.exp(each))[0] for each in noise]
+    factors = np.exp(np.clip(noise, -_MOST_NOISE, _MOST_NOISE))
+    laws = [_fit(loads, expected * each)[0] for each in factors]
     most = max(x for _, x in pairs)
     return Capacity(
         law=law,

@@ -66,3 +66,9 @@ def test_what_the_runs_do_not_support_is_said(rates: list[float], doubt: str) ->
     found = capacity_of([1, 2, 4, 8], rates)
     assert found
     assert any(each.startswith(doubt) for each in found.doubts), (found, found.doubts)
+
+
+def test_rates_without_any_order_have_a_law() -> None:
+    found = capacity_of([1, 2, 4, 8], [10_000, 1, 10_000, 1])
+    assert found
+    assert found.residual > 1
