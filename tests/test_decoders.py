@@ -32,7 +32,7 @@ from ssbench.commands.replay.formats import FORMATS as LOG_FORMATS
 from ssbench.commands.replay.formats import UNKNOWN, LineParser, LoggedRequest, masked
 from ssbench.commands.transfer.profiler import env_file
 from ssbench.core import messages
-from ssbench.core.columns import JOB_SCHEMAS, JobLayout
+from ssbench.core.columns import JOB_SCHEMAS, JobLayout, pack_results
 from ssbench.core.errors import MessageError, ScenarioError, SsbenchError
 from ssbench.core.hostlist import parse_hosts
 from ssbench.core.messages import Jobs, Results, decode, encode
@@ -152,7 +152,11 @@ def a_batch(data: bytes) -> None:
 def storage_settings(data: bytes) -> None:
     values = messages.unpack(data)
     if type(values) is dict:
-        sent = messages.pack(StorageSettings.from_map(values).to_map())
+        found = StorageSettings.from_map(values)
+        assert type(found.driver) is str
+        assert type(found.container_count) is type(found.block_size) is int
+        assert all(isinstance(each, SizeClass) for each in found.sizes)
+        sent = messages.pack(found.to_map())
         # Packed, as a weight may be no number, and isn't like itself then.
         again = StorageSettings.from_map(messages.unpack(sent))
         assert messages.pack(again.to_map()) == sent
@@ -161,7 +165,9 @@ def storage_settings(data: bytes) -> None:
 def packed_batches() -> list[bytes]:
     """The jobs and results in recorded messages, as msgpack."""
     found = map(decode, recorded("frames"))
-    return [message.packed for message in found if isinstance(message, Jobs | Results)]
+    packed = [message.packed for message in found if isinstance(message, Jobs | Results)]
+    rows = [(*range(at, RESULT_NUMBERS + at), b"id", "why") for at in range(3)]
+    return [*packed, messages.pack(pack_results(rows))]
 
 
 SETTINGS = StorageSettings(

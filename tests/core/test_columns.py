@@ -320,3 +320,9 @@ def test_malformed_details_are_rejected(details: object) -> None:
     packed[-1] = details
     with pytest.raises(MessageError):
         unpack_results(packed)
+
+
+@pytest.mark.parametrize("raw", [b"", b"a\n", b"a\nb", b"a\nb\nc", b"a\nb\nc\n"])
+def test_ids_of_another_number_of_rows_are_rejected(raw: bytes) -> None:
+    with pytest.raises(MessageError):
+        unpack_ids(["plain", b"", raw], 2)

@@ -227,10 +227,17 @@ class Document(NamedTuple):
                     pair = (key, odd) if which % 8 else (odd, value)
                     parent[place : place + kind % 2] = [pair]
                 else:
-                    parent[place] = odd
+                    parent[place] = odd if kind % 2 else _near(parent[place], which)
             else:
                 parent[place : place + 1] = [parent[place]] * (which % 3)
         return b"".join(map(self.encode, values))[:LONGEST]
+
+
+def _near(value: Any, which: int) -> Any:
+    """A value of the same type that is shorter, longer, or on the other side of a bound."""
+    if type(value) in (bytes, str):
+        return (value[:-1], value * 2, value[:0])[which % 3]
+    return (value + 1, value - 1, -value)[which % 3] if type(value) is int else value
 
 
 class Encoded(bytes):
