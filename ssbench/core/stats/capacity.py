@@ -67,11 +67,13 @@ class Law(Struct, frozen=True):
 
     def users_for(self, rate_per_s: float) -> float:
         """The fewest users of this throughput; inf: no number of users has it."""
+        if rate_per_s <= self.rate_per_s:
+            return 1.0
         linear = self.contention - self.coherency - self.rate_per_s / rate_per_s
         # coherency N^2 + linear N + (1 - contention) = 0, the lower root.
         square, constant = self.coherency, 1 - self.contention
         inside = linear * linear - 4 * square * constant
-        if linear >= 0 or inside < 0:
+        if constant <= 0 or linear >= 0 or inside < 0:
             return math.inf
         return 2 * constant / (-linear + math.sqrt(inside))
 
