@@ -80,7 +80,8 @@ def find_scenario(argument: str) -> ScenarioText:
     near = close_matches(name, [*CANNED, *OLD_NAMES])
     folder, wanted = os.path.split(argument)
     with suppress(OSError, ValueError):
-        files = [entry.name for entry in os.scandir(folder or ".") if entry.is_file()]
+        with os.scandir(folder or ".") as entries:
+            files = [entry.name for entry in entries if entry.is_file()]
         files = close_matches(wanted, files)
         near = [os.path.join(folder, each) for each in files] or near
     meant = f"did you mean {printable(OLD_NAMES.get(near[0], near[0]))}? " if near else ""
