@@ -54,7 +54,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         else:
             stats, parts = read_merged(paths, tell, in_detail=in_detail, memory=ns.report_memory)
         wanted = parse_thresholds(texts, known=stats.run.operations)
-        check_thresholds(wanted, stats.run.scenario)
+        check_thresholds(wanted, stats.run.scenario, known=stats.run.operations)
         if ns.profile_file and not stats.run.profiles:
             raise UsageError(f"--profile-file: {paths[0]} has no profile: run with --profile")
         made = report.of_run(

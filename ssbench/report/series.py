@@ -162,14 +162,20 @@ def _capacity(rows: Sequence[Row]) -> Section | None:
         "capacity",
         "Capacity by the universal scalability law, with 95 % intervals",
         [
-            fact("rate_per_s", law.rate_per_s, RATE, "of one user", "json"),
-            fact("contention", law.contention, WORD, "share of work that users queue for", "json"),
-            fact("coherency", law.coherency, WORD, "cost of each pair of users", "json"),
+            fact("rate_per_s", _rounded(law.rate_per_s), RATE, "of one user", "json"),
+            fact(
+                "contention",
+                _rounded(law.contention),
+                WORD,
+                "share that users queue for",
+                "json",
+            ),
+            fact("coherency", _rounded(law.coherency), WORD, "cost of each pair of users", "json"),
             fact("knee_users", _interval(knee), COUNT, "highest throughput by latency", "json"),
             fact("peak_users", _interval(peak), COUNT, "highest throughput; null: none", "json"),
             fact("peak_per_s", _interval(found.peak_per_s, RATE), RATE, "there", "json"),
             fact("doubled_users", _interval(found.doubled), COUNT, "for twice the highest", "json"),
-            fact("residual", found.residual, WORD, "of the rates, relative, RMS", "json"),
+            fact("residual", round(found.residual, 6), WORD, "of the rates, relative, RMS", "json"),
         ],
         notes=[
             *map(plain_note, lines),
@@ -180,8 +186,15 @@ def _capacity(rows: Sequence[Row]) -> Section | None:
 
 def _interval(found: Estimate, unit: Unit = COUNT) -> Interval:
     """Without what is infinite."""
-    value, low, high = (x if isfinite(x) else None for x in (found.value, found.low, found.high))
+    value, low, high = (
+        _rounded(x) if isfinite(x) else None for x in (found.value, found.low, found.high)
+    )
     return Interval(value, low, high, unit)
+
+
+def _rounded(value: float) -> float:
+    """Six significant digits: the others depend on the machine."""
+    return float(f"{value:.6g}")
 
 
 def _estimate(found: Estimate, unit: str) -> str:

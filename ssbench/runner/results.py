@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
@@ -48,7 +48,7 @@ class StoredStats(RunStats):
         is_latency = LATENCY.fullmatch(name) is not None
         unit = "s" if is_latency else next(iter(METRICS[name].units)) if name in METRICS else ""
         threshold = Threshold.parse(f"{text} >= 0{unit}", "metric", self.run.operations)
-        threshold.check(self.run.scenario)
+        threshold.check(self.run.scenario, known=self.run.operations)
         actual = threshold.judge(self).actual
         return actual / SECOND_NS if is_latency and actual is not None else actual
 
@@ -205,15 +205,13 @@ def parse_thresholds(
     return tuple(_each(lambda text: Threshold.parse(text, option, known), dict.fromkeys(texts)))
 
 
-def check_thresholds(
-    thresholds: Sequence[Threshold], scenario: Scenario, *, open_loop: bool | None = None
-) -> None:
+def check_thresholds(thresholds: Sequence[Threshold], scenario: Scenario, **known: Any) -> None:
     """Check that a run of the scenario can meet or miss each threshold.
 
-    :param open_loop: whether operations have due times; None: not known.
+    :param known: what is known of the run, as of ``Threshold.check``.
     :raises UsageError: a line for each threshold on what the run does not have.
     """
-    _each(lambda threshold: threshold.check(scenario, open_loop=open_loop), thresholds)
+    _each(lambda threshold: threshold.check(scenario, **known), thresholds)
 
 
 def _each(call: Callable[[S], T], items: Iterable[S]) -> list[T]:

@@ -230,9 +230,16 @@ class Threshold(Struct, frozen=True):
         """Whether a value in base units meets it."""
         return _OPERATORS[self.operator](Fraction(value), self.limit)
 
-    def check(self, scenario: Scenario, *, open_loop: bool | None = None) -> None:
+    def check(
+        self,
+        scenario: Scenario,
+        *,
+        known: Mapping[int, Operation] = OPERATIONS,
+        open_loop: bool | None = None,
+    ) -> None:
         """Check that a run of the scenario can meet or miss the threshold.
 
+        :param known: the run's operations.
         :param open_loop: whether its operations have due times; None: not known.
         :raises UsageError: the scenario does not have the size class or operation, or a closed loop
             does not have the metric.
@@ -243,11 +250,11 @@ class Threshold(Struct, frozen=True):
             right = suggest(self.size_class, names)
             if self.operation is None and not close_matches(self.size_class, names):
                 wrong += ", nor is that an operation"
-                operations = _like(self.size_class, self._operations(scenario, None))
+                operations = _like(self.size_class, self._operations(scenario, None, known))
                 classes = right.removeprefix("one of ")
                 right = f"operations: {', '.join(operations)}; size classes: {classes}"
             raise UsageError(f"threshold {self}: {wrong}; {right}")
-        done = self._operations(scenario, self.size_class)
+        done = self._operations(scenario, self.size_class, known)
         if self.operation is not None and self.operation.name not in done:
             wrong = f"the scenario does no {self.operation.name}"
             where = "" if self.size_class is None else f" of {preview(self.size_class)}"
@@ -294,14 +301,17 @@ class Threshold(Struct, frozen=True):
             return Tally()
         return stats.total(self.operation, names.index(self.size_class))
 
-    def _operations(self, scenario: Scenario, size_class: str | None) -> list[str]:
+    def _operations(
+        self, scenario: Scenario, size_class: str | None, known: Mapping[int, Operation]
+    ) -> list[str]:
         """Names of the operations that a run of the scenario does, on a size class or on any; all
         if that is unknown."""
         sizes = [size for size in scenario.sizes if size_class in (None, size.name)]
         used = [size.profile for size in sizes if size.initial_files]
         if not sizes or not all(used):
             return [row.name for row in of_phase(Phase.RUN)]
-        return [*{row_of(number).name: 0 for profile in used for number, _ in profile}]
+        numbers = {number: 0 for profile in used for number, _ in profile}
+        return [(known.get(number) or row_of(number)).name for number in numbers]
 
     def _nothing(self, stats: RunStats) -> str:
         if self.metric == "throughput" and stats.no_bytes:
