@@ -55,6 +55,7 @@ class Team(test_user_pool.Team):
     driver: Blocking
 
     def __init__(self, count: int, **options: Any) -> None:
+        self.others = {*threading.enumerate()}  # of other tests
         super().__init__(Blocking(), count, retries=2, pool=ThreadUserPool, **options)  # type: ignore[arg-type]
 
     def work(self, *numbers: int) -> None:
@@ -67,7 +68,11 @@ class Team(test_user_pool.Team):
                 gevent.sleep(0.002)
 
     def until_threads_end(self) -> None:
-        self.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
+        self.until(
+            lambda: all(
+                each.name != "ssbench-user" for each in {*threading.enumerate()} - self.others
+            )
+        )
 
     def results(self, count: int) -> list[tuple[int, int]]:
         """(number, error) of so many results."""

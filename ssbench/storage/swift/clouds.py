@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,6 +34,7 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
     try:
         from openstack.config import loader
         from openstack.exceptions import ConfigException
+        from yaml import YAMLError
     except ImportError as error:
         raise UsageError(
             "--os-cloud: openstacksdk is not installed: in ssbench's checkout, pip install "
@@ -58,10 +59,7 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
             )
             path = config.config_filename
             if path is None:  # openstacksdk passes over files that it can't read or parse
-                files = list(dict.fromkeys(files))
-                if present := [file for file in files if os.path.exists(file)]:
-                    raise UsageError(f"{what}: not readable, or not YAML: {', '.join(present)}")
-                raise UsageError(f"{what}: no clouds.yaml: looked for {', '.join(files)}")
+                raise UsageError(_unread(what, files))
             known = sorted({*map(str, config.get_cloud_names())} - {"defaults"})
             if name not in known:
                 has = f"it has {', '.join(known)}" if known else "it has none"
@@ -71,9 +69,19 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
             return {**_values_of(cloud, what), "notes": _notes(written, what)}
     except ConfigException as error:
         raise UsageError(f"{what}: {error}") from error
+    except YAMLError:  # as releases for Python 3.10 raise it
+        raise UsageError(_unread(what, files)) from None
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         # Their texts may show a value.
         raise UsageError(f"{what}: the cloud is malformed in clouds.yaml") from None
+
+
+def _unread(what: str, files: Sequence[str]) -> str:
+    """Why openstacksdk took none of the files."""
+    files = list(dict.fromkeys(files))
+    if present := [file for file in files if os.path.exists(file)]:
+        return f"{what}: not readable, or not YAML: {', '.join(present)}"
+    return f"{what}: no clouds.yaml: looked for {', '.join(files)}"
 
 
 def _values_of(cloud: Any, what: str) -> dict[str, Any]:
