@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ssbench.core.content import SyntheticSource, initial_size, key
+from ssbench.core.content import SyntheticSource, content_key, initial_size
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.naming import VERSION_HEADER
 from ssbench.core.operations import Effect, moved_bytes, row_of
@@ -76,7 +76,7 @@ class BodyCheck:
         self._content = content
         self._expected = expected
         self._start = expected.offset or 0
-        self._key = key(expected.name, expected.version)
+        self._key = content_key(expected.name, expected.version)
         self._wrong_at = -1
         self._older: list[int] = []  # after a wrong byte: versions that the body may be of
 
@@ -126,7 +126,7 @@ class BodyCheck:
         name, expected = self._expected.name, self._expected.version
         if version >= expected:
             return False
-        older, at = key(name, version), self._start
+        older, at = content_key(name, version), self._start
         for piece in self._content.pieces(name, expected, self.received, self._start):
             if self._content.agreement(older, at, piece) < len(piece):
                 return False
@@ -134,7 +134,7 @@ class BodyCheck:
         return True
 
     def _fits(self, version: int, part: memoryview) -> bool:
-        older, at = key(self._expected.name, version), self._start + self.received
+        older, at = content_key(self._expected.name, version), self._start + self.received
         return self._content.agreement(older, at, part) == len(part)
 
     def _had_length(self, version: int) -> bool:

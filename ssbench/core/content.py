@@ -17,7 +17,7 @@ from hashlib import blake2b, shake_128
 from itertools import repeat
 from zlib import crc32
 
-from ssbench.core.model import ContentMix, SizeClass
+from ssbench.core.model import STAMPED, ContentMix, SizeClass
 from ssbench.core.settings import StorageSettings
 
 #: Length of the block. A prime, so that no two pieces of a large object that a store would
@@ -25,9 +25,6 @@ from ssbench.core.settings import StorageSettings
 PERIOD = 4_194_301
 #: Keys of contents are below this: a multiple of the period whose versions have nine digits.
 KEYS = 238 * PERIOD
-#: Bytes between the numbers that make each block of a ContentMix another one. Stores look for
-#: duplicates in blocks of at least this size.
-STAMPED = 4096
 
 _SEED = b"ssbench content 1"
 _VERSION_STEP = 1_500_007  #: neighbouring versions lie far apart in the block; prime to KEYS
@@ -52,7 +49,7 @@ def _repeated(whole: bytes, length: int) -> bytes:
     return b"".join([*repeat(whole, length // len(whole)), rest])
 
 
-def key(name: bytes, version: int) -> int:
+def content_key(name: bytes, version: int) -> int:
     """What the content of an object depends on: objects of one key have the same content."""
     return (crc32(name) + version * _VERSION_STEP) % KEYS
 
@@ -79,7 +76,7 @@ class SyntheticSource:
         :param start: offset in the object from which on ``size`` bytes are given.
         """
         ready = self._ready or self.prepare()
-        at = (key(name, version) + start) % PERIOD
+        at = (content_key(name, version) + start) % PERIOD
         step = self.block_size
         while size > 0:
             count = min(step, size)
@@ -131,10 +128,10 @@ class MixedSource(SyntheticSource):
         self._stays = b""
 
     def piece(self, name: bytes, version: int, size: int) -> memoryview:
-        return self._content(key(name, version), 0, size)
+        return self._content(content_key(name, version), 0, size)
 
     def pieces(self, name: bytes, version: int, size: int, start: int = 0) -> Iterator[memoryview]:
-        whole = key(name, version)
+        whole = content_key(name, version)
         for at in range(start, start + size, self.block_size):
             yield self._content(whole, at, min(self.block_size, start + size - at))
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-#: Stacks of one process, and characters of each and bytes of all of them. Those with the least
-#: time are merged.
-MAX_STACKS, MAX_STACK_TEXT, MAX_STACKS_TEXT = 4096, 1 << 14, 1 << 20
+from ssbench.core.text import MAX_KEY
+
+#: Stacks of one process, and bytes of all of them. Those with the least time are merged.
+MAX_STACKS, MAX_STACKS_TEXT = 4096, 1 << 20
 #: Of a call tree: calls, and levels that are listed. What is below counts to the call above it.
 _MOST_CALLS, _DEEPEST = 200_000, 100
 #: In place of a stack: time in stacks that were merged, and in threads that run no Python code (as
@@ -31,13 +32,18 @@ class CpuProfile(NamedTuple):
 
     @classmethod
     def of(cls, stacks: Mapping[str, int], samples: int, overhead_ns: int) -> CpuProfile:
-        """Within the bounds."""
+        """Within the bounds. Of a stack that is longer than a key may be, the outer calls are cut
+        off."""
+        found: Counter[str] = Counter()
+        for stack, cpu_ns in stacks.items():
+            inner = stack if len(stack) <= MAX_KEY else stack[-MAX_KEY:].partition(";")[2]
+            found[inner or OTHER_STACKS] += cpu_ns
         kept: Counter[str] = Counter()
         length = 0
-        for stack, cpu_ns in sorted(stacks.items(), key=lambda item: (-item[1], item[0])):
+        for stack, cpu_ns in sorted(found.items(), key=lambda item: (-item[1], item[0])):
             length += len(stack.encode(errors="replace"))
-            fits = len(stack) <= MAX_STACK_TEXT and length <= MAX_STACKS_TEXT
-            kept[stack if fits and len(kept) < MAX_STACKS - 1 else OTHER_STACKS] += cpu_ns
+            fits = length <= MAX_STACKS_TEXT and len(kept) < MAX_STACKS - 1
+            kept[stack if fits else OTHER_STACKS] += cpu_ns
         return cls(kept, samples, overhead_ns)
 
 

@@ -31,7 +31,8 @@ control   master -> worker, control    the control state: all a worker must know
 History: protocol 1 (ssbench 1.0, before its release); 2: heartbeat, ack and control were called
 pulse, took and beat; columns have names: a hello and a control state carry schemas, and each batch
 the number of its own; jobs are msgpack within the message, a row each; a control state may ask for
-profiles, or for a check of the network; 3: workers seal their messages.
+profiles, or for a check of the network; 3: workers seal their messages; 4: settings have a mix of
+content, and name the kind of a distribution of sizes.
 
 In every protocol a hello begins with the seven fields that it has in protocol 1, so that a master
 can name a worker of another version.
@@ -51,11 +52,11 @@ from msgspec.msgpack import Decoder, Encoder
 from ssbench.core import unpacking
 from ssbench.core.boundary import typed
 from ssbench.core.columns import JOB_SCHEMAS, RESULT_SCHEMAS, Schemas
-from ssbench.core.cpu_profile import MAX_STACK_TEXT, MAX_STACKS
+from ssbench.core.cpu_profile import MAX_STACKS
 from ssbench.core.errors import MessageError, ProtocolError
-from ssbench.core.text import printable
+from ssbench.core.text import MAX_KEY, printable
 
-PROTOCOL = 3
+PROTOCOL = 4
 SECRET_BYTES = 16  #: of a worker
 #: Of a control state, with all its workers; and of a worker's message. The latter take turns at the
 #: master: 50 of 8 MB a second left no turns for heartbeats.
@@ -85,7 +86,7 @@ Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Name = Annotated[str, Meta(max_length=MAX_NAME)]
 FigureName = Annotated[str, Meta(max_length=64)]
 Secret = Annotated[bytes, Meta(min_length=SECRET_BYTES, max_length=SECRET_BYTES)]
-StackText = Annotated[str, Meta(max_length=MAX_STACK_TEXT)]
+StackText = Annotated[str, Meta(max_length=MAX_KEY)]
 
 
 class Hello(NamedTuple):

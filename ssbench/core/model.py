@@ -17,6 +17,10 @@ from ssbench.core.distributions import UNIFORM, Distribution, Pick
 Profile = tuple[tuple[int, float], ...]
 
 SECOND_NS = 1_000_000_000
+#: Bytes between the numbers that make each block of a ContentMix another one. Stores look for
+#: duplicates in blocks of at least this size.
+STAMPED = 4096
+MAX_CONTENT_BLOCK = 128 << 10  #: bytes of a block of a ContentMix
 NONE_NS = -1  #: no such time, in a column of nanoseconds
 UNCERTAIN_NS = -2  #: such a time, but it is unknown: the response was read late
 UNKNOWN_SIZE = -1  #: of a Job's object, or of a size class in a damaged header
@@ -110,6 +114,15 @@ class ContentMix(Struct, frozen=True):
     compressible_block: int = 4096  #: bytes
     duplicate: float = 0.0  #: the share of blocks that are the same as one of another object
     duplicate_block: int = 4096  #: bytes
+
+    def __post_init__(self) -> None:
+        """:raises ValueError: a share or a block that no scenario has."""
+        shares = 0 <= self.compressible <= 1 and 0 <= self.duplicate <= 1
+        blocks = (self.compressible_block, 512), (self.duplicate_block, STAMPED)
+        if not shares or any(
+            not least <= size <= MAX_CONTENT_BLOCK or size & (size - 1) for size, least in blocks
+        ):
+            raise ValueError("shares from 0 to 1, of blocks of a power of two")
 
 
 class LargeObject(Struct, frozen=True):

@@ -24,7 +24,6 @@ from types import CodeType, FrameType
 from typing import ClassVar
 
 from ssbench.core.cpu_profile import OTHER_STACKS, OTHER_THREADS, CpuProfile
-from ssbench.core.text import MAX_KEY
 
 INTERVAL_S = 0.01
 _MAX_DEPTH = 100  #: calls of a stack, from the innermost
@@ -75,9 +74,7 @@ class StackSampler:
         stacks: Counter[str] = Counter()
         names = {number: _text(code) for number, code in self._codes.items()}
         for key, cpu_ns in self._stacks.items():
-            stacks[_within(";".join(names[each] for each in reversed(key))) or OTHER_STACKS] += (
-                cpu_ns
-            )
+            stacks[";".join(names[each] for each in reversed(key)) or OTHER_STACKS] += cpu_ns
         if self._other_ns:
             stacks[OTHER_THREADS] = self._other_ns
         return CpuProfile.of(stacks, self._samples, self._overhead_ns)
@@ -145,8 +142,3 @@ def _short(path: str) -> str:
         folder, package = os.path.split(folder)
         name = os.path.join(package, name)
     return name
-
-
-def _within(stack: str) -> str:
-    """The stack, or the inner part of it that a record can hold as a key."""
-    return stack if len(stack) <= MAX_KEY else stack[-MAX_KEY:].partition(";")[2]

@@ -15,7 +15,7 @@ from ssbench.core.bodycheck import (
     expected_content,
     wrong_length,
 )
-from ssbench.core.content import PERIOD, SyntheticSource, initial_size, key
+from ssbench.core.content import PERIOD, SyntheticSource, content_key, initial_size
 from ssbench.core.model import UNKNOWN_SIZE, ErrorKind, Job, Profile, SizeClass
 from ssbench.core.operations import (
     OPERATIONS,
@@ -128,7 +128,7 @@ def test_any_flipped_bit_is_located(size: int, bit: int, cuts: list[int], versio
 @pytest.mark.parametrize("bit", [0, 7, 8 * 999, 8 * 1000, 8 * (PERIOD - 1), 8 * PERIOD, -1])
 def test_bits_at_the_edges_of_blocks(bit: int) -> None:
     size = PERIOD + 2000
-    begin = (PERIOD - key(NAME, 0)) % PERIOD  # where the block begins anew
+    begin = (PERIOD - content_key(NAME, 0)) % PERIOD  # where the block begins anew
     for at in (bit % (8 * size), 8 * begin, 8 * begin - 1, 8 * (begin + BLOCK_SIZE)):
         found = judged([flipped(body(0, size), at)], 0, size)
         assert found == (CORRUPT, f"wrong from byte offset {at // 8} on ({size} bytes)")

@@ -17,9 +17,9 @@ from ssbench.core.content import (
     MixedSource,
     SyntheticSource,
     block,
+    content_key,
     content_mark,
     initial_size,
-    key,
     repeated_block,
     source_of,
 )
@@ -71,7 +71,7 @@ def test_pieces_are_whole_blocks_and_a_remainder(size: int, block_size: int, nam
 
 def test_a_body_wraps_around_the_block() -> None:
     whole = body(b"x", 0, 2 * PERIOD)
-    at = key(b"x", 0) % PERIOD
+    at = content_key(b"x", 0) % PERIOD
     assert whole[: PERIOD - at] == block()[at:]
     assert whole[:PERIOD] == whole[PERIOD:]
 
@@ -187,11 +187,11 @@ def test_each_part_of_a_mix_is_that_of_the_whole(
     content = MixedSource(block_size, mix)
     assert b"".join(content.pieces(b"x", 3, size, start)) == whole[start:]
     assert content.piece(b"x", 3, min(size, block_size)) == whole[: min(size, block_size)]
-    assert content.agreement(key(b"x", 3), start, whole[start:]) == size
+    assert content.agreement(content_key(b"x", 3), start, whole[start:]) == size
     if size:
         wrong = bytearray(whole[start:])
         wrong[size // 3] ^= 1
-        assert content.agreement(key(b"x", 3), start, memoryview(wrong)) == size // 3
+        assert content.agreement(content_key(b"x", 3), start, memoryview(wrong)) == size // 3
 
 
 def test_a_mix_is_the_same_in_every_release() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tracemalloc
 
 from ssbench.core.cpu_profile import (
-    MAX_STACK_TEXT,
     MAX_STACKS,
     MAX_STACKS_TEXT,
     OTHER_STACKS,
@@ -15,6 +14,7 @@ from ssbench.core.cpu_profile import (
     hot_functions,
     merged,
 )
+from ssbench.core.text import MAX_KEY
 
 STACKS = {
     "main;loop": 10,
@@ -69,14 +69,26 @@ def test_beyond_the_bounds_the_stacks_with_the_least_time_are_merged() -> None:
     assert sum(profile.stacks.values()) == sum(many.values())
     assert f"main;f{2 * MAX_STACKS - 1}" in profile.stacks
     assert profile.stacks[OTHER_STACKS] == sum(range(1, MAX_STACKS + 2))
-    long = {f"{number}{'x' * 10_000}": 1 for number in range(200)}
-    assert sum(map(len, CpuProfile.of(long, 1, 1).stacks)) <= MAX_STACKS_TEXT + len(OTHER_STACKS)
-    assert CpuProfile.of({"x" * (MAX_STACK_TEXT + 1): 3}, 1, 1).stacks == {OTHER_STACKS: 3}
+    long = {f"{number};{'x' * 4000}": 1 for number in range(500)}
+    kept = CpuProfile.of(long, 1, 1).stacks
+    assert sum(map(len, kept)) <= MAX_STACKS_TEXT + len(OTHER_STACKS)
+    assert (len(kept), sum(kept.values())) == (262, 500)
+
+
+def test_of_a_stack_longer_than_a_key_the_outer_calls_are_cut_off() -> None:
+    """A record with a longer key made the stat file unreadable from there on."""
+    deep = ";".join(f"function_{number} (module.py:{number})" for number in range(1000))
+    (kept,) = CpuProfile.of({deep: 3}, 1, 1).stacks
+    assert MAX_KEY - 40 < len(kept) <= MAX_KEY
+    assert deep.endswith(f";{kept}")
+    assert CpuProfile.of({"x" * (MAX_KEY + 1): 3}, 1, 1).stacks == {OTHER_STACKS: 3}
+    both = {f"{outer};{deep}": 1 for outer in "ab"}
+    assert CpuProfile.of(both, 1, 1).stacks == {kept: 2}
 
 
 def test_a_call_tree_of_deep_stacks_uses_bounded_memory() -> None:
     """Each call was kept with the text of all its callers: 4 GB for profiles within the bounds."""
-    stacks = {f"{number};" + "f;" * (MAX_STACK_TEXT // 2 - 4) + "g": 9 for number in range(9)}
+    stacks = {f"{number};" + "f;" * ((1 << 13) - 4) + "g": 9 for number in range(9)}
     tracemalloc.start()
     try:
         assert [each.function for each in call_tree(stacks, 0)] == ["g"] * 9

@@ -55,7 +55,7 @@ from ssbench.transport import master_transport
 place, most, seen = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), {}
 
 def keep(data, message):
-    kind = type(message).__name__.lower()
+    kind = type(message).__name__.lower().removesuffix("state")
     seen[kind] = number = seen.get(kind, 0) + 1
     # The first ones, and some of what comes later: those say more.
     if number <= most or (number % 10 == 0 and number < 10 * most):
@@ -83,6 +83,8 @@ def frames_and_stat_file() -> None:
         plan, stat_file = Path(top, "plan"), Path(top, "stat.gz")
         plan.write_text(json.dumps(scenario(initial_files={"tiny": 5})))
         (HERE / "frames").mkdir(exist_ok=True)
+        for path in (HERE / "frames").iterdir():  # of an earlier protocol
+            path.unlink()
         arguments = ["-f", plan, "-r", "3", "-b", "4", *login(swift), "--workers", "1"]
         subprocess.run(
             [sys.executable, "-c", _EAVESDROPPER, str(HERE / "frames"), str(_FRAMES_OF_A_KIND),
@@ -103,15 +105,15 @@ def frames_and_stat_file() -> None:
         for path in (HERE / "frames").iterdir():
             path.write_bytes(blotted(path.read_bytes()))
     with tempfile.TemporaryDirectory() as top:
-        plan, stat_file = Path(top, "plan"), HERE / "statfiles" / "noop"
+        plan, stat_file = Path(top, "plan"), Path(top, "noop.gz")
         plan.write_text(json.dumps(scenario()))
-        stat_file.unlink(missing_ok=True)
-        stat_file.parent.mkdir(exist_ok=True)
         arguments = ["-f", plan, "--noop", "--workers", "1", "-s", stat_file]
         subprocess.run(
             [sys.executable, "bin/ssbench-master", "run-scenario", *map(str, arguments)],
             env=clean_environment(), check=True, timeout=120, cwd=ROOT,
         )  # fmt: skip
+        (HERE / "statfiles").mkdir(exist_ok=True)
+        (HERE / "statfiles" / "noop").write_bytes(stat_file.read_bytes())
 
 
 def legacy_files() -> None:

@@ -15,7 +15,6 @@ import gevent
 import pytest
 
 from ssbench.core.cpu_profile import OTHER_STACKS, CpuProfile, hot_functions
-from ssbench.host import sampler
 from ssbench.host.sampler import StackSampler
 
 
@@ -141,12 +140,3 @@ def test_values_of_variables_are_in_no_stack() -> None:
     assert profile.samples
     assert profile.stacks
     assert "s3cret" not in repr(profile)
-
-
-def test_a_stack_is_no_longer_than_a_record_holds() -> None:
-    """One that was made a stat file unreadable from there on."""
-    deep = ";".join(f"function_{number} (module.py:{number})" for number in range(1000))
-    kept = sampler._within(deep)
-    assert len(kept) <= 4096
-    assert deep.endswith(f";{kept}")
-    assert sampler._within("a;b") == "a;b"

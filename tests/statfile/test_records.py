@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.columns import RESULT_SCHEMAS
+from ssbench.core.cpu_profile import CpuProfile
 from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import NONE_NS, Phase, Result
 from ssbench.core.records import (
+    ProfileRecord,
     Record,
     ResultBatch,
     RunHeader,
@@ -174,3 +176,11 @@ def test_an_unusable_number_is_rejected(number: float) -> None:
     [[code, values]], _ = unpacked(encode(PHASE))
     with pytest.raises(MessageError, match="PhaseRecord: Expected `float`"):
         Decoder().decode([code, values | {"started_at": number}])
+
+
+def test_a_profile_of_any_depth_is_read_back() -> None:
+    deep = {f"{'function (module.py:1);' * calls}leaf": calls for calls in (1, 169, 170, 171, 5000)}
+    profile = CpuProfile.of(deep, 5, 6)
+    record = ProfileRecord(0, profile.stacks, profile.samples, profile.overhead_ns)
+    (item,) = objects([encode(record)], pytest.fail)
+    assert Decoder().decode(item) == record

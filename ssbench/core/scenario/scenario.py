@@ -13,10 +13,10 @@ from typing import Annotated, Any
 from msgspec.structs import asdict, replace
 
 from ssbench.core import units
-from ssbench.core.content import STAMPED
 from ssbench.core.distributions import UNIFORM, Pick
 from ssbench.core.hiding import Hiding
 from ssbench.core.model import (
+    STAMPED,
     ContentMix,
     Group,
     LargeObject,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ssbench.core.distributions import UNIFORM, Distribution, LogNormal, Pick, SizeBins
 from ssbench.core.errors import UsageError
-from ssbench.core.model import Phase, Profile
+from ssbench.core.model import MAX_CONTENT_BLOCK, Phase, Profile
 from ssbench.core.operations import CRUD, OPERATIONS, Operation, of_phase, operation_named
 from ssbench.core.scenario.checks import Check, suggest
 from ssbench.core.units import (
@@ -40,7 +40,6 @@ MAX_CLASS_NAME = 1024 - OBJECT_SUFFIX_LENGTH  #: Swift's default of max_object_n
 MAX_CONTAINER_NAME = 256  #: Swift's default of max_container_name_length, in bytes
 MAX_CONTAINERS = 10_000_000  #: every process has all names in memory
 MAX_BLOCK = 1 << 30
-MAX_CONTENT_BLOCK = 128 << 10
 ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
 
 MAX_HEADER = 4096  #: characters of a header's value

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core import operations
-from ssbench.core.content import KEYS, key, version_of_copy
+from ssbench.core.content import KEYS, content_key, version_of_copy
 from ssbench.core.model import Failure, Group, Job, SizeClass
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import (
@@ -223,18 +223,18 @@ def test_arguments_are_drawn_by_the_row_and_the_same_from_the_same_seed() -> Non
 def test_a_copy_s_version_stands_for_the_source_s_content(a: str, b: str, version: int) -> None:
     copied = version_of_copy(a.encode(), version, b.encode())
     assert 0 <= copied < KEYS
-    assert key(b.encode(), copied) == key(a.encode(), version)
+    assert content_key(b.encode(), copied) == content_key(a.encode(), version)
 
 
 def test_under_verify_a_read_of_a_copy_expects_the_source_s_content() -> None:
     workload = bench(COPY, UPDATE, READ, initial=1, verify=True)
     pool = workload.population.pools[0]
     naming = ObjectNaming([pool.size_class], "0123456789", 7)
-    expected = {0: key(b"tiny_000000", 0)}
+    expected = {0: content_key(b"tiny_000000", 0)}
     for number in range(1, 200):
         (job,) = workload.take(number, 1, 0.0)
         name = naming.object(0, job.object).encode()
-        here = key(name, job.version)
+        here = content_key(name, job.version)
         if job.operation == UPDATE:
             expected[job.object] = here
         else:
