@@ -55,6 +55,13 @@ _OWN_HEADER = re.compile(
     r"|x-amz-(copy-source.*|metadata-directive|date|content-sha256|meta-ssbench.*)",
     re.IGNORECASE,
 )
+#: A scenario may be from elsewhere: with these, its objects would be, and show, other data of the
+#: account, or a proxy would serve another path.
+_OTHER_DATA_HEADER = re.compile(
+    r"x-symlink-.*|x-object-manifest|x-copy-from-.*|x-backend-.*|x-(original|rewrite)-ur[il]"
+    r"|x-method-override",
+    re.IGNORECASE,
+)
 _POLICY = re.compile(r"[!-.0-~]+")
 
 
@@ -251,6 +258,9 @@ def _header(name: str, value: object, right: str) -> str:
         raise ValidationError(wrong, "leave it out: the store's options have credentials")
     if _OWN_HEADER.fullmatch(name):
         raise ValidationError(f"ssbench itself sets {preview(name)}", "leave it out")
+    if _OTHER_DATA_HEADER.fullmatch(name):
+        wrong = f"{preview(name)} can refer to other data of the account"
+        raise ValidationError(wrong, "leave it out: a run uses its own objects only")
     if not (isinstance(value, str) and value.isascii() and value.isprintable()):
         raise ValidationError(f"{preview(value)} is no value of {name}", "printable ASCII")
     if len(value) > MAX_HEADER:

@@ -210,6 +210,14 @@ FAULTS: list[tuple[str, object, str]] = [
         )
     ),
     *(
+        ("headers", value, f'headers: "{name}" can refer to other data of the account; leave')
+        for name in (
+            "X-Symlink-Target", "x-symlink-target-account", "X-Object-Manifest",
+            "X-Copy-From-Account", "X-Backend-Storage-Policy-Index", "X-Original-URL",
+        )
+        for value in ({name: "photos/a"}, {"update": {name: "photos/a"}})
+    ),
+    *(
         ("headers", value, f'headers: "{name}" is for credentials, and a scenario is stored')
         for name in (
             "Authorization", "authorization", "Proxy-Authorization", "X-Auth-Token", "x-auth-key",
