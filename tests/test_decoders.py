@@ -491,15 +491,18 @@ DECODERS: dict[str, Decoder] = {
     ),
     "scenario": Decoder(
         a_scenario,
-        lambda: [path.read_bytes() for path in sorted(Path("scenarios").glob("*.scenario"))],
+        lambda: [
+            *(path.read_bytes() for path in sorted(Path("scenarios").glob("*.scenario"))),
+            b'name = "x"\ncrud_profile = [1, 1, 1, 1]\n[[sizes]]\nname = "y"\nsize = "4k"\n'
+            b"[initial_files]\ny = 3\n",
+        ],
         JSON_VALUES,
     ),
     "site-file": Decoder(
         site_file,
-        # tomllib takes memory by the square of a dotted key's length; the file is the user's own.
         lambda: [b'workers = 4\n[run-scenario]\nstorage = "s3"\nheader = ["a: b"]\n'],
         _TEXT_WORDS,
-        memory_per_byte=25_000,
+        memory_per_byte=2_000,
     ),
     "env-file": Decoder(
         env_variables,

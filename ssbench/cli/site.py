@@ -15,7 +15,6 @@ import argparse
 import os
 import re
 import stat
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from ssbench.cli.parser import SiteValue
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
 from ssbench.core.option import VARIABLE_PREFIX, Option
+from ssbench.core.tomltext import TomlError, parse_toml
 from ssbench.host.user_files import read_text
 from ssbench.storage.options import variables_of
 
@@ -55,16 +55,12 @@ class SiteDefaults(Hiding, frozen=True):
         path = os.path.join(folder, "ssbench", "config.toml") if named is None else named
         if not path or (named is None and not os.path.lexists(path)):
             return cls(environ)
-        if sys.version_info >= (3, 11):
-            import tomllib
-        else:
-            import tomli as tomllib
         text = read_text(path)
         try:
-            return cls(environ, path, stat.S_IMODE(os.stat(path).st_mode), tomllib.loads(text))
+            return cls(environ, path, stat.S_IMODE(os.stat(path).st_mode), parse_toml(text))
         except OSError as error:
             raise UsageError(f"{path}: can't be read: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except TomlError as error:
             raise UsageError(f"{path}: is not valid TOML: {error}") from error
 
     def check(self, tables: Mapping[str, Sequence[Option]], only: str = "") -> None:

@@ -179,7 +179,9 @@ def tell_report(
         if not ns.quiet:
             tell(f"INFO:No report: the results went to {result.path}")
         return
-    if not ns.no_default_report or config.thresholds or ns.html or junit_file(ns) or page:
+    header = result.header
+    judged = config.thresholds or (header is not None and header.scenario.get("thresholds"))
+    if not ns.no_default_report or judged or ns.html or junit_file(ns) or page:
         from ssbench import report  # loads slowly
 
         for line in result.stats.run.damage:

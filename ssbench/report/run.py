@@ -16,7 +16,13 @@ from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
-from ssbench.core.stats.thresholds import Threshold, ThresholdResult, is_sparse, metric_of
+from ssbench.core.stats.thresholds import (
+    Threshold,
+    ThresholdResult,
+    is_sparse,
+    metric_of,
+    thresholds_of,
+)
 from ssbench.core.text import printable
 from ssbench.report import notes, summary
 from ssbench.report.as_classic import as_0_3_9
@@ -78,6 +84,7 @@ def of_run(
     """The report of a run.
 
     :param percentiles: beside the usual ones; the first is the column of the text's tables.
+    :param thresholds: beside those of the scenario.
     :param thresholds: conditions that the run is judged by.
     :param stats_file: path of its results, for the summary.
     :param parts: the runs that it is merged from, if it is.
@@ -97,6 +104,7 @@ def of_run(
     stages = [_stage(stats, index, percents) for index in range(stats.stage_count)]
     is_open = any(mark.rate for mark in stats.run.stages)
     stages_title = f"STAGES (latencies: {'response' if is_open else 'service'} time)"
+    thresholds = thresholds_of(stats.run.scenario, thresholds, stats.run.operations)
     judged = [threshold_facts(threshold.judge(stats)) for threshold in thresholds]
     sections = [
         Section("", facts=[schema]),

@@ -46,14 +46,14 @@ def execute(
     from ssbench.runner.single_run import Run  # loads slowly
 
     result = Run(session, scenario, config.stats_file, plan).execute()
-    if config.thresholds:
+    if config.thresholds or scenario.thresholds:
         session.meanwhile(lambda: judge(config, result))
     return result
 
 
 def judge(config: RunConfig, result: RunResult) -> None:
     """Add the thresholds that a run missed to the reasons of its exit status."""
-    if config.thresholds and result.readable:
+    if result.readable:
         from ssbench.runner.results import missed_thresholds
 
         for status, why in missed_thresholds(result.stats, config.thresholds).items():
@@ -139,9 +139,24 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
 
 
 def check_thresholds(config: RunConfig, scenario: Scenario) -> None:
-    """:raises UsageError: a threshold on what the run does not have."""
-    if config.thresholds:
+    """:raises UsageError: one on what the run does not have, or none where one is needed."""
+    if config.thresholds or scenario.thresholds:
+        from ssbench.core.stats.thresholds import check_thresholds_of, thresholds_of
         from ssbench.runner import results
 
         is_open = any(stage.rate for stage in scenario.load)
+        check_thresholds_of(scenario, open_loop=is_open)
         results.check_thresholds(config.thresholds, scenario, open_loop=is_open)
+        if config.is_noop and any(t.metric == "throughput" for t in thresholds_of(scenario)):
+            raise UsageError(
+                f"{scenario.source}: thresholds: with --noop nothing is moved, so there is no"
+                " throughput"
+            )
+    if config.abort_window_s:
+        from ssbench.core.stats.auto_stop import WATCHED, can_watch  # loads slowly
+        from ssbench.core.stats.thresholds import thresholds_of
+
+        if not any(map(can_watch, thresholds_of(scenario, config.thresholds))):
+            raise UsageError(
+                f"--abort-on-threshold needs a --threshold that it can watch: {WATCHED}"
+            )

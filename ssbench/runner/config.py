@@ -292,13 +292,6 @@ class RunConfig(Limits, frozen=True, kw_only=True):
                 f"--expect-workers {self.expect_workers} is fewer than the {self.least_started} of "
                 f"{' and '.join(options)}, which count among them"
             )
-        if self.abort_window_s:
-            from ssbench.core.stats.auto_stop import WATCHED, can_watch  # loads slowly
-
-            if not any(map(can_watch, self.thresholds)):
-                raise UsageError(
-                    f"--abort-on-threshold needs a --threshold that it can watch: {WATCHED}"
-                )
         for excluded, why in (
             (not self.percentiles, "percentiles: the list is empty; give at least one"),
             (self.ssh_workers and self.store is None,

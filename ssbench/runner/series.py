@@ -17,6 +17,7 @@ from ssbench.core.scenario.checks import ValidationErrors, suggest
 from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.steps import OVER, Search, Step, seed_of_step
+from ssbench.core.stats.thresholds import thresholds_of
 from ssbench.core.units import MAX_RATE, preview
 from ssbench.report.model import all_percentiles
 from ssbench.report.series import SeriesSettings
@@ -62,6 +63,7 @@ class StepRunner(ABC):
         self.complete = False  #: all was run that should be
         self.search: Search | None = None
         self._percentiles = all_percentiles(config.percentiles)
+        self._thresholds = config.thresholds  #: and those of the scenario, once it is read
         #: Exit statuses that apply, and why; empty: all is well.
         self.reasons: dict[ExitStatus, str] = {}
 
@@ -75,8 +77,9 @@ class StepRunner(ABC):
     @property
     def settings(self) -> SeriesSettings:
         """What a table of the series shows."""
-        thresholds = self.config.thresholds
-        return SeriesSettings(self.name, self.over, self._percentiles, thresholds, self.search)
+        return SeriesSettings(
+            self.name, self.over, self._percentiles, self._thresholds, self.search
+        )
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -84,7 +87,9 @@ class StepRunner(ABC):
         return gravest([*self.reasons])
 
     def _scenario(self, load: float) -> Scenario:
-        return resolve(self.config, **{OVER[self.over]: load})
+        scenario = resolve(self.config, **{OVER[self.over]: load})
+        self._thresholds = thresholds_of(scenario, self.config.thresholds)
+        return scenario
 
     def _run(self, session: Session, scenario: Scenario, load: float) -> Step | None:
         """One run; None if it failed after others, whose results are worth a table.
@@ -106,7 +111,7 @@ class StepRunner(ABC):
             if self.search is None or status is not ExitStatus.FAILED:
                 # To a search, a run that failed is an answer.
                 self.reasons.setdefault(status, f"{self.over} {load:g}: {why}")
-        step = Step.of(stats, load, path, self._percentiles, self.config.thresholds)
+        step = Step.of(stats, load, path, self._percentiles, self._thresholds)
         self.steps.append(step)
         return step
 

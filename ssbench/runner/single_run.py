@@ -146,10 +146,9 @@ class Run:
         writer = None
         try:
             with StatFileWriter.create(self.path, overwrite=self.config.force, hold=True) as writer:
-                if self.config.thresholds and not writer.readable:
-                    raise UsageError(
-                        f"--threshold needs results to judge by: {self.path} keeps none"
-                    )
+                judged = self.config.thresholds or self.scenario.thresholds
+                if judged and not writer.readable:
+                    raise UsageError(f"thresholds need results to judge by: {self.path} keeps none")
                 self._execute(writer)
         except KeyboardInterrupt as interrupt:
             if writer is None or not writer.blocks:
@@ -384,9 +383,10 @@ class Run:
             )
         if self.config.abort_window_s:
             from ssbench.core.stats.auto_stop import ThresholdWatch
+            from ssbench.core.stats.thresholds import thresholds_of
 
             self._watch = ThresholdWatch(
-                self.config.thresholds,
+                thresholds_of(scenario, self.config.thresholds),
                 self.config.abort_window_s,
                 total=scenario.operation_count,
                 warmup_s=scenario.warmup,

@@ -65,6 +65,33 @@ def test_a_met_threshold_has_status_0_and_a_missed_one_3(commands: Commands) -> 
     commands.call("report-scenario", "-s", ended.results, *kept).fine(0)
 
 
+def test_thresholds_of_a_scenario_in_toml_are_judged_with_each_report(
+    commands: Commands, tmp_path: Path
+) -> None:
+    scenario = tmp_path / "my.toml"
+    scenario.write_text(
+        """# of mine
+name = "T"
+operation_count = 50
+user_count = 2
+crud_profile = [1, 1, 1, 0]
+thresholds = ["errors == 0", "rate > 1000000000/s"]
+initial_files = {tiny = 10}
+[[sizes]]
+name = "tiny"
+size = "4k"
+"""
+    )
+    run = commands.run(scenario, "--noop", "-R", "--threshold", "max < 10m", workers=1).fine(3)
+    assert run.err.count("  pass  ") == 2
+    assert "  FAIL  rate > 1000000000/s  " in run.err
+    ended = commands.call("report-scenario", "-s", run.results, "--json").fine(3)
+    judged = {each["threshold"]: each["passed"] for each in json.loads(ended.out)["thresholds"]}
+    assert judged == {"errors == 0": True, "rate > 1000000000/s": False}
+    sweep = commands.run(scenario, "--noop", "--sweep", "users=1,2", workers=1).fine(3)
+    assert "Thresholds: errors == 0 and rate > 1000000000/s" in sweep.out
+
+
 def test_verdicts_are_printed_without_a_report(commands: Commands) -> None:
     path = commands.scenario()
     ended = commands.run("-f", path, "--noop", "-R", "--threshold", "rate < 1/s", workers=1).fine(3)
@@ -91,4 +118,4 @@ def test_an_impossible_threshold_is_reported_before_the_run(
 def test_thresholds_need_kept_results(commands: Commands) -> None:
     words = ["run-scenario", "-f", commands.scenario(), "--noop", "--threshold", "errors == 0"]
     ended = commands.call(*words, "-s", "/dev/null")
-    assert "--threshold needs results to judge by: /dev/null keeps none" in ended.one_line(2)
+    assert "thresholds need results to judge by: /dev/null keeps none" in ended.one_line(2)

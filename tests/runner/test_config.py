@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.hostlist import parse_hosts
 from ssbench.core.model import Group
 from ssbench.core.peers import TransportConfig
+from ssbench.runner import resolve
 from ssbench.runner.config import RunConfig
 from ssbench.runner.results import parse_thresholds
 from ssbench.runner.scenarios import ScenarioText
@@ -36,9 +40,6 @@ def config(**given: Any) -> RunConfig:
          "--source-address is for the workers of --workers"),
         ({"existing": "c", **NOOP}, "--existing has nothing to read with --noop"),
         ({"existing": "c", "verify": True}, "--existing with --verify"),
-        ({"abort_window_s": 5}, "--abort-on-threshold needs a --threshold that it can watch"),
-        ({"abort_window_s": 5, "thresholds": parse_thresholds(["throughput > 1MB/s"])},
-         "--abort-on-threshold needs a --threshold that it can watch"),
         ({"stats_file": "-"}, "standard output is for the report"),
         ({"verify": True, **NOOP}, "--verify has nothing to check with --noop"),
         ({"thresholds": parse_thresholds(["errors < 1%", "throughput > 1MB/s"]), **NOOP},
@@ -49,6 +50,35 @@ def test_values_that_exclude_each_other_are_refused(given: dict[str, Any], says:
     with pytest.raises(UsageError) as caught:
         config(**given)
     assert says in str(caught.value)
+
+
+SCENARIO = {
+    "name": "x", "user_count": 1, "operation_count": 1, "crud_profile": [1, 1, 1, 1],
+    "sizes": [{"name": "tiny", "size": 1}], "initial_files": {"tiny": 1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "says"),
+    [
+        ({"abort_window_s": 5}, ["throughput > 1B/s"], "a --threshold that it can watch"),
+        ({"abort_window_s": 5, "thresholds": parse_thresholds(["throughput > 1MB/s"])}, [],
+         "--abort-on-threshold needs a --threshold that it can watch"),
+        ({"abort_window_s": 5}, ["errors < 1%"], ""),
+        (NOOP, ["errors < 1%", "throughput > 1MB/s"], "x: thresholds: with --noop nothing"),
+        ({}, ["errors < 1%", "p99(READ) < 5"],
+         'x: thresholds[1] "p99(READ) < 5": character 14: p99 needs a unit'),
+        ({}, ["p99(tny) < 5s"], 'x: thresholds[0]: threshold p99(tny) < 5s: the scenario has no'),
+        ({}, ["response_p99 < 5s"], "x: thresholds[0]: threshold response_p99 < 5s: a closed loop"),
+        ({}, "p99 < 5s", 'x: thresholds: "p99 < 5s" is a string; a list like ["p99(READ) < 50ms"'),
+    ],
+)  # fmt: skip
+def test_thresholds_of_the_scenario_are_checked_before_a_run(
+    given: dict[str, Any], own: object, says: str
+) -> None:
+    text = json.dumps({**SCENARIO, "thresholds": own}).encode()
+    with pytest.raises(UsageError, match=re.escape(says)) if says else nullcontext():
+        resolve(config(scenario=ScenarioText(text, "x"), **given))
 
 
 @pytest.mark.parametrize(

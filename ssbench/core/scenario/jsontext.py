@@ -1,7 +1,8 @@
-"""Parses the text of a scenario to a JSON object; errors name line and column.
+"""Parses the text of a scenario, JSON or TOML, to an object; errors name line and column.
 
-The standard library's parser does the parsing. This module adds what it accepts (keys given twice,
-deep nesting) and says how to correct common mistakes.
+The standard library's parsers do the parsing. JSON may have comments, ``//`` and ``/* */``, and
+commas before closing brackets. This module adds what the parser accepts (keys given twice, deep
+nesting) and says how to correct common mistakes.
 """
 
 from __future__ import annotations
@@ -10,19 +11,27 @@ import codecs
 import json
 import re
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ssbench.core.scenario.checks import ValidationErrors, member
 from ssbench.core.text import MAX_KEY
+from ssbench.core.tomltext import TomlError, line_column, parse_toml
 from ssbench.core.units import clipped, kind
 
 MAX_BYTES = 4 << 20  #: longer texts are refused unread
 MAX_DEPTH = 20  #: of nested brackets; a scenario needs three
-MAX_TRAILING_COMMAS = 20  #: reported at once
 
-#: A string, closed or not (so that no text takes quadratic time), or a bracket.
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"?'  #: closed or not, so that no text takes quadratic time
+_TOKEN = re.compile(_STRING + r"|[\[{\]}]", re.DOTALL)
+_COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+#: A string or the end of another value, perhaps with a comma before a closing bracket.
+_VALUE = re.compile(rf"(?:{_STRING}|[\]}}\w])(?:[ \t\r\n]*,(?=[ \t\r\n]*[\]}}]))?", re.DOTALL)
 _BLANK = " \t\r\n"
+#: The first line of TOML: a key, or a table's name. JSON begins with a brace.
+_TOML = re.compile(
+    r"\ufeff?(?:\s|#[^\n]*\n)*"
+    r"(?:[A-Za-z_][\w-]*[ \t]*[=.]|\[\[?[ \t]*[A-Za-z_][\w.-]*[ \t]*\]\]?[ \t]*[#\n])"
+)
 
 
 class _Hint(NamedTuple):
@@ -38,7 +47,8 @@ _HINTS = [
     _Hint("Unterminated", "", "a string is not closed", 'a " at its end'),
     _Hint("", r"\s*\Z", "the text ends too early", "close every bracket, brace and quote"),
     _Hint("", "[‘’“”'`]", "not a JSON quote", 'double quotes: "name"'),
-    _Hint("", r"#|//|/\*", "a comment", "leave it out"),
+    _Hint("", r"/\*", "a comment is not closed", "*/ at its end"),
+    _Hint("", "#", "not a comment of JSON", "// before a comment"),
     _Hint("", r"(True|False|None)\b", "a Python constant", "true, false or null"),
     _Hint("Extra data", "", "text after the end of the object", "one object and nothing else"),
     _Hint("Expecting ','", "", "expected a comma before this", "a comma between two entries"),
@@ -56,15 +66,22 @@ _HINTS = [
 def read_object(text: str | bytes, faults: ValidationErrors) -> dict[str, object] | None:
     """The object in the text; None if there is none.
 
-    All errors are added to ``faults``. None always comes with one; an object may, too (a key given
-    twice, a trailing comma), so that the caller can look for more. NaN, Infinity and whole numbers
-    of more than 25 digits become floats.
+    It is TOML if the source's name ends in .toml, or its first line is. All errors are added to
+    ``faults``. None always comes with one; an object may, too (a key given twice), so that the
+    caller can look for more. NaN, Infinity and whole numbers of more than 25 digits become floats.
     """
     unicode = _decoded(text, faults)
-    if unicode is None or not _sane(unicode, faults):
+    if unicode is None:
         return None
-    value = _parsed(unicode, faults)
-    if isinstance(value, _Object):
+    if faults.source.lower().endswith(".toml") or _TOML.match(unicode):
+        try:
+            value: object = parse_toml(unicode)
+        except TomlError as error:
+            faults.add(error.place, f"invalid TOML: {error.wrong}", "TOML 1.0, as in key = value")
+            return None
+    else:
+        value = _parsed(unicode, faults)
+    if isinstance(value, dict):
         return _plain_object(value, "", faults)
     if value is not _NOTHING:
         faults.add("1:1", f"the scenario is {kind(value)}", "an object: {...}")
@@ -89,10 +106,10 @@ def _decoded(text: str | bytes, faults: ValidationErrors) -> str | None:
         raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         return raw.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeEncodeError as error:
-        place, wrong = _line_column(str(text), error.start), "half a surrogate pair"
+        place, wrong = line_column(str(text), error.start), "half a surrogate pair"
     except UnicodeDecodeError as error:
         before = error.object[: error.start].decode("utf-8")
-        place, wrong = _line_column(before, len(before)), f"byte 0x{error.object[error.start]:02x}"
+        place, wrong = line_column(before, len(before)), f"byte 0x{error.object[error.start]:02x}"
     faults.add(place, f"{wrong} is not UTF-8", "save the file as UTF-8")
     return None
 
@@ -105,42 +122,37 @@ def _sane(text: str, faults: ValidationErrors) -> bool:
     for token in _TOKEN.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
         if depth > MAX_DEPTH:
-            place = _line_column(text, token.start())
+            place = line_column(text, token.start())
             faults.add(place, f"brackets are nested {depth} deep", "a scenario needs three levels")
             return False
     return True
 
 
 def _parsed(text: str, faults: ValidationErrors) -> object:
-    """The value. Trailing commas are skipped, so that errors after them are reported, too."""
-    for _ in range(MAX_TRAILING_COMMAS):
-        try:
-            return json.loads(text, object_pairs_hook=_object, parse_int=_int)
-        except json.JSONDecodeError as error:
-            comma = _trailing_comma(text, error.pos)
-            if comma is None:
-                faults.add(_line_column(text, error.pos), *_words(text, error))
-                return _NOTHING
-        closing = text[comma + 1 :].lstrip(_BLANK)[0]
-        faults.add(
-            _line_column(text, comma),
-            f'invalid JSON: a trailing comma before "{closing}"',
-            "no comma there",
-        )
-        text = f"{text[:comma]} {text[comma + 1 :]}"
-    return _NOTHING
+    text = _plain_json(text)
+    if not _sane(text, faults):
+        return _NOTHING
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_int=_int)
+    except json.JSONDecodeError as error:
+        faults.add(line_column(text, error.pos), *_words(text, error))
+        return _NOTHING
 
 
-def _trailing_comma(text: str, pos: int) -> int | None:
-    # The parser points at the comma (Python 3.13), or at what follows it (before).
-    before = text[:pos].rstrip(_BLANK)
-    behind = text[pos:].lstrip(_BLANK)
-    if behind[:1] in ("]", "}") and before[-1:] == ",":
-        return len(before) - 1
-    if behind[:1] == "," and behind[1:].lstrip(_BLANK)[:1] in ("]", "}"):
-        comma = len(text) - len(behind)
-        return comma if before[-1:] not in ("[", "{", ",", ":") else None
-    return None
+def _plain_json(text: str) -> str:
+    """With blanks for comments and trailing commas, so that places stay what they are."""
+    if "/" in text:
+        text = _COMMENT.sub(lambda found: _blanked(found[0]), text)
+    return _VALUE.sub(lambda found: _without_comma(found[0]), text) if "," in text else text
+
+
+def _blanked(token: str) -> str:
+    is_comment = token[:2] == "//" or (token[0] == "/" and token[2:].endswith("*/"))
+    return re.sub(r"[^\n]", " ", token) if is_comment else token
+
+
+def _without_comma(value: str) -> str:
+    return f"{value[:-1]} " if value[-1] == "," else value
 
 
 def _words(text: str, error: json.JSONDecodeError) -> tuple[str, str]:
@@ -148,11 +160,6 @@ def _words(text: str, error: json.JSONDecodeError) -> tuple[str, str]:
         if error.msg.startswith(hint.message) and re.compile(hint.rest).match(text, error.pos):
             return f"invalid JSON: {hint.wrong}", hint.right
     return "invalid JSON", "JSON as in RFC 8259"
-
-
-def _line_column(text: str, pos: int) -> str:
-    line = text.count("\n", 0, pos) + 1
-    return f"{line}:{pos - text.rfind(chr(10), 0, pos)}"
 
 
 def _object(pairs: list[tuple[str, object]]) -> _Object:
@@ -168,8 +175,8 @@ def _int(digits: str) -> int | float:
     return int(digits) if len(digits) <= 25 else float(digits)
 
 
-def _plain_object(value: _Object, place: str, faults: ValidationErrors) -> dict[str, object]:
-    for key in value.repeated:
+def _plain_object(value: dict[str, Any], place: str, faults: ValidationErrors) -> dict[str, object]:
+    for key in value.repeated if isinstance(value, _Object) else ():
         faults.add(member(place, key), "the key is given more than once", "give it once")
     for key in value:
         if len(key) > MAX_KEY:  # no reader accepts a stat file with such a header
@@ -180,7 +187,7 @@ def _plain_object(value: _Object, place: str, faults: ValidationErrors) -> dict[
 
 
 def _plain(value: object, place: str, faults: ValidationErrors) -> object:
-    if isinstance(value, _Object):
+    if isinstance(value, dict):
         return _plain_object(value, place, faults)
     if isinstance(value, list):
         return [_plain(item, f"{place}[{i}]", faults) for i, item in enumerate(value)]

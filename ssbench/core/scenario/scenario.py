@@ -151,6 +151,9 @@ class Scenario(Hiding, frozen=True, eq=False):
         "`Content`_.")] = 0.0
     duplicate_block: Annotated[int, Key(values.content_block(STAMPED),
         "The size of the equal blocks, counted from the start of each object.")] = 4096
+    thresholds: Annotated[tuple[str, ...], Key(values.conditions,
+        "Conditions that each run must meet, as of ``--threshold``, which adds to them: see "
+        "`thresholds <../how-to/comparing.rst#thresholds-threshold>`__.", "none")] = ()
     # fmt: on
     source: str = "scenario"
     given: Mapping[str, object] = {}
@@ -377,6 +380,7 @@ _LEFT_OUT = {
     for key in (
         "stages", "groups", "warmup", "cooldown", "key_names", "headers", "keep_alive",
         "expect_continue", "compressible", "compressible_block", "duplicate", "duplicate_block",
+        "thresholds",
     )
 }  # fmt: skip
 #: Those that only the size classes have, with what is for all of them.

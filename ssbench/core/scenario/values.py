@@ -42,6 +42,7 @@ MAX_CONTAINERS = 10_000_000  #: every process has all names in memory
 MAX_BLOCK = 1 << 30
 ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
 
+MAX_CONDITIONS = 100
 MAX_HEADER = 4096  #: characters of a header's value
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
 _SECRET_HEADER = re.compile(
@@ -89,6 +90,15 @@ def text(raw: object) -> str:
 
 def any_text(raw: object) -> str:
     return of_type(raw, str, "a string")
+
+
+def conditions(raw: object) -> tuple[str, ...]:
+    """Texts; their grammar is that of ``core.stats.thresholds``."""
+    right = 'a list like ["p99(READ) < 50ms", "errors < 0.1%"]'
+    found = [text(each) for each in of_type(raw, list, right)]
+    if len(found) > MAX_CONDITIONS:
+        raise ValidationError(f"there are {len(found)}", f"at most {MAX_CONDITIONS}")
+    return tuple(dict.fromkeys(found))
 
 
 def short(words: str, noun: str, most: int) -> str:

@@ -17,6 +17,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ssbench.core.errors import UsageError
+from ssbench.core.errors import ScenarioError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS, Operation, of_phase, operation_named, row_of
 from ssbench.core.scenario.checks import suggest
@@ -324,6 +325,44 @@ class Threshold(Struct, frozen=True):
         if self.metric.startswith("response_") and self._part(stats).count:
             return "no operation had a due time: a closed loop"
         return "no operation to judge by" if self.metric in METRICS else "no sample to judge by"
+
+
+def thresholds_of(
+    scenario: Scenario,
+    others: Sequence[Threshold] = (),
+    known: Mapping[int, Operation] = OPERATIONS,
+) -> tuple[Threshold, ...]:
+    """All that a run must meet: the scenario's, and others.
+
+    Those that can't be read are left out, as a stat file may be of a later release; before a run
+    ``check_thresholds_of`` refuses them.
+    """
+    found = []
+    for text in scenario.thresholds:
+        with suppress(UsageError):
+            threshold = Threshold.parse(text, "", known)
+            threshold.check(scenario, known=known)
+            found.append(threshold)
+    return tuple(dict.fromkeys([*found, *others]))
+
+
+def check_thresholds_of(scenario: Scenario, *, open_loop: bool) -> None:
+    """:raises ScenarioError: a line, with the key, for each of the scenario's that can't be read,
+    or that a run of it can neither meet nor miss."""
+    faults = []
+    for at, text in enumerate(scenario.thresholds):
+        place = f"{scenario.source}: thresholds[{at}]"
+        try:
+            threshold = Threshold.parse(text, place)
+        except UsageError as error:
+            faults.append(str(error))
+            continue
+        try:
+            threshold.check(scenario, open_loop=open_loop)
+        except UsageError as error:
+            faults.append(f"{place}: {error}")
+    if faults:
+        raise ScenarioError(faults)
 
 
 class ThresholdResult(Struct, frozen=True):

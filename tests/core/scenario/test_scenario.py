@@ -203,11 +203,10 @@ def test_all_faults_of_a_file_and_its_overrides_are_reported_together() -> None:
         '{"nam": "x", "sizes": [{"name": "tiny", "size_min": 9, "size_max": 1},'
         '{"name": "tiny", "size_min": true, "size_max": NaN, "crud_profile": [1, 2, 3]}],'
         '"initial_files": {"tiny": -1, "tinny": 3}, "user_count": "4", "user_count": 1.5,'
-        '"policy": "", "seed": -1, "crud_profile": [0, 0, 0, 0],}'
+        '"policy": "", "seed": -1, "crud_profile": [0, 0, 0, 0]}'
     )
     lines = faults_of(one, container_count=0)
     assert [line.partition("; ")[0] for line in lines] == [
-        'x.scenario: 1:285: invalid JSON: a trailing comma before "}"',
         "x.scenario: user_count: the key is given more than once",
         "container_count: 0 is below 1",
         "x.scenario: nam: unknown key",
