@@ -138,6 +138,13 @@ class LargeObject(Struct, frozen=True):
         return -(-size // self.segment) if size > self.above else 0
 
 
+class InitialHeaders(Struct, frozen=True):
+    """Further headers with which initial objects are uploaded."""
+
+    lines: str = ""  #: each with its CRLF; those of all operations are not among them
+    mark: str = ""  #: of all that they are uploaded with, in the objects' metadata; "": none
+
+
 class Stage(Struct, frozen=True):
     """A part of a run under one load; None is for the scenario's own value."""
 

@@ -34,6 +34,9 @@ SEGMENT_SUFFIX = "_[0-9]{1,9}_[0-9]{6}"
 #: On objects whose bytes are not all random (core.content.content_mark): a run of other content
 #: uploads its own. The name is that of the first kind, one repeated letter.
 CONTENT_HEADER = "X-Object-Meta-Ssbench-Letters"
+#: On initial objects that were uploaded with further headers (core.model.InitialHeaders): a run of
+#: others uploads its own.
+HEADERS_HEADER = "X-Object-Meta-Ssbench-Headers"
 #: ``-p`` of cleanup-containers: containers of every storage policy, and those that name none.
 ANY_POLICY = "*"
 #: What ssbench 0.3.9 put behind the number where a scenario named no policy.

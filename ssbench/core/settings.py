@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ssbench.core import boundary
 from ssbench.core.hiding import Hiding
-from ssbench.core.model import ContentMix, LargeObject, SizeClass
+from ssbench.core.model import ContentMix, InitialHeaders, LargeObject, SizeClass
 
 T = TypeVar("T")
 
@@ -54,6 +54,7 @@ class StorageSettings(Hiding, frozen=True):
     verify: bool = False  #: check the content of reads
     #: Further request headers: an operation's number, and lines, each with its CRLF.
     headers: tuple[tuple[int, str], ...] = ()
+    initial_headers: InitialHeaders = InitialHeaders()
     bandwidth: int = 0  #: bytes/s of all users of the run phase together; 0: any number
     keep_alive: bool = True  #: use connections for several requests
     expect_continue: bool = False  #: uploads wait for 100 Continue before they send the body

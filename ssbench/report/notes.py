@@ -38,7 +38,14 @@ NO_STORE = (
 
 
 #: Keys of a scenario that change requests or their pace; the header has those that are not default.
-_REQUESTS = ("bandwidth", "key_names", "keep_alive", "expect_continue", "headers")
+_REQUESTS = (
+    "bandwidth",
+    "key_names",
+    "keep_alive",
+    "expect_continue",
+    "headers",
+    "populate_headers",
+)
 
 
 def load_lines(stats: RunStats) -> Iterator[str]:

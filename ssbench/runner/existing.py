@@ -63,7 +63,7 @@ class ExistingObjects(Struct, frozen=True):
         )
         scenario = replace(
             scenario, sizes=(only,), container_count=1, policy=None, delete_after=None,
-            key_names="flat",
+            key_names="flat", populate_headers={},
         )  # fmt: skip
         population = Population([only])
         pool = population.pools[0]

@@ -215,6 +215,10 @@ class Run:
             session.info(f"{place} has {plural(found.listed, 'object')} to read{some}")
         for line in session.existing.left_out:
             session.warn(line)
+        if self.scenario.populate_headers:
+            session.warn(
+                f"{self.scenario.source}: populate_headers has no effect: {place} stays as it is"
+            )
         self.scenario, self.plan = session.existing.prepare(self.scenario, session.seed)
 
     def _settings(self, store: Store) -> StorageSettings:
@@ -526,6 +530,7 @@ def settings_of(store: StorageSettings, scenario: Scenario) -> StorageSettings:
         block_size=scenario.block_size,
         bandwidth=scenario.bandwidth or 0,
         headers=scenario.header_lines(),
+        initial_headers=scenario.initial_headers(),
         keep_alive=scenario.keep_alive,
         expect_continue=scenario.expect_continue,
         large_object=scenario.large_object,

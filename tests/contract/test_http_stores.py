@@ -17,7 +17,15 @@ import pytest
 
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ContentMix, ErrorKind, Job, LargeObject, SizeClass, Timing
+from ssbench.core.model import (
+    ContentMix,
+    ErrorKind,
+    InitialHeaders,
+    Job,
+    LargeObject,
+    SizeClass,
+    Timing,
+)
 from ssbench.core.naming import pack_names
 from ssbench.core.operations import (
     CREATE,
@@ -189,6 +197,37 @@ def test_further_headers_are_those_of_their_operation_also_after_a_renewal(name:
         ("x-newest" in each.headers, "x-a" in each.headers, sign in each.head) for each in heard
     ]
     assert found == [(False, True, False), (True, False, True), (False, False, True)]
+
+
+MADE = InitialHeaders("X-Class: cold\r\n", "abcdef")
+#: The metadata by which a store knows that an object was made with such headers; "": none.
+MARKS = {"swift": "X-Object-Meta-Ssbench-Headers", "s3": "x-amz-meta-ssbench-headers", "webdav": ""}
+
+
+@pytest.mark.parametrize("found", ["abcdef", "other", ""])
+@pytest.mark.parametrize("name", ISSUED)
+def test_initial_objects_are_made_with_their_headers_unless_they_were(
+    name: str, found: str
+) -> None:
+    mark = MARKS[name]
+
+    def answer(request: Request) -> bytes:
+        if request.method == "PUT":
+            return response(201)
+        return response(200, bytes(50), **({mark: found} if mark and found else {}))[:-50]
+
+    own = {"headers": ((int(ENSURE), "X-All: 1\r\n"),), "initial_headers": MADE}
+    with driver_on(name, answer, **own) as (store, heard):
+        store.actions[ENSURE](job(ENSURE), 0)
+        store.actions[CREATE](job(CREATE), 0)
+    *probes, created = heard
+    puts = [each for each in probes if each.method == "PUT"]
+    assert len(puts) == (not mark or found != "abcdef")
+    assert len(probes) - len(puts) == bool(mark)  # where it can't be seen, nothing is asked
+    assert all(each.headers["x-all"] == "1" for each in probes)
+    assert [each for each in heard if "x-class" in each.headers] == puts
+    assert all(each.headers[mark.lower()] == "abcdef" for each in puts if mark)
+    assert not {"x-all", mark.lower()} & created.headers.keys()
 
 
 # Parts of objects -------------------------------------------------------------------------------

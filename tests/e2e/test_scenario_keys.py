@@ -99,6 +99,31 @@ def test_swift_takes_expect_newest_and_new_connections(
     check_all_done(ended, 30, embedded_swift, base)
 
 
+def test_initial_objects_are_made_with_headers_and_kept_for_the_same(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    account = Account(embedded_swift)
+
+    def uploads(color: str | None) -> int:
+        """Initial objects that a run with this header makes."""
+        more = {"populate_headers": {"X-Object-Meta-Color": color}} if color else {}
+        path = commands.scenario(
+            container_base=base, crud_profile=None, operations={"read": 1}, operation_count=10,
+            headers={"X-Note": "all"}, **more,
+        )  # fmt: skip
+        before = len(requests(embedded_swift, base))
+        commands.run("-f", path, *login(embedded_swift), workers=1).fine()
+        colors = {
+            account("HEAD", each)[1].get("X-Object-Meta-Color") for each in account.objects(base)
+        }
+        assert colors == {color}
+        return sum(
+            r.method == "PUT" and r.object != "" for r in requests(embedded_swift, base)[before:]
+        )
+
+    assert [uploads(each) for each in ("red", "red", "blue", None, None)] == [10, 0, 10, 10, 0]
+
+
 def test_a_store_can_save_a_share_of_the_content(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
@@ -139,6 +164,7 @@ def test_existing_objects_are_read_and_nothing_is_changed(
     path = commands.scenario(
         crud_profile=None, operations={"read": 4, "head": 1, "range_read": 1, "list": 1},
         range_bytes=4, operation_count=60, container_base=base, pick="round_robin",
+        populate_headers={"X-Object-Meta-Color": "red"},
     )  # fmt: skip
     given = ("-f", path, "--existing", f"{container}/in/", *login(embedded_swift))
     before_run = len(requests(embedded_swift, base))
@@ -146,6 +172,7 @@ def test_existing_objects_are_read_and_nothing_is_changed(
     check_all_done(ended, 60, embedded_swift, base, before_run)
     store = f"Store: swift at {embedded_swift.storage_url}, existing {container}/in/\n"
     assert store in ended.out
+    assert f"populate_headers has no effect: {container}/in/ stays as it is" in ended.err
     assert ended.stats.run  # no record of the file is damaged, its header included
     asked = [r for r in requests(embedded_swift, base) if r.container == container]
     names = {r.object for r in asked if r.method in ("GET", "HEAD") and r.object}

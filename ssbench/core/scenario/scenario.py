@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from hashlib import sha256
 from typing import Annotated, Any
 
 from msgspec.structs import asdict, replace
@@ -19,6 +20,7 @@ from ssbench.core.model import (
     STAMPED,
     ContentMix,
     Group,
+    InitialHeaders,
     LargeObject,
     Phase,
     Profile,
@@ -138,6 +140,9 @@ class Scenario(Hiding, frozen=True, eq=False):
     #: By name; or of one operation, by its name, and theirs.
     headers: Annotated[Mapping[str, str | Mapping[str, str]], Key(values.headers,
         "Further request headers: see `Requests`_.", "none", by_name=True)] = {}
+    #: By name.
+    populate_headers: Annotated[Mapping[str, str], Key(values.populate_headers,
+        "Further headers of the uploads of initial objects: see `Requests`_.", "none")] = {}
     keep_alive: Annotated[bool, Key(values.flag,
         "Whether a connection serves several requests: see `Requests`_.")] = True
     expect_continue: Annotated[bool, Key(values.flag,
@@ -282,12 +287,19 @@ class Scenario(Hiding, frozen=True, eq=False):
     def header_lines(self) -> tuple[tuple[int, str], ...]:
         """Number and further header lines, each with its CRLF, of each operation that has some.
 
-        A header of one operation replaces that of all operations.
+        A header of one operation replaces that of all operations. Requests for initial objects have
+        those of all operations that ``populate_headers`` does not replace.
         """
         of_all = {name: value for name, value in self.headers.items() if isinstance(value, str)}
+        replaced = {name.lower() for name in self.populate_headers}
         found = []
         for row in map(row_of, OPERATIONS):
             lines: dict[str, str] = {}  # by the header's name in lower case
+            if row.phase is Phase.POPULATE:
+                lines |= {
+                    name.lower(): f"{name}: {value}\r\n" for name, value in of_all.items()
+                    if name.lower() not in replaced
+                }  # fmt: skip
             if row.phase is Phase.RUN:
                 own = [
                     headers for name, headers in self.headers.items()
@@ -302,6 +314,15 @@ class Scenario(Hiding, frozen=True, eq=False):
             if lines:
                 found.append((int(row), "".join(lines.values())))
         return tuple(found)
+
+    def initial_headers(self) -> InitialHeaders:
+        """What uploads of initial objects have beside ``header_lines``."""
+        made_with = {n.lower(): v for n, v in self.headers.items() if isinstance(v, str)}
+        made_with |= {name.lower(): value for name, value in self.populate_headers.items()}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in self.populate_headers.items())
+        text = "".join(f"{name}: {value}\n" for name, value in sorted(made_with.items()))
+        mark = sha256(text.encode()).hexdigest()[:_MARK_DIGITS] if made_with else ""
+        return InitialHeaders(lines, mark)
 
     def summary(self) -> str:
         """One line: sizes, initial objects, operations, length, users."""
@@ -372,13 +393,15 @@ class Scenario(Hiding, frozen=True, eq=False):
         )
 
 
+_MARK_DIGITS = 16  #: of InitialHeaders.mark
 _NOT_COMPARED = ("source", "given", "overrides", "places")
 _DEFAULTS: Mapping[str, Any] = asdict(Scenario("", (), 0))
 #: By which the header of a run leaves a key out; None: of others.
 _LEFT_OUT = {
     key: _DEFAULTS[key]
     for key in (
-        "stages", "groups", "warmup", "cooldown", "key_names", "headers", "keep_alive",
+        "stages", "groups", "warmup", "cooldown", "key_names", "headers",
+        "populate_headers", "keep_alive",
         "expect_continue", "compressible", "compressible_block", "duplicate", "duplicate_block",
         "thresholds",
     )

@@ -251,6 +251,14 @@ def headers(
     return found
 
 
+def populate_headers(raw: object) -> dict[str, str]:
+    """Further headers of the uploads of initial objects."""
+    right = 'names and values, as in {"x-amz-storage-class": "STANDARD_IA"}'
+    found = {n: _header(n, value, right) for n, value in of_type(raw, dict, right).items()}
+    _check_distinct(found)
+    return found
+
+
 def _check_distinct(names: Iterable[str]) -> None:
     seen: dict[str, str] = {}  # by the name in lower case
     for name in names:

@@ -15,10 +15,16 @@ from gevent.pool import Pool
 
 from ssbench.core import operations
 from ssbench.core.bodycheck import claimed_md5
-from ssbench.core.content import source_of
+from ssbench.core.content import content_mark, source_of
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
-from ssbench.core.naming import CONTENT_HEADER, SEGMENTS_HEADER, VERSION_HEADER, naming_of
+from ssbench.core.naming import (
+    CONTENT_HEADER,
+    HEADERS_HEADER,
+    SEGMENTS_HEADER,
+    VERSION_HEADER,
+    naming_of,
+)
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import METHODS, Action
 from ssbench.storage.directory import PIECE, DirectorySource, file_contents
@@ -94,6 +100,8 @@ class HttpStorage(HttpClient, ABC):
 
     operations: Collection[int] = METHODS.keys()
     actions: Mapping[int, Action]
+    #: The name of HEADERS_HEADER in requests; "": the store keeps no metadata of an upload.
+    headers_mark = HEADERS_HEADER
     #: Returns the object's MD5 according to the response.
     _claimed_md5: ClaimedMd5 = staticmethod(claimed_md5)
 
@@ -120,19 +128,23 @@ class HttpStorage(HttpClient, ABC):
         return self._bodies.files.moving() if self._bodies.files else {}
 
     def _make_actions(self) -> dict[int, Action]:
-        return {
-            **self._actions(),
-            **{
-                operation: self._with_headers(lines)._actions()[operation]
-                for operation, lines in self._settings.headers
-                if operation in self.operations
-            },
-        }
+        lines, initial = dict(self._settings.headers), self._settings.initial_headers
+        found = self._actions()
+        for operation in filter(self.operations.__contains__, lines):
+            found[operation] = self._with_headers(lines[operation], "")._actions()[operation]
+        if initial.mark:
+            mark = f"{self.headers_mark}: {initial.mark}\r\n" if self.headers_mark else ""
+            view = self._with_headers(lines.get(operations.ENSURE, ""), initial.lines + mark)
+            found[operations.ENSURE] = view._actions()[operations.ENSURE]
+        return found
 
     @abstractmethod
-    def _with_headers(self, lines: str) -> HttpStorage:
+    def _with_headers(self, lines: str, uploads: str) -> HttpStorage:
         """The same driver, with further header lines in every request: no request pays for them
-        where there are none."""
+        where there are none.
+
+        :param uploads: lines of uploads only.
+        """
 
     def _actions(self) -> dict[int, Action]:
         actions: dict[int, Action] = {
@@ -262,8 +274,10 @@ class HttpStorage(HttpClient, ABC):
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         # Initial objects survive runs, so a second run uploads only those that are missing or were
-        # updated. Objects with an expiry are uploaded again: they might expire during the run.
-        if self._settings.delete_after_s is not None:
+        # updated. Objects with an expiry are uploaded again: they might expire during the run. So
+        # are those of which the store doesn't tell with which headers they were made.
+        is_unknown = self._settings.initial_headers.lines and not self.headers_mark
+        if is_unknown or self._settings.delete_after_s is not None:
             return self._write(job, deadline_ns)
         probe, is_initial = self._probe(job, deadline_ns)
         if is_initial:
@@ -281,16 +295,21 @@ def written_after(probe: Timing, write: Action, job: Job, deadline_ns: int) -> T
     return timing._replace(reconnects=timing.reconnects + probe.reconnects)
 
 
-def is_initial(headers: Mapping[str, str], size: int, content: str, segments: str = "") -> bool:
+def is_initial(
+    headers: Mapping[str, str], size: int, settings: StorageSettings, segments: str = ""
+) -> bool:
     """Whether a response to HEAD shows an unmodified initial object of this size.
 
     :param headers: names in lower case, those of metadata as in ``core.naming``.
-    :param content: the value of its CONTENT_HEADER; "": it must have none.
     :param segments: the value of its SEGMENTS_HEADER; "": it must have none.
     """
     changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
-    other = headers.get(CONTENT_HEADER.lower(), "") != content
-    other = other or headers.get(SEGMENTS_HEADER.lower(), "") != segments
+    wanted = {
+        CONTENT_HEADER: content_mark(settings),
+        HEADERS_HEADER: settings.initial_headers.mark,
+        SEGMENTS_HEADER: segments,
+    }
+    other = any(headers.get(name.lower(), "") != value for name, value in wanted.items())
     return headers.get("content-length") == str(size) and not (changed or other)
 
 

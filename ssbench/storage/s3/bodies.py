@@ -15,7 +15,13 @@ from xml.sax.saxutils import escape  # nosec B406 # only writes
 from ssbench.core.content import content_mark
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.core.naming import CONTENT_HEADER, POST_HEADER, SEGMENTS_HEADER, VERSION_HEADER
+from ssbench.core.naming import (
+    CONTENT_HEADER,
+    HEADERS_HEADER,
+    POST_HEADER,
+    SEGMENTS_HEADER,
+    VERSION_HEADER,
+)
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import order_fault
@@ -26,9 +32,9 @@ from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
 RUN_HEADER = "x-amz-meta-ssbench-run"
 _META, _NEUTRAL = "x-amz-meta-", "x-object-meta-"  # NEUTRAL: as in core.naming
 #: Metadata of an object (see core.naming), as S3 names them.
-VERSION, POST, CONTENT, SEGMENTS = (
+VERSION, POST, CONTENT, SEGMENTS, HEADERS = (
     name.lower().replace(_NEUTRAL, _META)
-    for name in (VERSION_HEADER, POST_HEADER, CONTENT_HEADER, SEGMENTS_HEADER)
+    for name in (VERSION_HEADER, POST_HEADER, CONTENT_HEADER, SEGMENTS_HEADER, HEADERS_HEADER)
 )
 #: Codes that new credentials may cure.
 REJECTED = frozenset(

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import quote
 
 from ssbench.core import operations
-from ssbench.core.content import content_mark
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, LargeObject, Timing
 from ssbench.core.naming import naming_of
@@ -35,6 +34,7 @@ from ssbench.storage.http.store import (
     written_after,
 )
 from ssbench.storage.s3.bodies import (
+    HEADERS,
     POST,
     SEGMENTS,
     VERSION,
@@ -65,6 +65,8 @@ class S3Storage(S3Client, HttpStorage):
     :raises UsageError: an endpoint, a bucket, the credentials or a certificate is invalid.
     """
 
+    headers_mark = HEADERS
+
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         if settings.delete_after_s is not None:
             raise UsageError("S3 has no delete_after: objects can't be given an expiry")
@@ -79,12 +81,14 @@ class S3Storage(S3Client, HttpStorage):
         ]
         #: Signed header lines of uploads, beside those of all requests.
         self._metadata = upload_metadata(settings)
-        self._signed = ""  #: further signed header lines of all requests
+        self._signed = self._of_uploads = ""  #: further signed header lines: of all requests
         self.actions = self._make_actions()
 
-    def _with_headers(self, lines: str) -> S3Storage:
+    def _with_headers(self, lines: str, uploads: str) -> S3Storage:
         """S3 wants header lines of its own signed."""
         view = copy(self)
+        view._of_uploads = uploads
+        view._metadata += uploads
         for line in lines.splitlines(True):
             if line.lower().startswith("x-amz-"):
                 view._signed += line
@@ -273,7 +277,7 @@ class S3Storage(S3Client, HttpStorage):
         found = Collector(bodiless=True)
         timing = self._bodiless("HEAD", job, deadline_ns, found)
         return timing, timing.status != 404 and is_initial(
-            neutral(found.headers), job.size, content_mark(self._settings)
+            neutral(found.headers), job.size, self._settings
         )
 
 
@@ -295,10 +299,11 @@ class MultipartObjects(ObjectsInParts):
         self._object = naming_of(settings, partial(quote, safe="/")).object
         self._signed = signed
         self._signed_of_all = "".join(
-            line for line in signed.splitlines(True) if line.lower().startswith(_OF_ALL_REQUESTS)
-        )
+            line for line in (signed + driver._of_uploads).splitlines(True)
+            if line.lower().startswith(_OF_ALL_REQUESTS)
+        )  # fmt: skip
         self._layout = f"multipart {large.segment}"
-        self._metadata = f"{upload_metadata(settings)}{SEGMENTS}: {self._layout}\r\n"
+        self._metadata = f"{driver._metadata}{SEGMENTS}: {self._layout}\r\n"
         self._abort_timeout_ns = int(settings.network_timeout_s * 1e9)
         #: Uploads that could not be aborted, by job and id.
         self._open: deque[tuple[Job, str]] = deque(maxlen=_OPEN_MAX)
@@ -316,8 +321,8 @@ class MultipartObjects(ObjectsInParts):
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         found = Collector(bodiless=True)
         probe = self._request("HEAD", job, "", deadline_ns, found, missing_ok=True)
-        headers, content = neutral(found.headers), content_mark(self._settings)
-        if probe.status != 404 and is_initial(headers, job.size, content, self._layout):
+        headers = neutral(found.headers)
+        if probe.status != 404 and is_initial(headers, job.size, self._settings, self._layout):
             return probe._replace(status=200, bytes_moved=0)
         return written_after(probe, self._write, job, deadline_ns)
 

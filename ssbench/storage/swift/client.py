@@ -43,7 +43,7 @@ class SwiftClient(HttpClient):
         #: Per storage URL: the end of the request line, and headers.
         self._suffixes: list[str] = []
         self._upload_suffixes: list[str] = []  #: the same for uploads
-        self._extra = ""  # header lines of every request
+        self._extra = self._extra_of_uploads = ""  # header lines of every request, and of uploads
         self._views: list[SwiftClient] = []  # with further header lines
         self._token = ""  # nosec B105 # none yet
         self.set_credentials(settings.newest)
@@ -59,9 +59,9 @@ class SwiftClient(HttpClient):
         for client in (self, *self._views):
             client._use(token, credentials.serial)
 
-    def _with_headers(self: Client, lines: str) -> Client:
+    def _with_headers(self: Client, lines: str, uploads: str) -> Client:
         view = copy(self)
-        view._extra = lines
+        view._extra, view._extra_of_uploads = lines, uploads
         view._use(self._token, self._serial)
         self._views.append(view)
         return view
@@ -76,7 +76,7 @@ class SwiftClient(HttpClient):
             f"X-Trans-Id-Extra: {extra}\r\n{self._extra}"
             for site in self._sites
         ]
-        uploads = _upload_headers(self._settings)
+        uploads = _upload_headers(self._settings) + self._extra_of_uploads
         self._upload_suffixes = [suffix + uploads for suffix in self._suffixes]
 
     def request(
@@ -132,8 +132,8 @@ class SwiftClient(HttpClient):
         """
         found = Collector(bodiless=True)
         timing = self.request("HEAD", path, found, deadline_ns, missing_ok=True)
-        content = content_mark(self._settings)
-        return timing, timing.status != 404 and is_initial(found.headers, size, content, segments)
+        is_there = timing.status != 404
+        return timing, is_there and is_initial(found.headers, size, self._settings, segments)
 
     def bulk(
         self, paths: Sequence[str], deadline_ns: int | None = None

@@ -40,12 +40,14 @@ class WebdavStorage(WebdavClient, HttpStorage):
     operations: Collection[int] = METHODS.keys() - {BULK_DELETE}
     #: No RFC says what an ETag is made of: some servers' have 32 hex digits, and are no MD5.
     _claimed_md5 = staticmethod(lambda headers: None)
+    headers_mark = ""
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         super().__init__(settings, seed)
         self._paths = naming_of(settings, self._path_of)
         self._path = self._paths.path
         self._folders: set[str] = set()  #: those that are there
+        self._of_uploads = ""  #: further header lines of uploads
         self.actions = self._make_actions()
 
     def _make_actions(self) -> dict[int, Action]:
@@ -54,9 +56,9 @@ class WebdavStorage(WebdavClient, HttpStorage):
             return {each: under_fresh_nonce(do) for each, do in actions.items()}
         return actions
 
-    def _with_headers(self, lines: str) -> WebdavStorage:
+    def _with_headers(self, lines: str, uploads: str) -> WebdavStorage:
         view = copy(self)
-        view._extra = lines
+        view._extra, view._of_uploads = lines, uploads
         return view
 
     def _read(
@@ -82,8 +84,9 @@ class WebdavStorage(WebdavClient, HttpStorage):
             self._make_folders(path, deadline_ns)
         try:
             return self._send(
-                "PUT", path, deadline_ns, upload or self._upload(job), response, lines
-            )
+                "PUT", path, deadline_ns, upload or self._upload(job), response,
+                self._of_uploads + lines,
+            )  # fmt: skip
         except StorageError as error:
             if error.status in _NO_FOLDER:
                 self._folders.clear()

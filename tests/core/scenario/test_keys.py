@@ -416,7 +416,8 @@ def test_headers_are_those_of_all_operations_and_of_one() -> None:
     lines = lines_of(headers=headers)
     assert lines[READ] == "X-Debug: 2\r\nX-Newest: true\r\n"
     assert lines[HEAD] == lines[DELETE] == "X-Debug: 1\r\n"
-    assert not lines.keys() & {ENSURE, REMOVE}
+    assert lines[ENSURE] == "X-Debug: 1\r\n"  # initial objects are made with them
+    assert REMOVE not in lines
     scenario = read(BASE, headers=headers)
     assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
 
@@ -425,6 +426,22 @@ def test_a_header_of_one_operation_replaces_that_of_all_in_any_order_and_case() 
     lines = lines_of(headers={"read": {"x-newest": "true"}, "X-Newest": "false"})
     assert (lines[READ], lines[HEAD]) == ("x-newest: true\r\n", "X-Newest: false\r\n")
     assert lines_of(headers={"X-Object-Meta-Author": "me"})  # no credential
+
+
+def test_headers_of_initial_objects_replace_those_of_all_operations() -> None:
+    headers = {"X-A": "1", "X-B": "2", "create": {"X-C": "3"}}
+    scenario = read(BASE, headers=headers, populate_headers={"x-a": "4", "X-D": "5"})
+    assert dict(scenario.header_lines())[ENSURE] == "X-B: 2\r\n"
+    made = scenario.initial_headers()
+    assert made.lines == "x-a: 4\r\nX-D: 5\r\n"
+    assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
+    # Another order and case, or another place, are the same headers; other values are not.
+    same = {"X-D": "5", "X-A": "4", "X-B": "2"}
+    assert read(BASE, populate_headers=same).initial_headers().mark == made.mark
+    assert read(BASE, headers=same).initial_headers().mark == made.mark
+    other = read(BASE, headers={**same, "X-B": "3"}).initial_headers().mark
+    assert len({made.mark, other, read(BASE).initial_headers().mark}) == 3
+    assert read(BASE).initial_headers().mark == ""
 
 
 def test_uploads_of_the_run_expect_and_every_request_closes() -> None:
