@@ -45,6 +45,15 @@ class StageUsers(Struct, frozen=True):
         return self.least < self.asked
 
 
+class _Load(Struct, frozen=True):
+    """What the marks of a run say of its load."""
+
+    stages: list[MarkRecord]  #: their beginnings
+    users: list[StageUsers]  #: of each
+    spans: list[Span]  #: the part of each that counts
+    end_ns: int | None  #: None: unknown
+
+
 class RunRecords:
     """The records that a file has once per run, stage or worker."""
 
@@ -65,6 +74,7 @@ class RunRecords:
         #: By number: the rows of this process, replaced and completed by those of the headers.
         self.operations: dict[int, Operation] = dict(OPERATIONS)
         self._scenarios: dict[str, Scenario] = {}
+        self._loads: dict[str, _Load] = {}  # by run id, until a record is added
 
     def worker_id(self, run_id: str, index: int) -> str:
         """The worker's id; ``#7`` without its record."""
@@ -77,6 +87,7 @@ class RunRecords:
     def add(
         self, record: RunHeader | WorkerRecord | MarkRecord | ProfileRecord | RunFooter
     ) -> None:
+        self._loads.clear()
         if isinstance(record, RunHeader):
             self.run_id = record.run_id
             self.headers[record.run_id] = record
@@ -143,13 +154,12 @@ class RunRecords:
     @property
     def stages(self) -> list[MarkRecord]:
         """The beginnings of the stages of the first run."""
-        marks = self.marks.get(self.header.run_id, []) if self.header else []
-        return [mark for mark in marks if mark.name == "stage"]
+        return self._load().stages
 
     @property
     def stage_users(self) -> list[StageUsers]:
         """The users of each of these stages."""
-        return list(self._stage_users(self.header.run_id)) if self.header else []
+        return self._load().users
 
     @property
     def users_ran(self) -> int | None:
@@ -180,28 +190,32 @@ class RunRecords:
     @property
     def end_ns(self) -> int | None:
         """End of the load, as an offset from the run phase's start; None: unknown."""
-        if self.header is None:
-            return None
-        run_id = self.header.run_id
-        return load_end_ns(self._scenarios[run_id], self.marks.get(run_id, []))
+        return self._load().end_ns
 
     @property
     def spans(self) -> list[Span]:
         """The part of each of these stages that counts."""
-        return self._spans(self.header.run_id) if self.header else []
+        return self._load().spans
 
     def spans_s(self, run_id: str) -> list[tuple[float, float]]:
         """The parts of a run that count, in seconds from the run phase's start."""
-        parts = self._spans(run_id)
+        parts = self._load(run_id).spans
         if not parts:
             return [(0.0, math.inf)]
         return [(low / SECOND_NS, high / SECOND_NS) for low, high in joined(parts)]
 
-    def _spans(self, run_id: str) -> list[Span]:
-        marks = self.marks.get(run_id, [])
-        begins = [mark.at_ns for mark in marks if mark.name == "stage"]
-        scenario = self.scenario_of(run_id)
-        return spans_of(scenario, begins, load_end_ns(scenario, marks)) if begins else []
+    def _load(self, run_id: str | None = None) -> _Load:
+        """Of this run; None: of the one that began first."""
+        if run_id is None:
+            run_id = self.header.run_id if self.header else ""
+        if run_id not in self._loads:
+            marks, scenario = self.marks.get(run_id, []), self.scenario_of(run_id)
+            stages = [mark for mark in marks if mark.name == "stage"]
+            begins, end_ns = [mark.at_ns for mark in stages], load_end_ns(scenario, marks)
+            spans = spans_of(scenario, begins, end_ns) if begins else []
+            users = list(self._stage_users(run_id))
+            self._loads[run_id] = _Load(stages, users, spans, end_ns)
+        return self._loads[run_id]
 
     @property
     def ending(self) -> str:

@@ -394,7 +394,7 @@ class RunStats:
         first_ns -= self._origin_ns
         # Due times count from the mark; users begin a little later, when the workers receive it.
         if basis is Basis.SHARE and low_ns == begin_ns < first_ns < high_ns:
-            windows[0] = Span(first_ns, high_ns)
+            return [Span(first_ns, high_ns), *windows[1:]]
         return windows
 
     @property

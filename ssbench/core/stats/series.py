@@ -112,7 +112,7 @@ class _Latencies:
         """What is counted of a second, by block."""
         found = []
         for seconds, begins, keys, counts in self._blocks:
-            at = int(np.searchsorted(seconds, second))
+            at = int(seconds.searchsorted(second))
             if at < len(seconds) and seconds[at] == second:
                 these = slice(begins[at], begins[at + 1] if at + 1 < len(begins) else None)
                 found.append(Buckets(keys[these], counts[these]))
@@ -170,6 +170,7 @@ class TimeSeries:
         self._lanes: defaultdict[tuple[int, int], _Lane] = defaultdict(_Lane)
         self._zero = 0  # the first origin
         self._span: range | None = None  # until something is added
+        self._flows: tuple[list[float], list[float]] | None = None  # of the span, likewise
         self._waiting = 0  # latencies
         self._bits = 0  # by which buckets are coarser
         self._united = True  # whether each lane's latencies are in one block
@@ -200,7 +201,7 @@ class TimeSeries:
         key = origin_ns, group.operation
         if not self._budget.fits("operations over time", key):
             key = origin_ns, OTHERS
-        self._span = None
+        self._span = self._flows = None
         self._zero = min(self._zero, origin_ns) if self._lanes else origin_ns
         lane = self._lanes[key]
         for second, count in _counted(starts):
@@ -276,23 +277,33 @@ class TimeSeries:
     def flows(self, seconds: range) -> tuple[list[float], list[float]]:
         """Successes, each by the share of its time in each of these seconds; and their bytes.
 
+        :param seconds: none before those of ``span``.
+
         So operations that last for seconds, and end together, do not look like bursts.
         """
+        if self._flows is None:
+            self._flows = self._all_flows()
+        begin = seconds.start - self.span.start
+        count, size = (each[begin : begin + len(seconds)] for each in self._flows)
+        nothing = [0.0] * (len(seconds) - len(count))
+        return count + nothing, size + nothing
+
+    def _all_flows(self) -> tuple[list[float], list[float]]:
+        seconds = self.span
         counts, moved, rises, byte_rises = np.zeros((4, len(seconds)))
         for shift, _operation, lane in self._shifted():
             for second, cell in lane.cells.items():
                 at = shift + second - seconds.start
-                if 0 <= at < len(seconds):
+                if at < len(seconds):
                     counts[at] += cell.count
                     moved[at] += cell.bytes_moved
             for second, flow in lane.flows.items():
                 at = shift + second - seconds.start
-                if 0 <= at < len(seconds):
+                if at < len(seconds):
                     counts[at] += flow.count
                     moved[at] += flow.bytes_moved
-                if at < len(seconds):
-                    rises[max(at, 0)] += flow.rising
-                    byte_rises[max(at, 0)] += flow.rising_bytes
+                    rises[at] += flow.rising
+                    byte_rises[at] += flow.rising_bytes
         flows = (np.maximum(0, counts + rises.cumsum()), np.maximum(0, moved + byte_rises.cumsum()))
         count, size = (np.round(each, 6).tolist() for each in flows)  # sums of floats are not exact
         return count, size
