@@ -41,10 +41,14 @@ from ssbench.core.scenario.parts import (  # noqa: E402
     SIZE_KEYS,
     STAGE_KEYS,
 )
-from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys  # noqa: E402
+from ssbench.core.scenario.scenario import (  # noqa: E402
+    KEYS,
+    Scenario,
+    option_places,
+    parameter_keys,
+)
 from ssbench.core.text import bytes_text  # noqa: E402
 from ssbench.runner.api import settings_shown  # noqa: E402
-from ssbench.runner.config import RunConfig  # noqa: E402
 from ssbench.runner.scenarios import list_canned  # noqa: E402
 from ssbench.storage.registry import ROWS, load, options_of  # noqa: E402
 from ssbench.storage.swift.options import OPTIONS as SWIFT_OPTIONS  # noqa: E402
@@ -314,7 +318,7 @@ def scenario_keys(part: str) -> str:
     """The keys of a part of a scenario. Their values are what the error of a wrong one says."""
     keys, wrong, place, type_ = _KEYS[part]
     defaults = {each.name: each.default for each in structs.fields(type_)}
-    places = RunConfig.option_places() if part == "scenario" else {}
+    places = option_places() if part == "scenario" else {}
     rows = []
     for name, key in sorted(keys.items(), key=lambda item: not item[1].required):
         default = key.default or ("required" if key.required else _json_text(defaults[name]))

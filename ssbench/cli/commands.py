@@ -31,8 +31,7 @@ from ssbench.cli.options import (
 )
 from ssbench.cli.parser import Parser, add_options
 from ssbench.cli.worker_options import SHOW
-from ssbench.core.option import Option
-from ssbench.core.peers import WORKERS
+from ssbench.core.option import WORKERS, Option
 from ssbench.runner.methods import METHODS
 
 if TYPE_CHECKING:

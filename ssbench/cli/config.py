@@ -20,24 +20,31 @@ from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.storage.registry import row_of
 
 
-def run_config(ns: argparse.Namespace, environ: Mapping[str, str], **own: Any) -> RunConfig:
+def run_config(
+    ns: argparse.Namespace,
+    environ: Mapping[str, str],
+    keys: Mapping[str, object] = {},
+    **own: Any,
+) -> RunConfig:
     """The run of run-scenario, or each run of find-limit. Reads the scenario.
 
-    :param own: fields that the command sets otherwise.
+    :param keys: of the scenario that the command sets otherwise; None: not at all.
+    :param own: fields, likewise.
     :raises UsageError: options that exclude each other, or a scenario that can't be read.
     """
     values = {**base_config(ns, environ), **own}
+    values["overrides"] = given_keys({**values["overrides"], **keys})
     RunConfig(**values)  # raises what is wrong with the options before the scenario is read
     return RunConfig(**{**values, "scenario": _read_scenario(ns.scenario)})
 
 
 def values_of(kind: type[Struct], ns: argparse.Namespace) -> dict[str, Any]:
     """The fields of a struct that options of the command set."""
-    declared = {(row.name, row.scenario_key) for row in options_of_fields(kind)}
+    declared = {row.name for row in options_of_fields(kind)}
     values = {}
     for row in ns.rows:
         value = getattr(ns, row.name)
-        if (row.name, row.scenario_key) in declared and not (row.repeat and value is None):
+        if row.name in declared and not (row.repeat and value is None):
             values[row.name] = tuple(dict.fromkeys(value)) if row.repeat else value
     return values
 
@@ -54,6 +61,9 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
     store = None if ns.embedded_swift else store_options(ns, environ)
     return {
         **values_of(RunConfig, ns),
+        "overrides": given_keys(
+            {row.scenario_key: getattr(ns, row.name) for row in ns.rows if row.scenario_key}
+        ),
         "scenario": ScenarioText(b"", ns.command),
         "store": store,
         "is_noop": store is not None and not row_of(store.driver).is_real,
@@ -62,6 +72,10 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
         "worker_command": (*WORKER_COMMAND, *(["--verbose"] if ns.verbose else [])),
         "in_detail": any(getattr(ns, name, None) for name in ("html", "web")),
     }
+
+
+def given_keys(keys: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in keys.items() if value is not None}
 
 
 def command_config(ns: argparse.Namespace, environ: Mapping[str, str], users: int) -> RunConfig:

@@ -1,7 +1,8 @@
 """The options of the commands: one row each.
 
 Parsers, configurations and the checks of the reference page are made from these rows. Short
-options and defaults are those of ssbench 0.3.9. Options that set a field of RunConfig stand there.
+options and defaults are those of ssbench 0.3.9. Options that override a key of a scenario, or set a
+field of RunConfig, stand there.
 """
 
 from __future__ import annotations
@@ -16,10 +17,20 @@ from ssbench.cli.worker_options import METRICS, NETWORK_SERVER_PORT, VERBOSE
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import Option, options_of_fields, row
-from ssbench.core.peers import EXECUTION, WORKERS, TransportConfig
+from ssbench.core.option import (
+    EXECUTION,
+    LOAD,
+    RESULTS,
+    WHAT,
+    WORKERS,
+    Option,
+    options_of_fields,
+    row,
+)
+from ssbench.core.peers import TransportConfig
+from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
 from ssbench.core.stats.budget import MEMORY
-from ssbench.runner.config import LOAD, RESULTS, WHAT, RunConfig, threshold
+from ssbench.runner.config import RunConfig, threshold
 from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
@@ -33,7 +44,7 @@ FEW_ERRORS = "errors < 1%"
 
 _SEARCH = "search"
 
-OF_RUN = options_of_fields(RunConfig)
+OF_RUN = (*OF_SCENARIO, *options_of_fields(RunConfig))
 
 
 def swept(text: str, known: Collection[str], example: str) -> tuple[str, list[str]]:
@@ -82,7 +93,7 @@ def web_address(text: str) -> tuple[str, int]:
 
 
 def _of_run(name: str, **changes: Any) -> Option:
-    """The option of a field of RunConfig, with some things that a command has otherwise."""
+    """An option of a run, with some things that a command has otherwise."""
     return replace(next(each for each in OF_RUN if each.name == name), **changes)
 
 

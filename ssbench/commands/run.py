@@ -78,11 +78,10 @@ def sweep_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfi
         return run_config(ns, environ)
     from ssbench.core.stats.steps import OVER  # loaded, as --sweep was read
 
-    name, option = ("users", "-u") if ns.sweep.over == "users" else ("rate", "--rate")
-    if name in ns.given:
+    key, option = OVER[ns.sweep.over], "-u" if ns.sweep.over == "users" else "--rate"
+    if ns.sweep.over in ns.given:
         raise UsageError(f"--sweep sets the {ns.sweep.over}: leave out {option}")
-    places = {OVER[ns.sweep.over]: f"--sweep {ns.sweep.over}"}
-    return run_config(ns, environ, places=places, **{name: None})
+    return run_config(ns, environ, {key: None}, places={key: f"--sweep {ns.sweep.over}"})
 
 
 def search_config(
@@ -115,9 +114,9 @@ def search_config(
         slos = [*slos, threshold(FEW_ERRORS)]
     config = run_config(
         ns, environ,
+        {"run_seconds": ns.step_seconds + ns.warmup,
+         "user_count": None if by_users else ns.users},  # those of the site
         thresholds=tuple(dict.fromkeys(slos)),
-        seconds=ns.step_seconds + ns.warmup,
-        users=None if by_users else ns.users,  # those of the site
         places={"run_seconds": "--step-seconds", OVER[ns.over]: f"--over {ns.over}"},
     )  # fmt: skip
     return config, SearchConfig(ns.over, ns.first, most, ns.precision / 100, ns.confirm)

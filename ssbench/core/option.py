@@ -23,6 +23,9 @@ from msgspec.structs import replace
 from ssbench.core.errors import UsageError
 from ssbench.core.units import Unit, count, port, seconds_or_none
 
+#: Sections of the help.
+WHAT, LOAD, EXECUTION = "what to run", "load and measurement", "execution"
+WORKERS, RESULTS = "workers", "results"
 VARIABLE_PREFIX = "SSBENCH_"
 TRUE, FALSE = ("true", "1", "yes", "on", "t", "y"), ("false", "0", "no", "off", "f", "n")
 
@@ -40,7 +43,7 @@ class Option(Struct, frozen=True):
     :param type: converts the text; ``bool``: the option takes no text, and sets ``const``.
     :param default: None: not given.
     :param group: title of the section of the help; "": none.
-    :param scenario_key: key of the scenario that the option overrides; "": as its field.
+    :param scenario_key: key of the scenario that the option overrides; "": none.
     :param secret: the value is hidden in process lists and never shown.
     :param choices: values that are valid; None: any that ``type`` accepts.
     :param repeat: may be given several times; the value is a list.
@@ -69,7 +72,7 @@ class Option(Struct, frozen=True):
     default: Any = None
     group: str = ""
     help: str = ""  #: "": accepted, but not shown
-    scenario_key: str | None = None
+    scenario_key: str = ""
     secret: bool = False
     metavar: str | None = None
     choices: tuple[str, ...] | None = None
@@ -179,7 +182,6 @@ def options_of_fields(kind: type[Struct]) -> tuple[Option, ...]:
             each,
             name=name,
             default=defaults.get(name) if each.default is _OF_FIELD else each.default,
-            scenario_key=name if each.scenario_key == "" else each.scenario_key,
         )
         for base in reversed(kind.__mro__)
         for name, hint in get_annotations(base).items()

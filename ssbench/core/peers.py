@@ -7,10 +7,7 @@ from msgspec import Struct
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import of_field
-
-#: Sections of the help.
-EXECUTION, WORKERS = "execution", "workers"
+from ssbench.core.option import EXECUTION, WORKERS, of_field
 
 
 class TransportConfig(Struct, frozen=True):

@@ -122,11 +122,11 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
 
     :raises UsageError: it has errors, or does not go with the configuration.
     """
-    from ssbench.core.scenario.scenario import Scenario
+    from ssbench.core.scenario.scenario import Scenario, option_places
 
     text, source, _ = config.scenario
-    overrides = {**config.keys, **changes}
-    places = {**config.option_places(), **config.places}
+    overrides = {**config.overrides, **changes}
+    places = {**option_places(), **config.places}
     scenario = Scenario.resolve(text, source, places=places, **overrides)
     if config.auto_stop and len(scenario.load) > 1:
         raise UsageError(f"{source}: with stages there is no steady rate: leave out --auto-stop")

@@ -16,6 +16,7 @@ from ssbench.core.live import Observer
 from ssbench.core.option import check_needs, options_of_fields
 from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.checks import suggest
+from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.runner.config import FREE_PORTS, RunConfig
 from ssbench.runner.results import StoredStats, read_distinct, read_stats
@@ -44,8 +45,8 @@ _OTHERS: Mapping[str, tuple[Any, object, str]] = {
 #: The options of a run, of how to reach its store and of its ports, the first of each field.
 OPTIONS = {
     row.name: row
-    for kind in (RunConfig, StoreOptions, TransportConfig)
-    for row in options_of_fields(kind)
+    for rows in (OF_SCENARIO, *map(options_of_fields, (RunConfig, StoreOptions, TransportConfig)))
+    for row in rows
     if row.const is True
 }
 _FLAG, _REPEATED = re.compile(r"--[a-z-]+"), "; may be repeated"
@@ -200,7 +201,7 @@ def _checked(
     check_needs([*OPTIONS.values()], values, lambda row: values.get(row.name))
     if not {"ssh_workers", "expect_workers"} & values.keys():
         values.setdefault("workers", 2)
-    keys = {key: name for name in values if (key := OPTIONS[name].scenario_key)}
+    keys = {row.scenario_key: row.name for row in OF_SCENARIO if row.name in values}
     ports = {name: values.pop(name) for name in {*values} & {*TransportConfig.__struct_fields__}}
     limits = {name: values.pop(name) for name in {*values} & {*StoreOptions.__struct_fields__}}
     is_known = bool(ports) or "expect_workers" in values  # otherwise workers are told the ports
@@ -209,13 +210,14 @@ def _checked(
     is_embedded = storage == "embedded-swift"
     own = given_values(of_store, () if is_embedded else options_of(row_of(storage)))
     overrides = given.get("overrides", {})
+    of_keys = {key: values.pop(name) for key, name in keys.items()}
     if isinstance(scenario, Mapping):
         text = ScenarioText(json.dumps(scenario).encode(), "scenario")
     else:
         text = find_scenario(os.fspath(scenario))
     config = RunConfig(
         scenario=text,
-        overrides=overrides,
+        overrides={**overrides, **of_keys},
         places={key: f"overrides: {key}" for key in overrides} | keys,
         store=None if is_embedded else StoreOptions(storage, own, os.environ, **limits),
         is_noop=not is_embedded and not row_of(storage).is_real,

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import of_field, options_of_fields
-from ssbench.core.peers import EXECUTION, WORKERS, Limits, TransportConfig
+from ssbench.core.option import EXECUTION, LOAD, RESULTS, WORKERS, of_field
+from ssbench.core.peers import Limits, TransportConfig
 from ssbench.host.process import usable_cores
 from ssbench.host.user_files import read_text
 
@@ -31,20 +31,6 @@ WORKER_COMMAND = (
     sys.executable, "-c", "import sys; sys.path[:] = filter(None, sys.path);"
     " from ssbench.cli.worker import main; sys.exit(main())",
 )  # fmt: skip
-
-
-#: Sections of the help.
-WHAT, LOAD, RESULTS = "what to run", "load and measurement", "results"
-
-
-def of_key(
-    flags: str, type_: types.OptionType, group: str, text: str, key: str = "", **more: Any
-) -> types.Option:
-    """The option that overrides a key of the scenario.
-
-    :param key: "": named as the field.
-    """
-    return of_field(flags, type_, group, text, scenario_key=key, **more)
 
 
 def threshold(text: str) -> "Threshold":
@@ -116,63 +102,7 @@ class RunConfig(Limits, frozen=True, kw_only=True):
 
     # fmt: off
     scenario: "ScenarioText"
-    users: Annotated[int | None,
-        of_key("-u --user-count --users", units.count, WHAT,
-            "concurrent users; overrides the scenario's user_count",
-            brief="concurrent users", key="user_count")] = None
-    operations: Annotated[int | None,
-        of_key("-o --op-count", units.count, WHAT,
-            "number of operations; overrides the scenario's run length",
-            rivals="length", brief="number of operations", key="operation_count")] = None
-    seconds: Annotated[float | None,
-        of_key("-r --run-seconds --duration", units.seconds, WHAT,
-            "duration of the run; overrides the scenario's run length, and -o",
-            rivals="length", brief="length of the run, as in 90 or 15m", key="run_seconds")] = None
-    container_count: Annotated[int | None,
-        of_key("-c --container-count", units.count, WHAT,
-            "number of containers; overrides the scenario's container_count")] = None
-    container_base: Annotated[str | None,
-        of_key("--container-base", str, WHAT,
-            "start of the containers' names; overrides the scenario's container_base",
-            metavar="BASE")] = None
-    block_size: Annotated[int | None,
-        of_key("-b --block-size", units.size, WHAT,
-            "bytes to send at a time (no effect below 1 MiB); overrides the scenario's block_size "
-            "[default: 65536]")] = None
-    delete_after: Annotated[int | None,
-        of_key("--delete-after", units.expiry, WHAT,
-            "let the store expire objects after this time, 0 for never; overrides the scenario's "
-            "delete_after", metavar="SECONDS")] = None
-    policy: Annotated[str | None,
-        of_key("-p --policy", str, WHAT,
-            "storage policy of the containers; overrides the scenario's policy",
-            metavar="POLICY")] = None
-    seed: Annotated[int | None,
-        of_key("--seed", units.seed, WHAT,
-            "seed of an earlier run, to repeat its random choices", metavar="NUMBER")] = None
-    rate: Annotated[float | None,
-        of_key("--rate", units.rate, LOAD,
-            "target arrival rate in operations/s (open loop); overrides the scenario's "
-            "rate")] = None
-    arrivals: Annotated[str | None,
-        of_key("--arrivals", str, LOAD,
-            "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
-            choices=("uniform", "poisson"))] = None
-    bandwidth: Annotated[int | None,
-        of_key("--bandwidth", units.size, LOAD,
-            "limit on the bytes per second that all users together send and receive, such as "
-            "100MB; overrides the scenario's bandwidth [default: no limit]")] = None
-    think_time: Annotated[Sequence[float] | None,
-        of_key("--think-time", types.think_time, LOAD,
-            "closed loop: pause of a user after each operation; MIN,MAX for a random pause",
-            metavar="SECONDS")] = None
-    warmup: Annotated[float | None,
-        of_key("--warmup", units.seconds_or_none, LOAD,
-            "warm-up: time at the start of the run that statistics exclude")] = None
-    cooldown: Annotated[float | None,
-        of_key("--cooldown", units.seconds_or_none, LOAD,
-            "cool-down: time at the end of the run that statistics exclude")] = None
-    overrides: Mapping[str, object] = {}  #: further keys of the scenario
+    overrides: Mapping[str, object] = {}  #: keys of the scenario -> their values
     #: Key of the scenario -> where it was given, if not by the key's own option.
     places: Mapping[str, str] = {}
     store: "StoreOptions | None"  #: None: a temporary Swift on this host
@@ -310,23 +240,6 @@ class RunConfig(Limits, frozen=True, kw_only=True):
         ):  # fmt: skip
             if excluded:
                 raise UsageError(why)
-
-    @staticmethod
-    def option_places() -> dict[str, str]:
-        """Key of the scenario -> the option that overrides it, with the key where they differ."""
-        places = {}
-        for row in options_of_fields(RunConfig):
-            if key := row.scenario_key:
-                same = f"--{key.replace('_', '-')}"
-                places[key] = same if row.flags[-1] == same else f"{row.flags[0]} ({key})"
-        return places
-
-    @property
-    def keys(self) -> dict[str, object]:
-        """Keys of the scenario -> values that override them."""
-        found = {row.scenario_key: getattr(self, row.name) for row in options_of_fields(RunConfig)
-                 if row.scenario_key}  # fmt: skip
-        return {**self.overrides, **{key: v for key, v in found.items() if v is not None}}
 
     @property
     def has_remote_workers(self) -> bool:

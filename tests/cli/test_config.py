@@ -41,12 +41,12 @@ def test_without_options_a_run_has_the_defaults_of_its_type() -> None:
 
 
 def test_overrides_are_exactly_the_given_options() -> None:
-    assert config("--noop").keys == {}
+    assert config("--noop").overrides == {}
     line = (
         "--noop -u 4 -o 5 -r 6.5 -c 7 -b 8 --delete-after 0 -p gold --seed 0 --container-base mine"
         " --rate 2 --arrivals poisson --think-time 1 --warmup 0 --cooldown 1"
     )
-    assert config(line).keys == {
+    assert config(line).overrides == {
         "user_count": 4, "operation_count": 5, "run_seconds": 6.5, "container_count": 7,
         "block_size": 8, "delete_after": 0, "policy": "gold", "seed": 0, "container_base": "mine",
         "rate": 2.0, "arrivals": "poisson", "think_time": [1.0, 1.0], "warmup": 0.0, "cooldown": 1,
@@ -105,13 +105,13 @@ def test_options_are_checked_before_the_scenario_is_read(tmp_path: Path) -> None
 def test_the_defaults_of_a_search() -> None:
     run, how = search("--slo p99<50ms --workers 2")
     assert how == SearchConfig("users", None, None, 0.05, 1)
-    assert run.keys == {"run_seconds": 13.0, "warmup": 3.0}
+    assert run.overrides == {"run_seconds": 13.0, "warmup": 3.0}
     assert [str(each) for each in run.thresholds] == ["p99 < 50ms", "errors < 1%"]
 
 
 def test_step_duration_includes_the_warm_up() -> None:
     run, _ = search("--slo p99<50ms --step-seconds 5 --warmup 0")
-    assert run.keys["run_seconds"] == 5
+    assert run.overrides["run_seconds"] == 5
 
 
 def test_errors_are_limited_unless_an_slo_limits_them() -> None:

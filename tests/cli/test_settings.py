@@ -17,6 +17,7 @@ from ssbench.cli.site import SiteDefaults
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option, options_of_fields
 from ssbench.core.peers import TransportConfig
+from ssbench.core.scenario.scenario import OPTIONS
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.units import Unit
 from ssbench.runner.config import RunConfig
@@ -28,7 +29,7 @@ KINDS: dict[type[Struct], Callable[[RunConfig], Any]] = {
     StoreOptions: lambda run: run.store,
     TransportConfig: lambda run: run.transport,
 }
-ROWS = {row.flags[-1]: row for kind in KINDS for row in options_of_fields(kind)}
+ROWS = {row.flags[-1]: row for rows in (OPTIONS, *map(options_of_fields, KINDS)) for row in rows}
 #: Option -> a text, and the value in its struct.
 RIGHT: dict[str, tuple[str, Any]] = {
     "--keep-objects": ("", True), "--use-existing": ("", True), "--existing": ("c/p", "c/p"),
@@ -72,7 +73,9 @@ WRONG = {
     "--abort-on-threshold": ("0", "0 is below 1; a whole number of seconds from 1 up"),
     "--users": ("0", "0 is below 1"), "--op-count": ("-1", "-1 is below 1"),
     "--duration": ("0", "0 is not above 0"), "--container-count": ("0", "0 is below 1"),
-    "--block-size": ("4x", '"4x" can\'t be read; bytes from 1 up, or with a unit, as in 4k'),
+    "--block-size": ("2G", "2G is above 1073741824; bytes from 1 to 1073741824, or with a unit"),
+    "--container-base": ("a/b", '"a/b" has a slash; a name without slashes'),
+    "--policy": ("'a b'", '"a b" is not the name of a policy'),
     "--delete-after": ("500ms", "500ms is not a whole number"), "--seed": ("-1", "-1 is below 0"),
     "--rate": ("0", "0 is not above 0; a number of operations a second"),
     "--bandwidth": ("0", "0 is below 1"), "--think-time": ("2,1", "'2,1': give seconds"),
@@ -141,7 +144,7 @@ def test_a_value_is_the_same_from_each_place(tmp_path: Path, flag: str) -> None:
         if flag not in _ALONE and flag not in _NOT_NOOP:
             run = run_config(ns, {})
             assert value_in(run, row) == value
-            assert run.keys == ({row.scenario_key: value} if row.scenario_key else {})
+            assert run.overrides == ({row.scenario_key: value} if row.scenario_key else {})
     assert seen[1:] == seen[:-1]
 
 
@@ -161,6 +164,8 @@ def test_an_error_names_the_place_that_gave_the_value(
 
 
 def value_in(run: RunConfig, row: Option) -> Any:
+    if row.scenario_key:
+        return run.overrides[row.scenario_key]
     (owner,) = (find(run) for kind, find in KINDS.items() if row.name in kind.__struct_fields__)
     return getattr(owner, row.name)
 

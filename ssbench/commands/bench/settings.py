@@ -23,11 +23,11 @@ from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Group, Profile, SizeClass
 from ssbench.core.naming import has_dot_segment
-from ssbench.core.option import Option, of_field, options_of_fields, row
+from ssbench.core.option import RESULTS, WHAT, Option, of_field, options_of_fields, row
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.scenario.values import container_base, headers, mix
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
-from ssbench.runner.config import RESULTS, WHAT, RunConfig, RunPlan
+from ssbench.runner.config import RunConfig, RunPlan
 from ssbench.runner.methods import METHODS, Method
 
 BENCH_PREFIX = "bench-"  #: as in nectar

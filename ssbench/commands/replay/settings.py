@@ -17,9 +17,9 @@ from ssbench.cli.options import (
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core import option as types
 from ssbench.core import units
-from ssbench.core.option import of_field, options_of_fields, row
+from ssbench.core.option import WHAT, of_field, options_of_fields, row
 from ssbench.core.scenario.values import container_option
-from ssbench.runner.config import WHAT, RunConfig
+from ssbench.runner.config import RunConfig
 
 
 # fmt: off

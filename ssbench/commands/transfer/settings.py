@@ -20,9 +20,9 @@ from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.naming import has_dot_segment
-from ssbench.core.option import of_field, options_of_fields, row
+from ssbench.core.option import RESULTS, WHAT, of_field, options_of_fields, row
 from ssbench.core.scenario.values import container_option
-from ssbench.runner.config import RESULTS, WHAT, RunConfig
+from ssbench.runner.config import RunConfig
 from ssbench.runner.methods import TRANSFERS
 
 STORE, PRECOMPUTE, NONE = CHECKSUMS = ("store", "precompute", "none")

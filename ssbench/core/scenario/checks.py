@@ -12,9 +12,11 @@ from functools import cache, partial
 from typing import Any, TypeGuard, TypeVar, get_type_hints
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.operations import OPERATIONS, Operation
+from ssbench.core.option import Option, row
 from ssbench.core.text import close_matches, printable
 from ssbench.core.units import ValidationError, clipped, kind, preview
 
@@ -108,6 +110,7 @@ class Key(Struct, frozen=True):
     field: str = ""  #: that has its value; "": that of the key's name
     by_name: bool = False  #: the value names operations
     of_header: Callable[..., Any] | None = None  #: of a stat file's value; None: ``check``
+    option: Option | None = None  #: that overrides it, as ``overriding`` makes it
 
     @property
     def required(self) -> bool:
@@ -120,6 +123,36 @@ def keys_of(kind: type[Struct]) -> dict[str, Key]:
     hints = get_type_hints(kind, include_extras=True).items()
     found = ((name, key) for name, hint in hints for key in getattr(hint, "__metadata__", ()))
     return {name: key for name, key in found if isinstance(key, Key)}
+
+
+def overriding(flags: str, group: str, text: str, *, name: str = "", **more: Any) -> Option:
+    """The option that overrides a key: of its type, unless ``more`` has another for texts.
+
+    :param name: "": that of the key.
+    """
+    return row(flags, name, more.pop("type", None), group, text, **more)
+
+
+@cache
+def options_of_keys(kind: type[Struct]) -> tuple[Option, ...]:
+    """The options that override the keys of a struct, in the order of the keys."""
+    found = []
+    for name, key in keys_of(kind).items():
+        if option := key.option:
+            text, default, value = option.help.partition(" [default")
+            if "overrides" not in text:
+                text = f"{text}; overrides the scenario's {name}"
+            found.append(
+                replace(
+                    option,
+                    name=option.name or name,
+                    scenario_key=name,
+                    type=option.type or key.check,
+                    metavar=option.metavar or getattr(key.check, "metavar", None),
+                    help=f"{text}{default}{value}",
+                )
+            )
+    return tuple(found)
 
 
 def read_keys(

@@ -40,8 +40,17 @@ from ssbench.core.operations import (
     parameters_of,
     row_of,
 )
+from ssbench.core.option import LOAD, WHAT, think_time
 from ssbench.core.scenario import rules, values
-from ssbench.core.scenario.checks import Check, Key, ValidationErrors, keys_of, read_keys
+from ssbench.core.scenario.checks import (
+    Check,
+    Key,
+    ValidationErrors,
+    keys_of,
+    options_of_keys,
+    overriding,
+    read_keys,
+)
 from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.parts import (
     read_groups,
@@ -72,42 +81,71 @@ class Scenario(Hiding, frozen=True, eq=False):
     user_count: Annotated[int, Key(units.count,
         "Concurrent users: the number of operations in flight. Start workers with enough "
         "concurrency.",
-        "required here, as ``-u``, or by ``stages`` or ``groups``", example="4")]
+        "required here, as ``-u``, or by ``stages`` or ``groups``", example="4",
+        option=overriding("-u --user-count --users", WHAT,
+            "concurrent users", name="users", brief="concurrent users"))]
     operation_count: Annotated[int | None, Key(units.count,
-        "The run ends after this number of operations.", "see `Precedence`_")] = None
+        "The run ends after this number of operations.", "see `Precedence`_",
+        option=overriding("-o --op-count", WHAT,
+            "number of operations; overrides the scenario's run length",
+            name="operations", rivals="length", brief="number of operations"))] = None
     run_seconds: Annotated[float | None, Key(units.seconds,
-        "The run ends after this time.", "see `Precedence`_")] = None
+        "The run ends after this time.", "see `Precedence`_",
+        option=overriding("-r --run-seconds --duration", WHAT,
+            "duration of the run; overrides the scenario's run length, and -o",
+            name="seconds", rivals="length", brief="length of the run, as in 90 or 15m"))] = None
     container_base: Annotated[str, Key(values.container_base,
         "The start of the containers' names: ``ssbench_000061``; with a policy, "
         f"``ssbench_000061_gold``. No slashes; at most {values.MAX_CONTAINER_NAME} bytes "
-        "including number and policy.")] = "ssbench"
+        "including number and policy.",
+        option=overriding("--container-base", WHAT,
+            "start of the containers' names", metavar="BASE"))] = "ssbench"
     container_count: Annotated[int, Key(units.whole(1, values.MAX_CONTAINERS),
-        "The number of containers over which the objects are spread.")] = 100
+        "The number of containers over which the objects are spread.",
+        option=overriding("-c --container-count", WHAT,
+            "number of containers", metavar="COUNT"))] = 100
     container_concurrency: Annotated[int, Key(units.count,
         "The number of containers to create concurrently before the run.")] = 10
     #: Seconds; None: objects don't expire.
     delete_after: Annotated[int | None, Key(values.delete_after,
         "Uploaded objects expire after this time (``X-Delete-After``); 0 for never.",
-        "0")] = None
+        "0",
+        option=overriding("--delete-after", WHAT,
+            "let the store expire objects after this time, 0 for never",
+            type=units.expiry, metavar="SECONDS"))] = None
     policy: Annotated[str | None, Key(values.policy,
         "The storage policy of the containers. The cluster must have it.",
-        "the cluster's")] = None
+        "the cluster's",
+        option=overriding("-p --policy", WHAT,
+            "storage policy of the containers", metavar="POLICY"))] = None
     block_size: Annotated[int, Key(units.size_from(1, values.MAX_BLOCK),
-        "Objects are sent and received in pieces of this size.")] = 65536
+        "Objects are sent and received in pieces of this size.",
+        option=overriding("-b --block-size", WHAT,
+            "bytes to send at a time (no effect below 1 MiB) [default: 65536]"))] = 65536
     seed: Annotated[int | None, Key(units.seed,
         "The same seed gives the same operations, sizes and names. Initial objects do not depend "
-        "on the seed.", "random for each run")] = None
+        "on the seed.", "random for each run",
+        option=overriding("--seed", WHAT,
+            "seed of an earlier run, to repeat its random choices", metavar="NUMBER"))] = None
     rate: Annotated[float | None, Key(units.rate,
         "Target arrival rate (open loop), independent of the store: see `The load`_.",
-        "none: a closed loop")] = None
+        "none: a closed loop",
+        option=overriding("--rate", LOAD,
+            "target arrival rate in operations/s (open loop)"))] = None
     #: A name of pacing.MODELS; "replayed".
     arrivals: Annotated[str, Key(values.one_of(values.ARRIVALS, "an arrival model"),
         "Open loop: evenly spaced or random arrivals.",
-        of_header=values.any_text)] = "uniform"
+        of_header=values.any_text,
+        option=overriding("--arrivals", LOAD,
+            "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
+            type=str, choices=values.ARRIVALS))] = "uniform"
     #: Seconds, least and longest.
     think_time: Annotated[tuple[float, float] | None, Key(values.think_time,
         "Closed loop: how long a user pauses after each operation; of two numbers, uniform "
-        "between them.", "0")] = None
+        "between them.", "0",
+        option=overriding("--think-time", LOAD,
+            "closed loop: pause of a user after each operation; MIN,MAX for a random pause",
+            type=think_time, metavar="SECONDS"))] = None
     #: As the file has them; they make up run_seconds.
     stages: Annotated[tuple[Stage, ...], Key(None,
         "Parts of the run, each with its own load: see `In a stage`_.", "none")] = ()
@@ -122,9 +160,13 @@ class Scenario(Hiding, frozen=True, eq=False):
     parameters: Mapping[str, int | str] = {}
     warmup: Annotated[float, Key(units.seconds_or_none,
         "The start of the run that is in the stat file, but not in the report's figures: see "
-        "`What counts`_.")] = 0.0
+        "`What counts`_.",
+        option=overriding("--warmup", LOAD,
+            "warm-up: time at the start of the run that statistics exclude"))] = 0.0
     cooldown: Annotated[float, Key(units.seconds_or_none,
-        "The same for the end of the run.")] = 0.0
+        "The same for the end of the run.",
+        option=overriding("--cooldown", LOAD,
+            "cool-down: time at the end of the run that statistics exclude"))] = 0.0
     #: A key of naming.KEY_NAMES.
     key_names: Annotated[str, Key(values.one_of(KEY_NAMES, "a form of names"),
         "The form of the objects' names. ``flat``: ``tiny_000012``. ``hashed``: behind four "
@@ -136,7 +178,10 @@ class Scenario(Hiding, frozen=True, eq=False):
         "worker has a share of it, as of the users. An operation starts once its bytes are within "
         "the share: transfers themselves are not slowed down, and no latency includes the wait. "
         "With a ``rate``, operations that it delays start late.",
-        "unlimited")] = None
+        "unlimited",
+        option=overriding("--bandwidth", LOAD,
+            "limit on the bytes per second that all users together send and receive, such as "
+            "100MB [default: no limit]"))] = None
     #: By name; or of one operation, by its name, and theirs.
     headers: Annotated[Mapping[str, str | Mapping[str, str]], Key(values.headers,
         "Further request headers: see `Requests`_.", "none", by_name=True)] = {}
@@ -430,6 +475,18 @@ _OF_CLASSES = {
 }
 #: All but those of operations.
 KEYS: Mapping[str, Key] = {**_OF_CLASSES, **keys_of(Scenario)}
+#: Those that override keys of a scenario.
+OPTIONS = options_of_keys(Scenario)
+
+
+def option_places() -> dict[str, str]:
+    """Key -> the option that overrides it, with the key where they differ."""
+    places = {}
+    for row in OPTIONS:
+        same = f"--{row.scenario_key.replace('_', '-')}"
+        is_same = row.flags[-1] == same
+        places[row.scenario_key] = same if is_same else f"{row.flags[0]} ({row.scenario_key})"
+    return places
 
 
 def parameter_keys() -> dict[str, Key]:
