@@ -30,6 +30,7 @@ from ssbench.core.option import (
 from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
 from ssbench.core.stats.budget import MEMORY
+from ssbench.core.stats.selection import OPTIONS as SELECTION
 from ssbench.runner.config import RunConfig, threshold
 from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 
@@ -283,6 +284,7 @@ REPORT_SCENARIO = (
         "write the profile of a run with --profile to this file, as collapsed stacks, which "
         "speedscope and flamegraph.pl read; - for standard output instead of the report",
         metavar="FILE", file="w"),
+    *SELECTION,
     _MEMORY,
 )
 BROWSE = (
@@ -311,6 +313,7 @@ COMPARE = (
     row("--seed", "seed", units.seed, "",
         "seed of the resampling for intervals; the same seed repeats them", default=1,
         metavar="NUMBER"),
+    *without(SELECTION, "operation_names"),
     _MEMORY,
 )
 KILL_WORKERS = (

@@ -13,6 +13,9 @@ from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.records import Record
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.selection import OPTIONS as SELECTION
+from ssbench.core.stats.selection import Selection
+from ssbench.core.stats.thresholds import metric_of
 from ssbench.runner.results import (
     check_thresholds,
     ends_of_load,
@@ -44,15 +47,26 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     if ns.parquet:
         _check_parquet(ns.parquet)
     texts = ns.thresholds or ()
-    parse_thresholds(texts, known=None)  # before the file is read, which may take long
+    early = parse_thresholds(texts, known=None)  # before the file is read, which may take long
+    chosen = _selection(ns)
+    for each in early:
+        if chosen and not metric_of(each.metric).scoped:
+            raise UsageError(
+                f"--threshold '{each}': {each.metric} is known of whole runs only: leave it "
+                f"or the part out ({chosen.text})"
+            )
     with profiled(ns.profile, "report"):
         parts: list[Part] = []
         in_detail = ns.html is not None
         stats: RunStats
         if len(paths) == 1:
-            stats = read_stats(paths[0], tell, in_detail=in_detail, memory=ns.report_memory)
+            stats = read_stats(
+                paths[0], tell, in_detail=in_detail, memory=ns.report_memory, chosen=chosen
+            )
         else:
-            stats, parts = read_merged(paths, tell, in_detail=in_detail, memory=ns.report_memory)
+            stats, parts = read_merged(
+                paths, tell, in_detail=in_detail, memory=ns.report_memory, chosen=chosen
+            )
         wanted = parse_thresholds(texts, known=stats.run.operations)
         check_thresholds(wanted, stats.run.scenario, known=stats.run.operations)
         if ns.profile_file and not stats.run.profiles:
@@ -72,6 +86,18 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     return tell_status(reasons | _missing_results(() if stats.run.complete else paths))
 
 
+def _selection(ns: argparse.Namespace) -> Selection:
+    """The part of each run that is asked for.
+
+    :raises UsageError: its times exclude each other.
+    """
+    given = {each.name: getattr(ns, each.name, None) for each in SELECTION}
+    given = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    chosen = Selection(**{name: value for name, value in given.items() if value is not None})
+    chosen.check()
+    return chosen
+
+
 def _missing_results(paths: Sequence[str]) -> dict[ExitStatus, str]:
     """FAILED for these files of a run that is not complete; empty without any."""
     reason = f"{', '.join(paths)}: some results of the run are missing"
@@ -82,14 +108,16 @@ def _write_data_files(
     ns: argparse.Namespace, paths: Sequence[str], stats: RunStats, made: report.Report
 ) -> None:
     """Write the files for other programs; those of single records as the stat files are read."""
+    chosen = stats.chosen
     if ns.operations_file:
-        rows = report.operation_rows(_records(paths), ends_ns=ends_of_load(paths))
+        ends_ns = ends_of_load(paths)
+        rows = report.operation_rows(_records(paths), ends_ns=ends_ns, chosen=chosen)
         write_result(rows, ns.operations_file)
     if ns.jsonl:
-        write_result(report.operation_json(_records(paths), ends_of_load(paths)), ns.jsonl)
+        write_result(report.operation_json(_records(paths), ends_of_load(paths), chosen), ns.jsonl)
     if ns.parquet:
         with result_file(ns.parquet) as file:
-            report.write_parquet(_records(paths), file, ends_of_load(paths))
+            report.write_parquet(_records(paths), file, ends_of_load(paths), chosen)
     if ns.profile_file:
         write_result(report.collapsed_stacks(stats.run), ns.profile_file)
     if ns.rps_histogram:
@@ -117,7 +145,8 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     from ssbench.core.stats.compare import PERCENTS, comparison  # few processes need it
     from ssbench.report.comparison import of_comparison
 
-    named = read_distinct(zip(paths, paths, strict=True), tell, ns.report_memory)
+    chosen = _selection(ns)
+    named = read_distinct(zip(paths, paths, strict=True), tell, ns.report_memory, chosen)
     found = comparison(
         named,
         seed=ns.seed,

@@ -140,7 +140,7 @@ def _width(stats: RunStats) -> int:
 def _points(stats: RunStats) -> Iterator[Row]:
     """What the lines have at each point, by their names: rates are per second of it; latencies of
     its seconds are merged, never averaged."""
-    width, seconds = _width(stats), iter(stats.series.seconds())
+    width, seconds = _width(stats), stats.seconds()
     has_bytes = stats.total().has_bytes
     begin_s = stats.run.stages[0].at_ns / SECOND_NS if stats.run.stages else 0.0
     while some := list(islice(seconds, width)):
@@ -179,6 +179,7 @@ def _marks(stats: RunStats) -> Iterator[Mark]:
     for low_ns, high_ns in list(pairwise(known))[::2]:
         if high_ns > low_ns:
             name = "cool-down" if high_ns == end_ns else "warm-up"
+            name = "not in this part" if stats.chosen.in_time else name
             low_s, high_s = low_ns / SECOND_NS, high_ns / SECOND_NS
             yield Mark("excluded", low_s, high_s, f"{name}, not counted")
     for users in run.stage_users:

@@ -18,6 +18,7 @@ from ssbench.core.stats.compare import (
     Measure,
 )
 from ssbench.core.stats.findings import bottleneck, steady
+from ssbench.core.stats.selection import Selection
 from ssbench.core.stats.tally import Tally
 from ssbench.report import summary
 from ssbench.report.charts import by_response, comparison_charts
@@ -47,8 +48,8 @@ from ssbench.report.model import (
     plain_note,
     section_of,
 )
-from ssbench.report.notes import notes_of_compared, steadiness_notes, unusual
-from ssbench.report.run import store_section
+from ssbench.report.notes import notes_of_compared, part_text, steadiness_notes, unusual
+from ssbench.report.run import part_section, store_section
 
 SCHEMA_VERSION = 1
 
@@ -103,13 +104,16 @@ def of_comparison(found: Comparison) -> Report:
         for operation, part in parts.items()
         if operation is not None
     ]
+    chosen = found.runs[0].stats.chosen
+    parts_of_runs = [part_section(chosen)] if chosen else []
     sections = [
         Section("", facts=facts),
+        *parts_of_runs,
         section_of(Table.of("runs", [_run(run) for run in found.runs])),
         section_of(Table.of("differing_settings", settings)),
         Section("total", facts=parts.get(None, ())),
         section_of(Table.of("operations", operations, by="operation")),
-        Section("changes", notes=list(_summary(found)), formats="text"),
+        Section("changes", notes=[*_part(chosen), *_summary(found)], formats="text"),
         Section("remarks", notes=list(_remarks(found, parts.values())), formats="text"),
         Section("closing", notes=[plain_note(line) for line in _CLOSING], formats="text"),
     ]
@@ -222,6 +226,10 @@ def _figure(row: ComparedFigure, disturbed: Sequence[bool], totals: Sequence[Tal
 def _named(pattern: str, measure: Measure) -> str:
     percent = "" if measure.percent is None else f"p{percent_text(measure.percent)}"
     return pattern.format(percent)
+
+
+def _part(chosen: Selection) -> list[Note]:
+    return [plain_note(part_text(chosen))] if chosen else []
 
 
 def _summary(found: Comparison) -> Iterator[Note]:

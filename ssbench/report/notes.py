@@ -17,6 +17,7 @@ from ssbench.core.stats.headroom import (
 from ssbench.core.stats.histogram import SECOND_ERROR
 from ssbench.core.stats.merge import Part, common_s
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.selection import Selection
 from ssbench.core.stats.steady import (
     Drifted,
     Incomplete,
@@ -104,10 +105,21 @@ def load_lines(stats: RunStats) -> Iterator[str]:
     yield from _rate_line(stats)
 
 
+def part_text(chosen: Selection) -> str:
+    """What stands above the figures of a part of a run."""
+    return (
+        f"PART: {chosen.text}. Operations lost, late or skipped, orphaned objects and"
+        " metrics of hosts are those of all operations; populating and clean-up are left out"
+    )
+
+
 def excluded_text(stats: RunStats) -> str:
     """``the first 5 s, the last 3 s and the first 2 s of stages 2, 3``; "" for nothing."""
-    view, stages = stats.run.scenario, stats.stage_count
-    parts = [f"the first {view.warmup:g} s"] if view.warmup else []
+    view, stages, chosen = stats.run.scenario, stats.stage_count, stats.chosen
+    warmup_s = stats.run.warmup_s
+    parts = [f"the first {warmup_s:g} s"] if warmup_s else []
+    parts += [f"all before {chosen.from_s:g} s"] if chosen.from_s else []
+    parts += [f"all after {chosen.to_s:g} s"] if chosen.to_s else []
     parts += [f"the last {view.cooldown:g} s"] if view.cooldown else []
     of_stages: defaultdict[float, list[str]] = defaultdict(list)
     for stage in range(stages):
@@ -139,8 +151,10 @@ def _rate_line(stats: RunStats) -> Iterator[str]:
     begin, end = "first start", "last completion"
     if basis in (Basis.WINDOW, Basis.SHARE):
         begin = "start of the load" if basis is Basis.WINDOW else begin
-        begin = "end of the warm-up" if view.warmup or view.warmup_of(0) else begin
+        begin = "end of the warm-up" if stats.run.warmup_s or view.warmup_of(0) else begin
         end = "start of the cool-down" if view.cooldown else "end of the load"
+        begin = "start of the part" if stats.chosen.from_s else begin
+        end = "end of the part" if stats.chosen.to_s else end
     if any(view.warmup_of(stage) for stage in range(1, stats.stage_count)):
         end += ", without the warm-ups in between"
     yield f"Rates: over {seconds:.3f} s, from the {begin} to the {end}{_COUNTED[basis]}"
@@ -160,6 +174,8 @@ _MOST_CHANGES = 5  #: of the number of users that a line names
 def ending_notes(stats: RunStats, parts: Sequence[Part] = ()) -> Iterator[Note]:
     """Whether runs were merged, what is missing, how the run ended, and whether fewer users ran
     than asked for."""
+    if stats.chosen:
+        yield Note(Level.PLAIN, part_text(stats.chosen), {})
     if parts:
         common, whole = common_s(parts)
         yield Note(
@@ -254,7 +270,7 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
     sentence, with its stages and two at most, for people."""
     view = stats.run.scenario
     warmups_s = [view.warmup_of(stage) for stage in range(stats.stage_count)]
-    excluded_s = max(view.warmup, *warmups_s) + view.cooldown
+    excluded_s = max(stats.run.warmup_s, *warmups_s) + view.cooldown
     found, by_sentence = [], defaultdict[tuple[Level, str], list[str]](list)
     for stage, finding in steadiness(stats):
         sentence = _sentence(finding, stats.total(stage=stage).seconds, excluded_s)

@@ -29,8 +29,11 @@ from ssbench.core.records import (
 from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
+from ssbench.core.stats.chosen import Chosen
 from ssbench.core.stats.findings import LONGEST_RUN
 from ssbench.core.stats.results import PhaseResults
+from ssbench.core.stats.run_records import RunRecords
+from ssbench.core.stats.selection import WHOLE, Selection
 from ssbench.core.stats.windows import LEFT_OUT, Windows
 from ssbench.core.text import for_spreadsheet, printable
 
@@ -63,40 +66,47 @@ def operation_rows(
     records: Iterable[Record],
     columns: Sequence[str] = ALL_COLUMNS,
     ends_ns: Mapping[str, int] = {},
+    chosen: Selection = WHOLE,
 ) -> Iterator[str]:
     """Lines of CSV: the names of the columns, then each operation of the run phase, failed ones
     included, in the order in which they were reported. What is None in ``_batches`` is empty.
 
     :param columns: a selection of ALL_COLUMNS.
-    :param ends_ns: as of ``operations``.
+    :param ends_ns, chosen: as of ``operations``.
     """
     pick = [ALL_COLUMNS.index(name) for name in columns]
     texts = {True: "true", False: "false"}
     yield _lines([columns])
-    for rows in _batches(records, ends_ns):
+    for rows in _batches(records, ends_ns, chosen):
         rows = ((*row[:-1], texts[row[-1]]) for row in rows)
         yield _lines([row[at] for at in pick] for row in rows)
 
 
 def operations(
-    records: Iterable[Record], ends_ns: Mapping[str, int] = {}
+    records: Iterable[Record], ends_ns: Mapping[str, int] = {}, chosen: Selection = WHOLE
 ) -> Iterator[Sequence[Any]]:
     """The same operations as rows of ALL_COLUMNS, with None for what is not known.
 
     :param ends_ns: by run id, of runs with a cool-down: when the load ended, which the records
         say after the results.
+    :param chosen: only operations of this part of the run.
     """
-    return chain.from_iterable(_batches(records, ends_ns))
+    return chain.from_iterable(_batches(records, ends_ns, chosen))
 
 
-def operation_json(records: Iterable[Record], ends_ns: Mapping[str, int] = {}) -> Iterator[str]:
+def operation_json(
+    records: Iterable[Record], ends_ns: Mapping[str, int] = {}, chosen: Selection = WHOLE
+) -> Iterator[str]:
     """The same operations, a JSON object with ALL_COLUMNS in each line."""
-    for rows in _batches(records, ends_ns):
+    for rows in _batches(records, ends_ns, chosen):
         yield "".join(f"{json.dumps(dict(zip(ALL_COLUMNS, row, strict=True)))}\n" for row in rows)
 
 
 def write_parquet(
-    records: Iterable[Record], file: IO[bytes], ends_ns: Mapping[str, int] = {}
+    records: Iterable[Record],
+    file: IO[bytes],
+    ends_ns: Mapping[str, int] = {},
+    chosen: Selection = WHOLE,
 ) -> None:
     """Write the same operations as Parquet, with ALL_COLUMNS: text, truth values, and whole
     numbers of 64 bits.
@@ -112,7 +122,7 @@ def write_parquet(
     types = {"counted": pyarrow.bool_(), **dict.fromkeys(_TEXTS, pyarrow.string())}
     schema = pyarrow.schema([(name, types.get(name, pyarrow.int64())) for name in ALL_COLUMNS])
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        rows = operations(records, ends_ns)
+        rows = operations(records, ends_ns, chosen)
         while group := list(islice(rows, _ROW_GROUP)):
             columns = [
                 [None if type(v) is int and not _LEAST <= v <= _MOST else v for v in column]
@@ -162,14 +172,14 @@ def over_time_rows(records: Iterable[Record], methods: Sequence[str] = ()) -> It
 
 
 def _batches(
-    records: Iterable[Record], ends_ns: Mapping[str, int]
+    records: Iterable[Record], ends_ns: Mapping[str, int], chosen: Selection
 ) -> Iterator[Iterator[Sequence[Any]]]:
     """The operations of the run phase as rows of ALL_COLUMNS, those of a batch together.
 
     None: a time that isn't known, the error of a success, or a name of a run whose header is
     missing. Objects of ssbench 0.3.9 have no container.
     """
-    run = _Run(ends_ns)
+    run = _Run(ends_ns, chosen)
     for record in records:
         run.add(record)
         if isinstance(record, ResultBatch) and record.phase is Phase.RUN:
@@ -179,8 +189,10 @@ def _batches(
 class _Run:
     """What the records so far say of the results that follow."""
 
-    def __init__(self, ends_ns: Mapping[str, int] = {}) -> None:
+    def __init__(self, ends_ns: Mapping[str, int] = {}, chosen: Selection = WHOLE) -> None:
         self._ends_ns = ends_ns
+        self._selection, self._known = chosen, RunRecords()
+        self._chosen = Chosen(chosen, self._known)
         self._windows = Windows(Scenario.of_header({}))
         self._workers: dict[int, str] = {}
         self.origin_ns = 0  #: of the run phase, Unix time
@@ -191,11 +203,14 @@ class _Run:
         self._has_containers = True
 
     def add(self, record: Record) -> None:
+        if self._selection and isinstance(record, RunHeader | WorkerRecord):
+            self._known.add(record)
         if isinstance(record, RunHeader):
             self._operations = rows_of(record.operations)
             faults = ValidationErrors("scenario", of_header=self._operations)
             scenario = Scenario.of_header(record.scenario, self._operations, faults)
-            self._windows = Windows(scenario, self._ends_ns.get(record.run_id))
+            end_ns = self._ends_ns.get(record.run_id)
+            self._windows = Windows(scenario, end_ns, chosen=self._selection)
             self._workers.clear()
             self._classes = [printable(size.name) for size in scenario.sizes]
             self._has_containers = "containers" not in record.unrecorded
@@ -235,6 +250,8 @@ class _Run:
         classes = dict(enumerate(self._classes))
         counted = self._counted(batch)
         for each, is_counted in zip(self.columns(batch, _FIELDS), counted, strict=False):
+            if is_counted is None:
+                continue
             (
                 operation, size_class, number, start_ns, last_ns, status, headers_ns, moved,
                 retries, error, transaction_id, due_ns,
@@ -258,14 +275,21 @@ class _Run:
                 is_counted,
             )
 
-    def _counted(self, batch: ResultBatch) -> Iterable[bool]:
-        """Whether each is in the figures of reports: not in a warm-up or the cool-down."""
+    def _counted(self, batch: ResultBatch) -> Iterable[bool | None]:
+        """Whether each is in the figures of reports: not in a warm-up or the cool-down; None if it
+        is not of the part of the run that was chosen."""
         try:
             results = PhaseResults([batch], self._shifts)
         except MessageError:
             return ()
         stages = self._windows.stages(results)
-        return repeat(True) if stages is None else [stage != LEFT_OUT for stage in stages.tolist()]
+        found: Iterable[bool | None] = repeat(True)
+        if stages is not None:
+            found = [stage != LEFT_OUT for stage in stages.tolist()]
+        for mask in (self._chosen.rows(results), self._windows.overlap(results)):
+            if mask is not None:
+                found = [each if here else None for each, here in zip(found, mask, strict=False)]
+        return found
 
     def _name(self, row: Operation, size_class: int, number: int) -> str | None:
         naming = self._naming

@@ -15,6 +15,7 @@ from ssbench.core.stats.findings import arrivals, stage_missed, steady
 from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.merge import Part
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.selection import Selection
 from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.stats.thresholds import (
     Threshold,
@@ -130,6 +131,7 @@ def of_run(
         _counters(stats),
         *([profile_section(stats.run)] if stats.run.profiles else []),
         *([_merged(parts)] if parts else []),
+        *([part_section(stats.chosen)] if stats.chosen else []),
         Section("legend", notes=_legend(stats, percents), formats="text"),
         Section("ending", notes=list(notes.ending_notes(stats, parts)), formats="text json"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
@@ -205,7 +207,7 @@ def _run(stats: RunStats) -> Section:
         fact("rate_basis", stats.rate_basis.value, WORD, "how rates count operations", _DATA),
         fact("completed_after_end", after_count, COUNT, "after the load's end", _DATA),
         fact("completed_after_end_s", after_s, SECONDS, "until the last of these", _DATA),
-        fact("warmup_s", view.warmup, SECONDS, "excluded from the beginning", _DATA),
+        fact("warmup_s", run.warmup_s, SECONDS, "excluded from the beginning", _DATA),
         fact("cooldown_s", view.cooldown, SECONDS, "excluded from the end", _DATA),
         fact("left_behind", run.left_behind, COUNT, "orphaned objects", _DATA),
         fact("left_unknown", run.left_unknown, COUNT, "possibly orphaned objects", _DATA),
@@ -213,6 +215,21 @@ def _run(stats: RunStats) -> Section:
         fact("warnings", run.warnings, WORD, "of the run, and one on skipped records", "json"),
     ]
     return Section("run", facts=facts, prefix="")
+
+
+def part_section(chosen: Selection) -> Section:
+    """The part of the run, or of each run, that all figures are of."""
+    facts = [
+        fact("line", chosen.text, WORD, "the part in words", csv="part"),
+        fact("from_s", chosen.from_s, SECONDS, "its beginning, from that of the load", "json"),
+        fact("to_s", chosen.to_s, SECONDS, "its end, from the beginning of the load", "json"),
+        fact("warmup_s", chosen.warmup_s, SECONDS, "in place of the run's warm-up", "json"),
+        fact("operations", chosen.operation_names, WORD, "only these; empty: all", "json"),
+        fact("size_classes", chosen.size_class_names, WORD, "only these; empty: all", "json"),
+        fact("endpoints", chosen.endpoint_names, WORD, "only these; empty: all", "json"),
+        fact("workers", chosen.worker_names, WORD, "only these; empty: all", "json"),
+    ]
+    return Section("part", facts=facts, formats="csv json")
 
 
 def store_section(header: RunHeader | None) -> Section:
@@ -506,7 +523,7 @@ def _seconds(stats: RunStats) -> Section:
 def _of_seconds(stats: RunStats) -> Iterator[Row]:
     """A row for each second, warm-up and cool-down included."""
     has_bytes = stats.total().has_bytes
-    for second in stats.series.seconds():
+    for second in stats.seconds():
         yield {
             "second": second.second + 1,
             "operations": second.count,

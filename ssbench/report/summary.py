@@ -74,6 +74,8 @@ def of_run(sections: Mapping[str, Section], steady: bool | None, stats_file: str
         ("Bottleneck", _bottleneck(run, generator)),
         ("Run", _run(run, sections["settings"].row, total, stages)),
     ]
+    if "part" in sections:
+        lines.insert(0, ("Part", sections["part"].row["line"]))
     if missed:
         text = f"missed {len(missed)} of {len(thresholds)}: "
         names = [printable(row["threshold"]) for row in missed]

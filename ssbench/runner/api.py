@@ -18,6 +18,7 @@ from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.checks import suggest
 from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
 from ssbench.core.stats.compare import Comparison, comparison
+from ssbench.core.stats.selection import Selection
 from ssbench.runner.config import FREE_PORTS, RunConfig
 from ssbench.runner.results import StoredStats, read_distinct, read_stats
 from ssbench.runner.scenarios import ScenarioText, find_scenario
@@ -162,15 +163,36 @@ def find_limit(
     return series
 
 
-def read(path: Path) -> StoredStats:
-    """The statistics of a stat file, also of ssbench 0.3.9.
+def read(
+    path: Path,
+    *,
+    from_s: float | None = None,
+    to_s: float | None = None,
+    warmup: float | None = None,
+    operations: Sequence[str] = (),
+    size_classes: Sequence[str] = (),
+    endpoints: Sequence[str] = (),
+    workers: Sequence[str] = (),
+) -> StoredStats:
+    """The statistics of a stat file, also of ssbench 0.3.9, or of a part of the run.
 
     Its ``metric("p99(READ)")`` is a figure, ``to_pandas()`` has each operation, ``to_html()`` is
     the report as a page.
 
-    :raises SsbenchError: it can't be read.
+    :param from_s: only operations from this time of the load on, in seconds.
+    :param to_s: only operations before this time of the load.
+    :param warmup: seconds to exclude from the load's beginning, in place of the run's warm-up.
+    :param operations: only these operations, such as "READ".
+    :param size_classes: only objects of these size classes.
+    :param endpoints: only requests to these endpoints: a URL, a host, or host:port.
+    :param workers: only operations of these workers, by their ids or hosts.
+    :raises SsbenchError: it can't be read, or the run does not have this part.
     """
-    return read_stats(os.fspath(path))
+    names = (operations, size_classes, endpoints, workers)
+    lists = [(each,) if isinstance(each, str) else tuple(each) for each in names]
+    chosen = Selection(from_s, to_s, warmup, *lists)
+    chosen.check()
+    return read_stats(os.fspath(path), chosen=chosen)
 
 
 def compare(first: Path, *others: Path) -> Comparison:

@@ -18,6 +18,7 @@ from ssbench.core.stats.budget import MEMORY, Budget
 from ssbench.core.stats.merge import Part, check_distinct, end_of_load_ns, merged
 from ssbench.core.stats.merge import check as check_parts
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.selection import WHOLE, Selection
 from ssbench.core.stats.thresholds import LATENCY, METRICS, Threshold, thresholds_of
 from ssbench.host.process import tune_garbage_collector
 
@@ -53,7 +54,7 @@ class StoredStats(RunStats):
         return actual / SECOND_NS if is_latency and actual is not None else actual
 
     def to_pandas(self) -> DataFrame:
-        """Each operation of the run as a row of a pandas DataFrame.
+        """Each operation of the run, or of its part, as a row of a pandas DataFrame.
 
         The columns are those of ``report-scenario --parquet``.
 
@@ -65,7 +66,7 @@ class StoredStats(RunStats):
         from ssbench import report  # loads slowly
 
         with statfile.read(self.path) as reader:
-            rows = report.operations(reader, ends_of_load([self.path]))
+            rows = report.operations(reader, ends_of_load([self.path]), self.chosen)
             return DataFrame.from_records(rows, columns=[*report.ALL_COLUMNS])
 
     def to_html(self) -> str:
@@ -75,7 +76,7 @@ class StoredStats(RunStats):
         """
         from ssbench import report  # loads slowly
 
-        stats = read_stats(self.path, in_detail=True)
+        stats = read_stats(self.path, in_detail=True, chosen=self.chosen)
         return report.render_html(report.of_run(stats, stats_file=self.path))
 
 
@@ -96,13 +97,16 @@ def read_stats(
     *,
     in_detail: bool = False,
     memory: int = MEMORY,
+    chosen: Selection = WHOLE,
 ) -> StoredStats:
     """The statistics of a stat file.
 
     :param warn: called with each line on what is wrong with it; ``run.damage`` has these, too.
     :param in_detail: whether they have a ``breakdown``, which takes longer.
     :param memory: of the Budget.
+    :param chosen: the part of the run that they are of.
     :raises StatFileError: the file is not a stat file.
+    :raises UsageError: the run does not have this part.
     """
     with ExitStack() as stack:
         stack.callback(tune_garbage_collector())
@@ -111,13 +115,16 @@ def read_stats(
         first = next(records)
         end_ns = _end_of_load_ns(path, first)
         budget = Budget(lambda: reader.bytes_read, memory)
-        stats = StoredStats.of(chain([first], records), end_ns, in_detail=in_detail, budget=budget)
+        stats = StoredStats.of(
+            chain([first], records), end_ns, in_detail=in_detail, budget=budget, chosen=chosen
+        )
         stats.path = path
         stats.run.damage += reader.damage
         stats.run.unknown_records = reader.unknown_records
         for line in [*stats.run.damage, *reader.notes]:
             if warn is not None:
                 warn(f"{path}: {line}")
+        stats.check_chosen(path)
         return stats
 
 
@@ -125,16 +132,17 @@ def read_distinct(
     named: Iterable[tuple[str, str]],
     warn: Callable[[str], None] | None = None,
     memory: int = MEMORY,
+    chosen: Selection = WHOLE,
 ) -> list[tuple[str, RunStats]]:
     """Names and statistics of runs to compare.
 
     :param named: name and path of each stat file.
-    :param warn, memory: as of ``read_stats``.
+    :param warn, memory, chosen: as of ``read_stats``.
     :raises StatFileError: one of the files is not a stat file.
-    :raises UsageError: two of them are of the same run.
+    :raises UsageError: two of them are of the same run, or one does not have this part.
     """
     found: list[tuple[str, RunStats]] = [
-        (name, read_stats(path, warn, memory=memory)) for name, path in named
+        (name, read_stats(path, warn, memory=memory, chosen=chosen)) for name, path in named
     ]
     check_distinct((name, stats.run.header) for name, stats in found)
     return found
@@ -146,12 +154,13 @@ def read_merged(
     *,
     in_detail: bool = False,
     memory: int = MEMORY,
+    chosen: Selection = WHOLE,
 ) -> tuple[RunStats, list[Part]]:
     """The statistics of the runs of several masters, as of one run; and these runs.
 
-    :param warn, memory: as of ``read_stats``.
+    :param warn, memory, chosen: as of ``read_stats``.
     :raises StatFileError: one of the files is not a stat file.
-    :raises UsageError: the runs do not go together.
+    :raises UsageError: the runs do not go together, or do not have this part.
     """
     with ExitStack() as stack:
         stack.callback(tune_garbage_collector())
@@ -163,13 +172,14 @@ def read_merged(
         readers = [stack.enter_context(statfile.read(path)) for path in paths]
         budget = Budget(lambda: sum(reader.bytes_read for reader in readers), memory)
         records, end_ns = merged(parts, readers), end_of_load_ns(parts)
-        stats = RunStats.of(records, end_ns, in_detail=in_detail, budget=budget)
+        stats = RunStats.of(records, end_ns, in_detail=in_detail, budget=budget, chosen=chosen)
         stats.run.damage += [f"{each.name}: {line}" for each in readers for line in each.damage]
         stats.run.unknown_records = sum(each.unknown_records for each in readers)
         notes = [f"{each.name}: {line}" for each in readers for line in each.notes]
         for line in [*stats.run.damage, *notes]:
             if warn is not None:
                 warn(line)
+        stats.check_chosen(", ".join(paths))
         return stats, parts
 
 

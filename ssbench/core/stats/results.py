@@ -310,6 +310,7 @@ class PhaseResults:
         self._workers = as_ints([batch.worker for batch in self._batches])
         self._counts = np.array([batch.count for batch in self._batches])
         self._ends = self._counts.cumsum()  # after the last row of each batch
+        self._chosen: npt.NDArray[np.int64] | None = None  # rows of the batches; None: all
         later = [batch.later_ns for batch in self._batches]
         shifts = [shifts_ns.get(batch.worker, 0) + batch.later_ns for batch in self._batches]
         if any(shifts):
@@ -361,8 +362,22 @@ class PhaseResults:
         """The value of each row's batch."""
         return np.repeat(as_ints(of_batches), self._counts)
 
+    def only(self, mask: npt.NDArray[np.bool_]) -> PhaseResults | None:
+        """The rows of the mask alone; None if there are none."""
+        rows = np.flatnonzero(mask)
+        if len(rows) == len(self):
+            return self
+        if not len(rows):
+            return None
+        found = PhaseResults.__new__(PhaseResults)
+        vars(found).update({key: value for key, value in vars(self).items() if key[0] == "_"})
+        found._columns = {name: _picked(column, rows) for name, column in self._columns.items()}
+        found.workers = self.workers[rows]
+        found._chosen = rows if self._chosen is None else self._chosen[rows]
+        return found
+
     def __len__(self) -> int:
-        return int(self._ends[-1])
+        return int(self._ends[-1]) if self._chosen is None else len(self._chosen)
 
     def __repr__(self) -> str:
         return f"<PhaseResults {len(self)} rows of {len(self._counts)} batches>"
@@ -371,6 +386,10 @@ class PhaseResults:
         """A column of whole numbers, by the name of Result's field; offsets are corrected."""
         return self._columns[name]
 
+    def numbers(self, name: str) -> Ints:
+        """The same, or with "worker" each row's worker."""
+        return self.workers if name == "worker" else self._columns[name]
+
     @cached_property
     def workers(self) -> Ints:
         """The index of each row's worker."""
@@ -378,6 +397,9 @@ class PhaseResults:
 
     def by_worker(self) -> Counter[int]:
         """The number of rows of each worker."""
+        if self._chosen is not None:
+            found, rows = np.unique(self.workers, return_counts=True)
+            return Counter(dict(zip(found.tolist(), rows.tolist(), strict=True)))
         workers, places = np.unique(self._workers, return_inverse=True)
         counts = exact_sums(self._counts, places)
         return Counter(dict(zip(workers.tolist(), counts, strict=True)))
@@ -422,6 +444,7 @@ class PhaseResults:
 
     def _places(self, rows: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         """The index of each row's batch, and that of the row in it."""
+        rows = rows if self._chosen is None else self._chosen[rows]
         at = np.searchsorted(self._ends, rows, side="right")
         return zip(at.tolist(), (rows - self._ends[at] + self._counts[at]).tolist(), strict=True)
 
@@ -526,6 +549,13 @@ def _is_constant(column: Ints) -> bool:
     return column.strides == (0,)
 
 
+def _picked(column: Ints, rows: npt.NDArray[np.int64]) -> Ints:
+    """These rows of a column."""
+    if _is_constant(column):
+        return np.broadcast_to(column[:1], len(rows))
+    return column[rows]
+
+
 def _joined(arrays: Sequence[Ints]) -> Ints:
     """One array behind the other; one value if all are that: most columns of most runs are 0."""
     first = arrays[0][:1]
@@ -597,18 +627,13 @@ class ResultGroup:
         )
 
     def _picked(self, column: Ints) -> Ints:
-        if self._rows is None:
-            return column
-        if _is_constant(column):
-            return np.broadcast_to(column[:1], len(self._rows))
-        return column[self._rows]
+        return column if self._rows is None else _picked(column, self._rows)
 
     def column(self, name: str) -> Ints:
         """These rows of a column, by the name of Result's field; "worker" is their worker."""
         found = self._columns.get(name)
         if found is None:
-            whole = self._results.workers if name == "worker" else self._results.column(name)
-            found = self._columns[name] = self._picked(whole)
+            found = self._columns[name] = self._picked(self._results.numbers(name))
         return found
 
     @cached_property

@@ -20,6 +20,7 @@ from ssbench.core.records import (
 from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import Budget
+from ssbench.core.stats.selection import WHOLE, Selection
 from ssbench.core.stats.windows import Span, joined, load_end_ns, spans_of
 from ssbench.core.text import first_of
 
@@ -57,8 +58,9 @@ class _Load(Struct, frozen=True):
 class RunRecords:
     """The records that a file has once per run, stage or worker."""
 
-    def __init__(self, budget: Budget | None = None) -> None:
+    def __init__(self, budget: Budget | None = None, chosen: Selection = WHOLE) -> None:
         self._budget = budget or Budget()
+        self.chosen = chosen  #: the part of the run that its figures are of
         self.run_id = ""  #: of the newest header; later records belong to it
         self.headers: dict[str, RunHeader] = {}  #: by run id
         self.footers: dict[str, RunFooter] = {}  #: by run id
@@ -188,6 +190,12 @@ class RunRecords:
             yield StageUsers(asked, tuple(ran))
 
     @property
+    def warmup_s(self) -> float:
+        """What is excluded from the beginning of the load."""
+        warmup = self.chosen.warmup_s
+        return self.scenario.warmup if warmup is None else warmup
+
+    @property
     def end_ns(self) -> int | None:
         """End of the load, as an offset from the run phase's start; None: unknown."""
         return self._load().end_ns
@@ -212,7 +220,7 @@ class RunRecords:
             marks, scenario = self.marks.get(run_id, []), self.scenario_of(run_id)
             stages = [mark for mark in marks if mark.name == "stage"]
             begins, end_ns = [mark.at_ns for mark in stages], load_end_ns(scenario, marks)
-            spans = spans_of(scenario, begins, end_ns) if begins else []
+            spans = spans_of(scenario, begins, end_ns, self.chosen) if begins else []
             users = list(self._stage_users(run_id))
             self._loads[run_id] = _Load(stages, users, spans, end_ns)
         return self._loads[run_id]

@@ -7,14 +7,14 @@ seconds of the run, not with the number of operations.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec import field
 
-from ssbench.core.errors import MessageError
+from ssbench.core.errors import MessageError, UsageError
 from ssbench.core.model import NONE_NS, SECOND_NS, ErrorKind, Phase
 from ssbench.core.operations import CRUD, Body, row_of
 from ssbench.core.records import (
@@ -31,11 +31,13 @@ from ssbench.core.records import (
 )
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import OTHERS, OTHERS_NAME, Budget
+from ssbench.core.stats.chosen import Chosen
 from ssbench.core.stats.headroom import HeadroomVerdict, Hosts, judge
 from ssbench.core.stats.histogram import Histogram
 from ssbench.core.stats.results import PhaseResults, ResultGroup
 from ssbench.core.stats.run_records import RunRecords
-from ssbench.core.stats.series import MAX_SECONDS, TimeSeries
+from ssbench.core.stats.selection import WHOLE, Selection
+from ssbench.core.stats.series import MAX_SECONDS, Second, TimeSeries
 from ssbench.core.stats.tally import (
     Basis,
     Counts,
@@ -149,13 +151,21 @@ class RunStats:
         advance, because its results precede the mark of the end.
     :param in_detail: whether to count ``breakdown``, too.
     :param budget: limits what is kept of a file; None: nothing is limited.
+    :param chosen: the part of the run that counts.
     """
 
     def __init__(
-        self, end_ns: int | None = None, *, in_detail: bool = False, budget: Budget | None = None
+        self,
+        end_ns: int | None = None,
+        *,
+        in_detail: bool = False,
+        budget: Budget | None = None,
+        chosen: Selection = WHOLE,
     ) -> None:
         self._budget = budget or Budget()
-        self.run = RunRecords(self._budget)
+        self.chosen = chosen
+        self.run = RunRecords(self._budget, chosen)
+        self._chosen = Chosen(chosen, self.run)
         self.breakdown = Breakdown(self._budget) if in_detail else None
         self.left_out = 0  #: operations in warm-ups and the cool-down
         self._tallies = Tallies()
@@ -192,12 +202,13 @@ class RunStats:
         *,
         in_detail: bool = False,
         budget: Budget | None = None,
+        chosen: Selection = WHOLE,
     ) -> Self:
         """The sums of all records of a file.
 
         Many results are counted at a time, so that small batches cost no more.
         """
-        stats = cls(end_ns, in_detail=in_detail, budget=budget)
+        stats = cls(end_ns, in_detail=in_detail, budget=budget, chosen=chosen)
         waiting: defaultdict[Phase, list[ResultBatch]] = defaultdict(list)
         rows = 0
         for number, record in enumerate(records):
@@ -247,7 +258,8 @@ class RunStats:
             self._origins[record.phase] = _wall_ns(record.started_at)
             self._shifts.clear()
         elif isinstance(record, HostRecord):
-            self.hosts.add(record)
+            if self._windows.covers(record.at_s):
+                self.hosts.add(record)
         elif isinstance(record, ClockRecord):
             self._shifts[record.worker] = record.shift_ns
             if record.phase is Phase.RUN:
@@ -256,7 +268,7 @@ class RunStats:
             self.run.add(record)
             if isinstance(record, RunHeader):
                 scenario = self.run.scenario_of(record.run_id)
-                self._windows = Windows(scenario, self._end_ns, self._budget)
+                self._windows = Windows(scenario, self._end_ns, self._budget, self.chosen)
                 if scenario.operation_count is not None:
                     self._last_start = LastStart()
                 if record.verify:
@@ -277,9 +289,9 @@ class RunStats:
         """Operations that were sent, are not lost, and have no result in the file.
 
         Negative if there are more results than sent operations. None: it is unknown how many were
-        sent.
+        sent, or the results are of a part of the run.
         """
-        sent = self.run.sent
+        sent = None if self.chosen else self.run.sent
         here = self.total().operations + self.left_out
         return None if sent is None else sent - here - self.run.lost
 
@@ -370,9 +382,10 @@ class RunStats:
         planned, sent = run.scenario.operation_count, run.sent
         if sent is None:
             sent = self._tallies.total().operations + self.left_out + run.lost
-        if planned is not None and sent == planned and not self._open_loop:
-            return Basis.COMPLETED
+        ended_with_operations = planned is not None and sent == planned and not self._open_loop
         if run.footer is not None and run.footer.ended == "exhausted":
+            ended_with_operations = True
+        if ended_with_operations and not self.chosen.in_time:
             return Basis.COMPLETED
         if len(run.headers) != 1 or run.end_ns is None or not run.stages:
             return Basis.UNKNOWN_END
@@ -390,6 +403,8 @@ class RunStats:
         if basis not in (Basis.WINDOW, Basis.SHARE):
             return None
         begin_ns, (low_ns, high_ns) = self.run.stages[0].at_ns, windows[0]
+        if self.chosen.from_s is not None:
+            return windows
         first_ns = self._tallies.total().first_start_ns or 0
         first_ns -= self._origin_ns
         # Due times count from the mark; users begin a little later, when the workers receive it.
@@ -511,6 +526,10 @@ class RunStats:
         """
         return self.series.per_second()
 
+    def seconds(self) -> Iterator[Second]:
+        """What completed in each second; of a part of the run, in those that it has a part of."""
+        return (each for each in self.series.seconds() if self._windows.covers(each.second + 1))
+
     def verdict(self) -> HeadroomVerdict:
         """Whether the load generator was the bottleneck."""
         own = ErrorKind.LOAD_GENERATOR
@@ -526,6 +545,8 @@ class RunStats:
     # How it is counted
 
     def _add_results(self, phase: Phase, batches: Sequence[ResultBatch]) -> None:
+        if self.chosen and phase is not Phase.RUN:
+            return  # a part is one of the run phase
         try:
             results = PhaseResults(batches, self._shifts)
         except MessageError as error:
@@ -541,12 +562,49 @@ class RunStats:
                 self.store_notes[text] = None
         origin_ns = self._origins.get(phase, 0)
         if phase is Phase.RUN:
-            self._add_run(results, origin_ns)
+            chosen = self._chosen_of(results) if self.chosen else results
+            if chosen is not None:
+                self._add_run(chosen, origin_ns)
             return
         for group in results.groups():
             self._count(self._phases[phase], group, origin_ns)
             if group.failed:
                 self._phase_errors[phase].add(group, origin_ns)
+
+    def _chosen_of(self, results: PhaseResults) -> PhaseResults | None:
+        """The results of the part that was chosen; None if there are none."""
+        named = self._chosen.rows(results)
+        found = results if named is None else results.only(named)
+        within = None if found is None else self._windows.overlap(found)
+        if found is None or within is None:
+            return found
+        self.left_out += len(within) - int(np.count_nonzero(within))
+        return found.only(within)
+
+    def check_chosen(self, name: str) -> None:
+        """Check that operations of the part that was chosen count.
+
+        :param name: of the run, for errors.
+        :raises UsageError: a line for each name that does not occur in the run; or why nothing
+            counts.
+        """
+        if not self.chosen:
+            return
+        if self.chosen.has_times and self.run.headers and not self.run.stages:
+            raise UsageError(
+                f"{name}: does not say when its load began (ssbench 0.3.9, or cut off): leave out "
+                "--from, --to and --warmup"
+            )
+        missing = [f"{name}: {line}" for line in self._chosen.missing()]
+        if missing:
+            raise UsageError("\n".join(missing))
+        if self.total().operations:
+            return
+        stages, end_ns = self.run.stages, self.run.end_ns
+        lasted = ""
+        if stages and end_ns is not None:
+            lasted = f"; its load lasted {(end_ns - stages[0].at_ns) / SECOND_NS:.1f} s"
+        raise UsageError(f"{name}: no operation in this part: {self.chosen.text}{lasted}")
 
     def _add_run(self, results: PhaseResults, origin_ns: int) -> None:
         """Count results of the run; those of a warm-up only in the time series."""

@@ -29,6 +29,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.budget import Budget
 from ssbench.core.stats.histogram import MAX_NS
 from ssbench.core.stats.results import Ints, PhaseResults, ResultGroup, exact_sum
+from ssbench.core.stats.selection import WHOLE, Selection
 from ssbench.core.stats.tally import SHARE, SHARE_BITS, Throughput
 
 NEVER_NS = (1 << 63) - 1
@@ -90,30 +91,47 @@ def load_end_ns(scenario: Scenario, marks: Sequence[MarkRecord]) -> int | None:
     return min(marked_ns, planned_end_ns(scenario, begin_ns))
 
 
-def counts_from_ns(scenario: Scenario, stage: int, begin_ns: int, first_ns: int) -> int:
-    """The end of a stage's warm-up: its own, or the run's, which may extend into it.
+def counts_from_ns(
+    scenario: Scenario, stage: int, begin_ns: int, first_ns: int, chosen: Selection = WHOLE
+) -> int:
+    """The end of a stage's warm-up: its own, or the run's, which may extend into it; not before
+    the part that was chosen.
 
     :param begin_ns: when the stage began; ``first_ns``: when the first stage began.
     """
     own_ns = begin_ns + round(scenario.warmup_of(stage) * SECOND_NS)
-    return max(own_ns, first_ns + round(scenario.warmup * SECOND_NS))
+    warmup = scenario.warmup if chosen.warmup_s is None else chosen.warmup_s
+    return max(own_ns, first_ns + round(max(warmup, chosen.from_s or 0) * SECOND_NS))
 
 
-def counts_until_ns(scenario: Scenario, end_ns: int | None) -> int:
-    """The start of the cool-down; NEVER_NS if the load's end is unknown."""
-    return NEVER_NS if end_ns is None else end_ns - round(scenario.cooldown * SECOND_NS)
+def counts_until_ns(
+    scenario: Scenario, end_ns: int | None, first_ns: int = 0, chosen: Selection = WHOLE
+) -> int:
+    """The start of the cool-down, but not after the part that was chosen; NEVER_NS if neither it
+    nor the load's end is known.
+
+    :param first_ns: when the first stage began.
+    """
+    last_ns = NEVER_NS
+    if end_ns is not None and end_ns != NEVER_NS:
+        last_ns = end_ns - round(scenario.cooldown * SECOND_NS)
+    if chosen.to_s is not None:
+        last_ns = min(last_ns, first_ns + round(chosen.to_s * SECOND_NS))
+    return last_ns
 
 
-def spans_of(scenario: Scenario, begins_ns: Sequence[int], end_ns: int | None) -> list[Span]:
+def spans_of(
+    scenario: Scenario, begins_ns: Sequence[int], end_ns: int | None, chosen: Selection = WHOLE
+) -> list[Span]:
     """The part of each stage that counts.
 
-    :param begins_ns: of each stage.
+    :param begins_ns: of each stage, at least one.
     :param end_ns: when the load ended; None: unknown.
     """
-    last_ns = counts_until_ns(scenario, end_ns)
+    last_ns = counts_until_ns(scenario, end_ns, begins_ns[0], chosen)
     found = []
     for stage, (begin_ns, after_ns) in enumerate(pairwise([*begins_ns, last_ns])):
-        low_ns = counts_from_ns(scenario, stage, begin_ns, begins_ns[0])
+        low_ns = counts_from_ns(scenario, stage, begin_ns, begins_ns[0], chosen)
         found.append(Span(low_ns, max(low_ns, min(after_ns, last_ns))))
     return found
 
@@ -147,12 +165,18 @@ class Windows:
 
     :param scenario: of the run. Without marks nothing is excluded.
     :param end_ns: of the mark of the load's end; None: nothing is excluded at the end.
+    :param chosen: the part of the load that counts, between its marks.
     """
 
     def __init__(
-        self, scenario: Scenario, end_ns: int | None = None, budget: Budget | None = None
+        self,
+        scenario: Scenario,
+        end_ns: int | None = None,
+        budget: Budget | None = None,
+        chosen: Selection = WHOLE,
     ) -> None:
         self._scenario = scenario
+        self._chosen = chosen
         self._budget = budget or Budget()
         #: When the load ends, as far as it is known yet.
         self.load_end_ns = NEVER_NS if end_ns is None else end_ns
@@ -174,7 +198,7 @@ class Windows:
         begin_ns, stage = mark.at_ns, len(self._lows_ns)
         if self._first_ns is None:
             self._first_ns = begin_ns
-        low_ns = counts_from_ns(self._scenario, stage, begin_ns, self._first_ns)
+        low_ns = counts_from_ns(self._scenario, stage, begin_ns, self._first_ns, self._chosen)
         self._lows_ns.append(low_ns)
         for cuts in (self._counts, self._rates):
             if low_ns > begin_ns:
@@ -183,16 +207,22 @@ class Windows:
             # clock may say so.
             cuts.cut(low_ns if stage or low_ns > begin_ns else -NEVER_NS, stage)
         planned_ns = planned_end_ns(self._scenario, self._first_ns)
-        if self._marked_ns is not None and self._scenario.cooldown:
-            # Without a cool-down, operations that began after the mark of the end count as well.
-            end_ns = min(self._marked_ns, planned_ns)
-            self._counts.cut(counts_until_ns(self._scenario, end_ns), LEFT_OUT)
+        # Without a cool-down, operations that began after the mark of the end count as well.
+        has_cooldown = self._marked_ns is not None and self._scenario.cooldown
+        until_ns = self._until_ns(min(self._marked_ns or 0, planned_ns) if has_cooldown else None)
+        if until_ns != NEVER_NS:
+            self._counts.cut(until_ns, LEFT_OUT)
         self._ends(planned_ns)
+
+    def _until_ns(self, end_ns: int | None) -> int:
+        """The end of what counts, of a load that ends then."""
+        return counts_until_ns(self._scenario, end_ns, self._first_ns or 0, self._chosen)
 
     def _ends(self, at_ns: int) -> None:
         self.load_end_ns = min(self.load_end_ns, at_ns)
-        if self._rates.edges and self.load_end_ns != NEVER_NS:
-            self._rates.cut(counts_until_ns(self._scenario, self.load_end_ns), LEFT_OUT)
+        until_ns = self._until_ns(self.load_end_ns)
+        if self._rates.edges and until_ns != NEVER_NS:
+            self._rates.cut(until_ns, LEFT_OUT)
 
     def begin_ns(self, stage: int) -> int:
         """From when on operations of a stage count; 0 without its mark."""
@@ -203,7 +233,25 @@ class Windows:
         cuts = self._rates
         at = cuts.stages.index(stage) + 1 if stage in cuts.stages else len(cuts.edges)
         of_stage = cuts.edges[at] if at < len(cuts.edges) else NEVER_NS
-        return of_stage, counts_until_ns(self._scenario, self.load_end_ns)
+        return of_stage, self._until_ns(self.load_end_ns)
+
+    def covers(self, at_s: float) -> bool:
+        """Whether the second that ends then, from the run phase's start, is in the time that was
+        chosen."""
+        if not self._chosen.in_time or self._first_ns is None:
+            return True
+        low_s = (self._first_ns / SECOND_NS) + (self._chosen.from_s or 0)
+        return low_s < at_s < self._until_ns(None) / SECOND_NS + 1
+
+    def overlap(self, results: PhaseResults) -> npt.NDArray[np.bool_] | None:
+        """Whether each row was in flight, or due, in the time that was chosen; None: all were."""
+        if not self._chosen.in_time or self._first_ns is None:
+            return None
+        low_ns = self._first_ns + round((self._chosen.from_s or 0) * SECOND_NS)
+        within: npt.NDArray[np.bool_] = results.ends_ns > low_ns
+        if self._chosen.to_s is not None:
+            within &= results.times_ns < self._until_ns(None)
+        return within
 
     def stages(self, results: PhaseResults) -> Ints | None:
         """The index of each row's stage, or LEFT_OUT; None if all are of stage 0."""
