@@ -27,11 +27,9 @@ from ssbench.storage.registry import (
     StoreRow,
     check_capabilities,
     destination_of,
-    load,
     open_admin,
     open_provider,
     open_store,
-    options_of,
     row_of,
     secret_variables,
     url_count,
@@ -63,11 +61,6 @@ class PlainStorage(NoopStorage):
 
 
 OWN = f"{__name__}:OwnStorage"
-
-
-def test_a_driver_is_opened_by_name() -> None:
-    assert type(open_store(StorageSettings(driver="noop"))) is NoopStorage
-    assert type(open_admin(StorageSettings(driver="noop"))) is NoopStorage
 
 
 @pytest.mark.parametrize("driver", [OwnStorage, PlainStorage])
@@ -227,12 +220,6 @@ def test_credentials_without_a_login_are_not_renewed() -> None:
         open_provider(StoreOptions("noop")).renew()
 
 
-def test_names_of_options_are_unique_within_a_store() -> None:
-    for row in ROWS.values():
-        names = [option.name for option in options_of(row)]
-        assert len(names) == len(set(names))
-
-
 @pytest.mark.parametrize("code", ["def x(:", "raise OSError('no such library')", "import nix_nix"])
 def test_a_module_that_fails_to_load_is_named(
     code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -285,8 +272,3 @@ def test_a_key_of_an_operation_counts_if_it_is_not_the_default() -> None:
     assert check_capabilities(webdav, [LIST], defaults) == []
     (line,) = check_capabilities(webdav, [LIST], {**defaults, "list_limit": 10, "list_prefix": "x"})
     assert line.startswith('the store "webdav" has no list_limit; stores that have it: swift')
-
-
-@pytest.mark.parametrize("name", ["swift", "webdav", "noop"])
-def test_drivers_in_the_package_tell_their_operations_unopened(name: str) -> None:
-    assert READ in load(ROWS[name].driver).operations

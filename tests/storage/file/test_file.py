@@ -175,18 +175,6 @@ def test_ranges(opened: Opener, given: dict[str, Any], offset: int, length: int)
     assert error.timing.bytes_moved == 20_000 - offset
 
 
-def test_a_copy_has_the_content_and_the_mark_of_its_run(opened: Opener, tmp_path: Path) -> None:
-    driver = opened({"direct": True})
-    run(driver, CREATE, 0, 5000)
-    copied = run(driver, COPY, 0, 5000, others=(9,))
-    assert (copied.status, copied.bytes_moved) == (201, 0)
-    name = "o_0123456789_000009"
-    assert (tmp_path / "ssbench_000001" / name).read_bytes() == content("o_000000", 5000)
-    assert driver.object_run_id("ssbench_000001", name) == "0123456789"
-    assert fails(driver, COPY, 3, 5000, others=(11,)).status == 404
-    assert not (tmp_path / "ssbench_000001" / "o_0123456789_000011").exists()
-
-
 def test_readers_meet_the_old_content_or_the_new_one_whole(opened: Opener) -> None:
     driver = opened({"page_cache": "keep"})
     run(driver, CREATE, 0, 200_000)
@@ -377,13 +365,6 @@ def test_containers_are_folders_of_the_directory_itself(opened: Opener, containe
         lambda name: driver.delete_object(name, "x"),
     ):  # fmt: skip
         assert refused(call, container).kind is ErrorKind.PROTOCOL
-
-
-def test_a_folder_in_a_container_is_no_container(opened: Opener, tmp_path: Path) -> None:
-    driver = opened()
-    (tmp_path / FIRST / "deep").mkdir()
-    for call in (driver.make_container, driver.delete_container, driver.owns):
-        assert refused(call, f"{FIRST}/deep").kind is ErrorKind.PROTOCOL
 
 
 # Hostile trees --------------------------------------------------------------------------------
@@ -622,20 +603,6 @@ def test_a_file_of_others_is_of_no_run(opened: Opener, tmp_path: Path) -> None:
         assert driver.object_run_id(FIRST, "theirs") == run_id
 
 
-def test_a_delete_tells_what_was_there(opened: Opener, tmp_path: Path) -> None:
-    driver = opened({"fsync": True})
-    run(driver, CREATE)
-    (tmp_path / FIRST / "folder").mkdir()
-    assert driver.delete_object(FIRST, "o_000000")
-    assert not driver.delete_object(FIRST, "o_000000")
-    assert not driver.delete_object("ssbench_000009", "o_000000")
-    assert refused(driver.delete_object, FIRST, "folder").status == 409
-    assert driver.bulk_delete(FIRST, ["none", "folder"]) == [("folder", 409)]
-    with pytest.raises(StorageError, match="not tried"):
-        driver.bulk_delete(FIRST, [".."])
-    assert driver.delete_container(FIRST)
-
-
 def test_a_folder_that_others_put_in_place_of_a_container_is_not_ours(
     opened: Opener, tmp_path: Path
 ) -> None:
@@ -795,12 +762,6 @@ def test_notes_say_what_the_options_come_to(
     assert [note for note in notes if words and words in note] or not (words or notes)
 
 
-def test_direct_blocks_are_those_of_the_disk(tmp_path: Path) -> None:
-    block = FileTree(str(tmp_path)).direct_alignment()
-    assert 512 <= block <= 65536
-    assert block & (block - 1) == 0
-
-
 def test_free_space_is_that_of_the_directory(opened: Opener, tmp_path: Path) -> None:
     free = shutil.disk_usage(tmp_path).free
     assert 0.5 < (opened().state().free_bytes + 1) / (free + 1) < 2  # others write there, too
@@ -855,11 +816,6 @@ def test_a_tree_keeps_few_of_its_folders_open(tmp_path: Path) -> None:
     assert len(open_descriptors() - before) < 560
     assert tree.folder("0") is tree.folder("0")
     tree.close()
-
-
-@pytest.mark.parametrize(("path", "kind"), [("/proc", "proc"), ("/dev/shm", "tmpfs")])
-def test_the_type_of_a_file_system_is_that_of_its_mount(path: str, kind: str) -> None:
-    assert FileTree(path).file_system() == kind
 
 
 def test_a_relative_path_is_that_of_the_master(

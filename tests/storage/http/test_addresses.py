@@ -7,10 +7,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from ssbench.core.errors import UsageError
-from ssbench.core.settings import StorageSettings
 from ssbench.storage.http.addresses import (
     StorageUrl,
-    open_pools,
     parse_storage_url,
 )
 from ssbench.storage.http.dial import Endpoint
@@ -63,17 +61,6 @@ def test_a_password_in_a_url_is_rejected_and_not_shown() -> None:
     with pytest.raises(UsageError, match="storage URL of h: it must not contain a user") as caught:
         parse_storage_url("http://me:secret@h/v1/a")
     assert "secret" not in str(caught.value)
-
-
-def test_each_url_has_a_pool() -> None:
-    sites = [parse_storage_url("http://h1/v1/a"), parse_storage_url("https://h2/v1/a")]
-    pools = open_pools(HttpSettings(), StorageSettings(), sites)
-    assert [repr(pool) for pool in pools] == [
-        "<ConnectionPool to h1:80, 0 open, 0 idle>",
-        "<ConnectionPool to h2:443, 0 open, 0 idle>",
-    ]
-    for pool in pools:
-        pool.close()
 
 
 # TLS

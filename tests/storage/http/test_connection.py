@@ -137,32 +137,6 @@ def test_a_response_that_was_there_before_a_long_upload_answers_another(surplus:
     assert e.value.kind is ErrorKind.PROTOCOL
 
 
-def test_no_part_of_a_response_is_older_than_its_sending() -> None:
-    sent_ns: list[int] = []
-
-    def script(peer: Peer) -> None:
-        peer.hear()
-        for part in (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", b"ab", b"cd"):
-            time.sleep(0.03)
-            sent_ns.append(perf_counter_ns())
-            peer.say(part)
-
-    timing = ask(script)
-    # One that was read late, on a busy host, is negative.
-    marks = [abs(mark) for mark in (timing.headers_ns, timing.first_byte_ns, timing.last_byte_ns)]
-    assert marks == sorted(marks)
-    assert all(mark >= sent for mark, sent in zip(marks, sent_ns, strict=True))
-
-
-@pytest.mark.parametrize("status", [301, 404, 500, 503, 429])
-def test_any_status_is_a_response(status: int) -> None:
-    # Redirects too: they are not followed, so no token goes elsewhere.
-    answer = b"HTTP/1.1 %d X\r\nLocation: http://h/\r\nContent-Length: 2\r\n\r\nno" % status
-    with serving(answering(answer)) as (server, pool):
-        assert pool.request(HEAD).status == status
-        assert server.connections == 1
-
-
 def test_a_response_to_head_ends_with_its_headers() -> None:
     with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", ok(b"next"))) as (
         _,
@@ -277,12 +251,6 @@ def test_a_response_that_breaks_in_its_body_is_recorded(script: Script, moved: i
     assert timing.status in (200, 503)
     assert (timing.transaction_id, timing.bytes_moved) == (b"tx1", moved)
     assert abs(timing.headers_ns) <= timing.last_byte_ns
-
-
-def test_endless_headers_are_an_error() -> None:
-    error = failure(endless(b"HTTP/1.1 200 OK\r\n", b"X-More: more\r\n" * 1000))
-    assert error.kind is ErrorKind.PROTOCOL
-    assert "65536 bytes" in error.detail
 
 
 # --- length of bodies

@@ -291,13 +291,6 @@ def test_no_more_connections_than_requests_in_flight() -> None:
         assert server.connections == 5
 
 
-def test_connect_opens_connections() -> None:
-    with serving(answering(*[ok()] * 3)) as (server, pool):
-        pool.connect(4)
-        pool.connect(4)
-        assert repr(pool) == f"<ConnectionPool to 127.0.0.1:{server.port}, 4 open, 4 idle>"
-
-
 def test_an_opened_connection_may_be_closed_before_its_first_request() -> None:
     with serving(lambda peer: None, answering(ok(b"x"))) as (server, pool):
         pool.connect(1)
@@ -335,12 +328,6 @@ def test_headers_must_be_complete_within_a_network_timeout(
     assert error.kind is ErrorKind.NETWORK_TIMEOUT
     assert error.detail.endswith("headers unfinished after 0.2 s")
     assert clock.passed_s > 0.2
-
-
-def test_headers_that_stop_halfway_are_a_network_timeout(clock: SweepClock) -> None:
-    error = failure(clock.silent_after(START[:10]), network_timeout_s=0.2)
-    assert error.kind is ErrorKind.NETWORK_TIMEOUT
-    assert error.detail.endswith("headers unfinished after 0.2 s")
 
 
 @pytest.mark.parametrize(

@@ -139,10 +139,6 @@ def test_invalid_heads_are_rejected(head: bytes) -> None:
         HeadPatternCache().learn(head)
 
 
-def test_bytes_of_an_earlier_response_in_the_buffer_are_not_parsed() -> None:
-    assert taught(SWIFT_GET).read(bytearray(SWIFT_GET), 100) is None
-
-
 def test_the_number_of_patterns_is_bounded() -> None:
     heads = [b"HTTP/1.1 204 X\r\nX-%d: 1\r\n\r\n" % number for number in range(100)]
     large = b"HTTP/1.1 204 X\r\nX: %b\r\n\r\n" % (b"x" * 60_000)

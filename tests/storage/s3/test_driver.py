@@ -212,13 +212,6 @@ def test_a_copy_is_verified_by_its_etag() -> None:
         assert timing.status == 200
 
 
-def test_what_a_store_says_is_no_object_data() -> None:
-    for operation in (COPY, POST, BULK_DELETE, DELETE):
-        with outcome_of(operation, *[ok(b"<CopyObjectResult/>")] * 2) as found:
-            timing = found.timing if isinstance(found, StorageError) else found
-            assert timing.bytes_moved == 0
-
-
 DELETED = b"<DeleteResult><Error><Key>%s</Key><Code>%s</Code></Error></DeleteResult>"
 GONE = b"<DeleteResult/>"
 
@@ -267,11 +260,6 @@ def test_a_bulk_delete_counts_the_reconnects_of_all_its_requests(last: bytes) ->
             found = failure
         store.close()
     assert found.reconnects == 1
-
-
-def test_a_delete_does_not_fail_without_an_object() -> None:
-    with outcome_of(DELETE, b"HTTP/1.1 204 No Content\r\n\r\n") as timing:
-        assert (timing.status, timing.bytes_moved) == (204, 0)
 
 
 # --- Requests, as captured

@@ -453,20 +453,6 @@ def test_a_renewal_without_usable_keys_is_an_error_of_access(tmp_path: Path) -> 
             provider.renew()
 
 
-def test_the_next_day_has_a_key_before_midnight() -> None:
-    midnight = 1_700_006_400.0  # 2023-11-15
-    now = [midnight - 3600]
-    with S3(BUCKETS) as store:
-        provider = S3Login(options(store.url), clock=lambda: now[0])
-        first = provider.log_in().credentials
-        now[0] = midnight - 60
-        second = provider.renew()
-    assert first.expires_at == midnight
-    assert [*first.payload["days"]] == ["20231114"]
-    assert [*second.payload["days"]] == ["20231114", "20231115"]
-    assert second.expires_at == midnight + 86_400
-
-
 def test_secret_variables_are_known_for_every_store() -> None:
     names = secret_variables(StoreOptions("swift"))
     assert {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} <= names

@@ -115,17 +115,6 @@ def test_a_clock_beyond_the_day_of_the_key_stays_in_it() -> None:
     assert behind["x-amz-date"] == "20130524T000000Z"
 
 
-def test_a_new_key_is_used_at_once() -> None:
-    one = signer()
-    before = one("GET", "/", "", HOST, None, NOW)
-    one.use(issue(KEYS, "eu-west-1", NOW)[0])
-    assert one.region == "eu-west-1"
-    assert one("GET", "/", "", HOST, None, NOW) == signer(region="eu-west-1")(
-        "GET", "/", "", HOST, None, NOW
-    )
-    assert one("GET", "/", "", HOST, None, NOW) != before
-
-
 def test_without_credentials_nothing_is_signed() -> None:
     assert Signer({})("GET", "/", "", HOST, None, NOW) == b""
 

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import time
-import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-import gevent
 import pytest
 
 from ssbench.core import content as content_module
@@ -160,13 +158,6 @@ def test_bodies_of_any_size_are_complete(
     assert driver.actions[READ](job(READ, 1, size), 0).bytes_moved == size
 
 
-def test_a_long_body_in_usual_pieces_is_complete(swift: FakeSwift, opened: Opener) -> None:
-    size = 3_500_000
-    opened().actions[UPDATE](job(UPDATE, 1, size), 0)
-    stored = swift.containers["ssbench_000001"].objects["tiny_000001"].body
-    assert stored == b"".join(pieces(b"tiny_000001", 0, size, 65536))
-
-
 @pytest.mark.parametrize(
     ("crud", "verify", "needed"),
     [
@@ -195,13 +186,6 @@ def test_connecting_prepares_content_before_the_phase(
     assert bool(made) is needed
     driver.actions[UPDATE](job(UPDATE), 0)
     assert len(made) == 1
-
-
-def test_compressible_bodies(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened(compressible=True)
-    driver.actions[CREATE](job(CREATE), 0)
-    assert swift.seen[0].body == b"A" * 50
-    assert swift.seen[0].headers["X-Object-Meta-Ssbench-Letters"] == "yes"
 
 
 def test_ensure_replaces_an_object_that_will_expire(swift: FakeSwift, opened: Opener) -> None:
@@ -298,32 +282,6 @@ def test_an_object_carries_the_id_of_its_run(swift: FakeSwift, opened: Opener) -
     assert caught.value.status == 404
 
 
-@pytest.mark.parametrize("row", [b"{},", b"[],", b'{"name": "a", "count": 0, "bytes": 0},', b" "])
-def test_a_listing_of_63_mib_takes_the_memory_of_a_page(row: bytes) -> None:
-    size = 63 << 20
-    piece = row * ((1 << 20) // len(row))
-
-    def pour(peer: Peer) -> None:
-        peer.hear()
-        peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n[" % size)
-        for _ in range(64):
-            peer.say(piece)
-
-    with against(script=pour) as driver:
-        for ask in (
-            lambda: driver.list_containers("ssbench_", "", 1000),
-            lambda: driver.list_objects("ssbench_000000", "", 1000),
-        ):
-            tracemalloc.start()
-            try:
-                with pytest.raises(StorageError):
-                    ask()
-                peak = tracemalloc.get_traced_memory()[1]
-            finally:
-                tracemalloc.stop()
-            assert peak < 16 << 20
-
-
 def test_info_is_requested_without_the_token(swift: FakeSwift, opened: Opener) -> None:
     assert opened().limits().bulk_delete_max == 1000
     assert swift.seen[0].path == "/info"
@@ -335,21 +293,6 @@ def test_a_store_without_info_has_no_limits() -> None:
         assert driver.limits().listing_limit is None
     with against(ok(b"<html>")) as driver:
         assert driver.limits().listing_limit is None
-
-
-def test_many_users_at_once(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened()
-    write, read = driver.actions[CREATE], driver.actions[READ]
-
-    def user(number: int) -> list[int]:
-        sizes = [number * 10 + n for n in range(5)]
-        for size in sizes:
-            write(job(CREATE, number, size), 0)
-        return [read(job(READ, number), 0).bytes_moved for _ in sizes]
-
-    users = [gevent.spawn(user, number) for number in range(20)]
-    gevent.joinall(users, raise_error=True)
-    assert [user.value for user in users] == [[n * 10 + 4] * 5 for n in range(20)]
 
 
 #: What is named after a size class, is asked for so.

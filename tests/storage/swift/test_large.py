@@ -100,16 +100,6 @@ def test_segments_and_manifest_of_an_object(swift: FakeSwift) -> None:
     ]  # fmt: skip
 
 
-def test_small_objects_are_stored_as_one(swift: FakeSwift) -> None:
-    store = store_at(swift.url)
-    store.actions[CREATE](job(CREATE, 100), 0)
-    store.actions[DELETE](job(DELETE, 100), 0)
-    store.close()
-    assert [(seen.method, seen.path.rpartition("/")[2]) for seen in swift.seen] == [
-        ("PUT", "tiny_run1_000012"), ("DELETE", "tiny_run1_000012"),
-    ]  # fmt: skip
-
-
 def test_an_update_and_the_clean_up_delete_other_segments(swift: FakeSwift) -> None:
     store = store_at(swift.url, kind="dlo")
     objects = swift.containers["ssbench_000000"].objects
@@ -270,16 +260,6 @@ def test_an_initial_object_replaces_other_segments(expiry: int | None, sent: lis
     timing, seen, _ = requests(asked, IN_PARTS if expiry else "", delete_after_s=expiry)
     assert seen == sent
     assert (timing.status, timing.bytes_moved) == (201, 110)
-
-
-def test_a_copy_is_of_each_segment() -> None:
-    timing, sent, whole = requests(job(COPY)._replace(others=(13,)))
-    assert (timing.status, timing.bytes_moved) == (201, 0)
-    copies = [f"PUT tiny_run1_000013_0_00000{index}" for index in range(3)]
-    assert sent == [*copies, "PUT tiny_run1_000013?multipart-manifest=put"]
-    for each, name in zip(whole[:-1], SEGMENTS, strict=False):
-        assert each.headers["x-copy-from"] == f"/ssbench_000000/{name}"
-        assert each.headers["content-length"] == "0"
 
 
 @pytest.mark.parametrize("operation", [CREATE, UPDATE, DELETE, POST, COPY, ENSURE, REMOVE])

@@ -101,10 +101,6 @@ def failure(credentials: LoginOptions) -> str:
 # --- version 1
 
 
-def test_v1(v1: AuthV1) -> None:
-    assert reached(Authenticator(old(v1)).log_in()) == ("token-1", v1.storage_url)
-
-
 def test_login_is_cached_until_renewal(v1: AuthV1) -> None:
     authenticator = Authenticator(old(v1))
     authenticator.log_in()
@@ -265,11 +261,6 @@ def test_v3_application_credential(v3: KeystoneV3) -> None:
     assert token_of(Authenticator(right).log_in()) == "v3-token-1"
     wrong = LoginOptions(**options, os_application_credential_secret="wr0ng")
     assert failure(wrong) == f"{v3.url}/v3: application credential refused (401)"
-
-
-def test_v3_token_is_exchanged(v3: KeystoneV3) -> None:
-    credentials = new3(v3, os_username="", os_password="", os_auth_token="given-token")
-    assert token_of(Authenticator(credentials).log_in()) == "v3-token-1"
 
 
 def test_v3_a_token_that_has_run_out_is_renewed(v3: KeystoneV3) -> None:

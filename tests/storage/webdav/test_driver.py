@@ -162,19 +162,6 @@ def test_a_rejected_digest_asks_for_new_credentials(
     assert len(heard) == requests
 
 
-def test_basic_authentication_is_a_header() -> None:
-    def answer(request: Request) -> bytes:
-        assert request.headers["authorization"] == "Basic dTpwYXNzd29yZA=="
-        return response(403)
-
-    with (
-        driver_on(answer, issued={"basic": "dTpwYXNzd29yZA=="}) as (driver, _),
-        pytest.raises(StorageError, match="403") as caught,
-    ):
-        driver.actions[DELETE](job(DELETE), 0)
-    assert caught.value.kind is ErrorKind.STATUS
-
-
 def test_a_copy_names_its_destination_and_overwrites_nothing() -> None:
     with driver_on(always(response(201))) as (driver, heard):
         timing = driver.actions[COPY](job(COPY, others=(12,)), 0)
