@@ -290,7 +290,8 @@ def store_options(store: str) -> str:
         variables = ", ".join(map(literal, each.variables))
         if variables:
             text += f" ({variables})"
-        rows.append((", ".join(map(literal, each.flags)), _default_of(each), text))
+        flags = ", ".join(map(literal, each.flags)) or literal(each.name)
+        rows.append((flags, _default_of(each), text))
     return table(("Option", "Default", "Meaning (environment variables)"), rows)
 
 

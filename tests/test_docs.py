@@ -222,6 +222,7 @@ OTHERS = {
     "python3": "tests/e2e/test_packaging.py",
     "cadaver": "tests/servers/programs.py",
     "fio": "shown beside ours, to compare",
+    "openssl": "any source of 32 random bytes will do",
     "scp": "needs a second host",
     **dict.fromkeys(("cat", "cp", "export", "gzip", "ls", "mkdir"), "the shell's own"),
 }

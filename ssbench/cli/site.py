@@ -26,6 +26,7 @@ from ssbench.core.option import VARIABLE_PREFIX, Option
 from ssbench.core.tomltext import TomlError, parse_toml
 from ssbench.host.user_files import read_text
 from ssbench.storage.options import variables_of
+from ssbench.storage.registry import ROWS, options_of
 
 CONFIG_VARIABLE = "SSBENCH_CONFIG"
 WORKER_TABLE = "ssbench-worker"
@@ -93,9 +94,9 @@ class SiteDefaults(Hiding, frozen=True):
         ours = {name for name in self.environ if name.startswith(VARIABLE_PREFIX)}
         if not ours - {CONFIG_VARIABLE}:
             return
-        known = {name for rows in tables.values() for row in rows for name in variables_of(row)} | {
-            CONFIG_VARIABLE
-        }
+        of_stores = map(options_of, ROWS.values())  # some have no flag
+        rows = [row for rows in (*tables.values(), *of_stores) for row in rows]
+        known = {CONFIG_VARIABLE, *(name for row in rows for name in variables_of(row))}
         for name in sorted(ours - known):
             if near := _near(name, sorted(known), 0.85):
                 yield f"{name}: no such variable{near}"

@@ -27,7 +27,10 @@ STORE_OPTIONS: tuple[Option, ...] = (
         "from the file that KEY_file=PATH names", metavar="KEY=VALUE", repeat=True),
     *options_of_fields(StoreOptions),
     *dict.fromkeys(
-        replace(option, of_store=True) for options in _OWN.values() for option in options
+        replace(option, of_store=True)
+        for options in _OWN.values()
+        for option in options
+        if option.flags
     ),
 )
 # fmt: on

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from ipaddress import ip_address
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -180,6 +181,17 @@ def check_http_url(url: str, what: str) -> str:
         shown = repr(url) if "@" not in url else "(not shown, it holds an @)"
         raise UsageError(f"{what} {shown} is invalid: it should look like http://host:port/path")
     return url
+
+
+def is_confidential(url: str) -> bool:
+    """Whether nobody else can read what is sent there: by TLS, or on this host."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        is_loopback = ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost"
+    return parts.scheme == "https" or is_loopback
 
 
 def shown_url(url: str) -> str:

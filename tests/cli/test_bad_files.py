@@ -91,9 +91,10 @@ def table() -> dict[str, tuple[list[str], str]]:
         for row in COMMANDS[command].rows
         if row.file == "r" and row not in STORE_OPTIONS
     }
+    of_stores = {"netrc": WEBDAV, "sse_c_key_file": [*S3, "--s3-anonymous"]}
     for row in STORE_OPTIONS:
         if row.file == "r":
-            store = WEBDAV if row.name == "netrc" else [*SWIFT, "--os-cert", "BAD"]
+            store = of_stores.get(row.name, [*SWIFT, "--os-cert", "BAD"])
             found[row.name] = [*RUN, *store, *row.flags, "BAD"], ""
     return {**found, **OTHERS}
 

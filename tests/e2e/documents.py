@@ -47,6 +47,7 @@ ELSEWHERE = {
     r".* -V 2 ": "tests/storage/swift/test_login.py",
     r".* bench suite --count 100000 ": "tests/e2e/test_bench.py",
     r".* --influx ": "tests/e2e/test_influx.py",
+    r".* --sse-c-key-file ": "tests/e2e/test_encryption.py",
     r".* one.stat.gz two.stat.gz": "tests/commands/test_report_files.py",
 }
 #: In this order: a pattern, and what is put in its place.

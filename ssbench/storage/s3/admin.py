@@ -227,7 +227,8 @@ class S3Admin(S3Client):
     def object_run_id(self, container: str, name: str) -> str | None:
         place = self.place(container)
         collector = Collector(bodiless=True)
-        self.request("HEAD", place, place.path + quoted_name(name, "/"), collector=collector)
+        path = place.path + quoted_name(name, "/")
+        self.request("HEAD", place, path, headers=self.encryption, collector=collector)
         run = collector.headers.get(RUN_HEADER)
         return None if run is None else unquote(run)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import md5, sha256
 from time import time
@@ -41,6 +41,10 @@ from ssbench.storage.s3.bodies import (
 from ssbench.storage.s3.options import LEGAL_BUCKETS
 from ssbench.storage.s3.sign import UNSIGNED_PAYLOAD, Signer
 
+CUSTOMER_KEY_BYTES = 32  #: AES-256
+_CUSTOMER = "server-side-encryption-customer"
+#: In a response: the object is encrypted with the key that was sent (SSE-C).
+ENCRYPTED_HEADER = f"x-amz-{_CUSTOMER}-algorithm"
 _HOST_NAME = re.compile(r"(?!.*\.\.)[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _UPLOADS_PAGE = 1000  #: open uploads of a listing page: S3's maximum
 _UPLOADS_HELD = 100_000  #: open uploads of one object
@@ -107,6 +111,11 @@ class S3Client(HttpClient):
         self.signer = Signer(settings.newest.payload)
         signs = [self.signer] * len(self._sites)
         super().__init__(settings, seed, open_pools(http, settings, self._sites, signs))
+        key = str(settings.newest.payload.get("customer_key", ""))
+        #: Signed header lines of requests about the content of an object, or that of a copy's
+        #: source, if it is encrypted with the user's key (SSE-C).
+        self.encryption = _key_lines("x-amz-", key)
+        self.source_encryption = _key_lines("x-amz-copy-source-", key)
         self._signs_payload = self._own.payload == "signed"
         worker = quote(f"{settings.run_id} {settings.worker_id}".strip(), safe=" -_")
         #: The header lines of all requests that aren't signed.
@@ -283,6 +292,15 @@ class S3Client(HttpClient):
             timing=timing._replace(bytes_moved=0),
             rate_limited=error.code == "SlowDown",
         )
+
+
+def _key_lines(prefix: str, key: str) -> str:
+    """:param key: in base64; "": none."""
+    if not key:
+        return ""
+    checksum = b64encode(md5(b64decode(key), usedforsecurity=False).digest()).decode()
+    name = f"{prefix}{_CUSTOMER}"
+    return f"{name}-algorithm: AES256\r\n{name}-key: {key}\r\n{name}-key-md5: {checksum}\r\n"
 
 
 def explained(error: S3Error, headers: Mapping[str, str], region: str = "") -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
 from time import perf_counter_ns
@@ -25,7 +25,7 @@ from ssbench.core.text import plural, printable
 from ssbench.storage.base import Action, OpenUpload
 from ssbench.storage.http.connection import Upload
 from ssbench.storage.http.pool import UnsignedRequest
-from ssbench.storage.http.response import HEAD_ONLY, Collector
+from ssbench.storage.http.response import HEAD_ONLY, Collector, HeaderCollector
 from ssbench.storage.http.store import (
     HttpStorage,
     ObjectsInParts,
@@ -46,7 +46,7 @@ from ssbench.storage.s3.bodies import (
     neutral,
     upload_metadata,
 )
-from ssbench.storage.s3.client import Place, S3Client
+from ssbench.storage.s3.client import ENCRYPTED_HEADER, Place, S3Client
 
 #: How the signed header lines begin that every request about an upload has. The others belong to
 #: the object (its storage class, say), and to the request that opens the upload.
@@ -79,6 +79,7 @@ class S3Storage(S3Client, HttpStorage):
             {name: self.place(name, url) for name in self._bodies.naming.containers}
             for url in range(self._url_count)
         ]
+        self._checks_encryption = bool(self.encryption)  #: until an upload has shown it
         #: Signed header lines of uploads, beside those of all requests.
         self._metadata = upload_metadata(settings)
         self._signed = self._of_uploads = ""  #: further signed header lines: of all requests
@@ -114,7 +115,8 @@ class S3Storage(S3Client, HttpStorage):
         place = self._places[url][self._container(size_class, number)]
         timing = self._pools[url].request_signed(
             UnsignedRequest(
-                "GET", place.path + self._object(size_class, number), "", place.headers, None,
+                "GET", place.path + self._object(size_class, number), "",
+                place.headers + self.encryption, None,
                 self._agent + lines if lines else self._agent,
             ),
             None, deadline_ns, body, self._longest[size_class],
@@ -143,15 +145,21 @@ class S3Storage(S3Client, HttpStorage):
         place = self._places[url][self._container(size_class, number)]
         version = f"{VERSION}: {job.version}\r\n" if job.version else ""
         upload = upload or self._upload(job)
+        if self._checks_encryption:
+            response = response or HeaderCollector()
         timing = self._pools[url].request_signed(
             UnsignedRequest(
                 "PUT", place.path + self._object(size_class, number), "",
-                f"{place.headers}{lines}{self._metadata}{version}", self._payload_hash(upload),
+                f"{place.headers}{lines}{self._metadata}{version}{self.encryption}",
+                self._payload_hash(upload),
                 f"{self._agent}Content-Length: {job.size}\r\n",
             ),
             upload, deadline_ns, response,
         )  # fmt: skip
         if 200 <= timing.status < 300:
+            if self._checks_encryption and response:
+                check_encrypted(response.headers, timing)
+                self._checks_encryption = False
             return timing
         raise self.status_error("PUT", timing)
 
@@ -172,8 +180,9 @@ class S3Storage(S3Client, HttpStorage):
         url = self.any_url()
         place = self._places[url][self._container(job.size_class, job.object)]
         path = place.path + self._object(job.size_class, job.object)
+        headers = self.encryption if method == "HEAD" else ""
         timing = self.request(
-            method, place, path, collector=response, deadline_ns=deadline_ns, url=url,
+            method, place, path, "", headers, response, deadline_ns=deadline_ns, url=url,
             missing_ok=True,
         )  # fmt: skip
         return timing._replace(bytes_moved=0)
@@ -225,6 +234,7 @@ class S3Storage(S3Client, HttpStorage):
         headers = (
             f"x-amz-copy-source: {source.source}{self._object(size_class, number)}\r\n"
             f"x-amz-metadata-directive: REPLACE\r\n{self._metadata}{more}"
+            f"{self.encryption}{self.source_encryption}"
         )
         copied = Xml(1)
         timing = self.request(
@@ -275,9 +285,48 @@ class S3Storage(S3Client, HttpStorage):
 
     def _probe(self, job: Job, deadline_ns: int) -> tuple[Timing, bool]:
         found = Collector(bodiless=True)
-        timing = self._bodiless("HEAD", job, deadline_ns, found)
-        return timing, timing.status != 404 and is_initial(
-            neutral(found.headers), job.size, self._settings
+        timing = probed(lambda: self._bodiless("HEAD", job, deadline_ns, found))
+        return timing, self.is_initial(timing, found, job)
+
+    def is_initial(self, probe: Timing, found: Collector, job: Job, layout: str = "") -> bool:
+        """Whether a response to HEAD shows the job's object as it was made.
+
+        :param layout: of its parts; "": it has none.
+        """
+        encrypted = (ENCRYPTED_HEADER in found.headers) == bool(self.encryption)
+        headers = neutral(found.headers)
+        return (
+            probe.status == 200
+            and encrypted
+            and is_initial(headers, job.size, self._settings, layout)
+        )
+
+
+def probed(head: Callable[[], Timing]) -> Timing:
+    """The response to the HEAD of an initial object, also if it is 400 or 403: so it is for one
+    that is encrypted with another key (SSE-C), which is made anew. If the reason is another one,
+    the PUT shows it: a response to HEAD can't say.
+
+    :raises StorageError: any other failure.
+    """
+    try:
+        return head()
+    except StorageError as error:
+        if error.status not in (400, 403) or error.timing is None:
+            raise
+        return error.timing
+
+
+def check_encrypted(headers: Mapping[str, str], timing: Timing) -> None:
+    """:param headers: of the response to an upload with the user's key.
+    :raises StorageError: PROTOCOL: the store has ignored the key."""
+    if ENCRYPTED_HEADER not in headers:
+        raise StorageError(
+            ErrorKind.PROTOCOL,
+            "the store has not encrypted the object with the given key (SSE-C): its response has no"
+            f" {ENCRYPTED_HEADER}",
+            status=timing.status,
+            timing=timing,
         )
 
 
@@ -294,8 +343,8 @@ class MultipartObjects(ObjectsInParts):
         whole: Mapping[int, Action],
     ) -> None:
         super().__init__(driver, large, whole)
-        settings, signed = self._settings, driver._signed
-        self._client: S3Client = driver
+        settings, signed = self._settings, driver._signed + driver.encryption
+        self._client = driver
         self._object = naming_of(settings, partial(quote, safe="/")).object
         self._signed = signed
         self._signed_of_all = "".join(
@@ -320,9 +369,11 @@ class MultipartObjects(ObjectsInParts):
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         found = Collector(bodiless=True)
-        probe = self._request("HEAD", job, "", deadline_ns, found, missing_ok=True)
-        headers = neutral(found.headers)
-        if probe.status != 404 and is_initial(headers, job.size, self._settings, self._layout):
+        key = self._client.encryption
+        probe = probed(
+            lambda: self._request("HEAD", job, "", deadline_ns, found, key, missing_ok=True)
+        )
+        if self._client.is_initial(probe, found, job, self._layout):
             return probe._replace(status=200, bytes_moved=0)
         return written_after(probe, self._write, job, deadline_ns)
 
@@ -360,6 +411,8 @@ class MultipartObjects(ObjectsInParts):
         response = Xml(1)
         headers = f"{self._signed}{self._metadata}{version}{more}"
         begun = self._request("POST", job, "uploads=", deadline_ns, response, headers, b"")
+        if self._client.encryption:
+            check_encrypted(response.headers, begun)
         upload_id = response.check("InitiateMultipartUploadResult", begun).values.get("UploadId")
         if not upload_id:
             raise malformed("an upload with an id", begun)
@@ -397,7 +450,8 @@ class MultipartObjects(ObjectsInParts):
             response, lines, body = Collector(), self._signed_of_all, content
         else:
             response = copied
-            lines = f"{self._signed_of_all}x-amz-copy-source: {self._source(source)}\r\n"
+            lines = f"{self._signed_of_all}{self._client.source_encryption}"
+            lines += f"x-amz-copy-source: {self._source(source)}\r\n"
             if job.size > self._large.segment:  # Amazon's S3 takes no range of a small object
                 start = index * self._large.segment
                 lines += f"x-amz-copy-source-range: bytes={start}-{start + content.size - 1}\r\n"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -27,7 +28,7 @@ from msgspec.structs import asdict
 from ssbench.core.errors import AuthError, StorageError, UsageError
 from ssbench.core.hiding import Secrets
 from ssbench.core.settings import Credentials
-from ssbench.host.user_files import read_text
+from ssbench.host.user_files import read_bytes, read_text
 from ssbench.storage.base import Access
 from ssbench.storage.http.addresses import parse_storage_url
 from ssbench.storage.http.session import BoundedSession, check_not_redirected, reason_of, within
@@ -36,6 +37,7 @@ from ssbench.storage.options import (
     StoreOptions,
     check_http_url,
     http_settings,
+    is_confidential,
     option_values,
 )
 from ssbench.storage.s3.bodies import (
@@ -47,7 +49,12 @@ from ssbench.storage.s3.bodies import (
     error_of,
     region_of,
 )
-from ssbench.storage.s3.client import S3Settings, explained, place_of
+from ssbench.storage.s3.client import (
+    CUSTOMER_KEY_BYTES,
+    S3Settings,
+    explained,
+    place_of,
+)
 from ssbench.storage.s3.options import DEFAULT_REGION, OPTIONS
 from ssbench.storage.s3.sign import AwsKeys, Signer, issue
 
@@ -108,6 +115,7 @@ class S3Login:
             values.get("s3_style") or profile.style or "path",
             values.get("s3_payload", "signed"),
         )
+        self._customer_key = read_customer_key(values, urls)
         self.where: str = urls[0]
         self.notes: Sequence[str] = [INSECURE_NOTE] if self._http.insecure else []
 
@@ -123,7 +131,7 @@ class S3Login:
         with self._lock, self._secrets.hidden():
             self._check(is_strict=True)
             settings = {**asdict(self._http), **asdict(self._own), "region": self._region}
-            return Access(settings, self._credentials())
+            return Access(settings, self._credentials(), bool(self._customer_key))
 
     def renew(self) -> Credentials:
         """Issue a key anew: of the present day, for the region that the store names, from what
@@ -146,10 +154,12 @@ class S3Login:
         self._secrets = Secrets({"key": keys.secret_key, "token": keys.token} if keys else None)
 
     def _credentials(self) -> Credentials:
-        serial = next(self._serials)
-        if self._keys is None:
-            return Credentials(serial, None, {"region": self._region})
-        payload, expires_at = issue(self._keys, self._region, self._clock())
+        serial, expires_at = next(self._serials), None
+        payload: dict[str, Any] = {"region": self._region}
+        if self._keys is not None:
+            payload, expires_at = issue(self._keys, self._region, self._clock())
+        if self._customer_key:
+            payload["customer_key"] = self._customer_key
         return Credentials(serial, expires_at, payload)
 
     def _check(self, *, is_strict: bool) -> None:
@@ -263,6 +273,36 @@ def read_keys(options: StoreOptions, values: Mapping[str, Any]) -> AwsKeys | Non
         missing = "access key ID" if given[1] else "secret access key"
         raise UsageError(f"credentials for S3 are incomplete: the {missing} is missing")
     return AwsKeys(given[0], given[1], token)
+
+
+def read_customer_key(values: Mapping[str, Any], urls: Sequence[str]) -> str:
+    """The key of SSE-C, in base64; "" if there is none.
+
+    :param values: of the store's options.
+    :raises UsageError: it is none, or others could read it on its way. The message doesn't show it.
+    """
+    path, key = values.get("sse_c_key_file", ""), values.get("sse_customer_key", "").encode()
+    place = f"--sse-c-key-file {path}" if path else "SSBENCH_SSE_C_KEY"
+    if path:
+        key = read_bytes(path, "--sse-c-key-file")
+    elif not key:
+        return ""
+    if len(key) != CUSTOMER_KEY_BYTES:
+        try:
+            key = b64decode(b"".join(key.split()), validate=True)
+        except ValueError:
+            key = b""
+    if len(key) != CUSTOMER_KEY_BYTES:
+        raise UsageError(
+            f"{place}: not a key for SSE-C: 32 bytes or their base64, as of openssl rand -base64 32"
+        )
+    for url in urls:
+        if not is_confidential(url):
+            raise UsageError(
+                f"{url}: with SSE-C each request would send the key in clear: give an https URL, or"
+                f" leave out {place}"
+            )
+    return b64encode(key).decode()
 
 
 def read_profile(options: StoreOptions, values: Mapping[str, Any]) -> S3Profile:

@@ -62,6 +62,11 @@ OPTIONS: tuple[Option, ...] = (
     Option(("--s3-session-token",), "s3_session_token", group=_GROUP, metavar="TOKEN", secret=True,
            variables=("AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"),
            help="session token of temporary keys"),
+    Option(("--sse-c-key-file",), "sse_c_key_file", group=_GROUP, metavar="FILE", file="r",
+           help="have objects encrypted with the key in this file (SSE-C): 32 bytes, or their "
+           "base64"),
+    Option((), "sse_customer_key", group=_GROUP, metavar="KEY", secret=True,
+           variables=("SSBENCH_SSE_C_KEY",), help="the same key, in base64"),
     Option(("--s3-anonymous",), "s3_anonymous", bool, group=_GROUP, help="do not sign requests"),
     *TLS_OPTIONS,
 )

@@ -12,7 +12,6 @@ import threading
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import partial
-from ipaddress import ip_address
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,7 +33,13 @@ from ssbench.storage.http.digest import (
     parse_challenges,
 )
 from ssbench.storage.http.session import SameHostSession, check_not_redirected, reason_of
-from ssbench.storage.options import INSECURE_NOTE, StoreOptions, http_settings, option_values
+from ssbench.storage.options import (
+    INSECURE_NOTE,
+    StoreOptions,
+    http_settings,
+    is_confidential,
+    option_values,
+)
 from ssbench.storage.webdav.bodies import Multistatus, plain_path
 from ssbench.storage.webdav.client import PROPFIND, WebdavSettings, unused_path
 from ssbench.storage.webdav.options import OPTIONS
@@ -127,7 +132,11 @@ def _probe_server(http: requests.Session, url: str, user: str, password: str) ->
             signer = DigestSigner(credentials, challenge, secrets.token_hex(16))
             issued["digest"] = asdict(credentials)
         elif any(each.scheme == "basic" for each in parse_challenges(offered)):
-            _check_confidential(url)
+            if not is_confidential(url):
+                raise UsageError(
+                    f"{url}: asks for basic authentication, which would send the password in clear:"
+                    " give an https URL, or let the server ask for digest"
+                )
             issued["basic"] = _basic(user, password)
             headers["Authorization"] = f"Basic {issued['basic']}"
         else:
@@ -197,21 +206,6 @@ def _check_path(url: str, body: bytes) -> None:
             f"{url}: PROPFIND of {asked}/ returned {named}: something in between, such as a proxy,"
             " changes paths, so no listing would match and nothing could be cleaned up: give the"
             " URL under which the server itself knows the collection"
-        )
-
-
-def _check_confidential(url: str) -> None:
-    """:raises UsageError: others than this host could read what is sent to the server."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    try:
-        is_loopback = ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = host == "localhost"
-    if parts.scheme != "https" and not is_loopback:
-        raise UsageError(
-            f"{url}: asks for basic authentication, which would send the password in clear: give"
-            " an https URL, or let the server ask for digest"
         )
 
 

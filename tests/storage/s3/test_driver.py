@@ -9,7 +9,7 @@ import gzip
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from email.utils import formatdate
 from hashlib import sha256
@@ -90,10 +90,11 @@ def driver_on(
     kind: Callable[[StorageSettings], Any] = open_store,
     verify: bool = False,
     headers: Sequence[tuple[int, str]] = (),
+    more: Mapping[str, Any] = {},
     **own: Any,
 ) -> Iterator[tuple[Any, list[Request]]]:
     """As of the fake; what is not named is the store's own."""
-    issued = issue(keys, region, time.time())[0] if keys else {}
+    issued = {**(issue(keys, region, time.time())[0] if keys else {}), **more}
     with answered_store.driver_on(
         "s3", *answers, kind=kind, issued=issued, paths=own.pop("paths", ("",)), own=own,
         sizes=SIZES, large_object=large, verify=verify, headers=headers,
@@ -351,6 +352,17 @@ def test_an_endpoint_that_echoes_headers_tells_no_secret(status: int, size: int)
 def test_anonymous_requests_are_not_signed() -> None:
     sent = captured(READ, keys=None)
     assert not [name for name in sent if name == "authorization" or name.startswith("x-amz")]
+
+
+@pytest.mark.parametrize("operation", [READ, HEAD, POST, COPY])
+def test_the_key_of_sse_c_is_signed(operation: int) -> None:
+    sent = captured(operation, more={"customer_key": "A" * 43 + "="})
+    name = "x-amz-server-side-encryption-customer-key"
+    assert sent[name] == "A" * 43 + "="
+    assert f";{name};{name}-md5" in sent["authorization"]
+    source = name.replace("x-amz", "x-amz-copy-source")
+    assert (source in sent) == (operation in (POST, COPY))
+    assert "customer" not in str(captured(DELETE, more={"customer_key": "A" * 43 + "="}))
 
 
 def test_headers_of_the_scenario_are_sent_and_those_of_s3_signed() -> None:
