@@ -34,12 +34,6 @@ def test_peak_knee_and_doubling_are_those_of_the_curve(law: Law) -> None:
     assert math.isinf(law.users_for(rates.max() * 25))
 
 
-def test_one_user_is_the_peak_of_a_store_that_serves_one_at_a_time() -> None:
-    found = capacity_of(LOADS, [50.0] * 8)
-    assert found
-    assert (found.knee.value, found.peak_per_s.value) == pytest.approx((1, 50))
-
-
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     law, noise, held = LAWS[0], np.random.default_rng(1), 0
     for _ in range(40):

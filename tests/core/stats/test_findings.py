@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.model import NONE_NS, Phase
-from ssbench.core.operations import CREATE, READ, Operation
+from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.findings import (
     LONGEST_RUN,
@@ -33,11 +33,8 @@ from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steady import (
     Drifted,
-    Incomplete,
     Stalled,
     TooShort,
-    TwoLevels,
-    Unsteady,
     check,
 )
 from tests.report import runs
@@ -66,12 +63,6 @@ def test_empty_seconds_at_the_end_count() -> None:
     assert [each.count for each in seconds[12:]] == [0] * 7
 
 
-@pytest.mark.parametrize("operation", [None, CREATE])
-def test_each_second_counts_once_for_all_operations(operation: Operation | None) -> None:
-    seconds = whole_seconds(stats_of(14, 10), operation)
-    assert [each.second for each in seconds] == list(range(1, 14))
-
-
 def test_a_stage_has_its_own_seconds() -> None:
     stats = stats_of(40, 5, begins=(0, 10, 25), warmup=2, cooldown=1)
     assert [counted(stats, stage) for stage in (0, 1, 2)] == [
@@ -93,12 +84,6 @@ def test_between_stages_with_a_warm_up_there_is_a_gap() -> None:
     assert {each.count for each in seconds} == {30}
     assert stats.total().rate_per_s == pytest.approx(30, rel=0.01)
     assert stats.total().count == 25 * 30
-
-
-def test_a_stage_that_is_all_warm_up_is_not_judged() -> None:
-    stats = stats_of(40, 30, begins=(0, 20), warmup=21)
-    assert counted(stats, 0) == []
-    assert steadiness(stats) == []
 
 
 def test_without_marks_all_seconds_count() -> None:
@@ -125,21 +110,6 @@ def test_a_damaged_time_gives_no_endless_series() -> None:
     assert len(seconds) == LONGEST_RUN
 
 
-def test_a_steady_run_has_no_findings() -> None:
-    assert steadiness(stats_of(30, 50)) == []
-
-
-def test_reasons_against_an_average_are_found() -> None:
-    (noted,) = steadiness(stats_of(30, lambda second: 50 + 3 * second))
-    assert isinstance(noted.finding, Drifted)
-    assert noted.stage is None
-    (noted,) = steadiness(stats_of(30, lambda second: 0 if second in (17, 18) else 50))
-    # The run began a fifth of a second after the phase: what stalled is seconds 18 and 19.
-    assert noted.finding == Stalled(1, 29, 1, 18)
-    (noted,) = steadiness(stats_of(5, 50))
-    assert noted.finding == TooShort(4)
-
-
 def long_run(users: int, took_s: float, seconds: int) -> RunStats:
     """Users in lockstep, whose operations all take so long."""
     rows = [
@@ -163,32 +133,12 @@ def test_operations_longer_than_seconds_are_no_stall_and_no_jump() -> None:
     assert steady(stats) is None
 
 
-def test_where_results_are_missing_nothing_is_said_of_the_rate() -> None:
-    for stats in (stats_of(30, lambda second: 0 if second > 17 else 50), RunStats()):
-        stats.run.add_damage("block 3: wrong checksum")
-        assert steadiness(stats) == [(None, Incomplete(("block 3: wrong checksum",)))]
-        assert steady(stats) is None
-        assert omission(stats) is None
-
-
 def test_a_drift_in_the_warm_up_is_ignored() -> None:
     def ramp(second: int) -> int:
         return min(60, 4 * second + 2)
 
     assert steadiness(stats_of(60, ramp))
     assert steadiness(stats_of(60, ramp, warmup=20)) == []
-
-
-def test_stages_are_judged_separately() -> None:
-    stats = stats_of(40, lambda second: 20 if second < 20 else 90, begins=(0, 20))
-    assert steadiness(stats) == []
-    stats = stats_of(40, lambda second: 90 if second < 20 else second, begins=(0, 20))
-    assert [(noted.stage, type(noted.finding)) for noted in steadiness(stats)] == [(1, Drifted)]
-
-
-def test_a_run_without_a_success_has_no_average() -> None:
-    assert steadiness(stats_of(20, 0)) == []
-    assert steadiness(RunStats.of(runs.all_errors())) == []
 
 
 def open_run(
@@ -259,14 +209,6 @@ def test_an_open_loop_ended_by_count_starts_later_and_later(
     assert found.missed is missed
 
 
-def test_without_due_times_or_footer_there_is_no_finding() -> None:
-    assert arrivals(runs.stats_of(runs.normal())) is None
-    assert arrivals(RunStats()) is None
-    stats = open_run(50, 100)
-    stats.run.footers.clear()
-    assert arrivals(stats) is None
-
-
 def test_the_target_of_stages_is_their_mean_by_time() -> None:
     stats = open_run(400, 50, 400, 0.5, seconds=30)
     assert target_rate(stats.run) == pytest.approx(450.5 / 3)
@@ -305,21 +247,12 @@ def test_a_fast_operation_is_no_stall() -> None:
     assert omission(closed_run([1] * 500 + [100])) is not None
 
 
-def test_an_open_loop_has_no_coordinated_omission() -> None:
-    assert omission(closed_run([20] * 500 + [1000], rate=50)) is None
-
-
 def test_a_long_stall_is_found_whatever_the_latencies() -> None:
     stats = RunStats.of(runs.lasting(30, lambda second: 0 if second in (9, 10) else 100))
     found = omission(stats)
     assert isinstance(found, Omission)
     assert not found.hidden
     assert omission(RunStats.of(runs.lasting(30, 100))) is None
-
-
-def test_empty_runs_have_no_findings() -> None:
-    assert omission(RunStats()) is None
-    assert omission(RunStats.of(runs.all_errors())) is None
 
 
 TAKEN = HostLoad("bench-01", 99.0, 70.0, 12.0)
@@ -372,25 +305,10 @@ def kinds(counts: list[int], bytes_moved: list[int] | None = None) -> list[type]
     return [type(finding) for finding in check(counts, bytes_moved or [])]
 
 
-@pytest.mark.parametrize("seconds", [10, 60, 1000])
-def test_even_rates_have_no_finding(seconds: int) -> None:
-    counts = series(seconds, lambda _s: 1000)
-    assert check(counts, [count * 4096 for count in counts]) == []
-
-
-def test_a_rate_within_one_unit_is_steady() -> None:
-    assert check([500] * 60, [500_000] * 60) == []
-
-
 @pytest.mark.parametrize("counts", [[], [5], [5, 5], [9] * 11])
 def test_a_short_run_is_too_short_to_tell(counts: list[int]) -> None:
     (finding,) = check(counts)
     assert finding == TooShort(max(0, len(counts) - 2))
-
-
-def test_stalls_of_a_short_run_are_reported() -> None:
-    assert check([1000] * 7 + [0, 3, 0]) == [TooShort(8), Stalled(2, 8, 2, 6)]
-    assert check([1000] * 7 + [0, 3, 0], zero_s=31)[1] == Stalled(2, 8, 2, 37)
 
 
 @pytest.mark.parametrize("rise", [0.2, -0.2, 3.0])
@@ -410,12 +328,6 @@ def test_noise_is_rarely_reported_as_drift(seconds: int, lasting: float) -> None
         counts = [round(1000 + 90 * next(errors)) for _ in range(seconds + 2)]
         wrong += Drifted in kinds(counts)
     assert wrong <= 7
-
-
-def test_highly_variable_rates_are_reported() -> None:
-    (finding,) = check(series(60, lambda _s: 1000, spread=0.2))
-    assert isinstance(finding, Unsteady)
-    assert finding.spread == pytest.approx(0.2, rel=0.2)
 
 
 def test_few_operations_vary_by_chance() -> None:
@@ -464,18 +376,6 @@ def test_a_slow_run_stalls_only_beyond_chance() -> None:
     (stalled,) = check(counts)
     assert isinstance(stalled, Stalled)
     assert stalled.longest == pytest.approx(20, abs=2)
-
-
-def test_two_levels_are_reported() -> None:
-    (finding,) = check(series(60, lambda s: 1000 if s % 3 else 600))
-    assert isinstance(finding, TwoLevels)
-    assert (finding.low_seconds, finding.seconds) == (20, 60)
-    assert finding.low == pytest.approx(600, rel=0.03)
-    assert finding.high == pytest.approx(1000, rel=0.03)
-
-
-def test_a_run_without_a_success_has_no_rate() -> None:
-    assert check([0] * 60, [0] * 60) == []
 
 
 def test_bytes_are_judged_if_operations_were_steady() -> None:

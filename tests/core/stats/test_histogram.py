@@ -59,15 +59,6 @@ def test_a_quantile_is_within_the_stated_error(values: list[int], percent: float
     assert min(values) <= found <= max(values)
 
 
-def test_the_stated_error_is_below_a_thousandth() -> None:
-    assert RELATIVE_ERROR <= 0.001
-
-
-@given(st.lists(st.integers(0, 4095), min_size=1, max_size=60), percents)
-def test_short_values_have_exact_quantiles(values: list[int], percent: float) -> None:
-    assert of(values).percentile(percent) == exact_quantile(values, percent)
-
-
 @given(st.lists(st.lists(durations, max_size=20), max_size=5), st.randoms(use_true_random=False))
 def test_merging_in_any_order_equals_recording_all(
     parts: list[list[int]], rng: random.Random
@@ -99,12 +90,6 @@ def test_values_out_of_range_are_counted_apart() -> None:
     histogram = of([-1, 5, MAX_NS, MAX_NS + 1])
     assert (histogram.count, histogram.out_of_range) == (2, 2)
     assert (histogram.min, histogram.max) == (5, MAX_NS)
-
-
-def test_an_empty_one_has_no_figures() -> None:
-    empty = Histogram()
-    assert (empty.min, empty.max, empty.mean, empty.std_dev) == (None, None, None, None)
-    assert empty.quantiles([50, 100]) == [None, None]
 
 
 @pytest.mark.parametrize("percent", [0, -1, 100.1, float("nan")])
@@ -158,23 +143,6 @@ def test_a_seconds_quantile_is_within_the_stated_error(values: list[int], percen
     assert quantile(Buckets.of(values), percent) == pytest.approx(true, rel=SECOND_ERROR)
 
 
-def test_below_a_microsecond_a_seconds_quantiles_are_exact() -> None:
-    assert Buckets.of(range(1024)).quantiles((0.05, 50, 100)) == [0, 511, 1023]
-    assert Buckets.of([]).quantiles((50, 99)) == [None, None]
-
-
-@pytest.mark.parametrize(("percent", "rank"), [(99.9, 999), (50, 500), (0.01, 1), (100, 1000)])
-def test_ranks_are_those_of_the_printed_number(percent: float, rank: int) -> None:
-    assert rank_of(percent, 1000) == rank
-
-
-@given(st.lists(st.lists(st.integers(0, MAX_NS)), max_size=4))
-def test_seconds_merged_are_all_their_values(parts: list[list[int]]) -> None:
-    merged = Buckets.merged([Buckets.of(part) for part in parts])
-    assert merged == Buckets.of([value for part in parts for value in part])
-    assert merged.count == sum(map(len, parts))
-
-
 def wider(buckets: Buckets, bits: int) -> Buckets:
     return Buckets(*summed(coarser(buckets.keys, bits), buckets.counts))
 
@@ -199,14 +167,6 @@ def test_the_error_of_coarser_buckets_is_no_less_than_stated(bits: int) -> None:
     found = quantile(wider(Buckets.of([lowest]), bits), 100)
     assert found is not None
     assert found / lowest - 1 == pytest.approx(relative_error(bits), rel=1e-6)
-
-
-@given(st.lists(st.integers(0, MAX_NS)), st.integers(0, MOST_BITS), st.integers(0, MOST_BITS))
-def test_coarser_by_steps_is_coarser_at_once(values: list[int], some: int, more: int) -> None:
-    steps = Buckets.of(values)
-    for bits in (some, max(some, more), max(some, more)):
-        steps = wider(steps, bits)
-    assert steps == wider(Buckets.of(values), max(some, more))
 
 
 def test_a_quantile_is_a_share_as_in_numpy() -> None:

@@ -10,10 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.errors import UsageError
-from ssbench.core.model import Phase
 from ssbench.core.records import (
     MASTER,
-    MarkRecord,
     PhaseRecord,
     Record,
     ResultBatch,
@@ -77,34 +75,6 @@ def test_rates_counts_and_users_of_runs_at_the_same_time_are_added_up() -> None:
     assert stats.run.ending == "complete"
 
 
-def test_all_stores_are_named() -> None:
-    def at(seed: int, **store: Any) -> list[Record]:
-        header, *others = lasting(seed)
-        assert isinstance(header, RunHeader)
-        return [replace(header, store=store), *others]
-
-    stats = merge(
-        at(1, urls=["http://a", "http://b"], region="r"),
-        at(2, urls=["http://b", "http://c"], region="s"),
-        at(3),
-    )
-    assert stats.run.header is not None
-    assert stats.run.header.store == {
-        "urls": ["http://a", "http://b", "http://c"], "region": "r and s",
-    }  # fmt: skip
-
-
-def test_latencies_are_those_of_all_operations() -> None:
-    one, other = lasting(1), lasting(2)
-    histogram = merge(one, other).total().last_byte.histogram
-    alone = [RunStats.of(each).total().last_byte.histogram for each in (one, other)]
-    assert histogram.max == max(each.max or 0 for each in alone)
-    assert histogram.count == sum(each.count for each in alone)
-    both = alone[0]
-    both.merge(alone[1])
-    assert histogram == both
-
-
 def test_only_the_time_in_which_all_ran_counts() -> None:
     one, other = lasting(1), lasting(2, later_s=2)
     parts = parts_of(one, other)
@@ -118,15 +88,6 @@ def test_only_the_time_in_which_all_ran_counts() -> None:
     assert (counts[1], counts[4], counts[11]) == (50, 100, 50)
     assert stats.run.footer is not None
     assert stats.run.footer.run_seconds == one[-1].run_seconds + 2  # type: ignore[union-attr]
-
-
-def test_the_order_of_files_does_not_matter() -> None:
-    one, other = lasting(1), lasting(2, later_s=1.25)
-    figures = [
-        (each.total().rate_per_s, each.total().count, each.left_out, each.started_s, each.ended_s)
-        for each in (merge(one, other), merge(other, one))
-    ]
-    assert figures[0] == figures[1]
 
 
 def test_each_stage_counts_from_its_last_beginning() -> None:
@@ -143,14 +104,6 @@ def test_runs_of_a_number_of_operations_count_up_to_the_last_completion() -> Non
     stats = merge(one, other)
     assert stats.rate_basis is Basis.COMPLETED
     assert (stats.total().count, stats.run.scenario.operation_count) == (1000, 1000)
-
-
-def test_missing_users_of_one_run_are_missing_of_all() -> None:
-    one, other = lasting(1), lasting(2)
-    mark = MarkRecord(5 * runs.SECOND, "users", 0, 1)
-    other.insert(len(other) - 2, mark)
-    (users,) = merge(one, other).run.stage_users
-    assert (users.asked, users.least, users.short) == (8, 5, True)
 
 
 def test_metrics_of_masters_and_workers_are_kept_apart() -> None:
@@ -183,15 +136,6 @@ def test_the_gravest_ending_is_that_of_all() -> None:
 def test_a_run_that_was_cut_off_leaves_all_incomplete() -> None:
     one, other = lasting(1), lasting(2)
     assert merge(one, other[:-1]).run.ending == "cut off"
-
-
-def test_phases_around_the_run_are_added_up() -> None:
-    extra = [
-        PhaseRecord(Phase.CLEANUP, runs.STARTED_AT + 20, 4),
-        runs.batch([runs.result(1, runs.REMOVE)], Phase.CLEANUP),
-    ]
-    one, other = ([*each[:-1], *extra, each[-1]] for each in (lasting(1), lasting(2)))
-    assert merge(one, other).phase(Phase.CLEANUP).count == 2
 
 
 def test_other_scenarios_are_refused_with_what_differs() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.model import Phase, Result
-from ssbench.core.operations import CREATE, READ
+from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.findings import arrivals
@@ -135,31 +135,6 @@ def test_an_overloaded_open_loop_has_the_rate_of_the_store_and_missed_its_own(
     assert not kept.missed
 
 
-def test_slow_answers_of_a_short_open_loop_do_not_miss_its_rate() -> None:
-    found = stats(due_at(100, 1, 0.501), end_s=1, rate=100.0, operation_count=100)
-    seen = arrivals(found)
-    assert seen is not None
-    assert (seen.due, seen.completed, seen.due_per_s) == (100, 50, 100)
-    assert not seen.missed
-    assert found.total().rate_per_s == 50
-    assert "50.0 operations/s (100 due, 50 % in time)" in render("text", found)
-
-
-def test_a_stage_that_missed_its_rate_is_named() -> None:
-    rows = served(100, 5)
-    rows += [each._replace(start_ns=each.start_ns + 5 * SECOND, due_ns=each.due_ns + 5 * SECOND)
-             for each in served(400, 5)]  # fmt: skip
-    given = {"begins_s": (0, 5), "rate": 400.0, "run_seconds": 10}
-    found = stats(rows, end_s=10, **given)
-    rates = [found.total(stage=stage).rate_per_s for stage in (0, 1)]
-    assert rates == [pytest.approx(100, abs=0.5), pytest.approx(200, abs=0.5)]
-    stages = runs.as_json(found)["stages"]
-    assert [each["rate_missed"] for each in stages] == [False, True]
-    assert [(each["due"], each["due_completed"]) for each in stages] == [(500, 500), (2000, 999)]
-    assert "(stage 2)" in render("text", found)
-    assert "RATE MISSED" in render("text", found)
-
-
 def test_a_hang_at_the_end_misses_the_rate_and_a_stall_before_it_does_not() -> None:
     def found(hung_s: float, until_s: float) -> bool:
         rows = [
@@ -206,13 +181,6 @@ def test_what_completed_after_an_early_end_counts_in_no_rate() -> None:
     assert found.total().rate_per_s == pytest.approx(98.2)
 
 
-def test_a_warm_up_and_a_cool_down_are_no_part_of_the_window() -> None:
-    given = {"end_s": 10, "rate": 100.0, "run_seconds": 10, "warmup": 2, "cooldown": 3}
-    found = stats(due_at(100, 10, 0.5), end_ns=10 * SECOND, **given)
-    assert found.total().rate_per_s == 100.0
-    assert found.total().throughput.seconds == 5.0
-
-
 # Closed loops ---------------------------------------------------------------------------------
 
 
@@ -226,12 +194,6 @@ def test_users_whose_operations_are_long_count_by_their_shares(mark_last: bool) 
     assert found.total().bytes_per_s == pytest.approx(8 / 7 * SIZE)
     assert found.after_end == (8, 4.0)
     assert "8 operations completed in the 4.0 s after the load ended" in render("text", found)
-
-
-def test_the_window_begins_with_the_first_start() -> None:
-    found = stats(users(4, 0.1, 10, offset_s=0.5), end_s=10, run_seconds=10)
-    assert found.total().throughput.seconds == 9.5
-    assert found.total().rate_per_s == pytest.approx(40)
 
 
 @pytest.mark.parametrize("took_s", [0.07, 0.9, 3.0])
@@ -252,45 +214,7 @@ def test_an_operation_of_two_stages_is_in_the_rates_of_both() -> None:
     assert found.total().throughput.seconds == 10.0
 
 
-def test_warm_ups_of_stages_are_in_no_window() -> None:
-    stages = [{"seconds": 5}, {"seconds": 5, "warmup": 2}]
-    found = stats(users(2, 0.6, 10), end_s=10, begins_s=(0, 5), run_seconds=10, stages=stages)
-    assert found.total().throughput.seconds == 8.0
-    assert found.total().rate_per_s == pytest.approx(2 / 0.6)
-    assert found.total(stage=1).throughput.seconds == 3.0
-
-
-def test_the_rates_of_operations_and_size_classes_add_up() -> None:
-    rows = [
-        row(start, 0.3, operation=READ if n % 3 else CREATE, size_class=n % 2)
-        for n, start in enumerate(x / 10 for x in range(100))
-    ]
-    found = stats(rows, end_s=10, run_seconds=10)
-    whole = found.total().rate_per_s
-    assert whole == pytest.approx(sum(found.total(o).rate_per_s or 0 for o in found.operations))
-    assert whole == pytest.approx(sum(found.total(None, c).rate_per_s or 0 for c in (0, 1)))
-
-
-def test_failures_are_in_no_rate() -> None:
-    rows = [row(0, 1), row(1, 1, error=1, status=503)]
-    assert stats(rows, end_s=2, run_seconds=2).total().rate_per_s == 0.5
-
-
 # How runs end ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ended", ["interrupted", "failed", "complete"])
-def test_an_early_end_is_the_end_of_the_window(ended: str) -> None:
-    found = stats(users(4, 0.5, 3.2), end_s=3.25, run_seconds=60, ended=ended)
-    assert found.rate_basis is Basis.SHARE
-    assert found.total().rate_per_s == pytest.approx(8)
-
-
-def test_an_interrupted_run_by_count_has_a_window() -> None:
-    given = {"operation_count": 500, "ended": "interrupted"}
-    found = stats(users(4, 0.5, 3.2), end_s=3.25, **given)
-    assert found.rate_basis is Basis.SHARE
-    assert found.total().rate_per_s == pytest.approx(8)
 
 
 def test_a_mark_that_was_made_late_does_not_lengthen_the_load() -> None:
@@ -314,12 +238,6 @@ def test_a_run_by_count_states_its_span_and_the_rate_before_the_tail() -> None:
     assert f"{line}; each operation over its own time\n" in text
     assert "Note: 50 % of the time" in text
     assert "1.1 operations/s (1.14 MB/s)" in text
-
-
-def test_a_short_end_needs_no_note() -> None:
-    found = stats(users(8, 0.1, 10.0), end_s=10, operation_count=len(users(8, 0.1, 10.0)))
-    assert found.rate_basis is Basis.COMPLETED
-    assert found.up_to_last_start is None
 
 
 @pytest.mark.parametrize(("last_s", "noted"), [(0.5, False), (0.51, True)])
@@ -352,12 +270,6 @@ def test_a_run_by_count_completes_once_all_operations_are_sent(
         assert found.left_out == 8 * warmup
 
 
-def test_a_run_without_objects_ended_with_its_operations() -> None:
-    found = stats(users(2, 1.0, 4), end_s=4, run_seconds=60, ended="exhausted")
-    assert found.rate_basis is Basis.COMPLETED
-    assert found.total().rate_per_s == pytest.approx(2)
-
-
 def test_without_an_end_the_whole_span_counts_and_is_marked() -> None:
     found = stats(users(8, 7.0, 10.0), end_s=None, run_seconds=10)
     assert found.rate_basis is Basis.UNKNOWN_END
@@ -365,11 +277,6 @@ def test_without_an_end_the_whole_span_counts_and_is_marked() -> None:
     assert found.after_end is None
     line = "Rates: over 14.000 s, from the first start to the last completion (unknown when"
     assert line in render("text", found)
-
-
-def test_a_load_without_a_success_has_a_rate_of_none_a_second() -> None:
-    assert stats([], end_s=10, run_seconds=10).total().rate_per_s == 0
-    assert "Rates" in render("text", stats([], end_s=10, run_seconds=10))
 
 
 def test_malformed_times_neither_break_a_rate_nor_fill_memory() -> None:

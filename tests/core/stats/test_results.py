@@ -22,7 +22,7 @@ from ssbench.core.stats.results import (
     exact_sum,
     exact_sums,
 )
-from ssbench.core.stats.tally import Counts, ErrorExample, ErrorTally, Latency, Tally
+from ssbench.core.stats.tally import Counts, Latency
 from tests.fakes.batches import result_rows
 from tests.report import runs
 
@@ -67,34 +67,6 @@ def test_unknown_numbers_form_groups_of_their_own(classes: list[int]) -> None:
     assert {group.size_class: len(group) for group in groups} == {
         cls: classes.count(cls) for cls in classes
     }
-
-
-def test_a_clock_shift_moves_starts_and_no_due_times() -> None:
-    rows = [runs.result(1, READ, start_ns=50, due_ns=40), runs.result(2, READ, start_ns=60)]
-    moved = PhaseResults([runs.batch(rows), runs.batch(rows, worker_index=1)], {0: -45})
-    assert moved.column("start_ns").tolist() == [5, 15, 50, 60]
-    assert moved.column("due_ns").tolist() == [40, NONE_NS] * 2, "as the master drew them"
-    assert moved.column("last_byte_ns").tolist() == [rows[0].last_byte_ns] * 4
-
-
-def test_the_response_time_counts_from_the_due_time() -> None:
-    due = runs.result(1, READ, due_ns=10, start_ns=30, last_byte_ns=5)
-    row = runs.result(2, READ, start_ns=30, last_byte_ns=5)
-    group = group_of(due, row)
-    assert group.ends_ns.tolist() == [35, 35]
-    assert group.responses_ns is not None
-    assert group.responses_ns.tolist() == [25, NONE_NS]
-    assert group_of(row).responses_ns is None
-
-
-def test_texts_of_a_group_belong_to_its_rows() -> None:
-    rows = [
-        runs.result(n, READ, transaction_id=b"tx%d" % n, error=ErrorKind(n % 2), bytes_moved=n)
-        for n in range(6)
-    ]
-    for group in results_of(runs.batch(rows[:2]), runs.batch(rows[2:])).groups():
-        wanted = [b"tx%d" % number for number in group.column("bytes_moved").tolist()]
-        assert group.ids(as_ints([0, 2])) == [wanted[0], wanted[2]]
 
 
 whole = st.one_of(
@@ -165,50 +137,12 @@ def latency_of(*durations_ns: int) -> Latency:
     return latency
 
 
-def test_negative_durations_are_none() -> None:
-    assert latency_of(-1, -1).worst is None
-    latency = latency_of(-1, 0, 5)
-    assert (latency.histogram.count, latency.histogram.min) == (2, 0)
-    assert latency.worst == (5, b"c")
-
-
-def test_of_equally_slow_ones_the_choice_does_not_depend_on_the_order() -> None:
-    one, other = latency_of(5, 5), latency_of(3, 5)
-    other.merge(latency_of(5))
-    assert one.worst == other.worst == (5, b"b")
-
-
 def test_uncertain_durations_are_counted_and_in_no_figure() -> None:
     latency = latency_of(UNCERTAIN_NS, NONE_NS, 7, UNCERTAIN_NS)
     latency.merge(latency_of(UNCERTAIN_NS))
     latency.merge(latency_of(NONE_NS))
     assert (latency.uncertain, latency.histogram.count, latency.worst) == (3, 1, (7, b"c"))
     assert latency.histogram.out_of_range == 0
-
-
-def test_no_elapsed_time_has_no_rate() -> None:
-    counts = Counts()
-    counts.count = 1
-    assert (counts.seconds, counts.rate_per_s, counts.bytes_per_s) == (None, None, None)
-    counts.span(5, 5)
-    assert counts.rate_per_s is None
-
-
-def test_a_merge_leaves_the_other_as_it_was() -> None:
-    group = group_of(runs.result(1, READ), runs.result(2, READ))
-    part, total = Tally(), Tally()
-    part.add(group, 0)
-    part.add_latencies(group)
-    total.merge(part)
-    total.merge(part)
-    for tally, count in ((total, 4), (part, 2)):
-        assert (tally.count, tally.bytes_moved) == (count, 5000 * count)
-        assert tally.last_byte.histogram.count == count
-
-
-def test_the_earlier_example_wins() -> None:
-    early, late = (ErrorTally(1, ErrorExample(at, 0, "", b"")) for at in (1, 2))
-    assert early.plus(late) == late.plus(early) == ErrorTally(2, early.example)
 
 
 # Many batches of one form

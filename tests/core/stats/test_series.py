@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ssbench.core.model import SECOND_NS, Result
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.stats import series as module
-from ssbench.core.stats.histogram import SECOND_ERROR
 from ssbench.core.stats.results import PhaseResults
 from ssbench.core.stats.series import MAX_SECONDS, TimeSeries
 from tests.report import runs
@@ -32,17 +31,6 @@ def series_of(*rows: Result, origin_ns: int = 0, series: TimeSeries | None = Non
     return series
 
 
-def test_an_operation_belongs_to_the_second_in_which_it_completed() -> None:
-    failed = runs.failure(9, READ, start_ns=2 * S, last_byte_ns=S, bytes_moved=7)
-    seconds = list(series_of(read(0.5, 1), read(0.9, 1.05), read(0, 0.5), failed).seconds())
-    assert [(s.second, s.count, s.errors, s.bytes_moved) for s in seconds] == [
-        (0, 1, 0, 5000), (1, 2, 0, 10000), (2, 0, 0, 0), (3, 0, 1, 0),
-    ]  # fmt: skip
-    (half,) = seconds[0].service.quantiles((50,))
-    assert half == pytest.approx(S / 2, rel=1e-3)
-    assert [s.service.count for s in seconds] == [1, 2, 0, 0]
-
-
 def test_operations_in_flight_are_counted_each_second() -> None:
     failed = runs.failure(9, CREATE, start_ns=S // 2, last_byte_ns=3 * S)
     series = series_of(read(0, 2.5), read(0.5, 0.1), read(1, 1.2), failed)
@@ -50,19 +38,6 @@ def test_operations_in_flight_are_counted_each_second() -> None:
     assert [s.in_flight for s in series.seconds(CREATE)] == [1, 1, 1, 0]
     assert series.operations == [CREATE, READ]
     assert [s.count for s in series.seconds(READ)] == [1, 0, 2, 0]  # to the end of the CREATE
-
-
-def test_operations_with_due_times_have_response_times() -> None:
-    row = read(1.5, 0.25, due_ns=S)
-    (_first, second) = series_of(row).seconds()
-    assert second.response.quantiles((50,))[0] == pytest.approx(0.75 * S, rel=1e-3)
-    assert second.service.quantiles((50,))[0] == pytest.approx(0.25 * S, rel=1e-3)
-    assert all(not s.response.count for s in series_of(read(0, 3)).seconds())
-
-
-def test_seconds_without_a_completion_are_listed() -> None:
-    series = series_of(read(1, 0), read(3, 0.999_999_999), read(4, 0))
-    assert series.per_second() == [0, 1, 0, 1, 1]
 
 
 def test_seconds_of_failures_alone_are_no_seconds_of_successes() -> None:
@@ -77,10 +52,6 @@ def test_impossible_times_are_counted_apart() -> None:
     assert series.untimed == 2
     assert series.per_second() == [1]
     assert [s.in_flight for s in series.seconds()] == [0]
-
-
-def test_an_empty_series_has_no_seconds() -> None:
-    assert list(TimeSeries().seconds()) == TimeSeries().per_second() == []
 
 
 rows = st.builds(
@@ -110,17 +81,6 @@ def test_rows_in_any_order_are_the_whole(
     assert list(single.seconds()) == list(whole.seconds())
     found = sum(s.count + s.errors for s in whole.seconds())
     assert found == sum(len(some) for some, _origin in parts)
-
-
-def test_single_results_count_like_batches(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_MAX_WAITING", 10)
-    some = [read(n / 10, 0.05 + n / 1000) for n in range(100)]
-    series = TimeSeries()
-    for row in some:
-        series_of(row, series=series)
-    assert list(series.seconds()) == list(series_of(*some).seconds())
 
 
 def test_latencies_that_wait_to_be_counted_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,17 +115,6 @@ def test_memory_of_a_long_run_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
         of_it = [0.001 * 2**n for n in range(9)] + [(1000 + 7 * n) / 1e6 for n in range(20)]
         (found,) = second.service.quantiles((50,))
         assert found == pytest.approx(sorted(of_it)[14] * S, rel=whole.relative_error)
-
-
-def test_buckets_stay_fine_within_the_limit() -> None:
-    assert series_of(read(0, 1)).relative_error == SECOND_ERROR
-
-
-def test_two_runs_are_aligned_by_wall_clock() -> None:
-    merged = series_of(read(0, 1), origin_ns=10 * S)
-    series_of(read(0, 2.5), read(0, 0.5), origin_ns=13 * S + S // 2, series=merged)
-    assert merged.per_second() == [0, 1, 0, 1, 0, 1]
-    assert [s.in_flight for s in merged.seconds()] == [1, 0, 0, 1, 1, 0]
 
 
 def test_flows_count_an_operation_by_its_share_in_each_second() -> None:

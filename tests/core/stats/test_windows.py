@@ -11,7 +11,7 @@ from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.results import PhaseResults
-from ssbench.core.stats.windows import LEFT_OUT, NEVER_NS, Span, Windows, gaps_ns, joined, spans_of
+from ssbench.core.stats.windows import LEFT_OUT, Windows
 from tests.report import runs
 
 SECOND = runs.SECOND
@@ -47,10 +47,6 @@ def marked(windows: Windows, *at_s: float) -> Windows:
         windows.mark(MarkRecord(round(at * SECOND), "stage", index))
     windows.mark(MarkRecord(100 * SECOND, "end"))
     return windows
-
-
-def test_without_marks_everything_counts() -> None:
-    assert stages(windows_of(100, warmup=5, cooldown=5), batch(0, 1, 2)) == {0: [0, 1, 2]}
 
 
 def warming(*warmups: float) -> list[dict[str, float]]:
@@ -108,48 +104,3 @@ def test_an_operation_with_a_due_time_belongs_to_that() -> None:
 
 def warming(*warmups: float) -> list[dict[str, float]]:
     return [{"warmup": warmup} for warmup in warmups]
-
-
-def spans_s(begins_s: list[int], end_s: int | None, **scenario: Any) -> list[tuple[float, float]]:
-    end_ns = None if end_s is None else end_s * SECOND
-    begins_ns = [at * SECOND for at in begins_s]
-    found = spans_of(Scenario.of_header(scenario), begins_ns, end_ns)
-    return [(low / SECOND, high if high == NEVER_NS else high / SECOND) for low, high in found]
-
-
-@pytest.mark.parametrize(
-    ("scenario", "found"),
-    [
-        ({}, [(1, 11), (11, 21)]),
-        ({"warmup": 2, "cooldown": 3}, [(3, 11), (11, 18)]),
-        ({"stages": warming(0, 2.5)}, [(1, 11), (13.5, 21)]),
-        ({"stages": warming(4, 1), "warmup": 2}, [(5, 11), (12, 21)]),
-        ({"stages": warming(0, 1), "warmup": 12}, [(13, 13), (13, 21)]),
-        ({"stages": warming(0, 3), "warmup": 12}, [(13, 13), (14, 21)]),
-        ({"cooldown": 12}, [(1, 9), (11, 11)]),
-    ],
-)
-def test_ramps_are_left_out(scenario: dict[str, Any], found: list[tuple[float, float]]) -> None:
-    assert spans_s([1, 11], 21, **scenario) == found
-
-
-def test_an_unknown_end_is_infinite() -> None:
-    assert spans_s([1], None, cooldown=3) == [(1, NEVER_NS)]
-    assert spans_of(Scenario.of_header({}), [], 5) == []
-    assert Span(0, NEVER_NS).seconds is None
-    assert Span(SECOND, 3 * SECOND).seconds == 2
-
-
-def test_adjacent_windows_are_merged_and_empty_ones_dropped() -> None:
-    assert joined([Span(0, 5), Span(5, 9), Span(12, 12), Span(13, 20)]) == [
-        Span(0, 9), Span(13, 20),
-    ]  # fmt: skip
-    assert joined([]) == []
-
-
-def test_gaps_lie_between_windows_within_the_range() -> None:
-    parts = [Span(0, 10), Span(15, 20), Span(20, 30), Span(32, NEVER_NS)]
-    assert gaps_ns(parts, 0, 100) == 7
-    assert gaps_ns(parts, 12, 31) == 4
-    assert gaps_ns(parts, 16, 29) == 0
-    assert gaps_ns([], 0, 100) == 0
