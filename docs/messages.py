@@ -123,6 +123,8 @@ MESSAGES: dict[str, dict[str, str]] = {
         "ports; --zmq-bind-ip has to be an address of this host",
         "--web ...: can't listen there": "name another port, or an address of this host",
         "--metrics-port ...: can't listen there": "give another port",
+        "The default ports are in use": "nothing, if this host is to make the load; to use workers "
+        "that were started by hand, end the other ssbench-master first",
         "No worker is there: starting": "nothing, if this host is to make the load; else start "
         "workers first, or give --expect-workers",
         "no worker joined within": "the message ends with what to open and to give: workers need "

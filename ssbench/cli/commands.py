@@ -71,7 +71,8 @@ class Command(Struct, frozen=True):
 _SCENARIO_WITH_F = "give the scenario with -f"
 _WORKERS_OF_RUN = {
     WORKERS: "Without --workers or --expect-workers the run starts when the connected workers can "
-    "run all users. If there are none, it starts one for each CPU core but one on this host."
+    "run all users. If there are none, or another ssbench-master has the default ports, it starts "
+    "one for each CPU core but one on this host."
 }
 _WORKERS_OF_BENCH = {
     WORKERS: "Without --workers and --expect-workers, one worker for each CPU core but one is "

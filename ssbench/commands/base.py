@@ -165,8 +165,11 @@ def running(ns: argparse.Namespace, stop: Stop, config: RunConfig, watch: Watch)
             watch.add(LiveJson(ns.live_json, tell))
         if ns.influx:
             from ssbench.live.influx import Influx
+            from ssbench.storage.options import scheme_notes
 
             token = os.environ.pop("INFLUX_TOKEN", None)  # which no worker must see
+            for note in scheme_notes([ns.influx]):
+                tell(note)
             watch.add(Influx(ns.influx, Path(config.scenario.source).stem, token, tell))
         yield watch
 

@@ -9,6 +9,7 @@ never shows a value that may be secret.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timezone
@@ -280,6 +281,36 @@ def batch_size(text: str) -> int | None:
         raise UsageError(f"{text!r}: give auto, or a number of 1 or more") from None
 
 
+class AssumedUrl(str):
+    """A URL whose scheme was left out; ``note`` tells the user which one it has."""
+
+    __slots__ = ()
+
+    @property
+    def note(self) -> str:
+        place = "/".join(self.split("/", 3)[:3])
+        return f"No scheme was given, so {place} is used; ports that end in 443 mean https"
+
+
+_HOST_AND_PORT = re.compile(
+    r"(?P<host>\w[\w.-]*|\[[\w:.%]+\]):(?P<port>[0-9]{1,5})(?:[/?#].*)?", re.ASCII | re.DOTALL
+)
+
+
+def with_scheme(url: str, *, sends_password: bool = False) -> str:
+    """``HOST:PORT/...`` as a URL, any other text as it is: https where the port ends in 443, else
+    http.
+
+    :param sends_password: the password goes there, so only loopback has http.
+    """
+    found = _HOST_AND_PORT.fullmatch(url)
+    if found is None:
+        return url
+    is_local = found["host"] in ("localhost", "[::1]") or found["host"].startswith("127.")
+    is_https = found["port"].endswith("443") or (sends_password and not is_local)
+    return AssumedUrl(f"{'https' if is_https else 'http'}://{url}")
+
+
 #: Parameters of a URL that InfluxDB takes secrets in; and the units that fit our times.
 _SECRET_PARAMETERS = {"u", "p", "token"}
 _NANOSECONDS = ("ns", "n", "nanosecond", "auto")
@@ -287,6 +318,7 @@ _NANOSECONDS = ("ns", "n", "nanosecond", "auto")
 
 def influx_url(text: str) -> str:
     """An http or https URL that takes InfluxDB's line protocol, without a secret."""
+    text = with_scheme(text)
     fault = "give the URL that takes the lines"
     try:
         parts = urlsplit(text)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ssbench.core import option as types
 from ssbench.core import units
@@ -89,6 +90,14 @@ def command_words(text: str) -> tuple[str, ...]:
     return words
 
 
+def _auto(text: str) -> int:
+    if text != "auto":
+        raise ValueError(text)
+    return max(1, usable_cores() - 1)
+
+
+#: A core is left to the master.
+WORKER_COUNT = replace(units.count, parse=_auto)
 FREE_PORTS = TransportConfig(None, 0, 0, 0)
 
 
@@ -138,8 +147,9 @@ class RunConfig(Limits, frozen=True, kw_only=True):
     transport: TransportConfig = field(default_factory=TransportConfig)
     worker_command: tuple[str, ...] = WORKER_COMMAND
     workers: Annotated[int | None,
-        of_field("--workers", units.count, WORKERS,
-            "number of workers to start on this host, for this run",
+        of_field("--workers", WORKER_COUNT, WORKERS,
+            "number of workers to start on this host, for this run; auto: one for each CPU core "
+            "but one",
             brief="worker processes to start on this host")] = None
     ssh_workers: Annotated["tuple[SshHost, ...] | None",
         of_field("--ssh-workers", ssh_hosts, WORKERS,
@@ -281,8 +291,8 @@ class RunConfig(Limits, frozen=True, kw_only=True):
 
 
 def default_workers(users: int) -> int:
-    """Workers of this host where the user gave no number: a core is left to the master."""
-    return max(1, min(usable_cores() - 1, users))
+    """Workers of this host where the user gave no number."""
+    return min(_auto("auto"), users)
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True):

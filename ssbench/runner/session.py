@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import gevent
@@ -20,12 +21,13 @@ from msgspec.structs import replace
 from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
 from ssbench.core.live import Observer, RunProgress
 from ssbench.core.model import Phase
+from ssbench.core.peers import TransportConfig
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import HostLive
 from ssbench.host.process import tune_garbage_collector
 from ssbench.master.master import Master
 from ssbench.master.recorder import Recorder
-from ssbench.runner.config import RunConfig, SessionSettings, default_workers
+from ssbench.runner.config import FREE_PORTS, RunConfig, SessionSettings, default_workers
 from ssbench.runner.connections import (
     Store,
     check_encrypted,
@@ -38,6 +40,7 @@ from ssbench.runner.stop import Stop
 from ssbench.storage.registry import open_admin, paths_of, row_of
 from ssbench.storage.retrying_client import RetryingClient
 from ssbench.transport.parent_pipe import address_line
+from ssbench.transport.sockets import PortInUseError
 
 if TYPE_CHECKING:
     from ssbench.runner.existing import ExistingObjects
@@ -281,10 +284,21 @@ class Session:
         jobs = batch_limit(
             self.config.batch_size or MAX_BATCH, self.most_users, self.expected_workers or 1
         )
-        self._transport = open_ports(
-            self.config.bound, self.stack, self.warn, jobs, local=self._local, ssh=self._ssh,
-            paths=self._worker_paths, others=self.config.expects_others,
+        bind = partial(
+            open_ports, stack=self.stack, warn=self.warn, jobs_per_message=jobs, local=self._local,
+            ssh=self._ssh, paths=self._worker_paths, others=self.config.expects_others,
         )  # fmt: skip
+        try:
+            self._transport = bind(self.config.bound)
+        except PortInUseError:
+            is_default = self.config.transport == TransportConfig()
+            if not (is_default and self.config.looks_for_workers):
+                raise
+            self.info(
+                "The default ports are in use, as by another ssbench-master: this run listens on"
+                " free ones, where it finds no workers that were started by hand"
+            )
+            self._transport = bind(FREE_PORTS)
         if self._store and self._store.password_equivalent:
             check_encrypted(self._transport)
 

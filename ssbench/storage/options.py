@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ssbench.core import units
 from ssbench.core.errors import UsageError
 from ssbench.core.hiding import Hiding
-from ssbench.core.option import Option, of_field
+from ssbench.core.option import AssumedUrl, Option, of_field, with_scheme
 from ssbench.core.settings import LISTED_MAX
 from ssbench.core.text import printable
 from ssbench.host.user_files import read_bytes, read_text
@@ -165,10 +165,12 @@ def option_values(
 
 
 def check_http_url(url: str, what: str) -> str:
-    """The URL itself, where it is http or https, with a host and without a password inside.
+    """The URL, where it is http or https, with a host and without a password inside; with a scheme,
+    where that was left out.
 
     :raises UsageError: which shows the URL only where no password can be in it.
     """
+    url = with_scheme(url)
     try:
         parts = urlsplit(url)
         well_formed = bool(parts.hostname) and parts.port != 0
@@ -192,6 +194,11 @@ def is_confidential(url: str) -> bool:
     except ValueError:
         is_loopback = host == "localhost"
     return parts.scheme == "https" or is_loopback
+
+
+def scheme_notes(urls: Iterable[str]) -> list[str]:
+    """A message for each URL whose scheme was left out."""
+    return [url.note for url in urls if isinstance(url, AssumedUrl)]
 
 
 def shown_url(url: str) -> str:
@@ -256,7 +263,7 @@ def http_settings(urls: Sequence[str], values: Mapping[str, Any]) -> HttpSetting
         if "-----BEGIN" not in pem:
             raise UsageError(f"--os-cacert {bundle}: has no certificates in PEM form")
     http = HttpSettings(
-        tuple(urls),
+        tuple(map(str, urls)),
         values.get("insecure", False),
         pem,
         values.get("os_cert", ""),

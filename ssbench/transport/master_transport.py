@@ -22,6 +22,7 @@ from ssbench.transport.key import NO_KEY_FILE, CurveKey, HostKey
 from ssbench.transport.sockets import (
     CONTROL_HWM,
     LINGER_MS,
+    PortInUseError,
     Ports,
     TransportError,
     bind_address,
@@ -102,7 +103,7 @@ class MasterTransport:
             sock.bind(place)
         except zmq.ZMQError as error:
             in_use = error.errno == zmq.EADDRINUSE
-            raise TransportError(
+            raise (PortInUseError if in_use else TransportError)(
                 f"{place}: can't listen there: {zmq.strerror(error.errno or 0)}"
                 f"{'; is another ssbench-master running?' if in_use else ''} (--zmq-bind-ip,"
                 " --zmq-work-port, --zmq-results-port, --zmq-control-port)"

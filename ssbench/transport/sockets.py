@@ -40,6 +40,10 @@ class TransportError(SsbenchError):
     """No socket: an address in use, a host without an address, too many open files."""
 
 
+class PortInUseError(TransportError):
+    """Another process listens on a port of the master."""
+
+
 class Ports(NamedTuple):
     work: int = 13579
     results: int = 13580

@@ -49,7 +49,7 @@ def test_environment_variables_of_the_store_reach_the_login() -> None:
     [
         ("--connect-timeout 0", "--connect-timeout: 0 is not above 0; a number of seconds above 0"),
         ("--network-timeout soon", '--network-timeout: "soon" can\'t be read'),
-        ("-S host:8080", "-S/--storage-url: the URL 'host:8080'"),
+        ("-S host:x", "-S/--storage-url: the URL 'host:x'"),
         ("-S http://u:s3cret@h/v1/A", "-S/--storage-url: the URL"),
     ],
 )

@@ -39,6 +39,7 @@ from ssbench.storage.options import (
     http_settings,
     is_confidential,
     option_values,
+    scheme_notes,
 )
 from ssbench.storage.s3.bodies import (
     BUCKETS_ROOT,
@@ -117,7 +118,9 @@ class S3Login:
         )
         self._customer_key = read_customer_key(values, urls)
         self.where: str = urls[0]
-        self.notes: Sequence[str] = [INSECURE_NOTE] if self._http.insecure else []
+        self.notes: Sequence[str] = [
+            *scheme_notes(urls), *([INSECURE_NOTE] if self._http.insecure else []),
+        ]  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<S3Login {self._keys or 'anonymous'} at {self.where}>"

@@ -18,10 +18,17 @@ from msgspec.structs import asdict, replace
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.hiding import Secrets
+from ssbench.core.option import with_scheme
 from ssbench.core.settings import Credentials
 from ssbench.storage.base import Access
 from ssbench.storage.http.session import SameHostSession, reason_of
-from ssbench.storage.options import INSECURE_NOTE, StoreOptions, check_http_url, http_settings
+from ssbench.storage.options import (
+    INSECURE_NOTE,
+    StoreOptions,
+    check_http_url,
+    http_settings,
+    scheme_notes,
+)
 from ssbench.storage.swift.options import Login, LoginOptions, login_options, plan_login
 
 #: Login.method -> keystoneauth1 plugin, imported on use.
@@ -58,13 +65,21 @@ class Authenticator:
     """
 
     def __init__(self, options: LoginOptions) -> None:
+        options = replace(
+            options,
+            auth=with_scheme(options.auth, sends_password=True),
+            os_auth_url=with_scheme(options.os_auth_url, sends_password=True),
+            os_storage_url=with_scheme(options.os_storage_url),
+        )
         self._options = options
         self._login = plan_login(options)
         self._access: Access | None = None
         self._serials = count(1)
         self._lock = threading.Lock()
         #: Messages to show to the user once.
-        self.notes: list[str] = [*options.notes, *([INSECURE_NOTE] if options.insecure else [])]
+        urls = options.auth, options.os_auth_url, options.os_storage_url, *options.storage_urls
+        self.notes: list[str] = [*options.notes, *scheme_notes(urls)]
+        self.notes += [INSECURE_NOTE] if options.insecure else []
         is_unused = options.os_auth_token and not options.os_storage_url
         if is_unused and self._login and not self._login.method.endswith("token"):
             self.notes.append(UNUSED_TOKEN_NOTE)

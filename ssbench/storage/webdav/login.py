@@ -39,6 +39,7 @@ from ssbench.storage.options import (
     http_settings,
     is_confidential,
     option_values,
+    scheme_notes,
 )
 from ssbench.storage.webdav.bodies import Multistatus, plain_path
 from ssbench.storage.webdav.client import PROPFIND, WebdavSettings, unused_path
@@ -72,7 +73,8 @@ class WebdavLogin:
         self._secrets = Secrets({"basic": [_basic(*each) for each in self._users]})
         cacert = values.get("os_cacert", "")
         self._session = partial(SameHostSession, self._http, cacert, options.timeouts_s)
-        self.notes = [INSECURE_NOTE] if self._http.insecure else []
+        notes = [INSECURE_NOTE] if self._http.insecure else []
+        self.notes = [*scheme_notes(values["urls"]), *notes]
         self.where = urls[0]
         self._serials = count(1)
         self._lock = threading.Lock()

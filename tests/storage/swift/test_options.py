@@ -6,6 +6,9 @@ from hypothesis import strategies as st
 from msgspec.structs import fields
 
 from ssbench.core.errors import UsageError
+from ssbench.core.option import AssumedUrl
+from ssbench.storage.options import scheme_notes
+from ssbench.storage.swift.login import Authenticator
 from ssbench.storage.swift.options import (
     LoginOptions,
     check_http_url,
@@ -182,7 +185,8 @@ def test_a_key_unfit_for_headers_is_rejected_and_not_shown(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["h:8080/auth", "ftp://h/", "http://", "http://h:99999/", "http://h/a b", "http://[::1"]
+    "url",
+    ["h/auth", "h:x/auth", "ftp://h/", "http://", "http://h:99999/", "http://h/a b", "http://[::1"],
 )
 def test_invalid_urls(url: str) -> None:
     with pytest.raises(UsageError, match="is invalid: it should look like http://host:port/path"):
@@ -202,14 +206,43 @@ def test_urls_with_passwords_are_rejected_and_not_shown(url: str) -> None:
     assert "s3c" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("h:8080/auth", "http://h:8080/auth"),
+        ("s3.example.com:443", "https://s3.example.com:443"),
+        ("10.0.0.1:9443/a?b=secret", "https://10.0.0.1:9443/a?b=secret"),
+        ("[::1]:9000", "http://[::1]:9000"),
+    ],
+)
+def test_without_a_scheme_the_port_decides_and_the_user_is_told(text: str, url: str) -> None:
+    found = check_http_url(text, "URL")
+    assert found == url
+    [note] = scheme_notes([found, "http://h:1"])
+    assert f"so {'/'.join(url.split('/')[:3])} is used" in note
+
+
+@pytest.mark.parametrize(
+    ("auth", "url"),
+    [("h:8080/auth/v1.0", "https://h:8080/auth/v1.0"), ("127.0.0.1:80/a", "http://127.0.0.1:80/a")],
+)
+def test_a_password_goes_to_another_host_by_https_unless_http_was_given(
+    auth: str, url: str
+) -> None:
+    login = Authenticator(LoginOptions(auth=auth, user="u", key="k"))
+    assert login.where == url
+    assert login.notes == scheme_notes([AssumedUrl(url)])
+
+
 @given(st.text(max_size=60))
 def test_check_http_url_gives_the_url_or_a_usage_error(text: str) -> None:
-    """Invariant: any text is either returned as it is, free of blanks, or refused."""
+    """Invariant: any text is either returned, perhaps with a scheme, free of blanks, or refused."""
     try:
-        assert check_http_url(text, "URL") == text
+        url = check_http_url(text, "URL")
     except UsageError:
         return
-    assert text.startswith(("http://", "https://")) or text.lower().startswith("http")
+    assert url.endswith(text)
+    assert url.lower().startswith(("http://", "https://"))
     assert " " not in text
     assert text.isprintable()
 
