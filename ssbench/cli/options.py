@@ -297,7 +297,8 @@ BROWSE = (
 )
 COMPARE = (
     row("", "stats_files", str, "",
-        "results of two or more runs; the others are compared with the first", metavar="STATS_FILE",
+        "results of two or more runs; the others are compared with the first; the word vs between "
+        "them makes groups: each group is compared with the first", metavar="STATS_FILE",
         repeat=True, required=True, brief="results of two or more runs", file="r"),
     row("--operation", "operations", str, "",
         "compare only this operation, such as READ; may be repeated [default: all together and "
@@ -313,6 +314,10 @@ COMPARE = (
     row("--seed", "seed", units.seed, "",
         "seed of the resampling for intervals; the same seed repeats them", default=1,
         metavar="NUMBER"),
+    row("--fail-if", "fail_if", str, "",
+        "exit with status 3 if a change is more than noise and meets this condition, such as "
+        "'p99 > +10%' or 'rate(READ) < -5%', or cannot be judged; may be repeated", metavar="RULE",
+        repeat=True, brief="exit status 3, as in 'p99 > +10%'"),
     *without(SELECTION, "operation_names"),
     _MEMORY,
 )

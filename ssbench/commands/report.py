@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ssbench import report, statfile
 from ssbench.cli.console import result_file, tell, tell_status, write_report, write_result
@@ -19,12 +20,16 @@ from ssbench.core.stats.thresholds import metric_of
 from ssbench.runner.results import (
     check_thresholds,
     ends_of_load,
+    failed_rules,
     missed_thresholds,
     parse_thresholds,
     read_distinct,
     read_merged,
     read_stats,
 )
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.compare import Sides
 
 #: Files of these options that replace the report if they are "-". (That of --rps-histogram follows
 #: it there, as in 0.3.9.)
@@ -137,26 +142,58 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     :raises UsageError: fewer than two stat files, or two of the same run.
     :raises StatFileError: one of them is not a stat file.
     """
-    paths = ns.stats_files
+    paths, sides = _sides(ns.stats_files)
     if len(paths) < 2:
         raise UsageError(f"{paths[0]}: only one stat file; name two or more to compare")
     if paths.count("-") > 1:
         raise UsageError("-: standard input can be only one stat file; name the others")
-    from ssbench.core.stats.compare import PERCENTS, comparison  # few processes need it
+    from ssbench.core.stats.change_rules import ChangeRule  # few processes need these
+    from ssbench.core.stats.compare import PERCENTS, comparison
     from ssbench.report.comparison import of_comparison
 
+    rules_given = tuple(dict.fromkeys(ns.fail_if or ()))
+    for text in rules_given:
+        ChangeRule.parse(text, None)  # before the files are read, which may take long
     chosen = _selection(ns)
     named = read_distinct(zip(paths, paths, strict=True), tell, ns.report_memory, chosen)
+    known = {number: row for _name, each in named for number, row in each.run.operations.items()}
+    rules = [ChangeRule.parse(text, known) for text in rules_given]
+    percents = {*(ns.percentiles or PERCENTS)} | {each.percentile or 50 for each in rules}
+    operations = list(ns.operations or ())
+    if operations:  # otherwise all
+        operations += [each.operation for each in rules]
     found = comparison(
         named,
         seed=ns.seed,
-        operations=ns.operations or (),
-        percents=tuple(sorted(set(ns.percentiles or PERCENTS))),
+        operations=operations,
+        percents=tuple(sorted(percents)),
+        sides=sides,
     )
-    made = of_comparison(found)
+    made = of_comparison(found, rules)
     write_report(made, ns.format)
     write_report_files(ns, made)
-    return tell_status(_missing_results([path for path, stats in named if not stats.run.complete]))
+    reasons = _missing_results([path for path, stats in named if not stats.run.complete])
+    return tell_status(reasons | failed_rules(found, rules))
+
+
+def _sides(words: Sequence[str]) -> tuple[list[str], Sides | None]:
+    """The paths, and how many of them each side has; None: each is one.
+
+    :raises UsageError: a side without a path.
+    """
+    from ssbench.core.stats.compare import Sides
+
+    groups: list[list[str]] = [[]]
+    for word in words:
+        if word == "vs":
+            groups.append([])
+        else:
+            groups[-1].append(word)
+    if len(groups) > 1 and not all(groups):
+        raise UsageError("vs: name a stat file on either side of it")
+    paths = [path for group in groups for path in group]
+    is_grouped = len(groups) > 1 and len(paths) > len(groups)
+    return paths, Sides(tuple(map(len, groups))) if is_grouped else None
 
 
 def _check_parquet(path: str) -> None:

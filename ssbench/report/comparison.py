@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from ssbench.core.stats.change_rules import ChangeRule, JudgedChange
 from ssbench.core.stats.compare import (
     CONFIDENCE,
     RESAMPLES,
@@ -16,6 +17,7 @@ from ssbench.core.stats.compare import (
     ComparedRun,
     Comparison,
     Measure,
+    Sides,
 )
 from ssbench.core.stats.findings import bottleneck, steady
 from ssbench.core.stats.selection import Selection
@@ -54,6 +56,14 @@ from ssbench.report.run import part_section, store_section
 SCHEMA_VERSION = 1
 
 _HIGHEST_PERCENT = 99.0  #: in the sentences at the top; above it a percentile depends on few values
+_CLOSING_OF_SIDES = (
+    "An interval covers what runs of the same side differ by (Welch's t of their logarithms),",
+    "and is at least as wide as the variation within the runs.",
+)
+_CLOSING_OF_PAIRS = (
+    "An interval is Student's t of the differences of neighbouring runs (A1 and B1, A2 and B2),",
+    "and is at least as wide as the variation within the runs.",
+)
 _CLOSING = (
     "An interval covers the random variation within its run (block bootstrap), but not differences",
     "in conditions between the runs: repeat the runs to see those.",
@@ -81,7 +91,12 @@ _MEASURES = {
 }
 
 
-def of_comparison(found: Comparison) -> Report:
+def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report:
+    """The report of a comparison.
+
+    :param rules: conditions that no change may meet.
+    """
+    judged = [each for rule in rules for each in rule.judge(found)]
     facts = [
         fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),
         fact("confidence", CONFIDENCE, COUNT, "of all intervals, 0 to 1"),
@@ -106,24 +121,80 @@ def of_comparison(found: Comparison) -> Report:
     ]
     chosen = found.runs[0].stats.chosen
     parts_of_runs = [part_section(chosen)] if chosen else []
+    runs = [_run(run) for run in found.runs]
+    grouped = []
+    if found.sides is not None:
+        runs = [[*run, each] for run, each in zip(runs, _side_of_runs(found.sides), strict=True)]
+        grouped = [Section("sides", tables=[_sides(found.sides)], formats="json")]
     sections = [
         Section("", facts=facts),
         *parts_of_runs,
-        section_of(Table.of("runs", [_run(run) for run in found.runs])),
+        *grouped,
+        section_of(Table.of("runs", runs)),
         section_of(Table.of("differing_settings", settings)),
         Section("total", facts=parts.get(None, ())),
         section_of(Table.of("operations", operations, by="operation")),
         Section("changes", notes=[*_part(chosen), *_summary(found)], formats="text"),
         Section("remarks", notes=list(_remarks(found, parts.values())), formats="text"),
-        Section("closing", notes=[plain_note(line) for line in _CLOSING], formats="text"),
+        Section("closing", notes=[plain_note(line) for line in _closing(found)], formats="text"),
+        *([section_of(_rules(judged), "FAIL IF")] if judged else []),
     ]
     by_key = {section.key: section for section in sections}
     rows, stats = by_key["runs"].tables[0].rows, [run.stats for run in found.runs]
     kind = "response" if by_response(each.total() for each in stats) else "service"
-    sections.append(summary.of_comparison(rows, by_key["total"].row, len(settings), kind))
+    sections.append(
+        summary.of_comparison(
+            rows, by_key["total"].row, len(settings), kind, found.names, [*map(_failed, judged)]
+        )
+    )
     lines = [line for part in found.sections for line in _lines(found, part, parts)]
     charts = partial(comparison_charts, stats)
     return Report("comparison", sections, rows=Table.of("figures", lines), charts=charts)
+
+
+def _side_of_runs(sides: Sides) -> list[Fact]:
+    return [
+        fact("side", Sides.letter(place), WORD, "of the comparison; only of groups of runs")
+        for place, count in enumerate(sides.counts) for _run in range(count)
+    ]  # fmt: skip
+
+
+def _sides(sides: Sides) -> Table:
+    rows = [
+        [
+            fact("side", Sides.letter(place), WORD, "its letter"),
+            fact("name", sides.names[place] if sides.names else None, WORD, "what it stands for"),
+            fact("runs", count, COUNT, "its runs"),
+            fact("paired", sides.paired, WORD, "whether its runs are compared one by one"),
+        ]
+        for place, count in enumerate(sides.counts)
+    ]
+    return Table.of("sides", rows)
+
+
+def _closing(found: Comparison) -> Sequence[str]:
+    if found.sides is None:
+        return _CLOSING
+    if found.sides.paired:
+        return _CLOSING_OF_PAIRS
+    return _CLOSING_OF_SIDES
+
+
+def _failed(judged: JudgedChange) -> tuple[str, bool]:
+    return f"{judged.rule}", judged.passed
+
+
+def _rules(judged: Sequence[JudgedChange]) -> Table:
+    rows = [
+        [
+            fact("passed", each.passed, WORD, "whether the change does not meet it", title=""),
+            fact("rule", str(each.rule), WORD, "the condition that fails", title="rule"),
+            fact("side", each.side, WORD, "run or side that is judged", title="of"),
+            fact("change", each.text, WORD, "the change, or why it is not judged", title="change"),
+        ]
+        for each in judged
+    ]
+    return Table.of("fail_if", rows, formats="text json")
 
 
 def _run(run: ComparedRun) -> list[Fact]:
@@ -156,13 +227,18 @@ def _run(run: ComparedRun) -> list[Fact]:
 
 
 def _figures(found: Comparison, section: ComparedOperation) -> list[Fact]:
-    disturbed = [run.disturbed for run in found.runs]
-    totals = [run.stats.total(run.number_of(section.operation)) for run in found.runs]
+    disturbed = [any(run.disturbed for run in group) for group in found.groups]
+    totals = [
+        [run.stats.total(run.number_of(section.operation)) for run in group]
+        for group in found.groups
+    ]
     rows = [_figure(row, disturbed, totals) for row in section.rows]
     figures = Table.of("figures", rows, by="figure")
+    operations = [sum(tally.operations for tally in group) for group in totals]
+    errors = [sum(tally.errors for tally in group) for group in totals]
     return [
-        fact("operations", [tally.operations for tally in totals], COUNT, "failed or not"),
-        fact("errors", [tally.errors for tally in totals], COUNT, "failures"),
+        fact("operations", operations, COUNT, "failed or not"),
+        fact("errors", errors, COUNT, "failures"),
         fact("figures", figures, WORD, "what is compared"),
     ]
 
@@ -171,7 +247,7 @@ def _lines(
     found: Comparison, section: ComparedOperation, parts: Mapping[str | None, Sequence[Fact]]
 ) -> Iterator[list[Fact]]:
     """For CSV: each figure of each run."""
-    name = section.operation or "TOTAL"
+    name, groups = section.operation or "TOTAL", found.groups
     (figures,) = (each.value for each in parts[section.operation] if each.column.key == "figures")
     for row in figures.rows:
         for at, estimate in enumerate(row["runs"]):
@@ -183,8 +259,8 @@ def _lines(
             yield [
                 fact("operation", name, WORD, "its name, or TOTAL"),
                 fact("figure", row["figure"], WORD, "what is compared, with its unit"),
-                fact("run", at + 1, COUNT, "number of the run"),
-                fact("file", found.runs[at].name, WORD, "its stat file"),
+                fact("run", at + 1, COUNT, "number of the run, or of the side"),
+                fact("file", " ".join(run.name for run in groups[at]), WORD, "its stat files"),
                 fact("value", value, COUNT, "its figure"),
                 fact("low", low, COUNT, "least of the figure's interval"),
                 fact("high", high, COUNT, "most of it"),
@@ -195,16 +271,16 @@ def _lines(
             ]
 
 
-def _figure(row: ComparedFigure, disturbed: Sequence[bool], totals: Sequence[Tally]) -> list[Fact]:
+def _figure(
+    row: ComparedFigure, disturbed: Sequence[bool], totals: Sequence[Sequence[Tally]]
+) -> list[Fact]:
     measure, percent = _MEASURES[row.measure.name], row.measure.percent
     latency = "response" if row.measure.name == "response" else "last_byte"
+    counts = [sum(getattr(each, latency).histogram.count for each in own) for own in totals]
     runs = [
-        Interval(
-            marked(percent or 100, each.value, getattr(total, latency).histogram.count),
-            each.low, each.high, measure.unit,
-        )
-        for each, total in zip(row.estimates, totals, strict=True)
-    ]  # fmt: skip
+        Interval(marked(percent or 100, each.value, many), each.low, each.high, measure.unit)
+        for each, many in zip(row.estimates, counts, strict=True)
+    ]
     changes = [
         {
             "ratio": change.ratio,
@@ -235,7 +311,8 @@ def _part(chosen: Selection) -> list[Note]:
 def _summary(found: Comparison) -> Iterator[Note]:
     """Of each further run the rate, and of each kind of latency the highest percentile that
     enough is known of."""
-    for other in range(1, len(found.runs)):
+    first, groups = found.names[0], found.groups
+    for other in range(1, len(groups)):
         shown: dict[str, ComparedFigure] = {}
         for row in found.sections[0].rows:
             values = [row.estimates[at].value for at in (0, other)]
@@ -252,12 +329,15 @@ def _summary(found: Comparison) -> Iterator[Note]:
             measure = _MEASURES[row.measure.name]
             what = _named(measure.words, row.measure)
             yield plain_note(
-                f"Run {other + 1} against run 1: {_difference(measure, change)}{what}"
+                f"{found.names[other].replace('run', 'Run')} against {first}: "
+                f"{_difference(measure, change)}{what}"
                 f"{_ratio(change)}: {change.verdict.value}."
             )
-        taken = [str(at + 1) for at in (0, other) if found.runs[at].disturbed]
+        taken = [at for at in (0, other) if any(run.disturbed for run in groups[at])]
         if taken:
-            runs = f"run{'s' if len(taken) > 1 else ''} {' and '.join(taken)}"
+            runs = " and ".join(found.names[at] for at in taken)
+            if found.sides is None and len(taken) > 1:
+                runs = f"runs 1 and {other + 1}"
             text = f"Other processes used the cores in {runs}, which may explain a difference."
             yield Note(Level.WARNING, text, {}, "text")
 

@@ -428,17 +428,24 @@ def _limit(search: Row, over: str, slo: str) -> str:
 
 
 def of_comparison(
-    runs: Sequence[Row], total: Mapping[str, Any], differing: int, kind: str
+    runs: Sequence[Row],
+    total: Mapping[str, Any],
+    differing: int,
+    kind: str,
+    names: Sequence[str],
+    judged: Sequence[tuple[str, bool]] = (),
 ) -> Section:
     """The summary of a comparison: what changed, over all operations, against the first run.
 
     :param total: the figures of all operations; empty where only some operations are compared.
     :param differing: settings in which the runs differ.
     :param kind: which latency all runs have: response or service.
+    :param names: of what is compared: runs, or groups of them.
+    :param judged: each condition that no change may meet, and whether none did.
     """
     figures = {row["figure"]: row for row in total["figures"].rows} if total else {}
     rates, latencies = {"operations/s": "operations_per_s"}, {f"{kind} p99": f"{kind}_p99_s"}
-    if len(runs) == 2:
+    if len(names) == 2:
         rates["MB/s"] = "moved_bytes_per_s"
         latencies = {f"{kind} p50": f"{kind}_p50_s", "p99": f"{kind}_p99_s"}
     steady = {True: "steady", False: "not steady"}
@@ -451,19 +458,22 @@ def of_comparison(
     short = [text.partition(":")[0] for text in whose]
     failures = "see the operations"
     if total:
-        failures = _failed_of_runs(total["errors"], total["operations"])
+        failures = _failed_of_runs(total["errors"], total["operations"], names)
     scenarios = list(dict.fromkeys(run["scenario_name"] for run in runs))
     settings = f"{plural(differing, 'different setting')}" if differing else "same settings"
     unusual = [f"run {at} {word}" for at, run in enumerate(runs, 1) for word in run["unusual"]]
     what = ", ".join([plural(len(runs), "run"), settings, *unusual])
     lines = [
-        ("Throughput", _changes(figures, rates, len(runs))),
-        ("Latency", _changes(figures, latencies, len(runs))),
+        ("Throughput", _changes(figures, rates, names)),
+        ("Latency", _changes(figures, latencies, names)),
         ("Steadiness", _of_runs(steadiness)),
         ("Failures", failures),
         ("Bottleneck", _of_runs(whose if len(set(whose)) == 1 else short)),
         ("Run", f"{what}: {', '.join(scenarios)}"),
     ]
+    missed = list(dict.fromkeys(rule for rule, passed in judged if not passed))
+    if judged:
+        lines.append(("Rules", f"FAIL IF {', '.join(missed)}" if missed else "all met"))
     return _section(lines, [], _listed([run["file"] for run in runs], _TEXT_WIDTH))
 
 
@@ -476,10 +486,10 @@ _VERDICTS = {
 }
 
 
-def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], runs: int) -> str:
+def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], names: Sequence[str]) -> str:
     """``operations/s +20.0%, MB/s +19.8%: more than noise``, of each further run."""
     of_runs = []
-    for other in range(runs - 1):
+    for other in range(len(names) - 1):
         found = []
         for word, key in keys.items():
             row = figures.get(key)
@@ -493,18 +503,19 @@ def _changes(figures: Mapping[str, Row], keys: Mapping[str, str], runs: int) -> 
         else:
             parts = [f"{change} ({verdict})" for change, verdict in found]
             text = _listed(parts, _TEXT_WIDTH)
-        prefix = f"run {other + 2}: " if runs > 2 else ""
+        prefix = f"{names[other + 1]}: " if len(names) > 2 else ""
         of_runs.append(prefix + (text or "not compared"))
     return _listed(of_runs, _TEXT_WIDTH, "run")
 
 
-def _failed_of_runs(errors: Sequence[int], operations: Sequence[int]) -> str:
+def _failed_of_runs(errors: Sequence[int], operations: Sequence[int], names: Sequence[str]) -> str:
     """The runs with failures first, so that a short line never hides them."""
     if not any(errors):
-        return _of_runs([_failed(*each) for each in zip(errors, operations, strict=True)])
+        text = _of_runs([_failed(*each) for each in zip(errors, operations, strict=True)])
+        return text if names[0] == "run 1" else text.replace("in each run", "on each side")
     runs = sorted(range(len(errors)), key=lambda at: -errors[at] / max(operations[at], 1))
     texts = [_failed(errors[at], operations[at]).replace(" operations", "") for at in runs]
-    parts = [f"run {at + 1}: {text}" for at, text in zip(runs, texts, strict=True)]
+    parts = [f"{names[at]}: {text}" for at, text in zip(runs, texts, strict=True)]
     return _listed(parts, _TEXT_WIDTH, "run")
 
 

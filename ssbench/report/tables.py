@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
@@ -272,12 +273,16 @@ def _profile(profile: Row | None) -> str:
 
 def compared_runs(report: Report) -> Table:
     """The runs of a comparison, and how much of each is compared."""
-    rows = []
+    rows, numbers = [], Counter[str]()
     for number, run in enumerate(report["runs"].tables[0].rows, 1):
         compared = f"{plural(run['whole_seconds'], 'whole second')} compared"
         if run["short"]:
             compared = "too short for intervals: its figures cover the whole run"
-        rows.append({**run, "run": f"Run {number}", "compared": compared})
+        name = f"Run {number}"
+        if "side" in run:
+            numbers[run["side"]] += 1
+            name = f"{run['side']}{numbers[run['side']]}"
+        rows.append({**run, "run": name, "compared": compared})
     return _table(
         "Runs", rows, ("run", WORD, "Run"), ("scenario_name", WORD, "Scenario"),
         ("started_at_s", WALL_CLOCK, "Started"), ("duration_s", _WHOLE_SECONDS, "Duration"),
@@ -286,27 +291,37 @@ def compared_runs(report: Report) -> Table:
 
 
 def _comparison(report: Report) -> Iterator[Table]:
-    runs = range(1, len(report["runs"].tables[0].rows) + 1)
+    names = compared_names(report)
+    runs = range(1, len(names) + 1)
     settings = [
         {"key": row["key"], **{f"run_{run}": row["values"][run - 1] for run in runs}}
         for row in report["differing_settings"].tables[0].rows
     ]
-    named = [(f"run_{run}", WORD, f"Run {run}") for run in runs]
+    named = [(f"run_{run}", WORD, names[run - 1]) for run in runs]
     yield compared_runs(report)
     yield _table("Settings that differ", settings, ("key", WORD, "Setting"), *named)
     yield from compared_tables(report)
 
 
+def compared_names(report: Report) -> list[str]:
+    """Of what is compared: ``Run 1`` and so on; of groups of runs ``A``, ``B``."""
+    runs = report["runs"].tables[0].rows
+    if runs and "side" in runs[0]:
+        return list(dict.fromkeys(run["side"] for run in runs))
+    return [f"Run {number}" for number in range(1, len(runs) + 1)]
+
+
 def compared_tables(report: Report) -> Iterator[Table]:
     """The figures of each operation: of the first run, of another, and the change."""
-    others = range(2, len(report["runs"].tables[0].rows) + 1)
+    names = compared_names(report)
+    others = range(2, len(names) + 1)
     sure = f"{report['']['confidence']:.0%} interval"
     for other in others:
         columns = [
             Column("figure", WORD, "what is compared", "Figure"),
-            Column("first", COUNT, "of run 1", "Run 1"),
+            Column("first", COUNT, "of run 1", names[0]),
             Column("first_interval", COUNT, "of that", sure, formats="wide"),
-            Column("other", COUNT, f"of run {other}", f"Run {other}"),
+            Column("other", COUNT, f"of run {other}", names[other - 1]),
             Column("other_interval", COUNT, "of that", sure, formats="wide"),
             Column("change", COUNT, "against run 1", "Change"),
             Column("interval", COUNT, "of the change", sure),
@@ -315,7 +330,8 @@ def compared_tables(report: Report) -> Iterator[Table]:
         for part in report.operations:
             title = part["operation"]
             if len(others) > 1:
-                title = f"{title}: run {other} against run 1"
+                first, second = (names[at].replace("Run", "run") for at in (0, other - 1))
+                title = f"{title}: {second} against {first}"
             rows = [*_changes(part, other - 1), _compared_errors(part, other - 1)]
             yield Table(part["operation"], columns, rows, title)
 

@@ -25,6 +25,9 @@ from ssbench.host.process import tune_garbage_collector
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from ssbench.core.stats.change_rules import ChangeRule
+    from ssbench.core.stats.compare import Comparison
+
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -245,3 +248,10 @@ def missed_thresholds(stats: RunStats, thresholds: Sequence[Threshold]) -> dict[
     thresholds = thresholds_of(stats.run.scenario, thresholds, stats.run.operations)
     missed = [str(each) for each in thresholds if not each.judge(stats).passed]
     return {ExitStatus.THRESHOLD_MISSED: f"missed {'; '.join(missed)}"} if missed else {}
+
+
+def failed_rules(found: Comparison, rules: Sequence[ChangeRule]) -> dict[ExitStatus, str]:
+    """THRESHOLD_MISSED and the rules that a change met; empty if none did."""
+    judged = [(rule, each) for rule in rules for each in rule.judge(found)]
+    failed = [f"{rule} ({each.side}: {each.text})" for rule, each in judged if not each.passed]
+    return {ExitStatus.THRESHOLD_MISSED: f"failed {'; '.join(failed)}"} if failed else {}

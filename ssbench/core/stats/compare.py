@@ -1,7 +1,8 @@
 """Compares runs: settings, figures with their confidence intervals, and significant differences.
 
-An interval covers the random variation within its run. Conditions that differed between the runs
-are not in it: only repeated runs show those.
+An interval of two runs covers the random variation within each. Conditions that differed between
+the runs are not in it: only repeated runs show those. So runs can be compared in groups (sides):
+then an interval is from the differences between the runs of a side.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from math import exp, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +19,14 @@ from msgspec import Struct, structs
 from ssbench.core.errors import UsageError
 from ssbench.core.operations import CRUD, operation_named
 from ssbench.core.records import RunHeader
-from ssbench.core.stats.bootstrap import Floats, Percentile, Resampled, interval, variance_factor
+from ssbench.core.stats.bootstrap import (
+    Floats,
+    Percentile,
+    Resampled,
+    interval,
+    student,
+    variance_factor,
+)
 from ssbench.core.stats.findings import counted, whole, whole_seconds
 from ssbench.core.stats.headroom import HostLoad
 from ssbench.core.stats.histogram import Buckets
@@ -81,11 +90,32 @@ class Change(Struct, frozen=True):
 
 
 class ComparedFigure(Struct, frozen=True):
-    """One measure of all runs."""
+    """One measure of all runs, or of all sides."""
 
     measure: Measure
     estimates: tuple[Estimate, ...]  #: of each run
     changes: tuple[Change, ...]  #: of each run but the first, against the first
+
+
+class Sides(Struct, frozen=True):
+    """Runs that are compared in groups."""
+
+    counts: tuple[int, ...]  #: the runs of each side, which follow each other
+    names: tuple[str, ...] = ()  #: of each side, in words; (): none
+    #: The runs of the sides were made in turn: the n-th of each is compared with the n-th of the
+    #: first, so that what all runs drift by is in no difference.
+    paired: bool = False
+
+    @property
+    def places(self) -> list[range]:
+        """The places of each side's runs."""
+        ends = np.cumsum(self.counts).tolist()
+        return [range(end - count, end) for end, count in zip(ends, self.counts, strict=True)]
+
+    @staticmethod
+    def letter(place: int) -> str:
+        """``A`` for the first."""
+        return chr(ord("A") + place)
 
 
 class SettingDifference(Struct, frozen=True):
@@ -145,6 +175,21 @@ class Comparison(Struct, frozen=True):
     differing_settings: Sequence[SettingDifference]
     sections: Sequence[ComparedOperation]
     seed: int  #: of the resamples
+    sides: Sides | None = None  #: None: each run is one
+
+    @property
+    def groups(self) -> list[list[ComparedRun]]:
+        """The runs of each side."""
+        if self.sides is None:
+            return [[run] for run in self.runs]
+        return [[self.runs[at] for at in side] for side in self.sides.places]
+
+    @property
+    def names(self) -> list[str]:
+        """Of each side: ``run 2``, ``B``."""
+        if self.sides is None:
+            return [f"run {number}" for number in range(1, len(self.runs) + 1)]
+        return [Sides.letter(place) for place in range(len(self.sides.counts))]
 
     def __repr__(self) -> str:
         names = ", ".join(run.name for run in self.runs)
@@ -162,6 +207,7 @@ def comparison(
     seed: int,
     operations: Sequence[str | None] = (),
     percents: Sequence[float] = PERCENTS,
+    sides: Sides | None = None,
 ) -> Comparison:
     """Compare runs: rates as in their reports, latencies of the whole seconds that count.
 
@@ -170,6 +216,7 @@ def comparison(
     :param named: at least two runs, each with its name.
     :param operations: names of operations in any case, None for all together: a section each. If
         empty, all together and each operation that a run has results of.
+    :param sides: compares these groups of runs; None: each run with the first.
     :raises UsageError: an operation that no run knows.
     """
     runs = [
@@ -181,42 +228,50 @@ def comparison(
     sections = []
     for operation in _chosen(runs, operations) if operations else _with_results(runs):
         numbers = [run.number_of(operation) for run in runs]
-        sides = [
+        seconds = [
             [] if run.short else whole_seconds(run.stats, number)
             for run, number in zip(runs, numbers, strict=True)
         ]
         # A new one for each section, so that it does not depend on the other sections.
         rng = random.Random(seed)  # nosec B311 # for resamples, not for secrets
         tallies = [run.stats.total(each) for run, each in zip(runs, numbers, strict=True)]
-        rows = compare(sides, rng, tallies=tallies, percents=percents)
+        rows = compare(seconds, rng, tallies=tallies, percents=percents, sides=sides)
         if no_bytes:
             rows = [row for row in rows if row.measure.name != "throughput"]
-        sections.append(ComparedOperation(operation, [_judged(row, runs) for row in rows]))
-    return Comparison(runs, differing_settings(headers), sections, seed)
+        sections.append(ComparedOperation(operation, rows))
+    if sides is not None:  # each run has another seed
+        headers = [structs.replace(headers[side[0]], seed=0) for side in sides.places]
+    found = Comparison(runs, differing_settings(headers), sections, seed, sides)
+    for at, part in enumerate(sections):
+        judged = [_judged(row, found.groups) for row in part.rows]
+        sections[at] = ComparedOperation(part.operation, judged)
+    return found
 
 
 def compare(
-    sides: Sequence[Sequence[Second]],
+    seconds: Sequence[Sequence[Second]],
     rng: random.Random,
     *,
     tallies: Sequence[Tally] = (),
     percents: Sequence[float] = PERCENTS,
     resamples: int = RESAMPLES,
+    sides: Sides | None = None,
 ) -> list[ComparedFigure]:
     """The figures of the runs, each compared with the first.
 
     A second counts what completed in it, which is not what the rate of a report counts. So the rate
     is that of the report, and its interval has the relative width of that of the seconds' mean.
 
-    :param sides: the whole seconds of each run that count, in order. If there are none, the figures
-        are those of its tally, without intervals.
+    :param seconds: the whole seconds of each run that count, in order. If there are none, the
+        figures are those of its tally, without intervals.
     :param rng: draws the resamples: the same seed gives the same intervals.
     :param tallies: the sums of each run; without them, rates are means over the seconds.
+    :param sides: as of ``comparison``.
     """
-    of_runs: Sequence[Tally | None] = tallies or [None] * len(sides)
+    of_runs: Sequence[Tally | None] = tallies or [None] * len(seconds)
     runs = [
-        _ResampledRun(side, tally, rng, resamples)
-        for side, tally in zip(sides, of_runs, strict=True)
+        _ResampledRun(own, tally, rng, resamples)
+        for own, tally in zip(seconds, of_runs, strict=True)
     ]
     measures = [Measure("rate"), Measure("throughput")]
     for name in ("service", "response"):
@@ -225,6 +280,10 @@ def compare(
     rows = []
     for measure in measures:
         figures = [run.figure(measure) for run in runs]
+        if sides is not None:
+            groups = [[figures[at] for at in side] for side in sides.places]
+            rows.append(_of_sides(measure, groups, paired=sides.paired))
+            continue
         rows.append(
             ComparedFigure(
                 measure,
@@ -260,6 +319,14 @@ class _Figure(NamedTuple):
     draws: Floats = np.zeros(0)
     drawn: Resampled | None = None
     enough: bool = False  #: whether there are enough values for a verdict
+
+    @property
+    def error(self) -> float:
+        """Standard error of the value's logarithm, by the variation within the run; 0: unknown."""
+        positive = self.draws[self.draws > 0]
+        if self.drawn is None or len(positive) < 2:
+            return 0.0
+        return float(np.log(positive).std()) * variance_factor([self.drawn])
 
     @property
     def estimate(self) -> Estimate:
@@ -349,11 +416,97 @@ def _change(first: _Figure, other: _Figure) -> Change:
     return Change(ratio, low, high, verdict)
 
 
-def _judged(row: ComparedFigure, runs: Sequence[ComparedRun]) -> ComparedFigure:
+class Spread(NamedTuple):
+    """The mean of the logarithms of some runs' figures."""
+
+    mean: float
+    error: float  #: its standard error; 0 for one run
+    freedom: float  #: degrees of freedom of that; 0 for one run
+
+    @classmethod
+    def of(cls, values: Sequence[float] | Floats) -> Spread:
+        """Of the runs' logarithms, which are independent; at least one."""
+        mean, many = float(np.mean(values)), len(values)
+        if many == 1:
+            return cls(mean, 0.0, 0.0)
+        return cls(mean, float(np.std(values, ddof=1)) / many**0.5, many - 1)
+
+
+def difference(
+    first: Sequence[float] | Floats, other: Sequence[float] | Floats, *, paired: bool
+) -> Spread:
+    """The difference of the means of two sides' logarithms.
+
+    Paired, it is Student's of the pairs' differences. Otherwise it is Welch's of independent runs;
+    where one side has a single run, the other's variance counts for both.
+    """
+    if paired:
+        return Spread.of(np.subtract(other, first))
+    base, mine = Spread.of(first), Spread.of(other)
+    if not base.freedom or not mine.freedom:
+        known = base if base.freedom else mine
+        variance = known.error**2 * (known.freedom + 1)
+        error = (variance / len(first) + variance / len(other)) ** 0.5
+        return Spread(mine.mean - base.mean, error, known.freedom)
+    variances = (base.error**2, mine.error**2)
+    parts = variances[0] ** 2 / base.freedom + variances[1] ** 2 / mine.freedom
+    freedom = sum(variances) ** 2 / parts if parts else base.freedom + mine.freedom
+    return Spread(mine.mean - base.mean, sum(variances) ** 0.5, freedom)
+
+
+def _of_sides(
+    measure: Measure, groups: Sequence[Sequence[_Figure]], *, paired: bool
+) -> ComparedFigure:
+    """A measure of groups of runs: geometric means, and intervals from what their runs differ by.
+
+    No interval is narrower than what is known of the variation within the runs: a few runs may be
+    alike by chance.
+    """
+    logs = [[log(each.value) for each in group if each.value] for group in groups]
+    complete = [len(own) == len(group) for own, group in zip(logs, groups, strict=True)]
+    within = [sum(each.error**2 for each in group) / len(group) ** 2 for group in groups]
+    estimates = []
+    for group, own, is_complete, least in zip(groups, logs, complete, within, strict=True):
+        if len(group) == 1 or not is_complete:
+            estimates.append(group[0].estimate if len(group) == 1 else Estimate(None))
+            continue
+        ends = _interval(Spread.of(own), least)
+        estimates.append(Estimate(exp(sum(own) / len(own)), *ends))
+    changes = []
+    for own, is_complete, least in zip(logs[1:], complete[1:], within[1:], strict=True):
+        if not (is_complete and complete[0]) or (paired and len(own) != len(logs[0])):
+            changes.append(Change(None, None, None, ChangeVerdict.UNKNOWN))
+            continue
+        found = difference(logs[0], own, paired=paired)
+        ratio = exp(found.mean)
+        if not found.freedom:
+            changes.append(Change(ratio, None, None, ChangeVerdict.UNKNOWN))
+            continue
+        low, high = _interval(found, within[0] + least)
+        is_noise = low <= 1 <= high or abs(ratio - 1) <= SMALLEST_CHANGE
+        verdict = ChangeVerdict.NOISE if is_noise else ChangeVerdict.REAL
+        changes.append(Change(ratio, low, high, verdict))
+    return ComparedFigure(measure, tuple(estimates), tuple(changes))
+
+
+def _interval(found: Spread, within: float) -> tuple[float, float]:
+    """The ends of the confidence interval, no longer as logarithms.
+
+    :param within: the least variance of the mean.
+    """
+    reach = student((1 + CONFIDENCE) / 2, found.freedom) * max(found.error, within**0.5)
+    return _exp(found.mean - reach), _exp(found.mean + reach)
+
+
+def _exp(value: float) -> float:
+    return exp(max(-700.0, min(value, 700.0)))
+
+
+def _judged(row: ComparedFigure, groups: Sequence[Sequence[ComparedRun]]) -> ComparedFigure:
     """The row without verdicts on runs that were short of users or lack results."""
     changes = []
-    for run, change in zip(runs[1:], row.changes, strict=True):
-        verdict, both = change.verdict, (runs[0], run)
+    for group, change in zip(groups[1:], row.changes, strict=True):
+        verdict, both = change.verdict, (*groups[0], *group)
         if any(each.short_of_users for each in both):
             verdict = ChangeVerdict.NOT_JUDGED
         elif not all(each.stats.run.complete for each in both):
