@@ -74,6 +74,7 @@ class Decoder(NamedTuple):
     memory: int = 8 << 20  #: bytes, likewise
     memory_per_byte: int = 100
     examples: int = EXAMPLES
+    endless: int = 20_000  #: bytes
 
     def check(self, data: bytes) -> None:
         """Invariant: a value, or an error of ours in printable lines."""
@@ -509,6 +510,24 @@ DECODERS: dict[str, Decoder] = {
         lambda: [b"# x\nexport ST_USER='a b' # c\nSWIFT_AUTH_URL=http://h/v3\nST_KEY=k"],
         _TEXT_WORDS,
     ),
+    "aws-profiles": Decoder(
+        _elsewhere("storage.s3.test_login:profiles_read"),
+        _elsewhere("storage.s3.test_login:PROFILES"),
+        _TEXT_WORDS,
+        calls=200_000,  # of botocore, to make a client
+        memory=24 << 20,
+        examples=EXAMPLES // 5,
+    ),
+    "clouds": Decoder(
+        _elsewhere("storage.swift.test_clouds:cloud_read"),
+        _elsewhere("storage.swift.test_clouds:CLOUDS"),
+        (*_TEXT_WORDS, b"&a ", b"*a", b"- ", b": ", b"\n  ", b"!!set ", b"<<: *a\n", b"*b, *b, *b"),
+        calls=100_000,
+        calls_per_byte=600,  # PyYAML is Python
+        memory_per_byte=2_000,
+        examples=EXAMPLES // 10,
+        endless=1_000,
+    ),
     "environment": Decoder(
         _elsewhere("cli.test_config:environment_used"),
         lambda: recorded("environments"),
@@ -582,7 +601,7 @@ def test_any_bytes_give_a_value_or_one_error(name: str) -> None:
     check()
 
 
-#: What is repeated, or nested, without an end: 20,000 bytes of each, alone and within a seed.
+#: What is repeated, or nested, without an end: many bytes of each, alone and within a seed.
 ENDLESS = [
     b"\x91", b"\x81\x01", b"\x81", b"\x81\xa1a", b"\x90", b"\x80", b"\xc0", b"\xdd\x00\x01\x00\x00",
     b"\xdc\xff\xff", b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xdb\xff\xff\xff\xff",
@@ -603,5 +622,5 @@ def test_endless_input_takes_work_and_memory_in_proportion(name: str) -> None:
     seed = decoder.seeds()[0]
     for piece in (each for each in ENDLESS if each.isascii() == seed.isascii()):
         for start, end in ((b"", b""), (seed[: len(seed) // 2], seed[len(seed) // 2 :])):
-            data = start + piece * (20_000 // len(piece)) + end
+            data = start + piece * (decoder.endless // len(piece)) + end
             decoder.check_memory(data)

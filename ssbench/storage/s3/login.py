@@ -11,6 +11,7 @@ place than the requests of other tools.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from base64 import b64decode, b64encode
@@ -28,6 +29,7 @@ from msgspec.structs import asdict
 from ssbench.core.errors import AuthError, StorageError, UsageError
 from ssbench.core.hiding import Secrets
 from ssbench.core.settings import Credentials
+from ssbench.core.text import first_of, printable
 from ssbench.host.user_files import read_bytes, read_text
 from ssbench.storage.base import Access
 from ssbench.storage.http.addresses import parse_storage_url
@@ -80,6 +82,8 @@ _PLACE = ("region", "endpoint_url", "ca_bundle")
 _UNUSED = ("cli_", "output", "role_session_name", "external_id", "duration_seconds", "mfa_serial",
            "sso_registration_scopes", "retry_mode", "max_attempts")  # fmt: skip
 _KEYS_WITHIN_S = 120.0  #: some ask the user for a code
+#: configparser takes time by the square of their number.
+_MANY_BLANKS = re.compile(r"[^\S\n]{200}")
 _INSTALL = "in ssbench's checkout, pip install '.[aws]'"
 
 NO_KEYS = """\
@@ -394,6 +398,14 @@ def _files(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def _profiles_text(path: str | os.PathLike[str]) -> str:
+    """:raises UsageError: the file can't be read, or would take configparser minutes."""
+    text = read_text(path)
+    if _MANY_BLANKS.search(text):
+        raise UsageError(f"{os.fspath(path)}: not a file of AWS profiles: 200 blanks in a row")
+    return text
+
+
 def _missing_files(environ: Mapping[str, str]) -> str:
     """A line for each variable that names a file which is not there."""
     variables = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
@@ -428,7 +440,7 @@ def _session(options: StoreOptions, values: Mapping[str, Any]) -> Any:
         return None
     named = values.get("s3_profile")
     for path in filter(os.path.exists, _files(options.environ).values()):
-        read_text(path)  # botocore would wait for a FIFO, and take a folder for a missing file
+        _profiles_text(path)  # botocore would wait for a FIFO, and take a folder for a missing file
     given = {**_files(options.environ), "profile": _name(options, values)}
     if given["profile"] == "default":
         del given["profile"]  # botocore takes one that was given to exist
@@ -493,7 +505,7 @@ def _plain_profile(options: StoreOptions, values: Mapping[str, Any]) -> dict[str
         parser = RawConfigParser(strict=False)
         try:
             if path.exists():
-                parser.read_string(read_text(path))
+                parser.read_string(_profiles_text(path))
         except ConfigError:  # its message quotes lines, which may hold a secret
             raise UsageError(f"{path}: not a file of AWS profiles") from None
         if parser.has_section(section):
@@ -504,5 +516,6 @@ def _plain_profile(options: StoreOptions, values: Mapping[str, Any]) -> dict[str
     known = (*_KEYS, *_PLACE, *_OTHER_SOURCES)
     more = sorted(key for key in found if key not in known and not key.startswith(_UNUSED))
     if more:
-        raise UsageError(f"profile {name} has {', '.join(more)}, which needs botocore: {_INSTALL}")
+        keys = printable(first_of(more, 10))
+        raise UsageError(f"profile {name} has {keys}, which needs botocore: {_INSTALL}")
     return found

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ssbench.core.errors import UsageError
+from ssbench.core.text import first_of, printable
 from ssbench.host.user_files import read_text
 
 #: Keys of a cloud's login; an option of Swift has the same name, after os_.
@@ -62,13 +63,13 @@ def cloud_values(name: str, environ: Mapping[str, str], region: str | None) -> d
                 raise UsageError(_unread(what, files))
             known = sorted({*map(str, config.get_cloud_names())} - {"defaults"})
             if name not in known:
-                has = f"it has {', '.join(known)}" if known else "it has none"
+                has = f"it has {printable(first_of(known, 10))}" if known else "it has none"
                 raise UsageError(f"{what}: {path} has no such cloud; {has}")
             cloud = config.get_one(name, validate=False, region_name=region or "")
             written = config.cloud_config["clouds"][name]
             return {**_values_of(cloud, what), "notes": _notes(written, what)}
     except ConfigException as error:
-        raise UsageError(f"{what}: {error}") from error
+        raise UsageError(f"{what}: {printable(str(error))}") from error
     except YAMLError:  # as releases for Python 3.10 raise it
         raise UsageError(_unread(what, files)) from None
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
@@ -93,9 +94,8 @@ def _values_of(cloud: Any, what: str) -> dict[str, Any]:
     config: Mapping[str, Any] = cloud.config
     unknown = sorted({*config["auth"]} - {*_AUTH, *_TOKEN, *_DEFAULT_DOMAIN})
     if unknown:
-        raise UsageError(
-            f"{what}: ssbench does not support {', '.join(unknown)} in auth of clouds.yaml"
-        )
+        keys = printable(first_of(unknown, 10))
+        raise UsageError(f"{what}: ssbench does not support {keys} in auth of clouds.yaml")
     auth = {**config, **config["auth"]}  # a user or password may be at both places
     domain = {"domain_id": auth.get("default_domain_id")}
     domain["domain_name"] = None if domain["domain_id"] else auth.get("default_domain_name")
@@ -117,6 +117,8 @@ def _values_of(cloud: Any, what: str) -> dict[str, Any]:
         "os_cert": cert_path,
         "os_key": key_path,
     }
+    if any(isinstance(value, list | dict | set) for value in found.values()):
+        raise TypeError  # few bytes of YAML make a list of any length
     values: dict[str, Any] = {
         option: str(value) for option, value in found.items() if value is not None
     }
@@ -149,7 +151,8 @@ def _notes(cloud: Mapping[str, Any], what: str) -> tuple[str, ...]:
     changed = [key for key, value in places.items() if not isinstance(value, str | list | None)]
     if not changed:
         return ()
+    keys = printable(first_of(changed, 10))
     return (
-        f"{what}: to YAML, {', '.join(changed)} of clouds.yaml is not text (a number, a date, yes"
+        f"{what}: to YAML, {keys} of clouds.yaml is not text (a number, a date, yes"
         " or no), and may not be sent as it is written: put it into quotes",
     )

@@ -7,11 +7,13 @@ import time
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.session import Session
+from msgspec.structs import astuple
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions, option_values, parse_storage_options
@@ -57,6 +59,28 @@ def options(url: str = "", environ: dict[str, str] = ENVIRON, **given: Any) -> S
     if url:
         named["s3_endpoints"] = [url]
     return StoreOptions("s3", named, environ, 2.0, 2.0)
+
+
+def profiles_read(data: bytes) -> None:
+    """With botocore and without it; nothing is run, or asked for, on the way."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder) / "aws"
+        path.write_bytes(data)
+        opened = options(
+            environ={
+                "AWS_CONFIG_FILE": str(path), "AWS_SHARED_CREDENTIALS_FILE": str(path),
+                "AWS_PROFILE": "p",
+            }
+        )  # fmt: skip
+        assert all(type(each) is str for each in astuple(read_profile(opened, {})))
+        patch.setitem(sys.modules, "botocore.session", None)
+        assert all(type(each) is str for each in astuple(read_profile(opened, {})))
+
+
+PROFILES = [
+    b"[profile p]\nregion = eu-west-1\nendpoint_url = http://h:9\nca_bundle = ~/ca\n",
+    b"# own\n[p]\naws_access_key_id = A\naws_secret_access_key = a\n[profile p]\nregion = x\n",
+]
 
 
 # --- Where keys come from

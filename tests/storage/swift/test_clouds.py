@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,7 @@ from openstack.config import loader
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.options import StoreOptions
+from ssbench.storage.swift.clouds import cloud_values
 from ssbench.storage.swift.login import Authenticator
 from ssbench.storage.swift.options import LoginOptions, login_options, plan_login
 from tests.fakes.keystone_v3 import KeystoneV3
@@ -35,6 +37,23 @@ clouds:
   other: {auth: {auth_url: http://o/v3}}
 """
 Log = Callable[..., LoginOptions]
+
+
+def cloud_read(data: bytes) -> None:
+    with NamedTemporaryFile() as file, warnings.catch_warnings():
+        file.write(data)
+        file.flush()
+        environ = {"OS_CLIENT_CONFIG_FILE": file.name}
+        values = cloud_values("mine", environ, None)
+    assert all(type(value) in (str, bool, tuple) for value in values.values())
+    assert sum(map(len, filter(None, map(str, values.values())))) <= 1000 + 10 * len(data)
+
+
+CLOUDS = [
+    PASSWORD.encode(),
+    b"clouds: {mine: {auth_type: v3token, auth: {auth_url: 'http://k', token: abc}}}\n",
+    b"a: &a [x, x]\nb: &b [*a, *a]\nclouds: {mine: {auth: {username: me}, regions: *b}}\n",
+]
 
 
 @pytest.fixture
