@@ -12,6 +12,7 @@ import pytest
 
 from ssbench.cli.commands import COMMANDS
 from ssbench.cli.store_options import STORE_OPTIONS
+from ssbench.cli.worker_options import WORKER
 from ssbench.core.option import Option
 from tests.cli.shell import Shell
 
@@ -31,6 +32,7 @@ RUN = ["run-scenario", "-f", "very_small"]
 #: Files that no row names: words, variables.
 OTHERS = {
     "site file": ([*RUN, "--noop"], "SSBENCH_CONFIG"),
+    "ssbench-worker site file": ([], "SSBENCH_CONFIG"),
     "clouds": ([*RUN, "--storage", "swift", "--os-cloud", "c"], "OS_CLIENT_CONFIG_FILE"),
     "secure clouds": ([*RUN, "--storage", "swift", "--os-cloud", "c"], "OS_CLIENT_SECURE_FILE"),
     "AWS configuration": ([*RUN, *S3, "--s3-profile", "p"], "AWS_CONFIG_FILE"),
@@ -96,6 +98,10 @@ def table() -> dict[str, tuple[list[str], str]]:
         if row.file == "r":
             store = of_stores.get(row.name, [*SWIFT, "--os-cert", "BAD"])
             found[row.name] = [*RUN, *store, *row.flags, "BAD"], ""
+    for row in WORKER:
+        for purpose in ([], ["--network-server"]) if row.file == "r" else ():
+            case = " ".join(["ssbench-worker", *purpose, row.name])
+            found[case] = [*purpose, *row.flags[-1:], "BAD"], ""
     return {**found, **OTHERS}
 
 
@@ -119,13 +125,16 @@ def test_a_file_that_is_none_is_one_line(
     bad = str(tmp_path / ".env")
     if variable:
         monkeypatch.setenv(variable, bad)
-    said = shell(*(word.replace("BAD", bad) for word in words))
+    is_worker = case.startswith("ssbench-worker")
+    call = shell.worker if is_worker else shell
+    said = call(*(word.replace("BAD", bad) for word in words))
     if case.startswith("doctor key"):
         assert (said.status, "failed   ports        --zmq-key-file" in said.out) == (1, True)
         return
     assert said.out == ""
-    message = said.err.partition("ssbench-master")[2]
+    message = said.err.partition("ssbench-")[2]
     assert ".env" in message
-    assert message.splitlines()[1:] in ([], [f"(see ssbench-master {words[0]} -h)"])
+    hint = "(see ssbench-worker -h)" if is_worker else f"(see ssbench-master {words[0]} -h)"
+    assert message.splitlines()[1:] in ([], [hint])
     is_stat_file = case.split()[-1] in ("resume_cleanup", "stats_file", "stats_files")
     assert said.status == (1 if is_stat_file and kind in OPEN else 2)
