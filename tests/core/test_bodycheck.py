@@ -15,7 +15,7 @@ from ssbench.core.bodycheck import (
     expected_content,
     wrong_length,
 )
-from ssbench.core.content import PERIOD, SyntheticSource, content_key, initial_size
+from ssbench.core.content import SyntheticSource, initial_size
 from ssbench.core.model import UNKNOWN_SIZE, ErrorKind, Job, Profile, SizeClass
 from ssbench.core.operations import (
     OPERATIONS,
@@ -74,15 +74,6 @@ def flipped(data: bytes, bit: int) -> bytes:
     return data[:at] + bytes([data[at] ^ (1 << bit % 8)]) + data[at + 1 :]
 
 
-@pytest.mark.parametrize("content", [RANDOM, LETTERS])
-@pytest.mark.parametrize("version", [0, 1, 5])
-@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, PERIOD + 1])
-def test_correct_content_passes(content: SyntheticSource, version: int, size: int) -> None:
-    whole = body(version, size, content=content)
-    assert judged([whole], version, size, content=content) is None
-    assert judged(cut(whole, range(0, size, 65536)), version, size, content=content) is None
-
-
 WRONG = {
     "right": body(2),
     "older": body(1),
@@ -123,15 +114,6 @@ def test_any_flipped_bit_is_located(size: int, bit: int, cuts: list[int], versio
     # One or two bytes may be the beginning of an older version.
     if size > 8:
         assert found == (CORRUPT, f"wrong from byte offset {bit // 8} on ({size} bytes)")
-
-
-@pytest.mark.parametrize("bit", [0, 7, 8 * 999, 8 * 1000, 8 * (PERIOD - 1), 8 * PERIOD, -1])
-def test_bits_at_the_edges_of_blocks(bit: int) -> None:
-    size = PERIOD + 2000
-    begin = (PERIOD - content_key(NAME, 0)) % PERIOD  # where the block begins anew
-    for at in (bit % (8 * size), 8 * begin, 8 * begin - 1, 8 * (begin + BLOCK_SIZE)):
-        found = judged([flipped(body(0, size), at)], 0, size)
-        assert found == (CORRUPT, f"wrong from byte offset {at // 8} on ({size} bytes)")
 
 
 def test_wrong_lengths_are_reported() -> None:

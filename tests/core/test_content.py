@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
@@ -20,7 +19,6 @@ from ssbench.core.content import (
     content_key,
     content_mark,
     initial_size,
-    repeated_block,
     source_of,
 )
 from ssbench.core.model import ContentMix
@@ -60,55 +58,10 @@ def test_a_body_does_not_depend_on_the_size_of_its_pieces(
     assert body(name, version, size, one) == body(name, version, size, other)
 
 
-@settings(deadline=None)
-@given(SIZES, BLOCK_SIZES, st.binary())
-def test_pieces_are_whole_blocks_and_a_remainder(size: int, block_size: int, name: bytes) -> None:
-    lengths = [len(piece) for piece in pieces(name, 1, size, block_size)]
-    assert sum(lengths) == size
-    assert all(length == block_size for length in lengths[:-1])
-    assert all(0 < length <= block_size for length in lengths)
-
-
-def test_a_body_wraps_around_the_block() -> None:
-    whole = body(b"x", 0, 2 * PERIOD)
-    at = content_key(b"x", 0) % PERIOD
-    assert whole[: PERIOD - at] == block()[at:]
-    assert whole[:PERIOD] == whole[PERIOD:]
-
-
-def test_a_single_piece_equals_the_joined_pieces() -> None:
-    content = SyntheticSource(65536)
-    for version in range(50):
-        assert content.piece(b"x", version, 65536) == next(content.pieces(b"x", version, 65536))
-
-
-def test_a_block_may_be_longer_than_the_period() -> None:
-    size = 3 * PERIOD + 5
-    assert body(b"x", 3, size, size) == body(b"x", 3, size)
-
-
-def test_names_and_versions_differ() -> None:
-    heads = {body(b"tiny_%06d" % n, v, 16) for n in range(50) for v in range(20)}
-    assert len(heads) > 990
-
-
-def test_a_body_is_incompressible_by_default() -> None:
-    assert len(compress(body(b"x", 0, 100_000))) > 99_000
-    letters = b"".join(pieces(b"x", 0, 100_000, 4096, compressible=True))
-    assert letters == b"A" * 100_000
-
-
 def test_pieces_are_no_copies() -> None:
     content = SyntheticSource(1000)
     first, second = content.piece(b"x", 0, 10), content.piece(b"y", 0, 10)
     assert first.obj is second.obj
-
-
-def test_making_the_block_is_fast() -> None:
-    repeated_block.cache_clear()
-    started = time.process_time()
-    SyntheticSource(65536).piece(b"x", 0, 1)
-    assert time.process_time() - started < 0.1
 
 
 @settings(deadline=None)
@@ -219,9 +172,3 @@ def test_initial_sizes_are_within_the_class_and_reproducible(
 def test_initial_sizes_equal_those_of_earlier_releases() -> None:
     """Were they to change, every object of a cluster would be uploaded again."""
     assert [initial_size(size_class(), number) for number in range(4)] == [173, 232, 372, 375]
-
-
-def test_initial_sizes_are_uniform_both_ends_included() -> None:
-    counts = Counter(initial_size(size_class("even", 5, 8), number) for number in range(4000))
-    assert set(counts) == {5, 6, 7, 8}
-    assert all(abs(count - 1000) < 3 * (4000 * 0.25 * 0.75) ** 0.5 for count in counts.values())

@@ -12,7 +12,6 @@ from ssbench.core.cpu_profile import (
     call_tree,
     collapsed,
     hot_functions,
-    merged,
 )
 from ssbench.core.text import MAX_KEY
 
@@ -50,11 +49,6 @@ def test_the_call_tree_has_callers_first_and_leaves_out_calls_that_only_pass_on(
 
 def test_the_call_tree_is_cut_at_the_least_time() -> None:
     assert [each.function for each in call_tree(STACKS, 30)] == ["loop", "decode", "send"]
-
-
-def test_processes_are_merged_by_stack() -> None:
-    assert merged([{"a;b": 1, "a": 2}, {"a;b": 3}]) == {"a;b": 4, "a": 2}
-    assert merged([]) == {}
 
 
 def test_lines_for_other_tools_have_the_process_and_microseconds() -> None:

@@ -81,27 +81,6 @@ def test_all_faults_of_a_scenario_are_reported() -> None:
     assert str(error).splitlines() == list(error.faults)
 
 
-def test_a_failed_attempt_describes_itself() -> None:
-    error = StorageError(ErrorKind.STATUS, "503 Service Unavailable", status=503)
-    assert (error.kind, error.status, error.timing, error.sent) == (
-        ErrorKind.STATUS,
-        503,
-        None,
-        True,
-    )
-    assert str(error) == error.detail == "503 Service Unavailable"
-
-
-def test_a_value_is_returned() -> None:
-    assert outcome_of(int, "12", base=8)() == 10
-
-
-def test_an_exception_is_kept_until_it_is_asked_for() -> None:
-    outcome = outcome_of(int, "x")
-    with pytest.raises(ValueError, match="invalid literal"):
-        outcome()
-
-
 def test_exceptions_that_end_the_program_are_not_kept() -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ssbench.core.model import ErrorKind, Phase
-from ssbench.core.operations import CRUD, OPERATIONS
+from ssbench.core.operations import OPERATIONS
 
 
 def test_enum_numbers_in_stat_files_are_stable() -> None:
@@ -16,13 +16,3 @@ def test_enum_numbers_in_stat_files_are_stable() -> None:
     assert [kind.name for kind in ErrorKind][:5] == [
         "NONE", "STATUS", "CONNECT", "CONNECT_TIMEOUT", "NETWORK_TIMEOUT",
     ]  # fmt: skip
-
-
-def test_a_crud_profile_is_in_the_order_of_its_letters() -> None:
-    assert "".join(operation.name[0] for operation in CRUD) == "CRUD"
-    assert [int(operation) for operation in CRUD] == [0, 1, 2, 3]
-
-
-def test_error_kinds_have_a_description() -> None:
-    assert ErrorKind.NETWORK_TIMEOUT.label == "network timeout"
-    assert len({kind.label for kind in ErrorKind}) == len(ErrorKind)

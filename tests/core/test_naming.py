@@ -115,12 +115,6 @@ def test_which_containers_without_a_mark_may_be_of_0_3_9(
     assert (left_alone(name, "ssbench", policy, "gold", "Yellow") is None) is ours
 
 
-@pytest.mark.parametrize("name", ["ssbench_1000000", "ssbench_000061_gone", "ssbench_1000000_gone"])
-def test_the_mark_decides_ambiguous_names(name: str) -> None:
-    assert left_alone(name, "ssbench", ANY_POLICY, "gold") is not None
-    assert left_alone(name, "ssbench", ANY_POLICY, "gold", marked=True) is None
-
-
 @pytest.mark.parametrize("policy", [None, "*", "gold", ""])
 @pytest.mark.parametrize(
     "name",
@@ -134,11 +128,6 @@ def test_the_mark_decides_ambiguous_names(name: str) -> None:
 )  # fmt: skip
 def test_the_mark_does_not_make_other_names_ours(name: str, policy: str | None) -> None:
     assert left_alone(name, "ssbench", policy, "gold", "", "../gold", marked=True) is not None
-
-
-def test_a_base_is_matched_literally() -> None:
-    assert left_alone("s.bench+_000001", "s.bench+", None) is None
-    assert left_alone("sxbenchh_000001", "s.bench+", None) is LeftAlone.OTHER_NAME
 
 
 POLICIES = st.text(st.characters(codec="ascii", exclude_characters="/"), min_size=1)
@@ -180,11 +169,6 @@ def test_created_objects_carry_the_run_s_id_and_initial_ones_do_not() -> None:
     first, second = ObjectNaming(SIZES, "r1", 10), ObjectNaming(SIZES, "r2", 10)
     assert first.object(0, 12) == second.object(0, 12) == "tiny_000012"
     assert (first.object(1, 100), second.object(1, 100)) == ("small_r1_000100", "small_r2_000100")
-
-
-def test_the_objects_of_a_class_are_spread_evenly_over_the_containers() -> None:
-    naming = run_naming(10)
-    assert set(Counter(naming.container(0, number) for number in range(100)).values()) == {10}
 
 
 @given(st.integers(0, 1), st.integers(0, 10**8), st.integers(1, 1000))
@@ -262,12 +246,6 @@ def places(
 
 def percent(text: str) -> str:
     return quote(text, safe="")
-
-
-def test_names_are_by_run_unless_settings_say_otherwise() -> None:
-    own = places({}, range(9, 12))
-    assert own == places({"kind": "run"}, range(9, 12))
-    assert [quote(name) for name in own] == places({}, range(9, 12), percent)
 
 
 @pytest.mark.parametrize("key_names", [*KEY_NAMES])

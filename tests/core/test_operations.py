@@ -92,11 +92,6 @@ def test_rows_are_consistent(row: Operation) -> None:
         assert row.effect is Effect.REMOVES
 
 
-def test_populate_and_cleanup_have_one_operation_each() -> None:
-    assert [row.name for row in operations.of_phase(Phase.POPULATE)] == ["ENSURE"]
-    assert [row.name for row in operations.of_phase(Phase.CLEANUP)] == ["REMOVE"]
-
-
 def test_a_run_s_operation_is_found_by_its_name_in_any_case() -> None:
     assert operations.operation_named("create") is operations.CREATE
     assert operations.operation_named("Head") is operations.HEAD
@@ -104,29 +99,11 @@ def test_a_run_s_operation_is_found_by_its_name_in_any_case() -> None:
     assert operations.operation_named("") is None
 
 
-def test_an_unknown_number_has_a_name_and_no_effect() -> None:
-    row = operations.row_of(17)
-    assert (int(row), row.name, row.effect, row.body) == (
-        17,
-        "OPERATION 17",
-        Effect.NONE,
-        Body.NONE,
-    )
-
-
 @pytest.mark.parametrize("row", OPERATIONS.values(), ids=lambda row: row.name)
 def test_a_row_round_trips_through_a_stat_file(row: Operation) -> None:
     again = Operation.from_map(msgpack.unpackb(msgpack.packb(row.to_map())))
     assert again == row
     assert again.to_map() == row.to_map()
-
-
-def test_a_row_with_arguments_round_trips() -> None:
-    row = Operation(
-        300, "LIST", Effect.NONE, target=Target.CONTAINER, arguments=("prefix", "limit"),
-        not_found=NotFound.ERROR, progress="abcd",
-    )  # fmt: skip
-    assert Operation.from_map(row.to_map()).to_map() == row.to_map()
 
 
 def test_rows_of_a_file_override_those_of_this_process() -> None:

@@ -104,20 +104,6 @@ def test_rejected_operations_are_counted_by_status(others: list[int]) -> None:
     assert tracker.progress(1.0, 3, 2, 1, 1).errors_by_status == {503: 2}
 
 
-@pytest.mark.parametrize(("moves_bytes", "rate"), [(True, 16000), (False, 0)])
-def test_the_bytes_and_operations_of_each_second_are_its_history(
-    moves_bytes: bool, rate: int
-) -> None:
-    tracker = ProgressTracker(None, None, moves_bytes=moves_bytes)
-    for quarter in range(1, 13):
-        rows = [BLANK._replace(operation=int(READ), bytes_moved=size) for size in (1900, 2100)]
-        tracker.add_results(pack_results(rows))
-        shown = tracker.progress(quarter / 4, 2 * quarter, 0, 1, 1)
-    assert shown.history == ((8.0, rate),) * 3
-    assert shown.bytes_rate == rate
-    assert shown.operations[READ].rate == 8
-
-
 def reads(latency_ms: int, count: int = 1) -> list[Any]:
     row = BLANK._replace(operation=int(READ), last_byte_ns=latency_ms * MS)
     return pack_results([row] * count)
@@ -184,21 +170,6 @@ def test_memory_is_bounded() -> None:
     finally:
         tracemalloc.stop()
     assert after - before < 10_000
-
-
-def test_percentiles_of_an_operation_are_those_of_its_successes() -> None:
-    rows = [
-        BLANK._replace(operation=int(READ), last_byte_ns=10 * MS),
-        BLANK._replace(operation=int(READ), last_byte_ns=9000 * MS, error=int(ErrorKind.RESET)),
-        BLANK._replace(operation=int(CREATE), last_byte_ns=200 * MS),
-    ]
-    tracker = ProgressTracker(None, None)
-    tracker.add_results(pack_results(rows))
-    shown = tracker.progress(1.0, 3, 1, 1, 1)
-    assert shown.p99_s == pytest.approx(9, rel=0.03)
-    assert shown.operations[READ].p99_s == pytest.approx(0.01, rel=0.03)
-    assert shown.operations[CREATE].p50_s == pytest.approx(0.2, rel=0.03)
-    assert shown.response_p50_s is None
 
 
 def test_response_times_count_from_when_an_operation_was_due() -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import msgpack
-import pytest
-from msgspec.structs import astuple
 
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Phase, Result
-from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
+from ssbench.core.records import ResultBatch
 
 
 def test_a_batch_knows_its_length_and_its_columns_by_name() -> None:
@@ -28,16 +24,3 @@ def test_unknown_columns_are_ignored_and_missing_ones_have_their_default() -> No
     assert list(batch.column("transaction_id")) == [b"", b""]
     assert list(batch.column("detail")) == ["", ""]
     assert list(batch.column("others")) == [(), ()]
-
-
-def test_a_run_without_faults_has_an_empty_footer() -> None:
-    footer = RunFooter(5.0, "complete", "", 4.0)
-    assert not any(astuple(footer)[4:])
-
-
-def test_records_are_immutable() -> None:
-    for kind in set(get_args(Record)) - {ResultBatch}:  # of which there are many: see its class
-        assert kind.__struct_config__.frozen
-    header = RunHeader("r", 0.0, "1.0", {}, {}, {}, 1, "noop")
-    with pytest.raises(AttributeError):
-        header.seed = 2  # type: ignore[misc]

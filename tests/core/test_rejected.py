@@ -110,10 +110,6 @@ def test_a_missed_address_that_is_known_later_is_logged_once() -> None:
     assert rejected.lines([], 99.0, last=True) == []
 
 
-def test_the_last_call_does_not_wait() -> None:
-    assert len(RejectedPeers().lines([NAMELESS], 10.0, last=True)) == 1
-
-
 def test_only_a_few_of_many_messages_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     rejected = RejectedMessages("results")
     for number in range(10_000):

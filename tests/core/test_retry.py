@@ -150,15 +150,6 @@ def test_404_after_a_renewal_is_a_success_if_an_earlier_delete_may_have_worked(
     assert attempts.after(failed(404)) is (DONE if before or reconnects else RETRY)
 
 
-def test_requests_repeated_by_the_driver_are_always_counted() -> None:
-    for operation, unknown in ((READ, 0), (DELETE, 1)):
-        attempts = Attempts(operation, 10)
-        refused = failed(ErrorKind.CONNECT)  # and nothing was sent over the second connection
-        refused.reconnects = 1
-        assert attempts.after(refused) is RETRY
-        assert (attempts.reconnects, attempts.retries, attempts.unknown) == (1, 1, unknown)
-
-
 def test_a_mutation_repeated_by_the_driver_stays_unknown() -> None:
     attempts = Attempts(DELETE, 0)
     assert attempts.after(failed(403, reconnects=1)) is GIVE_UP
@@ -186,17 +177,6 @@ def test_renewals_keep_the_counts() -> None:
     assert attempts.after(failed(404)) is RETRY
     assert attempts.after(failed(503)) is RETRY
     assert attempts.counters == (3, 1, 0, 3)
-
-
-def test_a_renewal_does_not_make_a_read_unknown() -> None:
-    assert Attempts(READ, 10, reconnects=1).anew(failed(401, reconnects=1)).unknown == 0
-
-
-def test_rate_limits_and_reconnects_are_counted() -> None:
-    attempts = Attempts(READ, 10)
-    for what in (429, 498, 503):
-        attempts.after(failed(what, reconnects=2))
-    assert (attempts.rate_limited, attempts.reconnects, attempts.retries) == (2, 6, 3)
 
 
 def test_pauses_grow_up_to_a_bound() -> None:

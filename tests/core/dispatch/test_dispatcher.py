@@ -120,14 +120,6 @@ def test_with_a_fast_store_batches_are_larger_than_the_number_of_users() -> None
     assert sum(sizes) == 4 * CREDIT + 2 * QUICK_BATCH
 
 
-@pytest.mark.parametrize(
-    ("max_batch", "users", "workers", "limit"),
-    [(1, 24, 3, 1), (256, 1, 3, 1), (256, 768, 1, 256), (8, 0, 0, 1), (4, 64, 1, 4)],
-)
-def test_batches_respect_the_maximum(max_batch: int, users: int, workers: int, limit: int) -> None:
-    assert batch_limit(max_batch, users, workers) == limit
-
-
 @given(st.integers(1, 256), st.integers(0, 5000), st.integers(0, 99))
 def test_batches_leave_jobs_for_each_worker(max_batch: int, users: int, workers: int) -> None:
     """Invariant: of twice the users' jobs, every worker can have a batch at once."""
@@ -229,52 +221,6 @@ def test_the_detail_of_the_first_failure_is_kept(many: bool) -> None:
     assert seen == ["", "cut", "cut"]
 
 
-def test_corrupt_results_count_as_failed() -> None:
-    fleet = Fleet(8)
-    worker = fleet.hello("w", 4)
-    jobs = fleet.hold_all(worker)
-    kinds = [ErrorKind.CORRUPT, ErrorKind.STALE, ErrorKind.NONE, ErrorKind.CORRUPT, ErrorKind.RESET]
-    data = pack(pack_results([row(j, error=int(k)) for j, k in zip(jobs, kinds, strict=False)]))
-    assert fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns) is not None
-    counts = fleet.dispatcher.counts
-    assert (counts.done, counts.failed, counts.corrupt) == (1, 4, 2)
-
-
-@pytest.mark.parametrize("silent", [False, True])
-def test_an_unacknowledged_batch_is_sent_again_under_new_numbers(silent: bool) -> None:
-    """Only a worker that is silent may have started it; a busy one has not read it."""
-    fleet = Fleet(100)
-    stuck, other = fleet.hello("stuck", 1), fleet.hello("other", 1)
-    first = fleet.send(stuck)
-    for waited_s in range(11):
-        fleet.heartbeat(other)
-        if not silent or waited_s < 6:
-            fleet.heartbeat(stuck)
-        fleet.wait(1)
-    second = fleet.send(other)
-    assert first is not None
-    assert second is not None
-    assert fleet.dispatcher.counts.doubtful == (len(first.jobs) if silent else 0)
-    assert [job.object for job in second.jobs] == [job.object for job in first.jobs]
-    assert not {job.number for job in second.jobs} & {job.number for job in first.jobs}
-    # The stuck one wakes up and does them after all: those results are refused.
-    fleet.round(stuck)
-    assert fleet.dispatcher.counts.rejected == 1
-    fleet.round(other)
-    assert fleet.dispatcher.counts.done == len(first.jobs)
-    fleet.check()
-
-
-def test_batches_swallowed_by_a_stopped_worker_block_no_other() -> None:
-    fleet = Fleet(100)
-    swallows, other = fleet.hello("swallows", 4), fleet.hello("other", 4)
-    assert len(fleet.send_all(swallows)) > 2
-    assert fleet.send(other) is None
-    fleet.wait(0.2)
-    assert fleet.send_all(other)
-    fleet.check()
-
-
 def one_of_two_users() -> tuple[Fleet, SimWorker, SimWorker]:
     """Two workers with jobs; the second has just lost its users."""
     fleet = Fleet(100)
@@ -366,35 +312,6 @@ def test_at_the_end_jobs_are_recalled_while_users_are_free() -> None:
     assert sum(len(batch.jobs) for batch in fleet.send_all(quick)) == 3
     fleet.round(quick)
     fleet.round(slow)
-    assert fleet.dispatcher.finished
-    fleet.check()
-
-
-def test_evenly_held_jobs_are_not_recalled() -> None:
-    fleet = Fleet(8)
-    workers = fleet.hello("a", 4), fleet.hello("b", 4)
-    for worker in workers:
-        for _ in range(2):
-            fleet.send(worker)
-            worker.take()
-        fleet.deliver(worker)
-    assert fleet.ledger.finished
-    assert fleet.send(workers[0]) is None
-    fleet.wait(1)
-    assert not fleet.registry.ending
-
-
-def test_an_empty_worker_is_not_waited_for() -> None:
-    fleet = Fleet(4)
-    worker = fleet.hello("w", 2)
-    fleet.hold_all(worker)
-    worker.work()
-    worker.outbox.clear()  # its results were lost on the way
-    for second in range(12):
-        fleet.heartbeat(worker)
-        fleet.wait(1)
-        assert fleet.dispatcher.in_flight == (4 if second < 9 else 0)
-    assert fleet.dispatcher.counts.lost == 4
     assert fleet.dispatcher.finished
     fleet.check()
 

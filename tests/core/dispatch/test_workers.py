@@ -154,15 +154,6 @@ def test_an_echo_of_an_unknown_control_state_is_ignored() -> None:
     assert workers.heartbeat(Heartbeat(2, 1, 0, 0, 0, 0, 0), 0) is None
 
 
-def test_an_echo_counts_once() -> None:
-    workers = Workers()
-    worker = registered(workers, 1)
-    serial = sent(workers).serial
-    assert workers.heartbeat(Heartbeat(1, serial, 5, 0, 0, 0, 0), 0) is worker
-    assert workers.heartbeat(Heartbeat(1, serial, 9, 0, 0, 0, 0), 0) is None
-    assert worker.offset_ns == 5
-
-
 # Clock offsets ---------------------------------------------------------------------------
 
 
@@ -241,11 +232,6 @@ def test_users_are_split_in_proportion(users: int, capacity: dict[int, int]) -> 
     for key, share in shares.items():
         assert 0 <= share <= capacity[key]
         assert abs(share - min(users, total) * capacity[key] / max(total, 1)) < 1
-
-
-def test_equal_workers_differ_by_one_at_most() -> None:
-    assert sorted(split(10, {1: 64, 2: 64, 3: 64}).values()) == [3, 3, 4]
-    assert split(10, {1: 64, 2: 64, 3: 64}) == split(10, {1: 64, 2: 64, 3: 64})
 
 
 # Floods of hellos ------------------------------------------------------------------------
@@ -359,18 +345,3 @@ def test_with_groups_each_worker_with_users_has_users_of_each() -> None:
     (few, many) = split_groups((2, 30), dict.fromkeys(range(4), 10))
     assert few.keys() == many.keys()
     assert set(few.values()) == {1}
-
-
-def test_users_by_group_stand_in_the_control_state_only_with_groups() -> None:
-    workers = Workers()
-    workers.receive(Hello(7, 0, "w", 9, "host", 1, "1.0"), 0)
-    for groups, users, shares, assigned in (
-        ((4, 2), 6, {7: (4, 2)}, [4, 2]),
-        ((4, 2), 0, {}, [0, 0]),
-        ((), 5, {}, [5]),
-    ):
-        workers.groups = groups
-        workers.allocate_users(users)
-        state = sent(workers)
-        assert (state.groups, state.workers[7][0]) == (shares, users)
-        assert workers.assigned_groups == assigned

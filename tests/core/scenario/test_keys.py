@@ -17,9 +17,8 @@ from ssbench.core.operations import CREATE, DELETE, ENSURE, HEAD, OPERATIONS, RE
 from ssbench.core.scenario.checks import Key
 from ssbench.core.scenario.parts import GROUP_KEYS, LARGE_KEYS, SIZE_KEYS, STAGE_KEYS
 from ssbench.core.scenario.scenario import KEYS, Scenario, parameter_keys
-from ssbench.core.scenario.values import ARRIVALS, NO_PROFILE, OBJECT_SUFFIX_LENGTH
+from ssbench.core.scenario.values import NO_PROFILE, OBJECT_SUFFIX_LENGTH
 from ssbench.core.units import Unit
-from ssbench.core.workload.pacing import MODELS
 
 BASE = {
     "name": "x", "sizes": [{"name": "tiny", "size_min": 1, "size_max": 9}], "user_count": 4,
@@ -401,10 +400,6 @@ def test_operations_in_use_have_their_parameters_or_the_defaults() -> None:
     groups = {"reads": {"users": 1, "operations": {"range_read": 1}}}
     scenario = read(BASE, operations=None, user_count=None, groups=groups, range_bytes=5)
     assert scenario.parameters == {"range_bytes": 5}
-
-
-def test_the_names_of_arrivals_are_those_of_the_models() -> None:
-    assert set(ARRIVALS) == MODELS.keys()
 
 
 def lines_of(**keys: object) -> dict[int, str]:

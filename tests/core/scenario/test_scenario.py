@@ -78,14 +78,6 @@ def test_a_scenario_of_0_3_9_is_read() -> None:
     assert scenario.overrides == {}
 
 
-def test_the_minimal_scenario_of_0_3_9_is_read() -> None:
-    keys = ["name", "sizes", "initial_files", "operation_count", "crud_profile", "user_count"]
-    scenario = Scenario.from_json(json.dumps({key: OLD[key] for key in keys}))
-    assert (scenario.container_base, scenario.container_count) == ("ssbench", 100)
-    assert (scenario.container_concurrency, scenario.delete_after) == (10, None)
-    assert (scenario.policy, scenario.block_size, scenario.seed) == (None, 65536, None)
-
-
 def test_durations_and_sizes_may_have_units_and_the_header_keeps_numbers() -> None:
     given = text(
         sizes=[{"name": "tiny", "size_min": "4k", "size_max": "10MiB"}], initial_files={"tiny": 5},
@@ -163,13 +155,6 @@ def test_no_limit_at_all_is_a_fault_once_the_command_line_is_known() -> None:
     assert faults_of(one, user_count=3) == [line]
 
 
-def test_an_invalid_limit_is_not_reported_as_missing() -> None:
-    assert places_of(text(operation_count="many")) == ["operation_count"]
-    assert faults_of(text(operation_count=None), operation_count=0) == [
-        "operation_count: 0 is below 1; a whole number from 1 up"
-    ]
-
-
 def test_overrides_are_applied_and_recorded() -> None:
     scenario = Scenario.resolve(
         text(delete_after=60),
@@ -190,12 +175,6 @@ def test_an_unknown_override_is_a_programming_error() -> None:
     for key in ("users", "sizes", "crud_profile", "given"):
         with pytest.raises(TypeError):
             Scenario.resolve(text(), **{key: 1})
-
-
-def test_users_may_come_from_the_command_line_alone() -> None:
-    one = text(user_count=None)
-    assert Scenario.resolve(one, user_count=5).user_count == 5
-    assert places_of(one) == ["user_count"]
 
 
 def test_all_faults_of_a_file_and_its_overrides_are_reported_together() -> None:
@@ -302,12 +281,6 @@ def test_a_load_round_trips_through_json_and_a_header(keys: dict[str, object]) -
     assert again == scenario
     assert again.to_dict() == scenario.to_dict()
     assert Scenario.of_header(scenario.to_dict()) == scenario
-
-
-def test_defaults_are_left_out() -> None:
-    plain = loaded(user_count=2, run_seconds=5).to_dict()
-    rare = {"arrivals", "warmup", "cooldown", "stages", "think_time", "rate", "headers"}
-    assert not plain.keys() & {*rare, "keep_alive", "expect_continue", "key_names", "groups"}
 
 
 def test_the_command_line_overrides_the_load() -> None:

@@ -198,24 +198,6 @@ def test_a_delete_waits_for_operations_in_flight_and_is_sent_next() -> None:
     assert (delete.number, delete.operation, delete.object) == (100, DELETE, 0)
 
 
-def test_a_run_of_deletes_ends_with_a_reason() -> None:
-    workload = bench(size_class((0, 0, 0, 1), initial=5), count=100)
-    jobs = workload.take(1, 100, 0.0)
-    assert sorted(job.object for job in jobs) == [0, 1, 2, 3, 4]
-    assert workload.take(6, 100, 0.0) == []
-    assert not workload.finished, "a DELETE may yet fail, and its object be there again"
-    workload.failed(jobs[0], Failure(503), 0.0)
-    workload.succeeded(jobs[1:], 0.0)
-    again = workload.take(6, 100, 0.0)
-    assert [job.object for job in again] == [jobs[0].object]
-    workload.succeeded(again, 0.0)
-    assert workload.finished
-    assert workload.exhausted == (
-        "after 6 operations no object is left, and no operation of a profile in use creates any"
-    )
-    assert workload.take(7, 100, 0.0) == []
-
-
 def test_a_draw_from_an_empty_class_is_skipped() -> None:
     sizes = (size_class((0, 0, 0, 1), initial=2), size_class((0, 1, 0, 0), 2, name="big"))
     workload = bench(*sizes, count=100)

@@ -6,12 +6,9 @@ import sys
 import tracemalloc
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ssbench.core.content import initial_size
 from ssbench.core.model import SizeClass
-from ssbench.core.operations import DELETE
 from ssbench.core.scenario.values import crud_profile
 from ssbench.core.workload.population import ObjectPool, Population, lifetime_s
 
@@ -33,29 +30,6 @@ def started(size: SizeClass, delete_after_s: int | None = None, verify: bool = F
 
 
 # Members ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("profile", [ALL, (0, 1, 0, 0), (1, 0, 0, 0)])
-@given(
-    steps=st.lists(st.tuples(st.sampled_from(["join", "leave"]), st.integers(0, 30)), max_size=40)
-)
-def test_members_are_those_that_joined_and_did_not_leave(
-    profile: tuple[float, float, float, float], steps: list[tuple[str, int]]
-) -> None:
-    """Invariant: members is a set in an order of its own, whatever is kept beside it."""
-    pool = started(size_class(profile))
-    known, expected = 5, {0, 1, 2, 3, 4}
-    for step, choice in steps:
-        if step == "join":
-            pool.join(pool.reserve(10))
-            expected.add(known)
-            known += 1
-        else:
-            number = choice % known
-            assert pool.leave(number) == (number in expected)
-            expected.discard(number)
-        assert len(pool.members) == len(expected)
-        assert set(pool.members) == expected
 
 
 def test_a_reserved_object_is_no_member_before_it_was_created() -> None:
@@ -90,24 +64,6 @@ def test_classes_of_more_than_4_gib_keep_their_sizes() -> None:
     assert pool.size(pool.reserve(5 << 30)) == 5 << 30
 
 
-# DELETE -----------------------------------------------------------------------------------
-
-
-def test_a_close_waits_for_operations_in_flight() -> None:
-    pool = started(size_class())
-    assert pool.busy is not None
-    pool.busy[3] = 2
-    assert not pool.close(3)
-    pool.hold(3, DELETE, group=2)
-    assert (pool.held, pool.closing, list(pool.ready[2])) == (1, 1, [])
-    pool.release(3)
-    assert not pool.ready[2]
-    pool.release(3)
-    assert list(pool.ready[2]) == [(3, DELETE)]
-    assert 3 not in pool.members
-    assert pool.close(4), "nothing is in flight on this one"
-
-
 # What clean-up has to remove --------------------------------------------------------------
 
 
@@ -118,23 +74,6 @@ def test_a_created_object_that_was_removed_is_not_listed() -> None:
     pool.close(first)
     pool.removed(first)
     assert (list(pool.created()), pool.left_behind, pool.closing) == ([second], 1, 0)
-
-
-def test_objects_of_unknown_outcome_are_listed_in_order_and_counted_apart() -> None:
-    population = Population([size_class()])
-    population.start()
-    (pool,) = population.pools
-    numbers = [pool.reserve(1) for _ in range(6)]
-    pool.set_absent(numbers[2])
-    for number in numbers[3:5]:
-        pool.set_unknown(number)
-    pool.set_unknown(0)
-    assert (population.left_behind, population.left_unknown) == (5, 2)
-    created = pool.created()
-    assert next(created) == numbers[0]
-    pool.set_absent(numbers[0])
-    assert list(created) == [numbers[1], *numbers[3:]]
-    assert (population.left_behind, population.left_unknown) == (4, 2)
 
 
 # Time -------------------------------------------------------------------------------------

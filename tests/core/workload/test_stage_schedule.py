@@ -22,20 +22,6 @@ def test_a_schedule_without_an_end() -> None:
     assert not schedule.advance(AT + 10**18)
 
 
-def test_each_stage_begins_where_the_last_one_ends() -> None:
-    schedule = begun(2, 0.5, 3)
-    assert schedule.end_ns == AT + 5.5 * SECOND_NS
-    seen = []
-    for tenth in range(70):
-        now_ns = AT + tenth * SECOND_NS // 10
-        if schedule.advance(now_ns):
-            seen.append((tenth, schedule.stage.users, schedule.began_ns, schedule.next_ns))
-    assert seen == [
-        (20, 2, AT + 2 * SECOND_NS, AT + 2.5 * SECOND_NS),
-        (25, 3, AT + 2.5 * SECOND_NS, AT + 5.5 * SECOND_NS),
-    ]
-
-
 def test_operations_due_in_an_interval() -> None:
     schedule = StageSchedule([Stage(2, 8, 10), Stage(3, 8, 100), Stage(math.inf, 8, 1)])
     schedule.begin(AT)

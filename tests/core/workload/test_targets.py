@@ -20,7 +20,6 @@ from ssbench.core.operations import (
     DELETE,
     LIST,
     OPERATIONS,
-    RANGE_READ,
     READ,
     UPDATE,
     Effect,
@@ -118,23 +117,6 @@ def test_an_object_that_may_be_gone_is_quarantined(status: int) -> None:
     assert list(workload.population.pools[0].members) == [job.object]
 
 
-def test_a_range_lies_within_its_object_and_excludes_what_replaces_it() -> None:
-    sizes = [SizeClass("tiny", 1, 300, ((int(UPDATE), 0.5), (int(RANGE_READ), 0.5)), 10)]
-    workload = BenchWorkload(Population(sizes), BenchPlan(parameters={"range_bytes": 100}))
-    pool, seen = workload.population.pools[0], set()
-    for number in range(1, 500, 4):
-        jobs = workload.take(number, 4, 0.0)
-        reads = [job for job in jobs if job.operation == RANGE_READ]
-        assert not {job.object for job in reads} & {job.object for job in jobs if job not in reads}
-        for job in reads:
-            offset, length = map(int, job.arguments)
-            assert length == min(100, pool.size(job.object))
-            assert 0 <= offset <= pool.size(job.object) - length
-            seen.add(offset)
-        workload.succeeded(jobs, 0.0)
-    assert len(seen) > 50
-
-
 def test_a_failure_without_statuses_is_that_of_every_object() -> None:
     workload = bench(BULK_DELETE, initial=4)
     pool = workload.population.pools[0]
@@ -170,21 +152,6 @@ def test_a_replaced_set_gets_one_version_and_size() -> None:
             assert pool.versions is not None
             assert {pool.versions[each] for each in objects(job)} == {job.version}
             assert {pool.size(each) for each in objects(job)} == {job.size}
-
-
-def test_a_copy_keeps_its_source_busy_and_makes_an_object() -> None:
-    workload = bench(COPY, BULK_DELETE, initial=1)
-    pool = workload.population.pools[0]
-    job = next(job for job in workload.take(1, 1, 0.0) or workload.take(1, 1, 0.0))
-    while job.operation != COPY:
-        workload.withdrawn([job])
-        (job,) = workload.take(1, 1, 0.0)
-    assert (job.object, job.others) == (0, (1,))
-    assert pool.busy == {0: 1}
-    workload.succeeded([job], 0.0)
-    assert pool.busy == {}
-    assert sorted(pool.members) == [0, 1]
-    assert pool.size(1) == pool.size(0)
 
 
 @pytest.mark.parametrize(("fate", "left"), [("lost", {1}), ("withdrawn", set())])

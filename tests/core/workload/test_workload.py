@@ -6,7 +6,7 @@ import pytest
 
 from ssbench.core.content import initial_size
 from ssbench.core.model import NONE_NS, Failure, Phase
-from ssbench.core.operations import ENSURE, REMOVE
+from ssbench.core.operations import ENSURE
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.workload import CleanupWorkload, initial_jobs
 from tests.core.workload.scenes import all_jobs, bench, scenario, size_class
@@ -56,27 +56,6 @@ def test_a_missing_initial_object_is_no_target(fate: str) -> None:
 
 
 # Clean-up ---------------------------------------------------------------------------------
-
-
-def test_cleanup_removes_created_objects_not_known_to_be_gone() -> None:
-    workload = bench(size_class((1, 0, 0, 0), initial=2), count=6)
-    there, unknown, lost, never, back, in_flight = workload.take(1, 10, 0.0)
-    workload.succeeded([there], 0.0)
-    workload.failed(unknown, Failure(0, True), 0.0)
-    workload.lost([lost])
-    workload.failed(never, Failure(507), 0.0)
-    workload.withdrawn([back])
-    cleanup = CleanupWorkload(workload.population)
-    assert (cleanup.phase, cleanup.total) == (Phase.CLEANUP, 4)
-    jobs = cleanup.take(1, 100, 0.0)
-    assert [key_of(job) for job in jobs] == [key_of(j) for j in (there, unknown, lost, in_flight)]
-    assert {job.operation for job in jobs} == {REMOVE}
-    assert cleanup.finished
-    cleanup.succeeded(jobs[:1], 0.0)
-    cleanup.failed(jobs[1], Failure(503), 0.0)
-    cleanup.lost([jobs[2]])
-    cleanup.withdrawn([jobs[3]])
-    assert workload.left_behind == 3
 
 
 def test_lost_cleanup_jobs_are_repeated_once() -> None:
