@@ -1,11 +1,9 @@
 """The options and settings of the ``file`` store, and what data path and admin share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -13,7 +11,7 @@ from msgspec.structs import asdict, replace
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import AuthError, UsageError
-from ssbench.core.option import Option
+from ssbench.core.option import of_field, options_of_fields
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.storage.base import Access
 from ssbench.storage.options import StoreOptions, option_values
@@ -23,33 +21,36 @@ if TYPE_CHECKING:
 
 _IN_MEMORY = ("tmpfs", "ramfs")
 
-_option = partial(Option, group="file store")
-# fmt: off
-OPTIONS = (
-    _option(("--path",), "path", types.path, metavar="DIR",
-            help="the directory; containers are folders in it"),
-    _option(("--io-buffer",), "io_buffer", units.size, metavar="SIZE",
-            help="size of the largest read or write, in bytes or with a unit [default: 1MiB]"),
-    _option(("--fsync",), "fsync", bool,
-            help="call fsync on each file after writing it, and on each folder after changing it"),
-    _option(("--direct",), "direct", bool, help="bypass the page cache (O_DIRECT)"),
-    _option(("--page-cache",), "page_cache", choices=("drop", "keep", "drop-all"),
-            help="drop: each READ first drops the file's cached pages; keep: reads may come from"
-            " memory; drop-all: as drop, and drop all caches of the workers' hosts before each"
-            " phase (root) [default: drop]"),
-)
-# fmt: on
+_of = partial(of_field, group="file store", default=None)
 
 
 class FileSettings(Struct, frozen=True):
     """The typed settings of the ``file`` store; ``StorageSettings.store`` as a map."""
 
-    path: str = ""  #: of the directory, absolute
-    io_buffer: int = 1 << 20  #: bytes of the largest read or write
-    fsync: bool = False
-    direct: bool = False  #: O_DIRECT
-    page_cache: str = "drop"  #: drop, keep or drop-all
+    # fmt: off
+    path: Annotated[str,  # absolute
+        _of("--path", types.path,
+            text="the directory; containers are folders in it", metavar="DIR")] = ""
+    io_buffer: Annotated[int,
+        _of("--io-buffer", units.size,
+            text="size of the largest read or write, in bytes or with a unit [default: 1MiB]",
+            metavar="SIZE")] = 1 << 20
+    fsync: Annotated[bool,
+        _of("--fsync", bool,
+            text="call fsync on each file after writing it, and on each folder after changing "
+            "it")] = False
+    direct: Annotated[bool,
+        _of("--direct", bool, text="bypass the page cache (O_DIRECT)")] = False
+    page_cache: Annotated[str,
+        _of("--page-cache", str,
+            text="drop: each READ first drops the file's cached pages; keep: reads may come from "
+            "memory; drop-all: as drop, and drop all caches of the workers' hosts before each "
+            "phase (root) [default: drop]", choices=("drop", "keep", "drop-all"))] = "drop"
     session: str = ""  #: that the directory's marker must have; "": no worker is on another host
+    # fmt: on
+
+
+OPTIONS = options_of_fields(FileSettings)
 
 
 class FileClient:
@@ -108,7 +109,7 @@ class FileAccess:
             settings = replace(settings, session=os.urandom(8).hex())
         self._settings = settings
 
-    def _check(self, settings: FileSettings, tree: FileTree) -> list[str]:
+    def _check(self, settings: FileSettings, tree: "FileTree") -> list[str]:
         notes = []
         kind = tree.file_system()
         if settings.page_cache == "drop-all":
