@@ -170,8 +170,8 @@ class Parser(argparse.ArgumentParser):
                 texts = self._texts.get(row.name) or [str(getattr(found, row.name))]
                 text = ", ".join(texts) if row.repeat else texts[-1]
                 given[row.name] = "" if row.secret else text
-        groups = {row.rivals or row.exclusive for row in self.rows if row.name in given} - {""}
-        void = {row.name for row in self.rows if (row.rivals or row.exclusive) in groups}
+        groups = {row.exclusive for row in self.rows if row.name in given} - {""}
+        void = {row.name for row in self.rows if row.exclusive in groups}
         site = {name: value for name, value in self.site.items() if name not in given.keys() | void}
         for row in self.rows:
             if row.name not in found and row.default is not argparse.SUPPRESS:
@@ -398,12 +398,12 @@ def add_options(
             groups[row.group] = parser.add_argument_group(row.group, descriptions.get(row.group))
         target = groups[row.group]
         is_first = row.exclusive not in exclusive
-        if row.exclusive:
-            if row.exclusive not in exclusive:
-                exclusive[row.exclusive] = target.add_mutually_exclusive_group(
-                    required=row.required and row.exclusive not in satisfied
+        if group := row.group_of_one:
+            if is_first:
+                exclusive[group] = target.add_mutually_exclusive_group(
+                    required=row.required and group not in satisfied
                 )
-            target = exclusive[row.exclusive]
+            target = exclusive[group]
         _add_option(target, row, is_set=row.name in site)
         if row.brief:
             parser.briefs.append((_short_name(row), row.brief))

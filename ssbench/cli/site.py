@@ -110,18 +110,18 @@ class SiteDefaults(Hiding, frozen=True):
         """
         found: dict[str, SiteValue] = {}
         for number, level in enumerate(self._levels(command, rows)):
-            taken = {row.rivals or row.exclusive for row in rows if row.name in found} - {""}
+            taken = {row.exclusive for row in rows if row.name in found} - {""}
             new: dict[str, SiteValue] = {}
             places: dict[str, str] = {}  # by the group that excludes others
             for row, raw, place in level:
-                if row.name in found or (row.rivals or row.exclusive) in taken:
+                if row.name in found or row.exclusive in taken:
                     continue
                 value = row.read(raw, place)
                 if value in (False, row.default) and (row.type is bool or isinstance(raw, bool)):
                     new.setdefault(row.name, SiteValue(row.default, place, number > 0, "false"))
                     continue
-                if row.exclusive and places.setdefault(row.exclusive, place) != place:
-                    raise UsageError(f"{place}: excludes {places[row.exclusive]}: give one of them")
+                if (group := row.group_of_one) and places.setdefault(group, place) != place:
+                    raise UsageError(f"{place}: excludes {places[group]}: give one of them")
                 new[row.name] = SiteValue(value, place, number > 0, _written(raw))
             found |= new
         return found

@@ -51,15 +51,15 @@ class Option(Struct, frozen=True):
     :param aliases: further flags that are accepted, and not shown in the help.
     :param variables: environment variables that set it where the command line does not, the first
         that is set and not empty.
-    :param exclusive: options of one command with the same text here exclude each other.
+    :param exclusive: of options of one command with the same text here, one on the command line
+        voids the site's default of the others. Two of them are an error, unless they are for keys
+        of the scenario, whose rules say which of these counts.
     :param required: must be given; of options that exclude each other, one of them.
     :param const: value of an option without text; unless it is True, text may be left out.
     :param brief: text in the short help, 48 characters at most; "": only ``--help-all`` shows it.
     :param file: what the command does with the path on this host that the value is: "r": reads
         the file; "w": writes it, and replaces an older one; "x": makes a new one; "d": uses the
         folder. A path that is not writable is reported before the command begins. "": it is none.
-    :param rivals: options with the same text here replace each other: one on the command line voids
-        the site's default of the others. Options that exclude each other do so anyway.
     :param command_line_only: a site can set no default, because with it a command deletes or
         replaces more, or measures something else.
     :param needs: name of the option without which this one does nothing, so that it is an error.
@@ -85,7 +85,6 @@ class Option(Struct, frozen=True):
     const: Any = True
     brief: str = ""
     file: str = ""
-    rivals: str = ""
     command_line_only: bool = False
     needs: str = ""
     bare: bool = False
@@ -96,6 +95,11 @@ class Option(Struct, frozen=True):
         """Its long spellings as keys of the site's file, such as ``user-count``."""
         long = (flag[2:] for flag in (*self.flags, *self.aliases) if flag.startswith("--"))
         return tuple(dict.fromkeys(flag.replace("_", "-") for flag in long))
+
+    @property
+    def group_of_one(self) -> str:
+        """``exclusive``, if only one of these may be given."""
+        return "" if self.scenario_key else self.exclusive
 
     @property
     def site_variables(self) -> tuple[str, ...]:

@@ -88,12 +88,12 @@ class Scenario(Hiding, frozen=True, eq=False):
         "The run ends after this number of operations.", "see `Precedence`_",
         option=overriding("-o --op-count", WHAT,
             "number of operations; overrides the scenario's run length",
-            name="operations", rivals="length", brief="number of operations"))] = None
+            name="operations", exclusive="length", brief="number of operations"))] = None
     run_seconds: Annotated[float | None, Key(units.seconds,
         "The run ends after this time.", "see `Precedence`_",
         option=overriding("-r --run-seconds --duration", WHAT,
             "duration of the run; overrides the scenario's run length, and -o",
-            name="seconds", rivals="length", brief="length of the run, as in 90 or 15m"))] = None
+            name="seconds", exclusive="length", brief="length of the run, as in 90 or 15m"))] = None
     container_base: Annotated[str, Key(values.container_base,
         "The start of the containers' names: ``ssbench_000061``; with a policy, "
         f"``ssbench_000061_gold``. No slashes; at most {values.MAX_CONTAINER_NAME} bytes "
