@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Any, NamedTuple
@@ -200,12 +200,8 @@ class WorkerPhase(Struct, eq=False):
     """A phase of a run, as one incarnation of a worker takes part in it."""
 
     incarnation: int
-    run: str
-    phase: Phase
+    state: ControlState  #: that it began with: the run, the store's settings, the time limits
     origin_ns: int  #: the phase's start on the worker's clock
-    settings: Mapping[str, Any]  #: of the storage, as the control state has them
-    operation_timeout_s: float  #: 0: none
-    think_s: tuple[float, float]  #: pause of a user after each operation: minimum, maximum
     held: HeldJobs
     connected: int = 0  #: users for whom the store has connections
     wanted: int = 0  #: users by the newest control state; their connections may not be there yet
@@ -213,8 +209,15 @@ class WorkerPhase(Struct, eq=False):
     ready: bool = False  #: the store is connected
     ending: bool = False  #: the master has no more jobs
     stopping: bool = False  #: start nothing more
-    profile: bool = False  #: the master wants to know where CPU time goes
     bounds: ResultBounds | None = None  #: of its results; from the first of them
+
+    @property
+    def run(self) -> str:
+        return self.state.run
+
+    @property
+    def phase(self) -> Phase:
+        return Phase(self.state.phase)
 
     def __repr__(self) -> str:
         return f"<WorkerPhase {self.phase.name} {self.held}>"
@@ -406,10 +409,8 @@ class WorkerMachine:
         if offset_ns is None:
             offset_ns = self._clock_sync.delay_ns
         self.phase = WorkerPhase(
-            self.incarnation, state.run, Phase(state.phase), state.start_ns + offset_ns,
-            state.settings, state.operation_timeout_s, (state.think_min_s, state.think_max_s),
+            self.incarnation, state, state.start_ns + offset_ns,
             HeldJobs(self._clock_sync.lease_expires_ns, len(self._groups(state))),
-            profile=state.profile,
         )  # fmt: skip
         self._stop_reported = False
         # Before the store's connections take the descriptors that there are. A worker without
@@ -594,7 +595,7 @@ class WorkerMachine:
         """The results and their schema's number, in as many parts as it takes for each to fit into
         a message."""
         if phase.bounds is None:
-            settings = StorageSettings.from_map(phase.settings)
+            settings = StorageSettings.from_map(phase.state.settings)
             phase.bounds = ResultBounds(settings.sizes, settings.url_count)
             phase.bounds.begin(phase.origin_ns)
         columns = pack_possible(

@@ -76,7 +76,7 @@ class Bandwidth:
     def __init__(self, phase: WorkerPhase, clock: Callable[[], int]) -> None:
         self._held = phase.held
         self._clock = clock
-        limit = phase.settings.get("bandwidth") if phase.phase is Phase.RUN else 0
+        limit = phase.state.settings.get("bandwidth") if phase.phase is Phase.RUN else 0
         self._bytes_per_s = float(limit) if isinstance(limit, int | float) else 0.0
         self._paid_ns = clock()  # when all bytes so far are paid
         self._is_awaited = False  # an operation waits since then, so that nothing is lost
@@ -127,12 +127,13 @@ class UserPool:
         self._wake = wake
         self._clock = channel.clock
         self._origin_ns = phase.origin_ns
-        self._packed = phase.settings
+        state = phase.state
+        self._packed = state.settings
         self._settings: StorageSettings | None = None  # unpacked when first needed
         self._naming: Naming | None = None
         self._retries = machine.settings.retries
-        self._timeout_ns = int(phase.operation_timeout_s * SECOND_NS)
-        self._think_s = phase.think_s if phase.think_s[1] > 0 else None
+        self._timeout_ns = int(state.operation_timeout_s * SECOND_NS)
+        self._think_s = (state.think_min_s, state.think_max_s) if state.think_max_s > 0 else None
         bandwidth = Bandwidth(phase, channel.clock)
         self._bandwidth = bandwidth if bandwidth.is_limited else None
         # By group of users:

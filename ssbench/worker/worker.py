@@ -209,7 +209,7 @@ class Worker:
         if phase is not machine.phase:
             return
         try:
-            storage = self._store.open(phase.settings)
+            storage = self._store.open(phase.state.settings)
             self._heartbeat.moving = getattr(storage, "moving", dict)
             if storage.concurrency == "threads":
                 self._hub.threadpool.apply(outcome_of, (storage.connect, action.users))()
@@ -224,9 +224,9 @@ class Worker:
                 kind = ThreadUserPool if storage.concurrency == "threads" else UserPool
                 self._pool = kind(machine, phase, storage, self._channel, self._store, self._wake)
                 sampler = StackSampler()
-                if phase.profile and sampler.start():
+                if phase.state.profile and sampler.start():
                     self._sampled = phase, sampler
-                elif phase.profile:
+                elif phase.state.profile:
                     # Nothing, and at once: the master would wait for it at the end.
                     machine.report_profile(phase, sampler.stop())
             machine.connected(phase, action.users)

@@ -813,8 +813,8 @@ def waits(bandwidth: int, *jobs: Job, share: float = 1.0, idle_s: float = 0.0) -
     now_ns = 5 * SECOND
     held = HeldJobs()
     held.share = share
-    settings = {"bandwidth": bandwidth}
-    phase = WorkerPhase(1, "run", Phase.RUN, 0, settings, 0.0, (0.0, 0.0), held)
+    state = IDLE._replace(phase=Phase.RUN, settings={"bandwidth": bandwidth})
+    phase = WorkerPhase(1, state, 0, held)
     limit = Bandwidth(phase, lambda: now_ns)
     assert limit.is_limited
     found = []
