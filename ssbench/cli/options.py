@@ -93,7 +93,7 @@ def web_address(text: str) -> tuple[str, int]:
     return host, number
 
 
-def _of_run(name: str, **changes: Any) -> Option:
+def of_run(name: str, **changes: Any) -> Option:
     """An option of a run, with some things that a command has otherwise."""
     return replace(next(each for each in OF_RUN if each.name == name), **changes)
 
@@ -148,7 +148,7 @@ ERRORS = (
     row("--embedded-swift", "embedded_swift", bool, EXECUTION,
         "run against a temporary Swift on this host; requires ssbench[embedded]", default=False,
         exclusive="store", command_line_only=True, brief="a temporary Swift on this host"),
-    _of_run("profile"),
+    of_run("profile"),
 )
 _WIDE = row("--wide", "format", bool, "",
         "text with tables of any width instead of 100 columns, and what only fits there",
@@ -169,7 +169,7 @@ PAGE = (
         "with --html: write the script of the charts to this folder, once for all pages [default: "
         "into each page, 4.8 MB]", metavar="DIR", file="d", needs="html"),
 )
-_PERCENTILE, THRESHOLD = _of_run("percentiles"), _of_run("thresholds")
+_PERCENTILE, THRESHOLD = of_run("percentiles"), of_run("thresholds")
 JUNIT = row("--junit", "junit", str, RESULTS,
         "also write the thresholds to this file as test cases, in the XML of JUnit, which CI "
         "systems read", metavar="FILE", file="w")
@@ -202,9 +202,9 @@ RESULT_FILES = (
 OWN_FILE = only(RESULT_FILES, "stats_file", "results_dir", "force")
 WORKER_COUNTS = (*(each for each in OF_RUN if each.group == WORKERS), *_MASTER_SOCKETS)
 RUN_SCENARIO = (
-    *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, _of_run("rate"), *_ARRIVALS, *_WINDOW,
+    *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, of_run("rate"), *_ARRIVALS, *_WINDOW,
     *HOW,
-    *ERRORS, *RESULT_FILES, THRESHOLD, JUNIT, _of_run("abort_window_s"),
+    *ERRORS, *RESULT_FILES, THRESHOLD, JUNIT, of_run("abort_window_s"),
     *WORKER_COUNTS, *STORE_OPTIONS,
 )
 FIND_LIMIT = (
@@ -224,7 +224,7 @@ FIND_LIMIT = (
     row("--step-seconds", "step_seconds", units.seconds, _SEARCH,
         "how long to measure each load, after its warm-up", default=10.0,
         brief="how long to measure each load, 10"),
-    _of_run("warmup", group=_SEARCH, default=3.0,
+    of_run("warmup", group=_SEARCH, default=3.0,
             help="warm-up of each step, excluded from its statistics"),
     row("--precision", "precision", units.tolerance, _SEARCH,
         "stop when the highest load that met the SLO and the lowest that missed it differ by at "
@@ -322,7 +322,7 @@ COMPARE = (
     _MEMORY,
 )
 KILL_WORKERS = (
-    _of_run("worker_wait_s", group="",
+    of_run("worker_wait_s", group="",
             help="longest wait for workers to connect and to exit",
             brief="longest wait for workers to exit"),
     *_MASTER_SOCKETS,
@@ -339,7 +339,7 @@ CLEANUP_CONTAINERS = (
     row("--resume-cleanup", "resume_cleanup", str, "", f"delete no container: {_RESUME}",
         metavar="STATS_FILE", brief="delete what this run left, and nothing else", file="r",
         command_line_only=True),
-    _of_run("use_existing", group="", needs="resume_cleanup",
+    of_run("use_existing", group="", needs="resume_cleanup",
             help="with --resume-cleanup: also search containers that ssbench did not mark"),
     row("--unmarked", "unmarked", bool, "",
         "also delete containers of these names without ssbench's mark, as ssbench 0.3.9 created "
@@ -428,13 +428,13 @@ CHECK_NETWORK = (
         exclusive="length", brief="size of each transfer instead, as in 1G"),
     row("--connect-timeout", "connect_timeout", units.seconds, "",
         "longest wait for a connection", default=10.0),
-    _of_run("worker_timeout_s"),
+    of_run("worker_timeout_s"),
     row("--network-port", "network_port", units.port, WORKERS,
         "port of this host that workers connect to, to measure", default=13582),
-    _of_run("expect_workers",
+    of_run("expect_workers",
             help="number of workers to wait for [default: until no more connect for 2 s]",
             brief="workers to wait for"),
-    _of_run("worker_wait_s"),
+    of_run("worker_wait_s"),
     *_MASTER_SOCKETS,
 )
 DOCTOR = (
@@ -444,7 +444,7 @@ DOCTOR = (
     *only(ERRORS, "noop", "embedded_swift"),
     *only(WORKER_COUNTS, "workers", "ssh_workers", "ssh_command", "ssh_worker_command",
            "ssh_master", "expect_workers", "worker_timeout_s"),
-    _of_run("worker_wait_s", help="longest wait for workers; without --expect-workers until no "
+    of_run("worker_wait_s", help="longest wait for workers; without --expect-workers until no "
             "more connect for 2 s"),
     *_MASTER_SOCKETS, *STORE_OPTIONS,
 )

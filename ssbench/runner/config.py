@@ -111,7 +111,7 @@ class RunConfig(Limits, frozen=True, kw_only=True):
 
     # fmt: off
     scenario: "ScenarioText"
-    overrides: Mapping[str, object] = {}  #: keys of the scenario -> their values
+    overrides: Mapping[str, Any] = {}  #: keys of the scenario -> their values
     #: Key of the scenario -> where it was given, if not by the key's own option.
     places: Mapping[str, str] = {}
     store: "StoreOptions | None"  #: None: a temporary Swift on this host

@@ -572,3 +572,20 @@ def test_a_command_has_the_same_help_alone_as_among_all(command: str, shell: She
 def test_commands_that_run_operations_have_the_limits_of_a_run(command: str) -> None:
     wanted = {"retries", "operation_timeout_s", "max_consecutive_errors", "profile", "stats_file"}
     assert names_of(COMMANDS[command]) >= wanted
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("bench put c -p 'a b'", '--policy: "a b" is not the name of a policy'),
+        ("bench suite -p a/b", '--policy: "a/b" is not the name of a policy'),
+        ("upload d --container c -p a/b", '--policy: "a/b" is not the name of a policy'),
+        ("replay log --container-base a/b", '--container-base: "a/b" has a slash'),
+        ("run x --container-count 1e9", "--container-count: 1e9 is above 10000000"),
+    ],
+)
+def test_an_option_takes_what_the_key_of_a_scenario_takes(
+    line: str, says: str, shell: Shell
+) -> None:
+    told = shell(*shlex.split(line))
+    assert (told.status, says in told.err) == (2, True), told.err

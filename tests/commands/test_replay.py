@@ -22,7 +22,8 @@ def made(tmp_path: Path, *lines: str, **config: float) -> Replay:
     path.write_text("\n".join(lines))
     log = RequestLog()
     read_logs([str(path)], log)
-    run = RunConfig(scenario=ScenarioText(b"", "replay"), store=None)
+    overrides = {"user_count": 64, "seed": 0}
+    run = RunConfig(scenario=ScenarioText(b"", "replay"), store=None, overrides=overrides)
     return Replay(ReplayConfig(run=run, **config), log)  # type: ignore[arg-type]
 
 
@@ -93,10 +94,3 @@ def test_objects_too_large_for_the_store_are_left_out_and_counted(tmp_path: Path
 def test_a_log_of_bulk_deletes_alone_cannot_be_replayed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no request that can be sent again: bulk deletes"):
         made(tmp_path, s3("REST.POST.MULTI_OBJECT_DELETE"))
-
-
-def test_the_base_of_the_containers_is_checked(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--container-base"):
-        ReplayConfig(
-            container_base="a/b", run=RunConfig(scenario=ScenarioText(b"", "r"), store=None)
-        )

@@ -183,7 +183,6 @@ def suite_steps(config: SuiteConfig) -> list[SuiteStep]:
                 seconds=config.seconds if mixed else None,
                 users=config.mixed_users if mixed else config.users,
                 delete_behind=config.delete_behind,
-                policy=config.policy,
                 headers=config.headers,
                 run=replace(config.run, stats_file=step_path(config.run.stats_file, name)),
             )

@@ -14,6 +14,7 @@ from ssbench.cli.options import (
     PROGRESS,
     THRESHOLD,
     WORKER_COUNTS,
+    of_run,
     only,
     without,
 )
@@ -37,7 +38,6 @@ _CLASS = "bench"  #: name of the size class: sizes follow from it and the object
 
 # fmt: off
 _USERS = "-u --user-count --users"
-_POLICY = of_field("-p --policy", str, WHAT, "storage policy of the containers", metavar="POLICY")
 _DELETE_BEHIND = of_field("--delete-behind", units.count_or_none, WHAT,
     "number of objects that exist before the first is deleted, and from then on", metavar="COUNT")
 _HEADERS = of_field("--header", types.header, WHAT,
@@ -49,7 +49,7 @@ class BenchConfig(Struct, frozen=True, kw_only=True):
     """One run on numbered objects.
 
     :param users: of each operation.
-    :param run: its scenario, and overrides of it, are ignored.
+    :param run: its scenario is ignored.
     :raises UsageError: values that exclude each other.
     """
 
@@ -86,7 +86,6 @@ class BenchConfig(Struct, frozen=True, kw_only=True):
         of_field("--max-size", units.size, WHAT,
             "sizes are random from --size up to, but not including, this; each object's size "
             "follows from its number [default: all objects have --size]")] = None
-    policy: Annotated[str | None, _POLICY] = None
     headers: Annotated[Mapping[str, str], _HEADERS] = {}
     run: RunConfig
 
@@ -127,10 +126,10 @@ class BenchConfig(Struct, frozen=True, kw_only=True):
             run_seconds=self.seconds,
             container_base=self.container,
             container_count=self.containers,
-            policy=self.policy,
             groups=groups if self.method.is_mixed else (),
             headers=self.headers,
             source=f"bench {self.method.name}",
+            **self.run.overrides,
         )
 
     @property
@@ -190,11 +189,11 @@ class SuiteConfig(Struct, frozen=True, kw_only=True):
             "pause before a step that repeats the one before")] = 300.0
     long_pause_s: Annotated[float,
         of_field("--long-pause", units.seconds_or_none, WHAT, "pause before others")] = 900.0
-    policy: Annotated[str | None, _POLICY] = None
     headers: Annotated[Mapping[str, str], _HEADERS] = {}
     run: RunConfig
 
 
+_POLICY = of_run("policy", help="storage policy of the containers")
 _RUN = (
     *without(HOW, "keep_objects", "existing", "verify"), *ERRORS, *OWN_FILE,
     row("--progress", "progress", str, RESULTS, "the progress on standard error, beside the lines "
@@ -223,7 +222,6 @@ def _rows_of(method: Method) -> tuple[Option, ...]:
         if method.removes:
             del rows["iterations"]
     if not method.uploads:
-        del rows["policy"]
         rows["size"] = replace(
             rows["size"],
             default=None,
@@ -233,7 +231,8 @@ def _rows_of(method: Method) -> tuple[Option, ...]:
         del rows["size"], rows["max_size"]
     own = ["keep_objects"] if method.is_mixed else []
     own += ["verify"] if method.receives else []
-    return (*rows.values(), *only(HOW, *own), *_OUTPUT, *_RUN)
+    policy = (_POLICY,) if method.uploads else ()
+    return (*rows.values(), *policy, *only(HOW, *own), *_OUTPUT, *_RUN)
 
 
 #: Command behind ``bench`` -> its options.
@@ -241,6 +240,7 @@ ROWS = {
     **{name: _rows_of(method) for name, method in METHODS.items()},
     "suite": (
         *options_of_fields(SuiteConfig),
+        _POLICY,
         row("--csv-dir", "csv_dir", str, RESULTS,
             "folder of the CSV files, one for each step, which must exist", default=".",
             metavar="DIR", brief="folder of the CSV files, one for each step", file="d"),

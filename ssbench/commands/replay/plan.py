@@ -185,7 +185,7 @@ class Replay:
     def __init__(self, config: ReplayConfig, log: RequestLog) -> None:
         self.config = config
         self.too_large = 0  #: requests that are left out: the store does not take such objects
-        containers = config.container_count or log.container_count
+        containers = config.run.overrides.get("container_count") or log.container_count
         requests = log.arrange()
         if not len(requests):
             reasons = ", ".join(f"{why} ({n:,})" for why, n in log.left_out.items())
@@ -207,19 +207,15 @@ class Replay:
         self.scenario = Scenario(
             name=f"replay at speed {config.speed:g}",
             sizes=(size_class,),
-            user_count=config.users,
             operation_count=len(requests),
             rate=min(len(requests) / self._seconds, MAX_RATE),
             arrivals="replayed",
-            container_base=config.container_base,
-            container_count=containers,
-            policy=config.policy,
-            seed=config.seed,
             parameters=_parameters(requests),
             source="replay",
+            **{**config.run.overrides, "container_count": containers},
         )
         self.plan = _plan(requests, containers)
-        self.workload = ReplayWorkload(self.plan, Random(config.seed))  # nosec B311 # offsets
+        self.workload = ReplayWorkload(self.plan, Random(self.scenario.seed))  # nosec B311 # offsets
 
     @property
     def prepared_bytes(self) -> int:

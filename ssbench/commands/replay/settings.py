@@ -12,13 +12,13 @@ from ssbench.cli.options import (
     RESULT_FILES,
     THRESHOLD,
     WORKER_COUNTS,
+    of_run,
     without,
 )
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.option import WHAT, of_field, options_of_fields, row
-from ssbench.core.scenario.values import container_option
 from ssbench.runner.config import RunConfig
 
 
@@ -26,36 +26,14 @@ from ssbench.runner.config import RunConfig
 class ReplayConfig(Struct, frozen=True, kw_only=True):
     """A replay of requests.
 
-    :param container_count: None: as many as the log has, up to HASHED_CONTAINERS.
-    :param run: its scenario, and overrides of it, are ignored.
-    :raises UsageError: a name that no container can have.
+    :param run: its scenario is ignored.
     """
 
     speed: Annotated[float,
         of_field("--speed", units.factor, WHAT,
             "factor by which requests follow each other faster than in the log, such as 2 or 0.5",
             metavar="FACTOR", brief="how much faster than in the log, as in 2")] = 1.0
-    users: Annotated[int,
-        of_field("-u --user-count --users", units.count, WHAT, "most operations in flight",
-            brief="most operations in flight, 64")] = 64
-    container_count: Annotated[int | None,
-        of_field("-c --container-count", units.whole(1, 128), WHAT,
-            "number of containers [default: as many as the log has, at most 128]",
-            metavar="COUNT")] = None
-    container_base: Annotated[str,
-        of_field("--container-base", str, WHAT, "start of the containers' names",
-            metavar="BASE")] = "ssbench_replay"
-    policy: Annotated[str | None,
-        of_field("-p --policy", str, WHAT, "storage policy of the containers",
-            metavar="POLICY")] = None
-    seed: Annotated[int,
-        of_field("--seed", units.seed, WHAT,
-            "seed of what a log does not say, such as the place of a part that was read",
-            metavar="NUMBER")] = 0
     run: RunConfig
-
-    def __post_init__(self) -> None:
-        container_option("--container-base", self.container_base)
 
 
 _LOG_FORMAT = row("--log-format", "log_format", str, "",
@@ -82,6 +60,14 @@ REPLAY = (
         metavar="FILE", repeat=True, required=True, brief="access logs", file="r"),
     replace(_LOG_FORMAT, group=WHAT),
     *options_of_fields(ReplayConfig),
+    of_run("users", help="most operations in flight", default=64,
+           brief="most operations in flight, 64"),
+    of_run("container_count", type=units.whole(1, 128),
+           help="number of containers [default: as many as the log has, at most 128]"),
+    of_run("container_base", help="start of the containers' names", default="ssbench_replay"),
+    of_run("policy", help="storage policy of the containers"),
+    of_run("seed", default=0,
+           help="seed of what a log does not say, such as the place of a part that was read"),
     row("--start", "start_ns", types.instant, WHAT,
         "leave out requests before this time, such as 2026-11-20T08:00 (UTC) or with a zone, as in "
         "2026-11-20T08:00+01:00", metavar="TIME", brief="leave out requests before this time"),

@@ -172,9 +172,8 @@ class Transfer:
             operation_count=len(sizes),
             container_base=config.container,
             container_count=1,
-            policy=config.policy,
-            bandwidth=config.bandwidth,
             source=config.name,
+            **config.run.overrides,
         )  # fmt: skip
 
     def _compute_md5(self, folder: str, names: Sequence[str]) -> tuple[bytes, float]:

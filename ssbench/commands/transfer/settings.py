@@ -11,6 +11,7 @@ from ssbench.cli.options import (
     OWN_FILE,
     THRESHOLD,
     WORKER_COUNTS,
+    of_run,
     only,
     swept,
     without,
@@ -49,7 +50,7 @@ class TransferConfig(Struct, frozen=True, kw_only=True):
     :param prefix: folder that objects' names begin with; "": none.
     :param checksums: a run for each of them, of CHECKSUMS; of a download, none.
     :param users: and for each number of users.
-    :param run: its scenario, and overrides of it, are ignored.
+    :param run: its scenario is ignored.
     :raises UsageError: values that exclude each other.
     """
 
@@ -61,10 +62,6 @@ class TransferConfig(Struct, frozen=True, kw_only=True):
     limit: Annotated[int | None,
         of_field("--num-files", units.count, WHAT, "only so many, the first by name",
             brief="only so many files")] = None
-    bandwidth: Annotated[int | None,
-        of_field("--bandwidth", units.size, WHAT,
-            "limit on the bytes per second of all users together, such as 100MB "
-            "[default: no limit]")] = None
     #: None: the same path.
     worker_folder: Annotated[str | None,
         of_field("--worker-dir", types.path, WHAT,
@@ -73,9 +70,6 @@ class TransferConfig(Struct, frozen=True, kw_only=True):
         of_field("--overwrite", bool, WHAT,
             "also replace objects in a container that ssbench did not make",
             command_line_only=True)] = False
-    policy: Annotated[str | None,
-        of_field("-p --policy", str, WHAT, "storage policy of the containers",
-            metavar="POLICY")] = None
     run: RunConfig
     # fmt: on
 
@@ -110,7 +104,10 @@ _BOTH = (
         "concurrent users, each with one file", default=16, brief="concurrent users, 16"),
     row("--sweep", "sweep", users_sweep, WHAT, "run once for each number of users, and print a "
         "table", metavar="users=N,N", brief="run once for each number of users"),
-    *only(_OWN, "limit", "bandwidth"),
+    *only(_OWN, "limit"),
+    of_run("bandwidth", group=WHAT,
+           help="limit on the bytes per second of all users together, such as 100MB [default: no "
+           "limit]"),
 )
 _RUN = (
     *only(HOW, "operation_timeout_s", "drain_timeout_s", "retries"), *ERRORS, *OWN_FILE,
@@ -132,7 +129,8 @@ UPLOAD = (
     row("--compare", "compare", bool, WHAT,
         "run with each kind of checksum, and print them side by side", default=False,
         exclusive="checksum"),
-    *without(_OWN, "limit", "bandwidth"),
+    *without(_OWN, "limit"),
+    of_run("policy", help="storage policy of the containers"),
     # The output of the seed's profiler.
     row("--as-profiler", "as_profiler", bool, "", "", default=False),
     *_RUN,
