@@ -200,7 +200,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "bench files": Command(
         BENCH_FILES,
-        "commands.files:bench_files",
+        "commands.files.command:bench_files",
         "measure how fast files are read, written or copied",
         "Reads, writes or copies the files of a folder that gen-files made, by one user and by "
         "many, and prints a table: the time for all files, and MiB per second.",
@@ -208,7 +208,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "gen-files": Command(
         GEN_FILES,
-        "commands.files:gen_files",
+        "commands.files.command:gen_files",
         "make a folder of files, for bench files",
         "Makes a folder of files of about the same size, file_0.txt and so on, with random "
         "content.",
@@ -218,7 +218,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "diff-dirs": Command(
         DIFF_DIRS,
-        "commands.files:diff_dirs",
+        "commands.files.command:diff_dirs",
         "compare the files of two folders, byte by byte",
         "Compares two trees of files byte by byte. Prints the first difference, and exits with "
         "status 1, if there is one.",
@@ -281,7 +281,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "check-network": Command(
         CHECK_NETWORK,
-        "commands.network:check",
+        "commands.network.command:check",
         "measure throughput and round trip between hosts",
         "Measures TCP connections, one after the other and in both directions: from this host and "
         "from one worker of each host to each HOST, and from these workers to this host. "

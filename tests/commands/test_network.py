@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ssbench.commands import network as network_commands
-from ssbench.commands.network import Link
+from ssbench.commands.network import command as network_commands
+from ssbench.commands.network.command import Link
 from ssbench.core.messages import NetworkInterval, NetworkResult
 from tests.cli.shell import Said, Shell
 

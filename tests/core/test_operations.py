@@ -28,7 +28,7 @@ PACKAGE = Path(ssbench.__file__).parent
 #: users call by these words or that try one of each, and a client of HTTP's POST.
 MAY_NAME = (
     "core/operations.py", "statfile/legacy.py", "storage/", "embedded/",
-    "cli/options.py", "commands/bench/settings.py", "commands/doctor.py", "commands/files.py",
+    "cli/options.py", "commands/bench/settings.py", "commands/doctor.py", "commands/files/",
     "live/influx.py", "runner/methods.py",
 )  # fmt: skip
 #: Words with another meaning, too: a function of the API, and sizes given by a list.

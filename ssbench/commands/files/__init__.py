@@ -1,0 +1,1 @@
+"""``bench files``, ``gen-files`` and ``diff-dirs``: folders of files."""

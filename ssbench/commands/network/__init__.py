@@ -1,0 +1,1 @@
+"""``check-network``: throughput and round trip between hosts."""
