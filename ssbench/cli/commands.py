@@ -12,15 +12,11 @@ from msgspec.structs import replace
 
 from ssbench import __version__
 from ssbench.cli.options import (
-    BENCH_FILES,
     BROWSE,
-    CHECK_NETWORK,
     CLEANUP_CONTAINERS,
     COMPARE,
-    DIFF_DIRS,
     DOCTOR,
     FIND_LIMIT,
-    GEN_FILES,
     KILL_WORKERS,
     LOUDNESS,
     MAKE_KEY,
@@ -199,7 +195,7 @@ COMMANDS: Mapping[str, Command] = {
         examples=("bench-put -count=1000 mycontainer",),
     ),
     "bench files": Command(
-        BENCH_FILES,
+        "commands.files.settings:BENCH_FILES",
         "commands.files.command:bench_files",
         "measure how fast files are read, written or copied",
         "Reads, writes or copies the files of a folder that gen-files made, by one user and by "
@@ -207,7 +203,7 @@ COMMANDS: Mapping[str, Command] = {
         examples=("read DIR --sweep users=1,20",),
     ),
     "gen-files": Command(
-        GEN_FILES,
+        "commands.files.settings:GEN_FILES",
         "commands.files.command:gen_files",
         "make a folder of files, for bench files",
         "Makes a folder of files of about the same size, file_0.txt and so on, with random "
@@ -217,7 +213,7 @@ COMMANDS: Mapping[str, Command] = {
         examples=("DIR 10000 5G",),
     ),
     "diff-dirs": Command(
-        DIFF_DIRS,
+        "commands.files.settings:DIFF_DIRS",
         "commands.files.command:diff_dirs",
         "compare the files of two folders, byte by byte",
         "Compares two trees of files byte by byte. Prints the first difference, and exits with "
@@ -280,7 +276,7 @@ COMMANDS: Mapping[str, Command] = {
         examples=("access.log.gz --speed 2 --html replay.html",),
     ),
     "check-network": Command(
-        CHECK_NETWORK,
+        "commands.network.settings:OPTIONS",
         "commands.network.command:check",
         "measure throughput and round trip between hosts",
         "Measures TCP connections, one after the other and in both directions: from this host and "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ssbench.cli.store_options import STORE_OPTIONS
-from ssbench.cli.worker_options import METRICS, NETWORK_SERVER_PORT, VERBOSE
+from ssbench.cli.worker_options import METRICS, VERBOSE
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
@@ -32,7 +32,6 @@ from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
 from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.selection import OPTIONS as SELECTION
 from ssbench.runner.config import RunConfig, threshold
-from ssbench.storage.file.login import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
     from ssbench.core.stats.steps import SweepLoads
@@ -124,7 +123,7 @@ _RESUME = "delete the orphaned objects of this stat file's run"
 _RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, WHAT,
         f"run nothing: {_RESUME}, as cleanup-containers --resume-cleanup does",
         metavar="STATS_FILE", exclusive="scenario", required=True, command_line_only=True, file="r")
-_MASTER_SOCKETS = options_of_fields(TransportConfig)
+MASTER_SOCKETS = options_of_fields(TransportConfig)
 _USERS, _LENGTH = only(OF_RUN, "users"), only(OF_RUN, "operations", "seconds")
 _OBJECTS = only(OF_RUN, "container_count", "container_base", "block_size", "delete_after",
                  "policy", "seed")
@@ -200,7 +199,7 @@ RESULT_FILES = (
         const=(LOOPBACK, 0)),
 )
 OWN_FILE = only(RESULT_FILES, "stats_file", "results_dir", "force")
-WORKER_COUNTS = (*(each for each in OF_RUN if each.group == WORKERS), *_MASTER_SOCKETS)
+WORKER_COUNTS = (*(each for each in OF_RUN if each.group == WORKERS), *MASTER_SOCKETS)
 RUN_SCENARIO = (
     *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, of_run("rate"), *_ARRIVALS, *_WINDOW,
     *HOW,
@@ -325,7 +324,7 @@ KILL_WORKERS = (
     of_run("worker_wait_s", group="",
             help="longest wait for workers to connect and to exit",
             brief="longest wait for workers to exit"),
-    *_MASTER_SOCKETS,
+    *MASTER_SOCKETS,
 )
 CLEANUP_CONTAINERS = (
     row("-b --container-base", "container_base", str, "",
@@ -363,79 +362,11 @@ NECTAR = (
         "bench-get, bench-head, bench-post, bench-delete, bench-mixed) and its options",
         repeat=True, required=True, metavar="ARGS", brief="as nectar's"),
 )
-
-
-def files_sweep(text: str) -> tuple[str, list[int]]:
-    """``users=1,20`` or ``files=100,1000``: what is swept, and the values."""
-    what, values = swept(text, ("users", "files"), "users=1,20,50 or files=100,1000")
-    return what, [units.count.of_text(each) for each in values]
-
-
-_FOLDER = row("", "folder", types.path, "", "a folder that gen-files made", metavar="DIR",
-        required=True, brief="a folder of files")
-BENCH_FILES = (
-    row("", "method", str, "", "read: read all files, and discard what is read; write: write as "
-        "many files of these sizes; copy: read and write them", choices=("read", "write", "copy"),
-        metavar="METHOD", required=True, brief="read, write or copy"),
-    _FOLDER,
-    row("--to", "target", types.path, "", "folder to write to; its files stay. By default one "
-        "beside DIR, which is deleted at the end", metavar="DIR", brief="folder to write to"),
-    row("--sweep", "sweeps", files_sweep, "", "numbers of users, such as users=1,20,50, or of "
-        "files; a step for each combination. By default one user and all files",
-        metavar="WHAT=NUMBERS", repeat=True, brief="as in users=1,20,50 or files=100,1000"),
-    row("--buffer", "io_buffer", units.size, "", "size of the largest read or write, in bytes or "
-        "with a unit [default: 8k for read, else 4MiB]", metavar="SIZE"),
-    row("--queue", "queue", units.count, "",
-        "most files given to a worker at once [default: auto]"),
-    row("--time", "seconds", units.seconds, "",
-        "repeat each step for at least this time [default: one pass]"),
-    row("--repeat", "passes", units.count, "", "number of passes over all files in each step",
-        default=1),
-    *(replace(each, group="") for each in only(FILE_OPTIONS, "fsync", "direct")),
-    *(replace(each, group="", default="keep",
-              help="drop: drop the cached pages of a file before it is read; drop-all: those of "
-              "the host before each step (root); keep: reads may come from memory")
-      for each in only(FILE_OPTIONS, "page_cache")),
-)
-GEN_FILES = (
-    replace(_FOLDER, help="a new folder, or an empty one", brief="a new folder, or an empty one",
-            file="d"),
-    row("", "count", units.count, "", "number of files", required=True, brief="number of files"),
-    row("", "total", units.size, "", "size of all files; 5G is 5 GiB", metavar="TOTAL",
-        required=True, brief="size of all files, as in 5G"),
-)
-DIFF_DIRS = (
-    row("", "first", str, "", "a folder", metavar="A", required=True, brief="a folder", file="d"),
-    row("", "second", str, "", "another one", metavar="B", required=True, brief="another one",
-        file="d"),
-)
-
-
 PROFILER = (
     row("", "arguments", str, "",
         "-input-dir=DIR, -concurrency=N, -dest-prefix=CONTAINER, -num-files=N, "
         "-precompute-checksum=BOOL, -verify-checksum=BOOL; between them, options of upload as "
         "--name=value", repeat=True, required=True, metavar="ARGS", brief="as Swift Profiler's"),
-)
-CHECK_NETWORK = (
-    row("", "servers", types.address(NETWORK_SERVER_PORT), "",
-        "host where ssbench-worker --network-server runs, such as the store's; port 13583 unless "
-        "given", metavar="HOST[:PORT]", repeat=True, brief="where the network server runs"),
-    row("--time", "seconds", units.seconds, "", "length of each transfer", default=5.0,
-        exclusive="length", brief="length of each transfer, 5"),
-    row("--bytes", "size_bytes", units.size, "",
-        "size of each transfer instead, such as 1G, which is 1 GiB", metavar="SIZE",
-        exclusive="length", brief="size of each transfer instead, as in 1G"),
-    row("--connect-timeout", "connect_timeout", units.seconds, "",
-        "longest wait for a connection", default=10.0),
-    of_run("worker_timeout_s"),
-    row("--network-port", "network_port", units.port, WORKERS,
-        "port of this host that workers connect to, to measure", default=13582),
-    of_run("expect_workers",
-            help="number of workers to wait for [default: until no more connect for 2 s]",
-            brief="workers to wait for"),
-    of_run("worker_wait_s"),
-    *_MASTER_SOCKETS,
 )
 DOCTOR = (
     replace(_FILE[0], required=False, exclusive="", help="scenario that is to run: its users, sizes"
@@ -446,7 +377,7 @@ DOCTOR = (
            "ssh_master", "expect_workers", "worker_timeout_s"),
     of_run("worker_wait_s", help="longest wait for workers; without --expect-workers until no "
             "more connect for 2 s"),
-    *_MASTER_SOCKETS, *STORE_OPTIONS,
+    *MASTER_SOCKETS, *STORE_OPTIONS,
 )
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",

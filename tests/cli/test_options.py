@@ -161,7 +161,7 @@ def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> No
         ("replay f", {"users": 64, "speed": 1.0, "container_base": "ssbench_replay"}),
         (
             "check-network h",
-            {"servers": [("h", 13583)], "seconds": 5.0, "network_port": 13582, "size_bytes": None},
+            {"servers": [("h", 13583)], "seconds": 5.0, "port": 13582, "size_bytes": 0},
         ),
         ("compare f g", {"seed": 1, "percentiles": None, "operations": None}),
         ("kill-workers", {"worker_wait_s": 30.0}),

@@ -112,4 +112,4 @@ def test_a_server_is_a_host_with_or_without_a_port(
 
     monkeypatch.setattr(network_commands, "check_network", keep)
     assert shell("check-network", text).status == 0
-    assert asked[0].servers == [(host, port)]
+    assert asked[0].servers == ((host, port),)

@@ -16,12 +16,15 @@ from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from ssbench.cli.config import values_of
 from ssbench.cli.console import say, tell
 from ssbench.commands.base import watched
+from ssbench.commands.files.settings import FilesConfig
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.live import Observer
@@ -90,7 +93,7 @@ def bench_files(ns: argparse.Namespace) -> ExitStatus:
 
 
 def _config(ns: argparse.Namespace) -> FilesConfig:
-    swept: dict[str, list[int]] = {}
+    swept: dict[str, Any] = {}
     for what, values in ns.sweeps or ():
         swept.setdefault(what, []).extend(values)
     if ns.target and ns.method == "read":
@@ -100,16 +103,7 @@ def _config(ns: argparse.Namespace) -> FilesConfig:
         "page_cache": ns.page_cache,
         **{name: True for name in ("fsync", "direct") if getattr(ns, name)},
     }
-    return FilesConfig(
-        method=ns.method,
-        folder=ns.folder,
-        target=ns.target,
-        store=store,
-        passes=ns.passes,
-        seconds=ns.seconds or 0.0,
-        queue=ns.queue,
-        **swept,
-    )
+    return FilesConfig(**values_of(FilesConfig, ns), store=store, **swept)
 
 
 def _cells(config: FilesConfig, step: FilesStep) -> dict[str, str]:
@@ -230,29 +224,6 @@ def _first_different_byte(first: Path, second: Path, show: Callable[[str], None]
             if not read:
                 break
     return None
-
-
-class FilesConfig(Struct, frozen=True, kw_only=True):
-    """A series of measurements on a folder that ``generate`` made.
-
-    :param method: read, write or copy.
-    :param target: folder to write to; None: a new one beside it, which is deleted afterwards.
-    :param users, files: a step for each number of files and each number of users; no files: all.
-    :param store: options of the file store, without its path.
-    :param passes: over all files in each step, at least.
-    :param seconds: of each step, at least, with what is done between its passes.
-    :param queue: most files in a message to a worker; None: as usual.
-    """
-
-    method: str
-    folder: str
-    target: str | None = None
-    users: Sequence[int] = (1,)
-    files: Sequence[int] = ()
-    store: dict[str, object] = {}
-    passes: int = 1
-    seconds: float = 0.0
-    queue: int | None = None
 
 
 class FilesStep(Struct, frozen=True):

@@ -17,11 +17,12 @@ from msgspec import Struct
 from ssbench.cli.config import values_of
 from ssbench.cli.console import say, tell
 from ssbench.commands.base import watched
+from ssbench.commands.network.settings import NetworkConfig
 from ssbench.core.dispatch.workers import WorkerState
 from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
 from ssbench.core.live import Observer
 from ssbench.core.messages import NetworkCheck, NetworkInterval, NetworkResult
-from ssbench.core.peers import Limits, TransportConfig
+from ssbench.core.peers import TransportConfig
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import latency_text, plural, printable
 from ssbench.master.master import Master
@@ -47,12 +48,6 @@ def check(ns: argparse.Namespace) -> ExitStatus:
     config = NetworkConfig(
         **values_of(NetworkConfig, ns),
         transport=TransportConfig(**values_of(TransportConfig, ns)),
-        servers=ns.servers or (),
-        seconds=ns.seconds,
-        size_bytes=ns.size_bytes or 0,
-        port=ns.network_port,
-        expect_workers=ns.expect_workers,
-        connect_timeout_s=ns.connect_timeout,
     )
     stop = Stop()
     links: list[Link] = []
@@ -142,31 +137,6 @@ def _scaled(value: float, base: int, units: Sequence[str]) -> str:
     return f"{value:.{digits}f} {units[power]}"
 
 
-class NetworkConfig(Limits, frozen=True, kw_only=True):
-    """What check-network measures.
-
-    :param servers: host and port of each listening side (ssbench-worker --network-server).
-    :param seconds: of each direction.
-    :param size_bytes: to send in each direction instead; 0: no such limit.
-    :param port: of the master's own listening side, for its workers.
-    :param expect_workers: to wait for; None: those that join until no more do.
-    """
-
-    transport: TransportConfig
-    servers: Sequence[tuple[str, int]]
-    seconds: float
-    size_bytes: int
-    port: int
-    expect_workers: int | None
-    connect_timeout_s: float
-
-    @property
-    def longest_s(self) -> float:
-        """Of a check: round trip and two transfers."""
-        transfer_s = MAX_SECONDS if self.size_bytes else self.seconds
-        return 2 * (transfer_s + 4 * IDLE_S) + 3 * (self.connect_timeout_s + IDLE_S)
-
-
 class Link(Struct, frozen=True):
     """A connection that was measured: ``near`` made it, and ``far`` listened."""
 
@@ -227,8 +197,14 @@ def check_network(
                     next(numbers), worker.hello.incarnation, *server, config.seconds,
                     config.size_bytes, config.connect_timeout_s,
                 )  # fmt: skip
-                answer = master.check_network(check, config.longest_s)
+                answer = master.check_network(check, _longest_s(config))
                 yield Link(near, far, answer.result, answer.fault)
+
+
+def _longest_s(config: NetworkConfig) -> float:
+    """Of a check: round trip and two transfers."""
+    transfer_s = MAX_SECONDS if config.size_bytes else config.seconds
+    return 2 * (transfer_s + 4 * IDLE_S) + 3 * (config.connect_timeout_s + IDLE_S)
 
 
 def _one_per_host(workers: Sequence[WorkerState]) -> list[WorkerState]:
