@@ -11,15 +11,13 @@ import pytest
 
 from ssbench import report
 from ssbench.core.model import Phase
-from ssbench.core.operations import READ
-from ssbench.core.records import MASTER, HostRecord, PhaseRecord, Record
+from ssbench.core.records import HostRecord, PhaseRecord, Record
 from ssbench.core.stats.host_metrics import FIGURES
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.text import for_spreadsheet
 from ssbench.report import dstat_head, dstat_rows, host_columns, host_rows, hosts_of
 from tests.golden import legacy
 from tests.report import runs
-from tests.report.runs import SECOND, as_csv, render
+from tests.report.runs import as_csv, render
 
 
 @pytest.mark.parametrize("name", ["noop", "real"])
@@ -54,19 +52,6 @@ def test_no_text_of_others_is_a_formula(name: str) -> None:
     assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
 
 
-def test_numbers_are_no_formulas() -> None:
-    assert [for_spreadsheet(each) for each in (-1.5, "-1.5", "+2", "", "a=b")] == [
-        -1.5, "-1.5", "+2", "", "a=b"
-    ]  # fmt: skip
-
-
-def test_a_column_of_a_size_class_is_no_formula() -> None:
-    sizes = [{"name": "=1+1", "size_min": 1, "size_max": 1}]
-    stats = runs.stats_of([runs.header(scenario={"name": "=1+1", "sizes": sizes})])
-    text = render("csv", stats)
-    assert not [cell for row in csv.reader(text.splitlines()) for cell in row if cell[:1] == "="]
-
-
 def test_a_name_with_a_newline_or_a_percent_sign_stays_in_its_cell() -> None:
     sizes = [{"name": "100%s\nsize", "size_min": 1, "size_max": 1}]
     records = runs.one_sample()
@@ -93,49 +78,8 @@ def rps(stats: RunStats) -> str:
     return report.rps_csv(report.of_run(stats))
 
 
-def time_series(stats: RunStats) -> str:
-    return report.time_series_csv(report.of_run(stats))
-
-
-@pytest.mark.parametrize("name", ["noop", "real"])
-def test_files_of_0_3_9_give_its_own_histogram(name: str) -> None:
-    stats = legacy.stats_of(name)
-    assert rps(stats) == (legacy.FOLDER / f"{name}.rps_histogram.csv").read_text()
-
-
-def test_seconds_count_from_the_start_and_leave_no_gap() -> None:
-    rows = [
-        runs.result(1, READ, start_ns=SECOND),
-        runs.result(2, READ, start_ns=3 * SECOND - 1),
-        runs.failure(3, READ, start_ns=4 * SECOND),
-    ]
-    assert rps(runs.stats_of([runs.header(), runs.batch(rows)])).splitlines()[1:] == [
-        "1,0", "2,1", "3,0", "4,1",
-    ]  # fmt: skip
-
-
 def of(*rows: object) -> RunStats:
     return runs.stats_of([runs.header(), runs.batch(list(rows))])  # type: ignore[arg-type]
-
-
-def test_a_row_for_each_second_and_none_left_out() -> None:
-    first = runs.result(1, READ, start_ns=0, last_byte_ns=SECOND // 4, bytes_moved=10)
-    long = runs.result(2, READ, start_ns=0, last_byte_ns=2 * SECOND + 5, due_ns=0)
-    failed = runs.failure(3, READ, start_ns=2 * SECOND, last_byte_ns=7)
-    rows = runs.as_json(of(first, long, failed))["seconds"]
-    assert [row["second"] for row in rows] == [1, 2, 3]
-    assert [row["operations"] for row in rows] == [1, 0, 1]
-    assert [row["errors"] for row in rows] == [0, 0, 1]
-    assert [row["in_flight"] for row in rows] == [1, 1, 0]
-    assert rows[0]["moved_bytes"] == 10
-    assert rows[1]["service_p50_s"] is None
-    assert abs(rows[2]["response_p99_s"] - 2) < 0.003
-    assert rows[0]["response_p99_s"] is None
-
-
-def test_without_results_there_are_names_only() -> None:
-    full = time_series(of(runs.result(1, READ)))
-    assert time_series(runs.stats_of([])) == full.splitlines()[0] + "\n"
 
 
 # --host-stats
@@ -171,10 +115,6 @@ def test_there_is_a_column_for_each_core_of_the_largest_machine() -> None:
     assert rows[0]["wall_clock_s"] == ""  # unknown when the phase began
 
 
-def test_without_figures_there_is_the_line_of_names() -> None:
-    assert "".join(host_rows([], host_columns([]))) == ",".join([*BEFORE_FIGURES, *FIGURES]) + "\n"
-
-
 def sheet(records: list[Record], host: tuple[str, str]) -> list[dict[str, str]]:
     return list(csv.DictReader([dstat_head(), *dstat_rows(records, host)]))
 
@@ -187,11 +127,6 @@ def test_the_sheet_of_a_host_has_the_columns_of_dstat_and_a_row_for_each_second(
     names = "usr sys idl wai hiq siq stl used buff cach free read writ recv send in out int csw"
     assert list(rows[0]) == ["host", "time", "epoch", "phase", *names.split()]
     assert rows[0]["usr"] == ""  # not recorded by earlier versions
-
-
-def test_the_sheet_of_several_runs_has_the_seconds_of_each() -> None:
-    records = [*runs.normal(), *runs.normal()]
-    assert len(sheet(records, ("bench-01", "b007"))) == 4
 
 
 def test_the_sheet_has_time_by_the_wall_clock_and_figures_of_one_host_only() -> None:
@@ -208,10 +143,3 @@ def test_the_sheet_has_time_by_the_wall_clock_and_figures_of_one_host_only() -> 
     assert (second["host"], second["phase"]) == ("store", "POPULATE")
     assert (second["time"], second["epoch"]) == ("2026-11-18 11:06:41", "1795000001.250")
     assert (second["usr"], second["used"], second["sys"]) == ("12.346", "5000000000.0", "")
-
-
-def test_names_of_hosts_are_escaped() -> None:
-    hostile = HostRecord(MASTER, 1.0, {}, Phase.RUN, "h\n\x1b[2J", "b,c")
-    (row,) = table([hostile])
-    assert row["host"].isprintable()
-    assert row["boot_id"] == "b,c"

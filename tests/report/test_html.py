@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -48,12 +47,6 @@ class Page(HTMLParser):
 
     def count(self, tag: str) -> int:
         return sum(name == tag for name, _attributes in self.elements)
-
-
-def text_of(html: str) -> str:
-    """What a reader sees of it without its charts, with single spaces."""
-    body = html.partition("<body>")[2]
-    return " ".join(" ".join(Page(re.sub(r"(?s)<script.*?</script>", "", body)).texts).split())
 
 
 @pytest.fixture
@@ -119,14 +112,6 @@ def pages_of(name: str) -> list[str]:
 def mild_elements() -> list[set[str]]:
     """Of pages without plotly."""
     return [{tag for tag, _ in Page(page).elements} for page in pages_of("mild")]
-
-
-def test_names_from_outside_are_no_markup() -> None:
-    for mild, wild in zip(pages_of("mild"), pages_of(HOSTILE), strict=True):
-        for tag in ("script", "img", "b", "style", "iframe"):
-            assert Page(wild).count(tag) == Page(mild).count(tag)
-        assert "{{7*7}}" in text_of(wild)
-        assert "<script>alert" not in wild
 
 
 @pytest.mark.usefixtures("no_plotly")

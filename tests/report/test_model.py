@@ -64,15 +64,6 @@ def test_a_new_block_of_figures_is_in_every_format() -> None:
     assert values.endswith('0.001234567,0.0025,""')
 
 
-def test_series_and_comparisons_show_a_new_block() -> None:
-    section = Section("network", "NETWORK", facts=[fact("hops", 3, COUNT, "hosts between")])
-    for name in ("small/series", "small/comparison"):
-        report = REPORTS[name]()
-        report = replace(report, sections=[*report.sections, section])
-        assert "\n\nNETWORK\nhops: 3\n" in render(report, "text")
-        assert json.loads(render(report, "json"))["network"] == {"hops": 3}
-
-
 def test_every_column_says_what_it_means() -> None:
     report = REPORTS["small/normal"]()
     columns = [fact.column for section in report.sections for fact in section.facts]
@@ -81,10 +72,6 @@ def test_every_column_says_what_it_means() -> None:
     columns += [y for section in report.sections for series in section.series for y in series.y]
     assert len(columns) > 100
     assert all(column.meaning and column.unit for column in columns)
-
-
-def test_the_usual_percentiles_are_always_there() -> None:
-    assert all_percentiles((75.0, 50.0)) == (50.0, 75.0, 95.0, 99.0, 99.9, 100.0)
 
 
 @pytest.mark.parametrize("percentiles", [(0.0,), (95.0, 100.1), (float("nan"),), ()])

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
-from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE, Operation
+from ssbench.core.operations import CREATE, OPERATIONS, READ, UPDATE, Operation
 from ssbench.core.records import (
     ClockRecord,
     MarkRecord,
@@ -25,7 +25,6 @@ from ssbench.core.records import (
 )
 from ssbench.report import operation_json, operation_rows, over_time_rows, write_parquet
 from ssbench.report.operations import ALL_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
-from ssbench.runner.methods import MIXED
 from tests.report import runs
 
 START_S = 1_700_000_000
@@ -115,15 +114,6 @@ def test_a_row_says_where_and_when_an_operation_began_and_whether_it_counts() ->
     assert found[1]["due_time_unix_nano"] is None
 
 
-def test_parquet_of_a_run_without_operations_has_the_columns() -> None:
-    import pyarrow
-
-    table = parquet_of([HEADER, RUN])
-    assert (table.num_rows, tuple(table.column_names)) == (0, ALL_COLUMNS)
-    assert table.schema.field("elapsed_nanoseconds").type == pyarrow.int64()
-    assert table.schema.field("error").type == pyarrow.string()
-
-
 def test_parquet_is_written_in_row_groups() -> None:
     import pyarrow
     from pyarrow import parquet
@@ -145,21 +135,6 @@ def test_numbers_beyond_64_bits_are_null_in_parquet() -> None:
     assert parquet_of([HEADER, RUN, damaged]).column("bytes").to_pylist() == [None]
 
 
-def test_failed_operations_are_among_them_with_their_cause() -> None:
-    failed = result(
-        1, 0, 9, DELETE, status=503, error=ErrorKind.STATUS, retries=2, bytes_moved=0,
-        headers_ns=NONE_NS,
-    )  # fmt: skip
-    assert lines([HEADER, RUN, batch(failed)])[1] == (
-        f"{START_NS + 9},DELETE,c1/x-1,tx1,503,,9,0,2,status,bench,#0,{START_NS},,true"
-    )
-
-
-def test_operations_of_other_phases_are_left_out() -> None:
-    records = [HEADER, batch(result(0, 0, 1), phase=Phase.POPULATE), RUN, batch(result(1, 0, 1))]
-    assert [line.split(",")[1] for line in lines(records, *WRITE_COLUMNS)[1:]] == ["c1/x-1"]
-
-
 def test_the_clock_of_a_worker_is_corrected() -> None:
     shift = ClockRecord(1, Phase.RUN, 1000, 10)
     records = [HEADER, RUN, shift, batch(result(0, 5, 10), worker=1), batch(result(1, 5, 10))]
@@ -174,14 +149,6 @@ def test_names_of_a_scenario_are_those_of_its_run() -> None:
     assert [line.split(",")[1:3] for line in lines(records)[1:]] == [
         ["GET", "c_000001/bench_000003"],
         ["PUT", "c_000000/bench_0123456789_000012"],
-    ]
-
-
-def test_an_operation_on_a_container_has_its_name() -> None:
-    (list_row,) = (row for row in OPERATIONS.values() if row.name == "LIST")
-    assert lines([HEADER, RUN, batch(result(1, 0, 1, list_row))])[1].split(",")[1:3] == [
-        "LIST",
-        "c1",
     ]
 
 
@@ -246,23 +213,9 @@ def test_minutes_begin_with_the_load_and_the_last_ends_with_it() -> None:
     ]
 
 
-def test_methods_are_counted_apart() -> None:
-    begin = MarkRecord(0, "stage", 0, 4)
-    rows = [result(0, 1, 1, CREATE), result(0, 2, 1), result(0, 3, 1), result(0, 4, 1, DELETE)]
-    assert over_time([HEADER, RUN, begin, batch(*rows)], *MIXED.columns) == [
-        "time_unix_nano,DELETE,GET,HEAD,POST,PUT",
-        f"{START_NS},0,0,0,0,0",
-        f"{START_NS + 5},1,2,0,0,1",
-    ]
-
-
 def test_a_damaged_time_adds_no_millions_of_lines() -> None:
     begin, end = MarkRecord(0, "stage", 0, 4), MarkRecord(1 << 62, "end", 0, 4)
     times = over_time([HEADER, RUN, begin, batch(result(1, 0, 1), result(2, 1 << 61, 1)), end])
     assert len(times) == 2 + 1_000_000 // 60 + 1
     assert times[2].endswith(",1")
     assert times[-1] == f"{START_NS + 1_000_000 * SECOND},1"
-
-
-def test_a_run_without_a_load_has_no_rows() -> None:
-    assert over_time([HEADER]) == ["time_unix_nano,count_since_last_time"]

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind
-from ssbench.core.operations import READ, UPDATE
+from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import of_run, render, render_html, series_head, series_row
+from ssbench.report import of_run, render, render_html
 from ssbench.report.model import (
     BYTES,
     COUNT,
@@ -46,54 +46,6 @@ MANUAL = (Path(__file__).parents[2] / "docs/reference/report.rst").read_text()
 def test_files_of_0_3_9_give_its_own_report(name: str) -> None:
     theirs = (legacy.FOLDER / f"{name}.report.txt").read_text()
     assert runs.render("classic", legacy.stats_of(name)) == theirs
-
-
-def test_what_was_read_in_a_run_of_0_3_9_is_unknown() -> None:
-    stats, threshold = legacy.stats_of("real"), Threshold.parse("throughput > 1B/s")
-    found = runs.as_json(stats, thresholds=[threshold])
-    parts = [found["total"], found["operations"]["READ"], found["summary"], *found["seconds"]]
-    assert {part.get("moved_bytes", part.get("moved_bytes_per_s")) for part in parts} == {None}
-    (judged,) = found["thresholds"]
-    assert judged["why"] == "files of ssbench 0.3.9 do not record bytes read"
-
-
-def test_the_first_percentile_is_the_column_and_all_are_in_the_line() -> None:
-    text = runs.render("text", runs.stats_of(runs.normal()), (99.95, 75.0))
-    assert "std_dev  99.95%-ile\n" in text
-    lines = text.splitlines()
-    at = next(at for at, line in enumerate(lines) if "percentiles" in line)
-    assert lines[at - 1].split() == ["50%", "75%", "95%", "99%", "99.9%", "99.95%"]
-    assert (lines[at + 1].split(), lines[at + 2].count(" ms")) == (["max"], 1)
-
-
-def test_responses_read_late_are_excluded_from_first_byte_figures() -> None:
-    late = {"headers_ns": UNCERTAIN_NS, "first_byte_ns": UNCERTAIN_NS}
-    rows = [runs.result(n, READ, **(late if n < 4 else {})) for n in range(1, 6)]
-    stats = runs.stats_of([runs.header(), runs.worker(0, "w"), runs.batch(rows)])
-    made = runs.as_json(stats)["operations"]["READ"]
-    for name, uncertain in (("headers", 3), ("first_byte", 3), ("last_byte", 0)):
-        latency = made[f"{name}_latency"]
-        assert (latency["count"], latency["uncertain"]) == (5 - uncertain, uncertain)
-    cells = runs.as_csv(stats)
-    assert cells["read_first_byte_uncertain"] == cells["total_headers_uncertain"] == "3"
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "text"),
-    [
-        (0, 0, "  0  B"),
-        (4096, 8192, "  4 kB -   8 kB"),
-        (999_999, 999_999, "  1 MB"),
-        (1, 5 * 10**9, "  1  B -   5 GB"),
-        (None, 5, "   N/A -   5  B"),
-    ],
-)
-def test_size_ranges(low: int | None, high: int | None, text: str) -> None:
-    sizes = [{"name": "own", "size_min": low, "size_max": high}]
-    scenario = {**runs.SCENARIO, "sizes": sizes, "initial_files": {"own": 1}}
-    lines = runs.render("text", runs.stats_of([runs.header(scenario=scenario)])).splitlines()
-    (line,) = [line for line in lines if line.endswith("  own")]
-    assert line == f"100%   % 10  75  15   0      {text:15}  own"
 
 
 TAKEN = Distribution(2, 0, 0, 5e6, 9e6, 7e6, 2e6, {50.0: 5e6, 99.9: 9e6, 100.0: 9e6}, None)
@@ -137,22 +89,6 @@ def test_a_value_is_shown_in_its_unit(value: Any, unit: Unit, text: str, symbol:
 )
 def test_a_change_is_a_per_cent_or_a_factor(ratio: float | None, text: str) -> None:
     assert change_text(ratio) == text
-
-
-def test_operations_that_a_run_was_not_to_do_are_left_out() -> None:
-    """For people, unless some were done; not with --classic, and not in files of 0.3.9."""
-    profile = {"crud_profile": [1, 3, 0, 0]}
-    sizes = [{**size, **profile} for size in runs.SCENARIO["sizes"]]  # type: ignore[attr-defined]
-    stats = runs.stats_of(runs.lasting(12, 20, sizes=sizes))
-    page = render_html(of_run(stats))
-    for form in ("text", "wide", "markdown"):
-        shown = runs.render(form, stats)
-        assert ("CREATE" in shown, "UPDATE" in shown, "DELETE" in shown) == (True, False, False)
-    assert (">CREATE<" in page, ">UPDATE<" in page) == (True, False)
-    assert "\nUPDATE\n" in runs.render("classic", stats)
-    assert "UPDATE" in runs.as_json(stats)["operations"]
-    done = [runs.result(1, UPDATE), runs.result(2, READ)]
-    assert "\nUPDATE\n" in runs.render("text", runs.stats_of([runs.header(), runs.batch(done)]))
 
 
 @pytest.mark.parametrize(
@@ -208,15 +144,6 @@ def test_tables_fit_100_columns_unless_they_may_be_wide() -> None:
     for report in (run, series, cases.OF_COMPARISONS["alike"]()):
         assert max(map(len, tables(render(report, "text")))) <= 100
         assert max(map(len, tables(render(report, "wide")))) > 100
-
-
-def test_a_series_is_shown_line_by_line() -> None:
-    """As its steps end: the head, and a row for each."""
-    one, two = cases.series(cases.step(1)), cases.three({}, {}, {})
-    text = render(two, "text")
-    assert text.startswith(series_head(one) + series_row(one))
-    assert series_row(two) in text
-    assert series_head(two, None) + series_row(one, None) in render(one, "wide")
 
 
 def test_of_a_long_table_the_first_rows_are_shown_and_the_others_counted() -> None:
@@ -277,12 +204,6 @@ def test_names_are_not_markup_of_markdown() -> None:
     title = render(named(name)[0], "markdown").splitlines()[0]
     unescaped = re.sub(r"\\\\.", "", title.removeprefix("# "))
     assert not set("*_[]`<>|#&$") & set(re.sub(r"\\.", "", unescaped))
-
-
-def test_names_are_text_in_junit() -> None:
-    header = runs.header(scenario={"name": f"{HOSTILE}\x00\ud800"})
-    (suite,) = ET.fromstring(runs.render("junit", runs.stats_of([header])))
-    assert suite.attrib["name"] == f"{HOSTILE}\\x00\\ud800"
 
 
 def test_what_is_no_complete_run_is_an_error_in_junit() -> None:
