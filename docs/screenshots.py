@@ -89,7 +89,7 @@ def main() -> None:
                 _take(chromium, "live-page", 1000, 900)
                 thread.join()
                 assert camera.progress is not None, "the run ended too early"
-                stats = read_stats("run.stat.gz", in_detail=True)
+                stats = read_stats("run.stat.gz")
                 made = report.of_run(stats, stats_file="run.stat.gz")
                 Path("report.html").write_text(report.render_html(made))
                 chromium.driver.get(Path("report.html").absolute().as_uri())

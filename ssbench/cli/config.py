@@ -70,7 +70,6 @@ def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str,
         "transport": TransportConfig(**values_of(TransportConfig, ns)),
         "starts_if_none": _starts_if_none(ns),
         "worker_command": (*WORKER_COMMAND, *(["--verbose"] if ns.verbose else [])),
-        "in_detail": any(getattr(ns, name, None) for name in ("html", "web")),
     }
 
 

@@ -218,7 +218,7 @@ class ResultsFolder:
         """
         path = self._path(name)
         with self._reading:
-            stats = read_stats(path, in_detail=True, memory=self._memory)
+            stats = read_stats(path, memory=self._memory)
             return report.of_run(stats, stats_file=path)
 
     def compare(self, names: Sequence[str]) -> Report:

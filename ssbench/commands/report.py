@@ -62,16 +62,11 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
             )
     with profiled(ns.profile, "report"):
         parts: list[Part] = []
-        in_detail = ns.html is not None
         stats: RunStats
         if len(paths) == 1:
-            stats = read_stats(
-                paths[0], tell, in_detail=in_detail, memory=ns.report_memory, chosen=chosen
-            )
+            stats = read_stats(paths[0], tell, memory=ns.report_memory, chosen=chosen)
         else:
-            stats, parts = read_merged(
-                paths, tell, in_detail=in_detail, memory=ns.report_memory, chosen=chosen
-            )
+            stats, parts = read_merged(paths, tell, memory=ns.report_memory, chosen=chosen)
         wanted = parse_thresholds(texts, known=stats.run.operations)
         check_thresholds(wanted, stats.run.scenario, known=stats.run.operations)
         if ns.profile_file and not stats.run.profiles:

@@ -17,6 +17,7 @@ from ssbench.core.operations import CRUD
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import bytes_text, plural, printable, shortened
 from ssbench.report.model import (
+    WORD,
     Distribution,
     Report,
     Row,
@@ -26,6 +27,7 @@ from ssbench.report.model import (
     percent_text,
     time_text,
 )
+from ssbench.report.sources import cut, source_tables
 from ssbench.report.tables import (
     COLUMNS,
     aligned,
@@ -63,6 +65,7 @@ def run_text(report: Report, most: int | None, *, classic: bool = False) -> str:
         )
     for part in (
         _stages(report, most),
+        *([] if classic else _sources(report, most)),
         _errors("POPULATE ERRORS", populate),
         _errors("ERRORS", report["errors"].tables[0]),
         _errors("CLEAN-UP ERRORS", cleanup),
@@ -289,6 +292,27 @@ def _stages(report: Report, most: int | None) -> Iterator[str]:
     yield from aligned(lines, most)
 
 
+_SOURCE_HEADINGS = ("Count", "Errors", "Ops/s", "MB/s", "p50", "p99", "max")
+
+
+def _sources(report: Report, most: int | None) -> Iterator[list[str]]:
+    """The figures of workers, endpoints and addresses, where there are several."""
+    for table in source_tables(report):
+        if "text" not in table.formats:
+            continue
+        rows, more = cut(table.rows) if most else (table.rows, "")
+        names = [column for column in table.columns if column.unit is WORD]
+        lines = [[*(column.title for column in names), *_SOURCE_HEADINGS]]
+        for row in rows:
+            latencies = (row[f"service_{each}_s"] for each in ("p50", "p99", "max"))
+            lines.append([
+                *(printable(row[column.key]) for column in names),
+                str(row["count"]), str(row["errors"]), _number(row["requests_per_s"], 1),
+                _number(row["moved_bytes_per_s"], 2, 1e6), *map(latency_text, latencies),
+            ])  # fmt: skip
+        yield [f"{table.title.upper()} (latencies: service time)", *aligned(lines, most), *more]
+
+
 def _users(asked: int | None, stage: Row) -> str:
     """``64``; ``4 of 64`` or ``2 to 4 of 64`` where fewer users ran than were asked for."""
     ran = [each["users"] for each in stage["users_by_time"]]
@@ -413,6 +437,9 @@ def as_0_3_9(report: Report, stats: RunStats) -> Report:
             counts = [*dropwhile(lambda count: not count, stats.completions())]
             rows = [{"second": at, "requests": count} for at, count in enumerate(counts, 1)]
             series = [structs.replace(each, rows=rows) for each in series]
+        elif section.key.startswith("by_"):
+            tables = [structs.replace(each, formats="json") for each in section.tables]
+            section = structs.replace(section, tables=tables, formats="json")
         sections.append(structs.replace(section, facts=facts, notes=notes, series=series))
     return structs.replace(report, sections=sections, legacy=True)
 

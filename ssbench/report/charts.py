@@ -16,7 +16,7 @@ from ssbench.core.model import SECOND_NS
 from ssbench.core.stats.capacity import Law
 from ssbench.core.stats.headroom import ProcessSeries
 from ssbench.core.stats.histogram import Buckets, Histogram
-from ssbench.core.stats.run_stats import Breakdown, RunStats
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.tally import Tally
 from ssbench.core.stats.thresholds import DURATIONS, is_sparse
 from ssbench.core.stats.windows import NEVER_NS
@@ -75,8 +75,6 @@ Points = Iterable[tuple[float, float | None]]
 
 
 def run_charts(stats: RunStats) -> Iterator[Chart]:
-    if stats.breakdown is None:
-        return
     marks, points = list(_marks(stats)), list(_points(stats))
 
     def over_time(title: str, y_title: str, unit: Unit, *names: str, **more: Any) -> Chart:
@@ -105,10 +103,10 @@ def run_charts(stats: RunStats) -> Iterator[Chart]:
         (name, rate, latency.histogram) for name, rate, latency in latencies
         if kind == "service" or latency.histogram.count
     ], kind)  # fmt: skip
-    for what, source in (("worker", "worker"), ("storage URL", "url")):
-        parts = [(name, each.rate_per_s, each.service) for name, each in stats.sources(source)]
+    for what, sources in (("worker", stats.workers()), ("endpoint", stats.endpoints())):
+        parts = [(each.name, each.tally.rate_per_s, each.tally.service) for each in sources]
         yield from _bars(what, parts, "service")
-    causes = list(_causes(stats, stats.breakdown))
+    causes = list(_causes(stats))
     yield Chart("Errors by cause", _SINCE_START, "errors/s", causes, "stack", marks=marks)
     yield over_time("Operations in flight", "operations", COUNT, "in flight")
     for title, unit, lines in _host_metrics(stats):
@@ -190,11 +188,11 @@ def _marks(stats: RunStats) -> Iterator[Mark]:
         yield Mark("end", end_ns / SECOND_NS, None, "end of the load")
 
 
-def _causes(stats: RunStats, breakdown: Breakdown) -> Iterator[Line]:
+def _causes(stats: RunStats) -> Iterator[Line]:
     """Failures by cause, the most frequent first."""
     width = _width(stats)
     counts: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for (kind, status, second), count in breakdown.errors.items():
+    for (kind, status, second), count in stats.breakdown.errors.items():
         counts[cause_text(kind, status)][second // width * width] += count
     at_s = range(0, stats.series.span.stop, width)
     for cause, found in sorted(counts.items(), key=lambda each: (-sum(each[1].values()), each[0])):

@@ -52,6 +52,7 @@ from ssbench.report.model import (
 )
 from ssbench.report.notes import notes_of_compared, part_text, steadiness_notes, unusual
 from ssbench.report.run import part_section, store_section
+from ssbench.report.sources import compared_sections
 
 SCHEMA_VERSION = 1
 
@@ -147,7 +148,10 @@ def of_comparison(found: Comparison, rules: Sequence[ChangeRule] = ()) -> Report
             rows, by_key["total"].row, len(settings), kind, found.names, [*map(_failed, judged)]
         )
     )
+    by_source = list(compared_sections(stats))
+    sections += by_source
     lines = [line for part in found.sections for line in _lines(found, part, parts)]
+    lines += [line for section in by_source for line in _source_lines(found, section)]
     charts = partial(comparison_charts, stats)
     return Report("comparison", sections, rows=Table.of("figures", lines), charts=charts)
 
@@ -268,7 +272,28 @@ def _lines(
                 fact("ratio_low", change.get("low"), COUNT, "least of the ratio's interval"),
                 fact("ratio_high", change.get("high"), COUNT, "most of it"),
                 fact("verdict", change.get("verdict"), WORD, "on that ratio"),
+                fact("source", "", WORD, "worker, endpoint or address; empty: all together"),
             ]
+
+
+def _source_lines(found: Comparison, section: Section) -> Iterator[list[Fact]]:
+    """For CSV: each figure of a worker or endpoint, in each run that has it."""
+    table = section.tables[0]
+    for row in table.rows if "text" in section.formats else ():
+        for at, figures in enumerate(row["runs"]):
+            for figure, value in (figures or {}).items():
+                yield [
+                    fact("operation", "", WORD, "empty: all together"),
+                    fact("figure", figure, WORD, "of the part, with its unit"),
+                    fact("run", at + 1, COUNT, "number of the run"),
+                    fact("file", found.runs[at].name, WORD, "its stat file"),
+                    fact("value", value, COUNT, "its figure"),
+                    *(
+                        fact(name, None, COUNT, "not known of a part")
+                        for name in ("low", "high", "ratio", "ratio_low", "ratio_high", "verdict")
+                    ),
+                    fact("source", row[table.columns[0].key], WORD, "worker, endpoint or address"),
+                ]
 
 
 def _figure(

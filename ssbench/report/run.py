@@ -59,6 +59,7 @@ from ssbench.report.model import (
     section_of,
 )
 from ssbench.report.profile import profile_section
+from ssbench.report.sources import source_sections
 
 SCHEMA_VERSION = 1
 
@@ -132,12 +133,11 @@ def of_run(
         *([profile_section(stats.run)] if stats.run.profiles else []),
         *([_merged(parts)] if parts else []),
         *([part_section(stats.chosen)] if stats.chosen else []),
+        *source_sections(stats),
         Section("legend", notes=_legend(stats, percents), formats="text"),
         Section("ending", notes=list(notes.ending_notes(stats, parts)), formats="text json"),
         Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
-    if stats.breakdown is not None:
-        sections += [_sources(stats, "worker"), _sources(stats, "url")]
     sections.append(
         summary.of_run({each.key: each for each in sections}, steady(stats), stats_file)
     )
@@ -538,32 +538,6 @@ def _of_seconds(stats: RunStats) -> Iterator[Row]:
 def _quantiles(name: str, latencies: Buckets) -> dict[str, float | None]:
     p50, p99 = latencies.quantiles((50.0, 99.0))
     return {f"{name}_p50_s": p50, f"{name}_p99_s": p99}
-
-
-_OF_SOURCE = (
-    Column("name", WORD, "which", "Name"),
-    Column("count", COUNT, "successes", "Count"),
-    Column("errors", COUNT, "failures", "Errors"),
-    Column("requests_per_s", RATE, "successes per second", "Rate"),
-    Column("moved_bytes", BYTES, "by successes", "Data"),
-    Column("p50", LATENCY, "median service time"),
-    Column("p99", LATENCY, "its 99th percentile"),
-    Column("max", LATENCY, "the slowest"),
-)
-
-
-def _sources(stats: RunStats, source: str) -> Section:
-    """A row for each worker, or storage URL, with results."""
-    rows = []
-    for name, tally in stats.sources(source):
-        p50, p99, worst = tally.service.quantiles((50.0, 99.0, 100.0))
-        rows.append({
-            "name": name, "count": tally.count, "errors": tally.errors,
-            "requests_per_s": tally.rate_per_s, "moved_bytes": tally.moved_bytes,
-            "p50": marked(50, p50, tally.service.count),
-            "p99": marked(99, p99, tally.service.count), "max": worst,
-        })  # fmt: skip
-    return section_of(Table(f"by_{source}", _OF_SOURCE, rows), formats="html")
 
 
 def _merged(parts: Sequence[Part]) -> Section:

@@ -48,6 +48,7 @@ from ssbench.report.model import (
     percent_text,
     time_text,
 )
+from ssbench.report.sources import source_tables
 
 _WHOLE_SECONDS = Unit("s")
 COLUMNS = 100  #: of a table in text
@@ -207,10 +208,7 @@ def _run(report: Report) -> Iterator[Table]:
     if len(stages) > 1:
         named = [(f"stage {number}", row) for number, row in enumerate(stages, 1)]
         yield _figures("Stages", named)
-    titles = {"by_worker": "Workers", "by_url": "Storage URLs"}
-    for section in report.sections:
-        if section.key in titles:
-            yield replace(section.tables[0], title=titles[section.key])
+    yield from source_tables(report)
     yield _errors("Errors", report["errors"].tables[0].rows)
     populate, cleanup = report["phase_errors"].tables
     yield _errors("Errors while populating", populate.rows)

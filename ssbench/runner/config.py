@@ -221,7 +221,6 @@ class RunConfig(Limits, frozen=True, kw_only=True):
         of_field("--auto-stop-tolerance", units.tolerance, LOAD,
             "with --auto-stop: difference between the halves' rates, in percent, that counts as "
             "steady", needs="auto_stop")] = 7.5
-    in_detail: bool = False  #: read statistics with their breakdown, which a page shows
     # fmt: on
 
     def __post_init__(self) -> None:

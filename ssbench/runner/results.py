@@ -79,7 +79,7 @@ class StoredStats(RunStats):
         """
         from ssbench import report  # loads slowly
 
-        stats = read_stats(self.path, in_detail=True, chosen=self.chosen)
+        stats = read_stats(self.path, chosen=self.chosen)
         return report.render_html(report.of_run(stats, stats_file=self.path))
 
 
@@ -98,14 +98,12 @@ def read_stats(
     path: str,
     warn: Callable[[str], None] | None = None,
     *,
-    in_detail: bool = False,
     memory: int = MEMORY,
     chosen: Selection = WHOLE,
 ) -> StoredStats:
     """The statistics of a stat file.
 
     :param warn: called with each line on what is wrong with it; ``run.damage`` has these, too.
-    :param in_detail: whether they have a ``breakdown``, which takes longer.
     :param memory: of the Budget.
     :param chosen: the part of the run that they are of.
     :raises StatFileError: the file is not a stat file.
@@ -118,9 +116,7 @@ def read_stats(
         first = next(records)
         end_ns = _end_of_load_ns(path, first)
         budget = Budget(lambda: reader.bytes_read, memory)
-        stats = StoredStats.of(
-            chain([first], records), end_ns, in_detail=in_detail, budget=budget, chosen=chosen
-        )
+        stats = StoredStats.of(chain([first], records), end_ns, budget=budget, chosen=chosen)
         stats.path = path
         stats.run.damage += reader.damage
         stats.run.unknown_records = reader.unknown_records
@@ -155,7 +151,6 @@ def read_merged(
     paths: Sequence[str],
     warn: Callable[[str], None] | None = None,
     *,
-    in_detail: bool = False,
     memory: int = MEMORY,
     chosen: Selection = WHOLE,
 ) -> tuple[RunStats, list[Part]]:
@@ -175,7 +170,7 @@ def read_merged(
         readers = [stack.enter_context(statfile.read(path)) for path in paths]
         budget = Budget(lambda: sum(reader.bytes_read for reader in readers), memory)
         records, end_ns = merged(parts, readers), end_of_load_ns(parts)
-        stats = RunStats.of(records, end_ns, in_detail=in_detail, budget=budget, chosen=chosen)
+        stats = RunStats.of(records, end_ns, budget=budget, chosen=chosen)
         stats.run.damage += [f"{each.name}: {line}" for each in readers for line in each.damage]
         stats.run.unknown_records = sum(each.unknown_records for each in readers)
         notes = [f"{each.name}: {line}" for each in readers for line in each.notes]

@@ -65,7 +65,6 @@ class RunResult(Struct):
     has_results: bool  #: and there is something in it
     in_part: bool  #: writing failed (the disk was full, say): the file is cut off
     outcome: PhaseOutcome  #: of the run phase
-    in_detail: bool = False  #: whether ``stats`` have a breakdown
     header: RunHeader | None = None  #: of the stat file, once it is written
     _stats: StoredStats | None = None
 
@@ -90,7 +89,7 @@ class RunResult(Struct):
         if self._stats is None:
             from ssbench.runner.results import read_stats  # loads numpy
 
-            self._stats = read_stats(self.path, in_detail=self.in_detail)
+            self._stats = read_stats(self.path)
         return self._stats
 
 
@@ -160,7 +159,7 @@ class Run:
         has_results = writer.readable and writer.blocks > 0
         return RunResult(
             self.run_id, self.path, self.reasons, writer.readable, has_results, writer.failed,
-            self.outcome, self.config.in_detail, self._header,
+            self.outcome, self._header,
         )  # fmt: skip
 
     def _execute(self, writer: StatFileWriter) -> None:

@@ -43,7 +43,7 @@ SLO = (Threshold.parse("p99 < 50ms"), Threshold.parse("errors < 1%"))
 
 @cache
 def stats_of(path: Path) -> RunStats:
-    return read_stats(str(path), warn=lambda _line: None, in_detail=True)
+    return read_stats(str(path), warn=lambda _line: None)
 
 
 def run(name: str) -> Report:
@@ -72,7 +72,7 @@ def compared() -> Report:
 
 def of_records(records: Sequence[Record], *thresholds: str) -> Report:
     judged = [Threshold.parse(text) for text in thresholds]
-    stats = RunStats.of(records, in_detail=True)
+    stats = RunStats.of(records)
     return of_run(stats, thresholds=judged, stats_file="x.stat.gz")
 
 
@@ -198,7 +198,7 @@ def hostile(name: str) -> list[Record]:
 
 def named(name: str) -> list[Report]:
     """A run, a comparison and a series in which everything has this name."""
-    stats = RunStats.of(hostile(name), in_detail=True)
+    stats = RunStats.of(hostile(name))
     settings = SeriesSettings(name, "users", (50.0, 99.0, 100.0))
     steps = [Step.of(stats, load, name, settings.percentiles) for load in (1, 2)]
     return [

@@ -141,9 +141,9 @@ def test_a_report_takes_memory_in_proportion(kind: str, tmp_path: Path) -> None:
 
 def _reports(paths: list[Path]) -> list[str]:
     if len(paths) == 1:
-        report = of_run(read_stats(str(paths[0]), in_detail=True))
+        report = of_run(read_stats(str(paths[0])))
     else:
-        stats, parts = read_merged(list(map(str, paths)), in_detail=True)
+        stats, parts = read_merged(list(map(str, paths)))
         report = of_run(stats, parts=parts)
     return [render(report, "json"), render_html(report, "p.js")]
 
@@ -156,7 +156,7 @@ def test_what_exceeds_the_limits_is_counted_together(tmp_path: Path) -> None:
     """No operation is lost, and the run stays complete."""
     path = tmp_path / "a.stat.gz"
     write_at_once(path, [HEADER, PHASE, *_many_kinds(), FOOTER])
-    stats = read_stats(str(path), in_detail=True)
+    stats = read_stats(str(path))
     assert stats.run.complete
     assert stats.total().operations == 8192
     assert sum(tally.operations for _name, tally in stats.sources("worker")) == 8192

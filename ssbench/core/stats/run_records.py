@@ -83,6 +83,15 @@ class RunRecords:
         worker = self.workers.get((run_id, index))
         return worker.worker_id if worker else f"#{index}"
 
+    def endpoint(self, run_id: str, number: int) -> str:
+        """The storage URL of this index in results; "" for a store that has no URLs."""
+        header = self.headers.get(run_id)
+        urls = header.store.get("urls") if header else None
+        if isinstance(urls, list | tuple) and 0 <= number < len(urls):
+            return str(urls[number])
+        known = header and (urls or header.store or header.driver == "noop")
+        return "" if known and not urls and not number else f"endpoint {number + 1}"
+
     def __repr__(self) -> str:
         return f"<RunRecords {len(self.headers)} runs, {len(self.workers)} workers>"
 

@@ -68,63 +68,106 @@ _ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
 _LONG_TAIL = 0.05  #: share of the time of the rates; a shorter tail does not distort them
 
 
-#: What results are counted by: the column of a row's source.
-SOURCES = ("worker", "url")
-
-
 class SourceTally(Counts):
-    """Counts of one worker, or of one storage URL."""
+    """Counts of one worker, endpoint or address."""
 
     #: Of successes, from start to last byte.
     service: Histogram = field(default_factory=Histogram)
 
+    def merge(self, other: Counts) -> None:
+        """Add ``other``, which stays as it is."""
+        super().merge(other)
+        if isinstance(other, SourceTally):
+            self.service.merge(other.service)
+
+
+class Source(NamedTuple):
+    """A worker, endpoint or address."""
+
+    name: str
+    where: str  #: a worker's host; else ""
+    tally: SourceTally
+
 
 class Breakdown:
-    """The results of one run, or of several, by worker and by storage URL, and errors by second:
-    what only a page shows. Results that do not count add their shares to the rates' windows alone.
+    """The results of one run, or of several, by worker and by endpoint, and errors by second.
+    Results that do not count add their shares to the rates' windows alone.
 
-    Counting it adds up to a quarter to the time of reading a stat file, so it must be asked for.
+    Nearly all runs have one endpoint: while there is one, its sums are those of all workers.
     """
 
     def __init__(self, budget: Budget | None = None) -> None:
         self._budget = budget or Budget()
-        #: (column of SOURCES, run id, number of the worker or URL) -> its sums.
-        self.sources: defaultdict[tuple[str, str, int], SourceTally] = defaultdict(SourceTally)
+        #: By column of results: (run id, number of the worker or endpoint) -> its sums.
+        self._sums: dict[str, dict[tuple[str, int], SourceTally]] = {"worker": {}, "url": {}}
+        self._only: dict[str, tuple[str, int]] = {}  # the only one so far, whose sums are not kept
         #: (ErrorKind, HTTP status, second of its end from the run's start) -> failures.
         self.errors: Counter[tuple[int, int, int]] = Counter()
 
     def __repr__(self) -> str:
-        return f"<Breakdown of {len(self.sources)} sources>"
+        return f"<Breakdown of {len(self._sums['worker'])} workers>"
+
+    def sums(self, column: str) -> dict[tuple[str, int], SourceTally]:
+        """By run id and number; those of one that is OTHERS stand for all others."""
+        if column in self._only:
+            return {self._only[column]: self._of_all()}
+        return self._sums[column]
+
+    def _of_all(self) -> SourceTally:
+        total = SourceTally()
+        for tally in self._sums["worker"].values():
+            total.merge(tally)
+        return total
 
     def add(self, group: ResultGroup, run_id: str, windows: Windows, origin_ns: int) -> None:
         """Count results that are all failures or all successes, and all count or do not.
 
         :param origin_ns: wall clock; offsets count from it.
         """
-        for source in SOURCES:
-            numbers = group.column(source)
+        # Workers last: until then their sums are those of all results before these.
+        for column in reversed(self._sums):
+            numbers = group.column(column)
             own = np.unique(numbers)
-            fits = [self._budget.fits("sources", (source, run_id, each)) for each in own.tolist()]
+            if column != "worker" and self._is_only(column, run_id, own.tolist()):
+                continue
+            fits = [self._budget.fits("sources", (column, run_id, each)) for each in own.tolist()]
             numbers = np.where(np.isin(numbers, own[fits]), numbers, OTHERS)
             order = np.argsort(numbers, kind="stable")
             for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-                part, key = group.part(rows), (source, run_id, int(numbers[rows[0]]))
-                if not group.failed:
-                    for _stage, sums in windows.shares(part):
-                        self.sources[key].add_shares(*sums)
-                if group.stage == LEFT_OUT:
-                    continue
-                tally = self.sources[key]
-                tally.add(part, origin_ns)
-                durations_ns = part.column("last_byte_ns")
-                known = durations_ns[durations_ns >= 0]
-                if len(known) and not group.failed:
-                    tally.service.record_many(known)
+                tally = self._sums[column].setdefault(
+                    (run_id, int(numbers[rows[0]])), SourceTally()
+                )
+                _count(tally, group.part(rows), windows, origin_ns)
         if group.failed and group.stage != LEFT_OUT:
             seconds = group.ends_ns // SECOND_NS
             possible = (seconds >= 0) & (seconds < min(MAX_SECONDS, self._budget.seconds))
             columns = (group.column("error"), possible_statuses(group), seconds)
             self.errors.update(zip(*(each[possible].tolist() for each in columns), strict=True))
+
+    def _is_only(self, column: str, run_id: str, numbers: Sequence[int]) -> bool:
+        """Whether all results so far, these included, have one number in a column."""
+        if self._sums[column]:
+            return False
+        only = self._only.setdefault(column, (run_id, numbers[0]))
+        if numbers == [only[1]] and run_id == only[0]:
+            return True
+        self._sums[column][only] = self._of_all()
+        del self._only[column]
+        self._budget.fits("sources", (column, *only))
+        return False
+
+
+def _count(tally: SourceTally, part: ResultGroup, windows: Windows, origin_ns: int) -> None:
+    if not part.failed:
+        for _stage, sums in windows.shares(part):
+            tally.add_shares(*sums)
+    if part.stage == LEFT_OUT:
+        return
+    tally.add(part, origin_ns)
+    durations_ns = part.column("last_byte_ns")
+    known = durations_ns[durations_ns >= 0]
+    if len(known) and not part.failed:
+        tally.service.record_many(known)
 
 
 class AfterEnd(NamedTuple):
@@ -149,7 +192,6 @@ class RunStats:
 
     :param end_ns: end of the load, as an offset from the run phase's start. A cool-down needs it in
         advance, because its results precede the mark of the end.
-    :param in_detail: whether to count ``breakdown``, too.
     :param budget: limits what is kept of a file; None: nothing is limited.
     :param chosen: the part of the run that counts.
     """
@@ -158,7 +200,6 @@ class RunStats:
         self,
         end_ns: int | None = None,
         *,
-        in_detail: bool = False,
         budget: Budget | None = None,
         chosen: Selection = WHOLE,
     ) -> None:
@@ -166,7 +207,7 @@ class RunStats:
         self.chosen = chosen
         self.run = RunRecords(self._budget, chosen)
         self._chosen = Chosen(chosen, self.run)
-        self.breakdown = Breakdown(self._budget) if in_detail else None
+        self.breakdown = Breakdown(self._budget)
         self.left_out = 0  #: operations in warm-ups and the cool-down
         self._tallies = Tallies()
         self.errors = Errors(self._budget)  #: of the run phase
@@ -199,8 +240,6 @@ class RunStats:
         cls,
         records: Iterable[Record],
         end_ns: int | None = None,
-        *,
-        in_detail: bool = False,
         budget: Budget | None = None,
         chosen: Selection = WHOLE,
     ) -> Self:
@@ -208,7 +247,7 @@ class RunStats:
 
         Many results are counted at a time, so that small batches cost no more.
         """
-        stats = cls(end_ns, in_detail=in_detail, budget=budget, chosen=chosen)
+        stats = cls(end_ns, budget=budget, chosen=chosen)
         waiting: defaultdict[Phase, list[ResultBatch]] = defaultdict(list)
         rows = 0
         for number, record in enumerate(records):
@@ -324,24 +363,29 @@ class RunStats:
         self._set_times(total, stage)
         return total
 
-    def sources(self, source: str) -> list[tuple[str, SourceTally]]:
-        """The name and the sums of each worker, or storage URL, with results; none unless they
-        were counted.
-
-        :param source: one of SOURCES.
-        """
+    def workers(self) -> list[Source]:
+        """Those with results, in the order of the runs and of their indexes."""
         found = []
-        all_sources = self.breakdown.sources if self.breakdown else {}
-        for (kind, run_id, number), tally in sorted(all_sources.items()):
-            if kind == source:
-                name = OTHERS_NAME if number == OTHERS else f"storage URL {number + 1}"
-                if source == "worker" and number != OTHERS:
-                    worker = self.run.workers.get((run_id, number))
-                    name = f"{worker.worker_id} ({worker.host})" if worker else f"#{number}"
-                tally.has_bytes = self._knows_bytes(None)
-                self._set_times(tally)
-                found.append((name, tally))
+        for (run_id, index), tally in sorted(self.breakdown.sums("worker").items()):
+            worker = self.run.workers.get((run_id, index))
+            name = OTHERS_NAME if index == OTHERS else self.run.worker_id(run_id, index)
+            found.append(Source(name, worker.host if worker else "", self._timed(tally)))
         return found
+
+    def endpoints(self) -> list[Source]:
+        """The storage URLs with results, in the order in which they were given; none where the
+        store has no URL."""
+        found: dict[str, SourceTally] = {}
+        for (run_id, number), tally in sorted(self.breakdown.sums("url").items()):
+            name = OTHERS_NAME if number == OTHERS else self.run.endpoint(run_id, number)
+            if name:
+                found.setdefault(name, SourceTally()).merge(tally)
+        return [Source(name, "", self._timed(tally)) for name, tally in found.items()]
+
+    def _timed(self, tally: SourceTally) -> SourceTally:
+        tally.has_bytes = self._knows_bytes(None)
+        self._set_times(tally)
+        return tally
 
     def _set_times(self, counts: Counts, stage: int | None = None) -> None:
         """What the rates of a part of the run are divided by, so that those of all parts add up.
@@ -637,9 +681,8 @@ class RunStats:
                 self.errors.add(group, origin_ns)
             else:
                 tally.add_latencies(group)
-        if self.breakdown is not None:
-            for group in results.outcomes(stages):
-                self.breakdown.add(group, self.run.run_id, self._windows, origin_ns)
+        for group in results.outcomes(stages):
+            self.breakdown.add(group, self.run.run_id, self._windows, origin_ns)
         if self._last_start:
             self._last_start.add([group for group in groups if group.stage != LEFT_OUT])
 

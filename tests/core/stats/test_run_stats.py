@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
-from ssbench.core.operations import ENSURE, READ, REMOVE, UPDATE, Operation
+from ssbench.core.operations import CREATE, ENSURE, READ, REMOVE, UPDATE, Operation
 from ssbench.core.records import (
     MASTER,
     ClockRecord,
@@ -156,12 +156,11 @@ def test_any_numbers_are_accepted(rows: list[list[int]]) -> None:
         runs.batch([runs.result(1, READ)._replace(**dict(zip(Result._fields, row, strict=False)))])
         for row in rows
     ]
-    stats = RunStats.of([runs.header(), *batches], in_detail=True)
+    stats = RunStats.of([runs.header(), *batches])
     assert stats.total().operations == len(rows)
     assert render("text", stats)
-    assert stats.breakdown is not None
     for source in ("worker", "url"):
-        sums = [each for key, each in stats.breakdown.sources.items() if key[0] == source]
+        sums = stats.breakdown.sums(source).values()
         assert sum(each.count + each.errors for each in sums) == len(rows)
         assert sum(each.bytes_moved for each in sums) == stats.total().bytes_moved
 
@@ -254,6 +253,54 @@ def test_joined_columns_give_the_same_report_as_single_rows(
         one, other = fast.total(*group), slow.total(*group)
         assert one.last_byte.histogram == other.last_byte.histogram
         assert one.response.worst == other.response.worst
+
+
+# By worker and storage URL, and errors by second
+
+PHASE = PhaseRecord(runs.Phase.RUN, runs.STARTED_AT, 4)
+
+
+STORE = {"urls": ["http://one/v1/a", "http://two/v1/a"]}
+
+
+def two_workers(run_id: str = "5e1f") -> list[Record]:
+    """Of two workers, each with two URLs; of the second one all READs fail."""
+    first = [runs.result(n, READ, url=n % 2, last_byte_ns=n * runs.MS) for n in range(1, 11)]
+    second = [runs.failure(n, READ, url=n % 2, start_ns=n * runs.SECOND) for n in range(3)]
+    second += [runs.result(20, CREATE, url=1)]
+    return [
+        runs.header(run_id=run_id, store=STORE), runs.worker(0, "a"), runs.worker(1, "b"), PHASE,
+        runs.batch(first), runs.batch(second, worker_index=1), runs.footer(),
+    ]  # fmt: skip
+
+
+def test_each_worker_and_each_endpoint_has_its_own_sums() -> None:
+    stats = RunStats.of(two_workers())
+    counts = [
+        (each.name, each.where, each.tally.count, each.tally.errors)
+        for each in (*stats.workers(), *stats.endpoints())
+    ]
+    assert counts == [
+        ("a", "bench-01", 10, 0), ("b", "bench-01", 1, 3),
+        ("http://one/v1/a", "", 5, 2), ("http://two/v1/a", "", 6, 1),
+    ]  # fmt: skip
+    assert stats.endpoints()[0].tally.service.max == 10 * runs.MS
+    assert stats.workers()[0].tally.bytes_moved == 50_000
+
+
+def test_the_sums_of_one_endpoint_are_those_of_the_run() -> None:
+    """Also where a second one has results only later."""
+    early = [runs.result(n, READ) for n in range(1, 5)]
+    late = [runs.failure(9, READ, url=1), runs.result(10, READ, url=1)]
+    first = [runs.header(store=STORE), PHASE, runs.batch(early)]
+    (only,) = RunStats.of(first).endpoints()
+    assert (only.name, only.tally.count) == ("http://one/v1/a", 4)
+    stats = RunStats()
+    for record in (*first, runs.batch(late)):  # one by one
+        stats.add(record)
+    assert [(e.name, e.tally.count, e.tally.errors) for e in stats.endpoints()] == [
+        ("http://one/v1/a", 4, 0), ("http://two/v1/a", 1, 1),
+    ]  # fmt: skip
 
 
 # Headers, footers and workers

@@ -1,0 +1,163 @@
+"""Figures of each worker, endpoint and address: of a run, and of runs side by side.
+
+A section for each kind of part, ``by_worker`` for example. JSON and pages have each part; text and
+CSV leave out a kind of which there is only one, and texts cut a long list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ssbench.core.stats.run_stats import RunStats, Source
+from ssbench.report.model import (
+    BYTES,
+    COUNT,
+    LATENCY,
+    RATE,
+    THROUGHPUT,
+    WORD,
+    Column,
+    Report,
+    Row,
+    Section,
+    Table,
+    marked,
+    plain_note,
+    section_of,
+)
+
+_MOST = 12  #: rows in a text
+_FIGURES = (
+    Column("count", COUNT, "successes", "Count"),
+    Column("errors", COUNT, "failures", "Errors"),
+    Column("requests_per_s", RATE, "successes per second", "Rate"),
+    Column("moved_bytes", BYTES, "by successes; none if not known", formats="csv json"),
+    Column("moved_bytes_per_s", THROUGHPUT, "by successes, per second", "Data"),
+    Column("service_p50_s", LATENCY, "median service time", "p50"),
+    Column("service_p99_s", LATENCY, "its 99th percentile", "p99"),
+    Column("service_max_s", LATENCY, "the longest", "max"),
+)
+_COMPARED = [each for each in _FIGURES if each.title in ("Rate", "p99", "Errors")]
+_RUNS = Column("runs", WORD, "its figures in each run; null: not in that run")
+#: Kind of part -> title, columns of its names, and what gives the parts of a run.
+_KINDS: Mapping[str, tuple[str, Sequence[Column], Callable[[RunStats], list[Source]]]] = {
+    "worker": (
+        "Workers",
+        (
+            Column("worker", WORD, "its id", "Worker"),
+            Column("host", WORD, "on which it ran; none if not known", "Host"),
+        ),
+        RunStats.workers,
+    ),
+    "endpoint": (
+        "Endpoints",
+        (Column("endpoint", WORD, "storage URL", "Endpoint"),),
+        RunStats.endpoints,
+    ),
+}
+
+
+def source_sections(stats: RunStats) -> Iterator[Section]:
+    """Of a run: the figures of each part."""
+    for kind, (title, names, parts_of) in _KINDS.items():
+        rows = [{**_named(names, source), **_figures(source)} for source in parts_of(stats)]
+        formats = "text csv json" if len(rows) > 1 else "json"
+        key = f"by_{kind}"
+        table = Table(key, (*names, *_FIGURES), rows, title, csv=kind, formats=formats)
+        yield section_of(table, formats=formats)
+
+
+def _named(names: Sequence[Column], source: Source) -> Row:
+    return dict(zip((column.key for column in names), (source.name, source.where), strict=False))
+
+
+def _figures(source: Source) -> Row:
+    tally = source.tally
+    p50, p99, worst = tally.service.quantiles((50.0, 99.0, 100.0))
+    return {
+        "count": tally.count,
+        "errors": tally.errors,
+        "requests_per_s": tally.rate_per_s,
+        "moved_bytes": tally.moved_bytes,
+        "moved_bytes_per_s": tally.bytes_per_s,
+        "service_p50_s": marked(50, p50, tally.service.count),
+        "service_p99_s": marked(99, p99, tally.service.count),
+        "service_max_s": worst,
+    }
+
+
+def source_tables(report: Report) -> Iterator[Table]:
+    """Those of a run, each with its title."""
+    for kind in _KINDS:
+        yield report[f"by_{kind}"].tables[0]
+
+
+def compared_sections(runs: Sequence[RunStats]) -> Iterator[Section]:
+    """Of a comparison: the figures of each part in each run, which are not judged."""
+    for kind, (title, names, parts_of) in _KINDS.items():
+        found: dict[str, list[Row | None]] = {}
+        for at, stats in enumerate(runs):
+            for source in parts_of(stats):
+                of_runs = found.setdefault(source.name, [None] * len(runs))
+                of_runs[at] = {**_named(names, source), **_figures(source)}
+        rows = [_compared(names[0].key, name, of_runs) for name, of_runs in found.items()]
+        several = any(len(parts_of(stats)) > 1 for stats in runs) and any(
+            sum(each is not None for each in row["runs"]) > 1 for row in rows
+        )
+        shown, more = cut(rows, by=_least_change)
+        columns = [names[0], *(
+            Column(f"run_{at}_{each.key}", each.unit, each.meaning, f"Run {at} {each.title}")
+            for each in _COMPARED for at in range(1, len(runs) + 1)
+        )]  # fmt: skip
+        key = f"by_{kind}"
+        yield Section(
+            key, f"{title.upper()} (latencies: service time)" if several else "",
+            notes=[plain_note(line) for line in more],
+            tables=[
+                Table(key, (names[0], _RUNS), rows, formats="json"),
+                Table(key, columns, shown, formats="text" if several else ""),
+            ],
+            formats="text json" if several else "json",
+        )  # fmt: skip
+
+
+def _compared(key: str, name: str, of_runs: Sequence[Row | None]) -> Row:
+    flat = {
+        f"run_{at}_{figure.key}": row and row[figure.key]
+        for figure in _COMPARED
+        for at, row in enumerate(of_runs, 1)
+    }
+    of_runs = [row and {c.key: _stored(row[c.key], c) for c in _FIGURES} for row in of_runs]
+    return {key: name, "runs": of_runs, **flat}
+
+
+def _stored(value: float | None, column: Column) -> float | None:
+    stored = column.unit.stored
+    return value if value is None or stored == 1 else round(value / stored, 9)
+
+
+def _least_change(row: Row) -> float:
+    """The larger, the more the part is like itself in the first run."""
+    first, *others = (part["requests_per_s"] if part else None for part in row["runs"])
+    if not first:
+        return 0.0
+    return min((-abs((each or 0) / first - 1) for each in others), default=0.0)
+
+
+def _by_trouble(row: Row) -> tuple[float, float]:
+    return -row["errors"], row["requests_per_s"] or 0.0
+
+
+def cut(
+    rows: Sequence[Row], by: Callable[[Row], Any] = _by_trouble
+) -> tuple[Sequence[Row], list[str]]:
+    """The rows for a text, and a line on those that it leaves out, if any.
+
+    :param by: what the rows of a long list are sorted by: first what a reader looks for, such as
+        parts with errors, then the slowest.
+    """
+    more = len(rows) - _MOST
+    if more <= 0:
+        return rows, []
+    return sorted(rows, key=by)[:_MOST], [f"  and {more} more (--json has all)"]
