@@ -55,7 +55,7 @@ UNUSED_TOKEN_NOTE = (  # nosec B105 # a message, not a token
 
 
 def provider(options: StoreOptions) -> Authenticator:
-    return Authenticator(login_options(options))
+    return Authenticator(login_options(options), options.timeouts_s)
 
 
 class Authenticator:
@@ -64,7 +64,12 @@ class Authenticator:
     :raises UsageError: the credentials are missing, incomplete or invalid; nothing was sent.
     """
 
-    def __init__(self, options: LoginOptions) -> None:
+    def __init__(
+        self,
+        options: LoginOptions,
+        timeouts_s: tuple[float, float] = StoreOptions().timeouts_s,
+    ) -> None:
+        self._timeouts_s = timeouts_s
         options = replace(
             options,
             auth=with_scheme(options.auth, sends_password=True),
@@ -193,9 +198,7 @@ class Authenticator:
             )
 
     def _session(self) -> SameHostSession:
-        options = self._options
-        timeouts_s = options.connect_timeout_s, options.network_timeout_s
-        return SameHostSession(self._http, options.os_cacert, timeouts_s)
+        return SameHostSession(self._http, self._options.os_cacert, self._timeouts_s)
 
 
 def _get_access(login: Login, session: Session) -> Any:

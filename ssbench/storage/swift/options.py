@@ -160,8 +160,6 @@ class LoginOptions(Hiding, frozen=True):
     os_cert: Annotated[str, CERT] = ""
     os_key: Annotated[str, KEY] = ""
     insecure: Annotated[bool, INSECURE] = False
-    connect_timeout_s: float = 10.0
-    network_timeout_s: float = 20.0
     notes: tuple[str, ...] = ()  #: what to tell the user of the file that they are from
     # fmt: on
 
@@ -420,11 +418,7 @@ def login_options(options: StoreOptions) -> LoginOptions:
     values["storage_urls"] = tuple(values.get("storage_urls", ()))
     if values["storage_urls"] and "os_storage_url" not in given:
         values["os_storage_url"] = values["storage_urls"][0]
-    return LoginOptions(
-        **values,
-        connect_timeout_s=options.connect_timeout_s,
-        network_timeout_s=options.network_timeout_s,
-    )
+    return LoginOptions(**values)
 
 
 def _ignored_variables(flags: Collection[str]) -> list[str]:

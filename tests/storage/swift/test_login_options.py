@@ -87,11 +87,6 @@ def test_insecure_in_the_environment(text: str, insecure: bool) -> None:
     assert credentials_from(parsed("--insecure"), {"SWIFTCLIENT_INSECURE": text}).insecure
 
 
-def test_timeouts_apply_to_the_login() -> None:
-    c = credentials_from(parsed("--connect-timeout", "1.5", "--network-timeout", "3"), {})
-    assert (c.connect_timeout_s, c.network_timeout_s) == (1.5, 3.0)
-
-
 OLD = {"ST_AUTH": "http://old/auth/v1.0", "ST_USER": "a:u", "ST_KEY": "k"}
 NEW = {"OS_AUTH_URL": "http://ks/v3", "OS_USERNAME": "u", "OS_PASSWORD": "p",
        "OS_PROJECT_NAME": "p", "OS_USER_DOMAIN_NAME": "d"}  # fmt: skip
