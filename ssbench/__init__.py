@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ssbench.core.stats.run_stats import RunStats
     from ssbench.live.terminal import make_progress
     from ssbench.runner.api import compare, find_limit, read, run, sweep
-    from ssbench.runner.series import LimitSearch, SearchConfig, Sweep
+    from ssbench.runner.config import SearchConfig
+    from ssbench.runner.series import LimitSearch, Sweep
     from ssbench.runner.single_run import Aborted, RunResult
     from ssbench.runner.stop import Stop
 
@@ -52,7 +53,8 @@ _PUBLIC = {
     "ssbench.core.stats.run_stats": ("RunStats",),
     "ssbench.runner.api": ("compare", "find_limit", "read", "run", "sweep"),
     "ssbench.runner.single_run": ("Aborted", "RunResult"),
-    "ssbench.runner.series": ("LimitSearch", "SearchConfig", "Sweep"),
+    "ssbench.runner.config": ("SearchConfig",),
+    "ssbench.runner.series": ("LimitSearch", "Sweep"),
     "ssbench.runner.stop": ("Stop",),
 }
 

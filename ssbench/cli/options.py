@@ -21,6 +21,7 @@ from ssbench.core.option import (
     EXECUTION,
     LOAD,
     RESULTS,
+    SEARCH,
     WHAT,
     WORKERS,
     Option,
@@ -31,7 +32,7 @@ from ssbench.core.peers import TransportConfig
 from ssbench.core.scenario.scenario import OPTIONS as OF_SCENARIO
 from ssbench.core.stats.budget import MEMORY
 from ssbench.core.stats.selection import OPTIONS as SELECTION
-from ssbench.runner.config import RunConfig, threshold
+from ssbench.runner.config import RunConfig, SearchConfig, threshold
 
 if TYPE_CHECKING:
     from ssbench.core.stats.steps import SweepLoads
@@ -41,8 +42,6 @@ CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
 PROGRESS = ("chars", "live", "none")
 #: Fast errors would pass as low latencies, so this SLO is added unless one limits errors.
 FEW_ERRORS = "errors < 1%"
-
-_SEARCH = "search"
 
 OF_RUN = (*OF_SCENARIO, *options_of_fields(RunConfig))
 
@@ -208,29 +207,21 @@ RUN_SCENARIO = (
 )
 FIND_LIMIT = (
     *_FILE, *(replace(option, brief="") for option in _USERS), *_OBJECTS,
-    row("--slo", "slos", threshold, _SEARCH,
+    row("--slo", "slos", threshold, SEARCH,
         "condition that a load must meet, such as 'p99 < 50ms' or 'errors < 0.1%'; may be "
         f"repeated; '{FEW_ERRORS}' is added unless one limits errors",
         metavar="SLO", repeat=True, required=True, brief="must be met, as in 'p99 < 50ms'"),
-    row("--over", "over", str, _SEARCH, "what to double, then bisect", default="users",
-        choices=("users", "rate"), brief="what to increase"),
-    row("--start", "first", units.rate, _SEARCH,
-        "first load to try [default: 1 user, or 10 operations/s]", metavar="LOAD"),
-    row("--max-users", "max_users", units.count, _SEARCH,
+    *only(options_of_fields(SearchConfig), "over", "first"),
+    row("--max-users", "max_users", units.count, SEARCH,
         "highest number of users to try [default: 1024 with --workers, else as many as the workers "
         "can run]"),
-    row("--max-rate", "max_rate", units.rate, _SEARCH, "with --over rate: highest rate to try"),
-    row("--step-seconds", "step_seconds", units.seconds, _SEARCH,
+    row("--max-rate", "max_rate", units.rate, SEARCH, "with --over rate: highest rate to try"),
+    row("--step-seconds", "step_seconds", units.seconds, SEARCH,
         "how long to measure each load, after its warm-up", default=10.0,
         brief="how long to measure each load, 10"),
-    of_run("warmup", group=_SEARCH, default=3.0,
+    of_run("warmup", group=SEARCH, default=3.0,
             help="warm-up of each step, excluded from its statistics"),
-    row("--precision", "precision", units.tolerance, _SEARCH,
-        "stop when the highest load that met the SLO and the lowest that missed it differ by at "
-        "most this", default=5.0),
-    row("--confirm", "confirm", units.whole(0, 10), _SEARCH,
-        "how often to run these two loads again; if runs disagree, the majority counts, and the "
-        "search continues", default=1, metavar="TIMES"),
+    *only(options_of_fields(SearchConfig), "precision", "confirm"),
     *_ARRIVALS, *HOW, *ERRORS, *RESULT_FILES, *WORKER_COUNTS, *STORE_OPTIONS,
 )
 _MEMORY = row("--max-report-memory", "report_memory", units.size, "",

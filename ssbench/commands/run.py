@@ -10,19 +10,19 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ssbench import runner
-from ssbench.cli.config import run_config
+from ssbench.cli.config import run_config, values_of
 from ssbench.cli.console import columns_of, say, tell, tell_status, write_report
 from ssbench.cli.options import FEW_ERRORS
 from ssbench.cli.report_files import check_run_files, write_report_files
 from ssbench.commands.base import running, serving, summary_rows, tell_report
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.live.watch import Watch
-from ssbench.runner.config import RunConfig, threshold
+from ssbench.runner.config import RunConfig, SearchConfig, threshold
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
     from ssbench.live.page import LivePage
-    from ssbench.runner.series import SearchConfig, StepRunner
+    from ssbench.runner.series import StepRunner
 
 
 def run_scenario(ns: argparse.Namespace) -> ExitStatus:
@@ -92,7 +92,6 @@ def search_config(
     :raises UsageError: options that exclude each other.
     """
     from ssbench.core.stats.steps import OVER
-    from ssbench.runner.series import SearchConfig
 
     by_users = ns.over == "users"
     if by_users:
@@ -119,7 +118,7 @@ def search_config(
         thresholds=tuple(dict.fromkeys(slos)),
         places={"run_seconds": "--step-seconds", OVER[ns.over]: f"--over {ns.over}"},
     )  # fmt: skip
-    return config, SearchConfig(ns.over, ns.first, most, ns.precision / 100, ns.confirm)
+    return config, SearchConfig(**values_of(SearchConfig, ns), most=most)
 
 
 def _run_series(

@@ -26,7 +26,7 @@ from ssbench.core.units import Unit, count, port, seconds_or_none
 
 #: Sections of the help.
 WHAT, LOAD, EXECUTION = "what to run", "load and measurement", "execution"
-WORKERS, RESULTS = "workers", "results"
+WORKERS, RESULTS, SEARCH = "workers", "results", "search"
 VARIABLE_PREFIX = "SSBENCH_"
 TRUE, FALSE = ("true", "1", "yes", "on", "t", "y"), ("false", "0", "no", "off", "f", "n")
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ssbench.core import option as types
 from ssbench.core import units
 from ssbench.core.errors import UsageError
-from ssbench.core.option import EXECUTION, LOAD, RESULTS, WORKERS, of_field
+from ssbench.core.option import EXECUTION, LOAD, RESULTS, SEARCH, WORKERS, of_field
 from ssbench.core.peers import Limits, TransportConfig
 from ssbench.host.process import usable_cores
 from ssbench.host.user_files import read_text
@@ -292,6 +292,35 @@ class RunConfig(Limits, frozen=True, kw_only=True):
 def default_workers(users: int) -> int:
     """Workers of this host where the user gave no number."""
     return min(_auto("auto"), users)
+
+
+def percent(text: str) -> float:
+    """``5``, as a fraction."""
+    return units.tolerance.of_text(text) / 100
+
+
+class SearchConfig(Struct, frozen=True):
+    """How to search for the highest load that meets the thresholds, which are the RunConfig's."""
+
+    # fmt: off
+    #: A key of core.stats.steps.OVER.
+    over: Annotated[str,
+        of_field("--over", str, SEARCH, "what to double, then bisect", choices=("users", "rate"),
+            brief="what to increase")] = "users"
+    first: Annotated[float | None,
+        of_field("--start", units.rate, SEARCH,
+            "first load to try [default: 1 user, or 10 operations/s]", metavar="LOAD")] = None
+    most: float | None = None  #: highest load to try; None: as the workers allow
+    #: As a fraction.
+    precision: Annotated[float,
+        of_field("--precision", percent, SEARCH,
+            "stop when the highest load that met the SLO and the lowest that missed it differ by "
+            "at most this", default="5", metavar="PERCENT")] = 0.05
+    confirm: Annotated[int,
+        of_field("--confirm", units.whole(0, 10), SEARCH,
+            "how often to run these two loads again; if runs disagree, the majority counts, and "
+            "the search continues", metavar="TIMES")] = 1
+    # fmt: on
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True):

@@ -8,8 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from datetime import datetime
 
-from msgspec import Struct
-
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.live import Observer
@@ -22,7 +20,7 @@ from ssbench.core.units import MAX_RATE, preview
 from ssbench.report.model import all_percentiles
 from ssbench.report.series import SeriesSettings
 from ssbench.runner import open_session, resolve, start_session
-from ssbench.runner.config import RunConfig, SessionSettings
+from ssbench.runner.config import RunConfig, SearchConfig, SessionSettings
 from ssbench.runner.results import read_stats
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run
@@ -154,19 +152,6 @@ class Sweep(StepRunner):
                     )
                 yield step
         self.complete = len(self.steps) == len(self.loads)
-
-
-class SearchConfig(Struct, frozen=True):
-    """How to search for the highest load that meets the thresholds.
-
-    The thresholds are those of the RunConfig.
-    """
-
-    over: str = "users"  #: a key of core.stats.steps.OVER
-    first: float | None = None  #: None: 1 user, 10 operations/s
-    most: float | None = None  #: highest load to try; None: as the workers allow
-    precision: float = 0.05  #: as a fraction
-    confirm: int = 1  #: repetitions of the two loads next to the limit
 
 
 class LimitSearch(StepRunner):

@@ -13,8 +13,7 @@ from ssbench.cli.config import run_config, values_of
 from ssbench.commands.run import search_config, sweep_config
 from ssbench.core.errors import UsageError
 from ssbench.core.peers import TransportConfig
-from ssbench.runner.config import RunConfig
-from ssbench.runner.series import SearchConfig
+from ssbench.runner.config import RunConfig, SearchConfig
 from ssbench.storage.swift.options import login_options, plan_login
 from tests.fakes.terminal import must_be_line, steering
 

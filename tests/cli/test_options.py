@@ -130,7 +130,7 @@ def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> No
         (
             "find-limit -f s --slo p99<1s",
             {
-                "over": "users", "step_seconds": 10.0, "warmup": 3.0, "precision": 5.0,
+                "over": "users", "step_seconds": 10.0, "warmup": 3.0, "precision": 0.05,
                 "confirm": 1, "first": None, "max_users": None, "max_rate": None,
             },
         ),
