@@ -499,6 +499,16 @@ DECODERS: dict[str, Decoder] = {
         ],
         JSON_VALUES,
     ),
+    "cosbench": Decoder(
+        _elsewhere("commands.test_converted:decoded"),
+        lambda: [_elsewhere("commands.test_converted:WORKLOAD")()],
+        _XML_WORDS,
+    ),
+    "warp": Decoder(
+        _elsewhere("commands.test_converted:decoded_command"),
+        _elsewhere("commands.test_converted:COMMANDS"),
+        _TEXT_WORDS,
+    ),
     "site-file": Decoder(
         site_file,
         lambda: [b'workers = 4\n[run-scenario]\nstorage = "s3"\nheader = ["a: b"]\n'],

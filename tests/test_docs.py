@@ -254,7 +254,12 @@ def test_programs_of_others_are_tried_somewhere_or_for_a_reason_not(path: Path) 
 def test_the_page_on_other_tools_has_those_that_were_run_and_what_they_do() -> None:
     path = ROOT / "docs/how-to/coming-from.rst"
     sections = {each.next_node(nodes.title).astext() for each in page(path).findall(nodes.section)}
-    assert sections - {"Coming from other tools"} == {"ssbench 0.3.9", "swift-bench"}
+    assert sections - {"Coming from other tools"} == {
+        "ssbench 0.3.9",
+        "swift-bench",
+        "warp",
+        "COSBench",
+    }
     # What swift-bench -c 10 -s 4096 -n 1000 -g 10000 sends.
     lines = [line for line in command_lines(path) if " bench " in line and "-u 10" in line]
     did = {}

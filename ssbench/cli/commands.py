@@ -256,11 +256,12 @@ COMMANDS: Mapping[str, Command] = {
     "make-scenario": Command(
         "commands.replay.settings:MAKE_SCENARIO",
         "commands.replay.command:make_scenario",
-        "make a scenario of containers' objects, or of access logs",
+        "make a scenario of containers, access logs or other tools' workloads",
         "Lists the objects in containers, and writes a scenario whose object sizes have the same "
         "distribution. The scenario only reads, with 16 users for 60 seconds; edit it as needed. "
         "Or reads access logs of a Swift proxy, S3, RGW, HAProxy or a web server, and writes a "
-        "scenario with their operations, sizes and rate.",
+        "scenario with their operations, sizes and rate. Or converts a workload of COSBench, or a "
+        "command line of warp.",
         stray="name containers with --from-container, or logs with --from-access-log",
         examples=("--from-container mycontainer --output my.scenario",),
     ),

@@ -88,7 +88,10 @@ LINE = '- - - [20/Nov/2026:%s +0000] "%s /c/o HTTP/1.1" 200 %d\n'
             "make-scenario --from-container c --log-format s3",
             "--log-format does nothing without --from-access-log",
         ),
-        ("make-scenario", "one of the arguments --from-container --from-access-log is required"),
+        (
+            "make-scenario",
+            "one of the arguments --from-container --from-access-log --from-cosbench --from",
+        ),
         ("replay log --noop --start yesterday", "--start: 'yesterday' is not a time: give one as"),
         ("replay log --noop --speed 1e9", "--speed: 1e9 is above 1000000; a factor"),
     ],

@@ -29,6 +29,7 @@ from ssbench.core.naming import RUN_ID_BYTES
 from ssbench.core.records import RunHeader
 from ssbench.runner.scenarios import CANNED
 from ssbench.statfile import StatFileWriter
+from tests.commands.test_converted import WORKLOAD
 from tests.commands.test_log_formats import combined
 from tests.e2e.commands import WORKER, Account, Started, clean_environment, until
 from tests.e2e.warm import Forked
@@ -64,8 +65,8 @@ REPLACED = (
     (r"bench put (?!.*--count)", "bench put --count 5 "),
     (r"(--output|-f) mine.scenario", r"\1 made.scenario"),
     (r"--output photos.scenario", "--output sizes.scenario"),
-    (r"make-scenario --from", "make-scenario --objects 2 --from"),
-    (r"-f made.scenario", r"-f made.scenario -r 0.1 -c 1"),
+    (r"make-scenario --from-([ac][co][cn])", r"make-scenario --objects 2 --from-\1"),
+    (r"-f (made|cosbench|warp).scenario", r"-f \1.scenario -r 0.1 -c 1"),
     (r"--step-seconds \d+", ""),
     (r"find-limit", "find-limit --step-seconds 0.1 --warmup 0 --confirm 0"),
     (r"gen-files (\S+) \d+ \d+M", r"gen-files \1 10 1M"),
@@ -214,6 +215,7 @@ def prepare(place: Path, lines: list[str], servers: Servers) -> None:
     (place / "suite").mkdir()
     (place / "bench").mkdir()
     (place / "proxy.log").write_text(LOG)
+    (place / "workload.xml").write_bytes(WORKLOAD)
     (place / "proxy.log-20261120.gz").write_bytes(gzip.compress(LOG.encode()))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import ExitStatus, StatFileError
+from tests.commands.test_converted import WORKLOAD
 from tests.e2e.commands import (
     Commands,
     Started,
@@ -92,6 +93,27 @@ def check_operations(
     kept = server.contents()
     assert not [name for name in kept["bench"] if name.startswith("all_")]
     assert not any(bucket.startswith("all") for bucket in kept)
+
+
+@pytest.mark.parametrize(
+    ("words", "operations"),
+    [
+        (["--from-cosbench", "w.xml"], {"READ", "CREATE"}),
+        (["--from-warp", "warp mixed --duration=1s --objects 40 --obj.size=4KiB --concurrent=4"],
+         {"READ", "HEAD", "CREATE", "DELETE"}),
+    ],
+)  # fmt: skip
+def test_converted_workloads_run(
+    commands: Commands, each_s3: S3Server, words: list[str], operations: set[str]
+) -> None:
+    (commands.place / "w.xml").write_bytes(WORKLOAD)
+    words = [str(commands.place / each) if each == "w.xml" else each for each in words]
+    commands.call("make-scenario", *words, "--output", commands.place / "made.scenario").fine()
+    place = [*each_s3.options, "--s3-bucket", "bench", "--container-base", "made"]
+    run = ["-f", commands.place / "made.scenario", "-o", 60, "--seed", 1, "--verify", *place]
+    ended = commands.start_run(*run, environment=each_s3.environment).wait().fine()
+    assert ended.counted()[1] == 0
+    assert {name for name, n in finished(stats_of(ended.results)).items() if n} == operations
 
 
 def test_two_workers_run_all_operations_on_objects_in_parts_and_show_no_secret(

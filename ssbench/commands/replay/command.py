@@ -13,7 +13,8 @@ from ssbench.cli.store_options import given_on_command_line
 from ssbench.commands.base import open_client, running, serving, tell_report, watched
 from ssbench.commands.replay.settings import ReplayConfig
 from ssbench.core.errors import ExitStatus, UsageError
-from ssbench.core.text import bytes_text, plural
+from ssbench.core.text import bytes_text, plural, printable
+from ssbench.host.user_files import read_bytes
 from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
@@ -73,7 +74,13 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
 
     if ns.output and os.path.lexists(ns.output):
         raise UsageError(f"--output {ns.output}: it exists; name a new file")
-    if ns.logs:
+    if ns.cosbench or ns.warp:
+        if needless := given_on_command_line(ns):
+            raise UsageError(f"a workload is converted offline: leave out {', '.join(needless)}")
+        if ns.initial is not None:
+            raise UsageError("--objects: the converted workload has its own numbers of objects")
+        text, made = _converted(ns)
+    elif ns.logs:
         if needless := given_on_command_line(ns):
             raise UsageError(f"--from-access-log reads no store: leave out {', '.join(needless)}")
         text = _of_logs(ns)
@@ -91,6 +98,21 @@ def make_scenario(ns: argparse.Namespace) -> ExitStatus:
     if ns.output and not ns.quiet:
         tell(f"Wrote {ns.output}, {made}")
     return ExitStatus.OK
+
+
+def _converted(ns: argparse.Namespace) -> tuple[str, str]:
+    """The scenario of a workload of another tool, and what it has. Prints what it lacks."""
+    if ns.cosbench:
+        from ssbench.commands.replay.cosbench import of_workload
+
+        found = of_workload(read_bytes(ns.cosbench, "--from-cosbench"), printable(ns.cosbench))
+    else:
+        from ssbench.commands.replay.warp import of_command_line
+
+        found = of_command_line(ns.warp)
+    for note in found.notes:
+        tell(note)
+    return found.text, f"converted from {'COSBench' if ns.cosbench else 'warp'}"
 
 
 def _of_logs(ns: argparse.Namespace) -> str:

@@ -47,6 +47,13 @@ MAKE_SCENARIO = (
         "take operations, sizes and rate of this access log: a file, also compressed, or - for "
         "stdin; may be repeated", metavar="FILE", repeat=True, required=True,
         exclusive="source", brief="take operations, sizes and rate of this log", file="r"),
+    row("--from-cosbench", "cosbench", str, "",
+        "convert this workload of COSBench (XML); what is not carried over is said on stderr",
+        metavar="FILE", required=True, exclusive="source", brief="convert a workload of COSBench",
+        file="r"),
+    row("--from-warp", "warp", str, "",
+        "convert this command line of warp, in quotes: 'warp mixed ...'",
+        metavar="COMMAND", required=True, exclusive="source", brief="convert a command of warp"),
     replace(_LOG_FORMAT, needs="logs"),
     row("--objects", "initial", units.count, "",
         "initial objects of the scenario [default: as many as were found, at most 10000]",

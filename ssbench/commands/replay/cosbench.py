@@ -1,0 +1,292 @@
+"""Workloads of COSBench, as its user guide (2.8.6) describes them, as scenarios.
+
+A workload has stages, a stage has works that run at the same time, and a work has operations with
+ratios. The first stage with operations becomes the scenario, the stages that prepare objects its
+initial objects. The XML is read as untrusted input.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ssbench.core.errors import UsageError
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.units import preview
+from ssbench.storage.http.xmlreader import XmlReader
+
+_MOST_ELEMENTS = 10_000
+#: Of COSBench -> ours. A write to objects that exist replaces them: an UPDATE.
+_OPERATIONS = {
+    "read": "read", "head": "head", "list": "list", "delete": "delete",
+    "write": "create", "filewrite": "create", "mwrite": "create", "mfilewrite": "create",
+    "localwrite": "create",
+}  # fmt: skip
+_OF_FILES = ("filewrite", "mfilewrite", "localwrite")
+_RANGE = re.compile(r"([curs])\((\d{1,15})(?:,(\d{1,15}))?\)", re.ASCII)
+_BIN = r"\d{1,12}\|\d{1,12}\|\d{1,9}"
+_HISTOGRAM = re.compile(rf"h\(({_BIN}(?:,{_BIN}){{0,999}})\)", re.ASCII)
+_UNITS = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3}
+#: Attributes of a work, and keys of its config, that say nothing which a scenario has, or that are
+#: COSBench's defaults.
+_SILENT = {
+    "name", "type", "workers", "runtime", "totalops", "rampup", "rampdown", "afr", "config",
+    "interval", "division", "totalbytes",
+}  # fmt: skip
+_KNOWN = {"containers", "objects", "sizes", "cprefix", "oprefix", "csuffix", "osuffix"}
+
+
+class Made(NamedTuple):
+    """A scenario of another tool's workload."""
+
+    text: str
+    notes: Sequence[str]  #: what was not carried over, and what is different
+
+
+class _Work(NamedTuple):
+    stage: str
+    attributes: Mapping[str, str]
+    operations: list[Mapping[str, str]]
+
+
+class _Workload(XmlReader):
+    """The attributes of the elements, in their order."""
+
+    def __init__(self) -> None:
+        super().__init__((), ())
+        self.name = ""
+        self.works: list[_Work] = []
+        self.others: list[str] = []  #: types of storage and login
+        self.delayed = False
+        self._stage = ""
+        self._elements = 0
+
+    def value(self, name: str, depth: int, text: str) -> None:
+        """No element has text."""
+
+    def take(self, name: str) -> None:
+        """No element is a record."""
+
+    def read(self, data: bytes, place: str) -> _Workload:
+        self.feed(data)
+        if not self._is_valid() or self.root != "workload":
+            raise UsageError(f"{place}: not a workload of COSBench: expected well-formed XML with"
+                             " <workload> as its root, and no document type")  # fmt: skip
+        return self
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        super()._start(name, attributes)
+        self._elements += 1
+        if self._elements > _MOST_ELEMENTS:
+            raise ValueError("too many elements")
+        found = {key.lower(): value.strip() for key, value in attributes.items()}
+        if name == "workload":
+            self.name = found.get("name", "")
+        elif name in ("storage", "auth"):
+            self.others.append(f"{name} {found.get('type', '')}".strip())
+        elif name == "workstage":
+            self._stage = found.get("name", "")
+            self.delayed |= found.get("closuredelay", "0") not in ("0", "")
+        elif name == "work":
+            self.works.append(_Work(self._stage, found, []))
+        elif name == "operation" and self.works:
+            self.works[-1].operations.append(found)
+
+
+def of_workload(data: bytes, place: str) -> Made:
+    """The scenario of a workload.
+
+    :param place: the name of the file, for errors.
+    :raises UsageError: it can't be read, or has no operations.
+    """
+    workload = _Workload().read(data, place)
+    prepared = [work for work in workload.works if work.attributes.get("type") == "prepare"]
+    main = [work for work in workload.works if work.operations]
+    if not main:
+        raise UsageError(f"{place}: no <work> has an <operation>")
+    stage = main[0].stage
+    works = [work for work in main if work.stage == stage]
+    notes = [
+        f"left out: workstage {preview(name)}: a scenario has the operations of one"
+        for name in dict.fromkeys(work.stage for work in main if work.stage != stage)
+    ]
+    convert = _Converter(place, notes)
+    if workload.delayed:
+        notes.append("left out: closuredelay")
+    for each in dict.fromkeys(workload.others):
+        notes.append(
+            f"left out: {preview(each)}: say the store and the credentials with ssbench's options"
+        )
+    found = convert.scenario(workload.name or "COSBench", works, prepared)
+    text = json.dumps(found, indent=2) + "\n"
+    Scenario.from_json(text, place)
+    return Made(text, list(dict.fromkeys(notes)))
+
+
+class _Converter:
+    def __init__(self, place: str, notes: list[str]) -> None:
+        self._place, self._notes = place, notes
+
+    def scenario(
+        self, name: str, works: Sequence[_Work], prepared: Sequence[_Work]
+    ) -> dict[str, object]:
+        sizes, initial, containers = self._prepared(prepared)
+        written = [
+            config["sizes"]
+            for work in works
+            for operation in work.operations
+            if "sizes" in (config := _config(work, operation))
+        ]
+        if not sizes:
+            sizes, initial = {"object": self._size(written[0] if written else "c(0)KB")}, {}
+            initial["object"] = 1
+            self._notes.append("no stage prepares objects: the scenario has one initial object")
+        elif any(self._size(each) not in sizes.values() for each in written):
+            self._notes.append("different: what is written has the sizes of what is prepared")
+        last = max((self._last(_config(work).get("objects", "")) for work in prepared), default=0)
+        groups = {}
+        for at, work in enumerate(works):
+            users = self._number(work.attributes, "workers") or 1
+            label = work.attributes.get("name") or f"work {at + 1}"
+            label = label if label not in groups else f"{label} {at + 1}"
+            groups[label] = {"users": users, "operations": self._operations(work, last)}
+        found: dict[str, object] = {
+            "name": name[:200],
+            "sizes": [{"name": label, "size": size} for label, size in sizes.items()],
+            "initial_files": initial,
+            "container_count": containers,
+            **self._length(works),
+        }
+        if len(groups) > 1:
+            return {**found, "groups": groups}
+        [only] = groups.values()
+        return {**found, "user_count": only["users"], "operations": only["operations"]}
+
+    def _prepared(self, works: Sequence[_Work]) -> tuple[dict[str, object], dict[str, int], int]:
+        """Sizes and initial objects by class, and the number of containers."""
+        sizes: dict[str, object] = {}
+        initial: dict[str, int] = {}
+        containers = 1
+        for work in works:
+            config = _config(work)
+            size = self._size(config.get("sizes", ""))
+            many = self._count(config.get("containers", "c(1)"))
+            containers = max(containers, many)
+            label = next((name for name, each in sizes.items() if each == size), "")
+            label = label or f"object{len(sizes) + 1 if sizes else ''}"
+            sizes[label] = size
+            objects = self._count(config.get("objects", "c(1)"))
+            initial[label] = initial.get(label, 0) + many * objects
+        return sizes, initial, containers
+
+    def _operations(self, work: _Work, last: int) -> dict[str, float]:
+        """Weights by name.
+
+        :param last: the highest number of a prepared object.
+        """
+        found: dict[str, float] = {}
+        for operation in work.operations:
+            kind = operation.get("type", "").lower()
+            name = _OPERATIONS.get(kind)
+            if name is None:
+                self._notes.append(f"left out: operation {preview(kind)}: ssbench has none like it")
+                continue
+            config = _config(work, operation)
+            first = self._range(config["objects"])[1] if "objects" in config else last + 1
+            if name == "create" and kind not in _OF_FILES and first <= last:
+                name = "update"
+            if kind in _OF_FILES:
+                self._notes.append(
+                    f"different: {kind} sends made-up objects; upload sends files of a folder"
+                )
+            if config.get("hashcheck", "").lower() == "true":
+                self._notes.append("left out: hashCheck: run with --verify")
+            for key in config.keys() - _KNOWN - {"hashcheck"}:
+                self._notes.append(f"left out: {preview(key)} of the config")
+            ratio = self._number(operation, "ratio", 100)
+            found[name] = found.get(name, 0) + ratio
+        if not any(found.values()):
+            raise UsageError(f"{self._place}: no operation of a <work> can be carried over")
+        return found
+
+    def _length(self, works: Sequence[_Work]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        seconds = [self._number(work.attributes, "runtime") for work in works]
+        counts = [self._number(work.attributes, "totalops") for work in works]
+        if any(seconds):
+            found["run_seconds"] = max(seconds)
+            if len({*seconds}) > 1:
+                self._notes.append(f"different: all works run for {max(seconds)} s")
+        elif any(counts):
+            found["operation_count"] = sum(counts)
+        else:
+            found["run_seconds"] = 60
+            self._notes.append("no runtime and no totalOps: the scenario has 60 s")
+        if any(self._number(work.attributes, "totalbytes") for work in works):
+            self._notes.append("left out: totalBytes")
+        for key, ours in (("rampup", "warmup"), ("rampdown", "cooldown")):
+            if most := max(self._number(work.attributes, key) for work in works):
+                found[ours] = most
+                if ours == "warmup" and "run_seconds" in found:  # COSBench adds it
+                    found["run_seconds"] = max(seconds) + most
+        given = [work.attributes["afr"] for work in works if "afr" in work.attributes]
+        if given:  # the acceptable failure ratio, per million
+            parts = max(self._number({"afr": each}, "afr") for each in given)
+            found["thresholds"] = [f"errors <= {parts / 10_000:g}%"]
+        for work in works:
+            for key in work.attributes.keys() - _SILENT:
+                self._notes.append(f"left out: {preview(key)} of a work")
+        return found
+
+    def _size(self, text: str) -> object:
+        """``c(64)KB`` and the like as a scenario has it."""
+        body, _, unit = text.strip().rpartition(")")
+        factor = _UNITS.get(unit.strip().upper() or "B")
+        bins = _HISTOGRAM.fullmatch(f"{body})")
+        if factor is None:
+            raise UsageError(f"{self._place}: sizes {preview(text)}: the unit is B, KB, MB or GB")
+        if bins:
+            rows = [[*map(int, row.split("|"))] for row in bins[1].split(",")]
+            return {"histogram": [[low * factor, high * factor, w] for low, high, w in rows]}
+        kind, low, high = self._range(f"{body})")
+        if low == high:
+            return low * factor
+        if kind != "u":
+            self._notes.append(f"different: sizes {preview(text)} are drawn uniformly")
+        return {"uniform": [low * factor, high * factor]}
+
+    def _count(self, text: str) -> int:
+        _, low, high = self._range(text)
+        return high - low + 1
+
+    def _last(self, text: str) -> int:
+        return self._range(text)[2] if text else 0
+
+    def _range(self, text: str) -> tuple[str, int, int]:
+        """``u(1,32)``: the kind, the first and the last."""
+        found = _RANGE.fullmatch(text.strip().replace(" ", ""))
+        low, high = (int(found[2]), int(found[3] or found[2])) if found else (1, 0)
+        if found is None or low > high:
+            raise UsageError(
+                f"{self._place}: {preview(text)} is no selector; one like u(1,32), r(1,32), s(1,32)"
+                " or c(5)"
+            )
+        return found[1], low, high
+
+    def _number(self, attributes: Mapping[str, str], key: str, default: int = 0) -> int:
+        text = attributes.get(key, "") or str(default)
+        if not re.fullmatch(r"\d{1,12}", text, re.ASCII):
+            raise UsageError(f"{self._place}: {key} {preview(text)} is not a whole number")
+        return int(text)
+
+
+def _config(work: _Work, operation: Mapping[str, str] = {}) -> dict[str, str]:
+    """Keys and values of ``containers=u(1,32);objects=...``; those of an operation override."""
+    pairs = [
+        pair.partition("=")
+        for text in (work.attributes.get("config", ""), operation.get("config", ""))
+        for pair in text.split(";")
+    ]
+    return {key.strip().lower(): value.strip() for key, sign, value in pairs if sign}
