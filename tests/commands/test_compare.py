@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -27,6 +28,20 @@ def test_runs_are_compared_side_by_side(two: list[Path], shell: Shell) -> None:
     assert f"Run 1: {two[0]}\n" in out
     assert "\nREAD " in out
     assert "\nTOTAL " not in out
+
+
+def test_a_difference_of_a_fifth_is_significant_and_none_is_not(shell: Shell) -> None:
+    slow, same, fast = (
+        stat_file(shell.folder / f"{n}.gz", runs.lasting(12, rate, seed=n, due=True, rate=rate))
+        for n, rate in enumerate((100, 100, 120))
+    )
+    said = shell("compare", slow, same).out
+    assert re.search(r"^Run 2 against run 1: .* operations/s: no more than noise\.$", said, re.M)
+    found = json.loads(shell("compare", slow, fast, same, "--json").out)
+    rate = found["total"]["figures"]["operations_per_s"]
+    more, none = rate["changes_against_first"]
+    assert (more["verdict"], none["verdict"]) == ("real", "noise")
+    assert more["ratio"] == pytest.approx(1.2, rel=0.02)
 
 
 def test_the_cool_down_is_excluded(shell: Shell) -> None:
