@@ -78,7 +78,7 @@ class StorageSettings(Hiding, frozen=True):
     def exact_names(self) -> bool:
         """Whether names are those that the user or another client gave: a driver must not map them
         to others, as it may do with names that we make."""
-        return self.names.get("kind") == "listed"
+        return self.names.get("kind") in ("listed", "numbered")
 
     def with_exact_names(self) -> StorageSettings:
         """The same, to list what the user or another client named."""

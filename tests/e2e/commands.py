@@ -41,11 +41,11 @@ MASTER = ROOT / "bin" / "ssbench-master"
 WORKER = ROOT / "bin" / "ssbench-worker"
 
 #: Tells what hangs; what a test waits for has no bound of its own on a host that others use.
-PATIENCE_S = 90.0
+PATIENCE_S = 400.0
 #: Characters of a command's output that are shown when a test fails.
 SHOWN = 4000
 #: No command of these tests may take longer.
-LONGEST_S = 120.0
+LONGEST_S = 400.0
 #: Of runs that name no other: what a test needs to be drawn is drawn each time, or never.
 SEED = 1
 POLL_S = 0.02

@@ -159,8 +159,10 @@ class S3Admin(S3Client):
     def _buckets(self) -> list[str]:
         place = self.place(None)
         listing = check_buckets(self._xml(place, place.bucket_path, "", _BUCKETS_MAX))
-        names = (container_of(record.get("Name", "")) for record in listing.of("Bucket"))
-        return [name for name in names if name is not None]
+        buckets = [record.get("Name", "") for record in listing.of("Bucket")]
+        if self._settings.exact_names:
+            return buckets
+        return [name for name in map(container_of, buckets) if name is not None]
 
     def _prefixes(self, prefix: str) -> Iterator[str]:
         """The containers of the one bucket that begin with this."""

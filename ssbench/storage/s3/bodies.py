@@ -27,7 +27,7 @@ from ssbench.core.text import printable
 from ssbench.storage.base import order_fault
 from ssbench.storage.http.response import LISTING_MAX, RESPONSE_MAX, StreamingCollector
 from ssbench.storage.http.xmlreader import XmlReader
-from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
+from ssbench.storage.s3.options import LEGAL_BUCKETS
 
 RUN_HEADER = "x-amz-meta-ssbench-run"
 _META, _NEUTRAL = "x-amz-meta-", "x-object-meta-"  # NEUTRAL: as in core.naming
@@ -43,8 +43,6 @@ REJECTED = frozenset(
         "TokenRefreshRequired",
     }
 )  # fmt: skip
-#: A name of naming.container_name.
-_OURS = re.compile(r".*_[0-9]{6,10}(_[^/]+)?", re.DOTALL)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
 #: Elements that hold a record, below the root.
@@ -71,16 +69,13 @@ _SIGNATURE = re.compile(r"(Signature=)\w+", re.IGNORECASE)
 
 
 def bucket_of(container: str) -> str:
-    """The bucket of a container: ``ssbench-000061-gold`` of ``ssbench_000061_gold``, a name that we
-    made. Any other is the user's and the bucket's, whether Amazon accepts it or not.
+    """The bucket of a container that we name: ``ssbench-000061-gold`` of ``ssbench_000061_gold``.
 
-    Of our own, ``_`` becomes ``-``; whatever else but letters and digits becomes ``--`` and two
+    ``_`` becomes ``-``; whatever else but lower-case letters and digits becomes ``--`` and two
     hexadecimal digits for each byte. ``container_of`` is the inverse.
 
-    :raises UsageError: no store can have a bucket of this name.
+    :raises UsageError: Amazon accepts no bucket of this name.
     """
-    if not _OURS.fullmatch(container):
-        return check_bucket(container)
     parts: list[str] = []
     for character in container:
         if character in "abcdefghijklmnopqrstuvwxyz0123456789":
@@ -99,17 +94,17 @@ def bucket_of(container: str) -> str:
 
 
 def container_of(bucket: str) -> str | None:
-    """The container of a bucket, ours if it can be: ``ssbench_000061`` of ``ssbench-000061``; None
-    if no container has this bucket."""
+    """The container of a bucket: ``ssbench_000061`` of ``ssbench-000061``; None if no container
+    that we name has this bucket."""
     pieces = _ESCAPED.split(bucket)
     octets = b"".join(
         piece.encode() if index % 2 == 0 else bytes.fromhex(piece) if piece else b"_"
         for index, piece in enumerate(part or "" for part in pieces)
     )
-    for container in (octets.decode("utf-8", "replace"), bucket):
-        with suppress(UsageError):
-            if bucket_of(container) == bucket:
-                return container
+    container = octets.decode("utf-8", "replace")
+    with suppress(UsageError):
+        if bucket_of(container) == bucket:
+            return container
     return None
 
 

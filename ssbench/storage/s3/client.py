@@ -38,7 +38,7 @@ from ssbench.storage.s3.bodies import (
     region_of,
     time_of,
 )
-from ssbench.storage.s3.options import LEGAL_BUCKETS
+from ssbench.storage.s3.options import LEGAL_BUCKETS, check_bucket
 from ssbench.storage.s3.sign import UNSIGNED_PAYLOAD, Signer
 
 CUSTOMER_KEY_BYTES = 32  #: AES-256
@@ -68,17 +68,20 @@ class Place(NamedTuple):
     source: str  #: quoted: what x-amz-copy-source begins with
 
 
-def place_of(site: StorageUrl, own: S3Settings, container: str | None) -> Place:
+def place_of(
+    site: StorageUrl, own: S3Settings, container: str | None, *, exact_names: bool = False
+) -> Place:
     """Where a container is at an endpoint.
 
     :param container: None: what holds all containers, which is the one bucket or the service.
+    :param exact_names: as of ``StorageSettings``: the container's name is the bucket's.
     :raises UsageError, StorageError: it has no legal name, or a segment ``.`` or ``..``.
     """
     bucket, prefix, quoted = own.bucket, "", ""
     if container is not None and bucket:
         prefix, quoted = f"{container}/", f"{quoted_name(container, '/')}/"
     elif container is not None:
-        bucket = bucket_of(container)
+        bucket = check_bucket(container) if exact_names else bucket_of(container)
     netloc, bucket_path, path = site.netloc, site.base, site.base
     if bucket and own.style == "virtual":
         if not _HOST_NAME.fullmatch(bucket):
@@ -127,7 +130,9 @@ class S3Client(HttpClient):
 
     def place(self, container: str | None, url: int = 0) -> Place:
         """As ``place_of``, at the endpoint of this index."""
-        return place_of(self._sites[url], self._own, container)
+        return place_of(
+            self._sites[url], self._own, container, exact_names=self._settings.exact_names
+        )
 
     def _payload_hash(self, upload: Upload) -> str:
         """What the signature covers of a body."""

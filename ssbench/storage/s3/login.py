@@ -238,7 +238,7 @@ class S3Login:
         """List a bucket, or the buckets. Where buckets are host names, one that need not exist."""
         site = parse_storage_url(self.where)
         named = self._own.bucket or self._own.style == "path"
-        place = place_of(site, self._own, None if named else "ssbench-login")
+        place = place_of(site, self._own, None if named else "ssbench_login")
         query = "list-type=2&max-keys=1" if self._lists_objects else ""
         signer = Signer(self._credentials().payload)
         added = signer("GET", place.bucket_path, query, place.headers, None, self._clock())

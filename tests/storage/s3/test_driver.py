@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.hiding import Secrets
 from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass
+from ssbench.core.naming import pack_names
 from ssbench.core.operations import (
     BULK_DELETE,
     COPY,
@@ -39,6 +40,7 @@ from ssbench.storage.base import ObjectEntry, StoreAdmin
 from ssbench.storage.http.response import LISTING_MAX
 from ssbench.storage.registry import open_admin, open_store
 from ssbench.storage.s3.bodies import bucket_of, container_of
+from ssbench.storage.s3.options import check_bucket
 from ssbench.storage.s3.sign import AwsKeys, issue
 from tests.fakes import answered_store
 from tests.fakes.answered_store import ISSUED, Answer, Request, response
@@ -91,13 +93,17 @@ def driver_on(
     verify: bool = False,
     headers: Sequence[tuple[int, str]] = (),
     more: Mapping[str, Any] = {},
+    changes: Mapping[str, Any] = {},
     **own: Any,
 ) -> Iterator[tuple[Any, list[Request]]]:
-    """As of the fake; what is not named is the store's own."""
+    """As of the fake; what is not named is the store's own.
+
+    :param changes: of the other settings.
+    """
     issued = {**(issue(keys, region, time.time())[0] if keys else {}), **more}
     with answered_store.driver_on(
         "s3", *answers, kind=kind, issued=issued, paths=own.pop("paths", ("",)), own=own,
-        sizes=SIZES, large_object=large, verify=verify, headers=headers,
+        sizes=SIZES, large_object=large, verify=verify, headers=headers, **changes,
     ) as found:  # fmt: skip
         yield found
 
@@ -399,20 +405,34 @@ def test_a_container_has_a_legal_bucket(container: str, bucket: str) -> None:
     "my-photos", "photos-2024.example.org", "a--2db", "a--ff", "a--zz", "x---9",
     # Amazon refuses these; other stores may not.
     "My_Bucket", "ab", "a" * 255, "1.2.3.4", "a..b", "xn--b", "x_", "-x",
+    # Of the form of our own.
+    "logs_000001", "logs_000001_old", "A_000001",
 ])  # fmt: skip
 def test_the_bucket_that_a_user_names_is_that_one(bucket: str) -> None:
-    assert bucket_of(bucket) == container_of(bucket) == bucket
+    listed = {"kind": "listed", "containers": [bucket], "packed_names": pack_names(["a"] * 13)}
+    assert captured(READ, changes={"names": listed})["target"] == f"/{bucket}/a"
+    numbered = {"names": {"kind": "numbered", "prefix": "p-"}, "container_base": bucket}
+    sent = captured(READ, changes={**numbered, "container_count": 1})
+    assert sent["target"] == f"/{bucket}/p-12"
+    buckets = f"<ListAllMyBucketsResult><Bucket><Name>{bucket}</Name></Bucket>"
+    answer = ok(f"{buckets}</ListAllMyBucketsResult>".encode())
+    with driver_on(answer, kind=open_admin, changes={"names": listed}) as (admin, _):
+        assert [each.name for each in admin.list_containers("", "", 9)] == [bucket]
 
 
-@pytest.mark.parametrize("container", [
-    "A_000001", "_000001", "a" * 60 + "_000001", "ä", "a b", ".", "..", "", "a" * 256,
-])  # fmt: skip
-def test_one_that_no_bucket_can_have_is_refused_with_what_would_be_right(container: str) -> None:
+@pytest.mark.parametrize("container", ["A_000001", "_000001", "a" * 60 + "_000001"])
+def test_one_of_ours_that_has_no_bucket_is_refused_with_what_would_be_right(container: str) -> None:
     with pytest.raises(UsageError, match="those of S3 have 3 to 63 lower-case letters"):
         bucket_of(container)
 
 
-@pytest.mark.parametrize("bucket", ["Bucket_000001", "bücket"])
+@pytest.mark.parametrize("bucket", ["ä", "a b", ".", "..", "", "a" * 256])
+def test_a_name_that_no_bucket_can_have_is_refused_with_what_would_be_right(bucket: str) -> None:
+    with pytest.raises(UsageError, match="those of S3 have 3 to 63 lower-case letters"):
+        check_bucket(bucket)
+
+
+@pytest.mark.parametrize("bucket", ["Bucket_000001", "bücket", "a.b-000001", "a--zz"])
 def test_a_bucket_that_no_container_has_is_left_out(bucket: str) -> None:
     assert container_of(bucket) is None
 
